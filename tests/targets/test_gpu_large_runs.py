@@ -14,8 +14,10 @@ import pytest
 import bellcrank as bc
 import gpu_runs
 from bellcrank.emit.cuda.large_loop import LargeLoop
+from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.sim.gpu import GpuProgram
-from emulated import emulated
+from emulated import Function, emulated
+from emulated_blocks import kernels_here
 from ticking import Spelled, begun, program
 
 __all__ = ["emulated"]  # a fixture
@@ -96,6 +98,59 @@ def test_the_workspace_is_counted(emulated: Emulated) -> None:
     with pytest.warns(RuntimeWarning, match="at a time"):
         parts = sim.run(2e-3, target="cuda", keep="final", progress=False, **given)
     np.testing.assert_array_equal(parts.q, whole.q)
+
+
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("how", [
+    {"step": 1e-3, "sensitivities": ["joint1.q"]},
+    {"integrator": "dopri5", "tolerance": 1e-6, "summary": ["max(*.v)", "max(energy)"]},
+])  # fmt: skip
+def test_what_else_is_said_of_a_run(how: dict[str, Any]) -> None:
+    m = bc.zoo.load("chain:70")
+    given = started(m, 3) | {"step": None} | how
+    cpu, gpu = (bc.simulate(m, 5e-3, target=target, progress=False, **given) for target in ("cpu", "cuda"))
+    assert list(gpu.columns) == list(cpu.columns)
+    for name in cpu.columns:
+        np.testing.assert_allclose(gpu[name], cpu[name], rtol=1e-10, atol=1e-10, err_msg=name)
+
+
+@pytest.mark.usefixtures("emulated")
+def test_a_gradient() -> None:
+    """Against the CPU's; the way back through all bodies is loops, too."""
+    m = bc.zoo.load("chain:70")
+    made = bc.Adjoint(m, None, lambda t, q, v, x, u: q[69] * q[69] + v[0] * v[1])
+    cpu, gpu = (made.run(5e-3, target=target, checkpoints=3, **started(m, 3)) for target in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu.value, cpu.value, rtol=1e-13)
+    np.testing.assert_allclose(gpu.q0, cpu.q0, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gpu.v0, cpu.v0, rtol=1e-10, atol=1e-12)
+
+
+@pytest.fixture
+def stepping(emulated: Emulated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Steppers, too: every array is one of the GPU."""
+    cupy = kernels_here(monkeypatch)
+    cupy.empty, cupy.arange, cupy.asarray = np.empty, np.arange, np.array
+    for module in ("sim.gpu_stepping", "emit.cuda.gpu_kernel"):
+        monkeypatch.setattr(f"bellcrank.{module}.on_gpu", lambda x: isinstance(x, np.ndarray))
+        monkeypatch.setattr(f"bellcrank.{module}.adopted", lambda x, name: np.asarray(x))
+    monkeypatch.setattr("bellcrank.sim.gpu_stepping.cupy", lambda: cupy)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.Function", Function)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_loops.ptx", lambda text: text)
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+
+
+@pytest.mark.usefixtures("stepping")
+@pytest.mark.parametrize("name", ["chain:70", "chain:700"])
+def test_a_stepper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done before and after its steps, for every coordinate alike, is loops as well where there are many."""
+    m = bc.zoo.load(name)
+    here = bc.stepper(m, 3, 2e-3, step=1e-3)
+    there: Any = bc.stepper(m, 3, 2e-3, step=1e-3, target="cuda")
+    kinds = {isinstance(k, StateKernel) for k in there._kernels.values()}
+    assert kinds == {name == "chain:700"}
+    monkeypatch.setattr(there, "_here", lambda x: x)
+    for u in np.random.default_rng(0).normal(size=(3, 3, m.nv)):
+        np.testing.assert_allclose(there.step(u), here.step(u), rtol=1e-13, atol=1e-13)
 
 
 def test_it_assembles(tmp_path: Path) -> None:

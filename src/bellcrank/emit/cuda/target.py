@@ -12,6 +12,7 @@ from bellcrank.emit.cuda.kernel import CudaKernel
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inlined
+from bellcrank.graph.strip_parts import stripped
 
 FEW_OPERATIONS = 15_000  # that are faster written out in single precision: chain:70 is, by far, and chain:100 no more
 SEGMENT = 32  # bodies at least that a thread goes through one after the other
@@ -74,9 +75,12 @@ class Cuda:
         return self.waves and isinstance(graph, Recursion) and graph.abreast
 
     def _in_loops(self, graph: Graph) -> bool:
-        """Whether alike bodies share their code; written out, a thread would have more values than room for them."""
-        few = self.dtype == "float32" and graph.count().arithmetic <= FEW_OPERATIONS
-        return _shares(graph) and not few
+        """Whether alike bodies, or alike elements of arrays, share their code; written out, a thread would have more
+        values than room for them.
+        """
+        if _shares(graph):
+            return self.dtype == "float64" or graph.count().arithmetic > FEW_OPERATIONS
+        return not graph.calls and stripped(graph) is not None
 
     def recall(self, facts: Mapping[str, Any]) -> Any:
         return next(facts[kind] for kind in ("waves", "loops", "texts") if kind in facts)
