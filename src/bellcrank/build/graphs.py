@@ -300,6 +300,7 @@ def _flat(graph: Graph) -> Graph:
     if operations > MOST_WRITTEN:
         raise InputError(
             f"{graph.name} is {operations:,} operations, and what is asked for needs them one by one; at most "
-            f'{MOST_WRITTEN:,} are written out. Kernels for target="cpu" and runs share the code of alike bodies.'
+            f'{MOST_WRITTEN:,} are written out. Kernels for target="cpu" and target="cuda", and runs on both, share '
+            "the code of alike bodies."
         )
     return inlined(graph)

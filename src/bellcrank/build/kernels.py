@@ -83,12 +83,11 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     on, q = target_of(where, request.quantity), quantity(request.quantity)
 
     def graph() -> tuple[str, Graph]:
-        calls = where.target == "cpu" and not where.machine  # other targets of kernels know none
+        calls = not where.machine  # several cores for one state know none
         if where.machine and (wide := side_by_side(mechanism, request, lambda g: shared_out(g, on))):
             return wide[0].name, wide[1]
         if not small(mechanism, request):
-            shares = calls or where.target == "cuda"
-            expected(mechanism, request, shares).announced(f"{request.quantity} of {mechanism.name}")
+            expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
         by, found = chosen(mechanism, request, on.choose, calls)
         return by.name, found
 

@@ -178,7 +178,7 @@ class Recursion(Graph):
             raise InputError(
                 f"{self.name} is {operations:,} operations of {len(self.cells)} kinds of parts, and what is asked for "
                 f"needs them one by one; at most {MOST_WRITTEN:,} are written out. Loops over parts are made for "
-                'target="cpu", and for the quantities that docs/size.md lists.'
+                'target="cpu" and target="cuda", and for the quantities that docs/size.md lists.'
             )
         if WRITTEN * operations > (free := free_memory()):
             raise InputError(

@@ -179,7 +179,7 @@ class Speller:
     @property
     def _aligned(self) -> str:
         """Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them."""
-        return f" alignstack({self.w.align}) align 64" if self.w.align > 16 else ""
+        return f" alignstack({self.w.align}) align 64" if self.w.lanes > 1 and self.w.align > 16 else ""
 
     def _defined(self, name: str, parameters: str, body: str) -> str:
         """A function that gives nothing back."""
@@ -334,7 +334,7 @@ done:
             return self._multiply_add(inner, self.products[inner.serial], minus=True)
         args = [self._value(a) for a in node.args]
         if node.op in LIBRARY:
-            return self._library(node.op, args)
+            return self.w.function(node.op, args)
         return self.w.let(SPELL[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
 
     def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:
@@ -348,21 +348,6 @@ done:
         if (node.op == "sub" and a is not product) is not minus:
             y = self.w.let(f"fneg {t} {y}")
         return self.w.let(f"call {t} @llvm.fma.{self.w.mangled}({t} {x}, {t} {y}, {t} {z})", "v")
-
-    def _library(self, op: str, args: Sequence[str]) -> str:
-        w = self.w
-        function = op if w.dtype == "float64" else f"{op}f"
-
-        def call(values: Sequence[str]) -> str:
-            return w.let(f"call {w.element} @{function}({', '.join(f'{w.element} {v}' for v in values)})", "v")
-
-        if w.lanes == 1:
-            return call(args)
-        result = "poison"
-        for lane in range(w.lanes):
-            value = call([w.let(f"extractelement {w.type} {a}, i64 {lane}") for a in args])
-            result = w.let(f"insertelement {w.type} {result}, {w.element} {value}, i64 {lane}", "v")
-        return result
 
     def _call(self, item: Item) -> None:
         """Arguments to the workspace, unless they lie in a row already; results stay where they are put."""
