@@ -16,6 +16,7 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, aba, able, absolute, candidates, crba, kinematics, rnea
 from bellcrank.dynamics.centres import placed
 from bellcrank.dynamics.cut_joints import constraints, drives, passed_by, reported
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu.costs import Costs
 from bellcrank.graph import trace
 from bellcrank.model import Mechanism, Tree, regrouped
@@ -150,7 +151,7 @@ def test_multipliers_are_what_the_joints_bear(m: Mechanism, seed: int) -> None:
 @given(m=everything, name=st.sampled_from(["forward_dynamics", "mass_matrix", "bias", "inverse_mass_matrix"]))
 def test_auto_misses_nothing_worth_while(m: Mechanism, name: str) -> None:
     """What is not traced for being far behind is behind: auto's choice is among the best of all that apply."""
-    request = graphs.Request(name)
+    request = Request(name)
     every = {by.name: WEIGHTS.predicted(graphs.traced(m, request, by)) for by in able(name, m.tree)}
     tried = [by.name for by in candidates(name, m.tree)]
     assert min(every[by] for by in tried) <= 1.1 * min(every.values())

@@ -18,7 +18,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import kernels
 from bellcrank.dynamics import rnea
-from bellcrank.dynamics.table import ANY, METHODS, Method
+from bellcrank.dynamics.table import ANY, METHODS, SHIPPED, Method
 from bellcrank.emit import cache
 from bellcrank.model import Loop, Mechanism, Spring
 from bellcrank.model.joints import KINDS
@@ -64,8 +64,32 @@ def test_what_is_found_by_its_request_is_not_traced(
         raise AssertionError("it was traced again")
 
     # a partial, because a function of ours that was exchanged would be noticed
-    monkeypatch.setattr("bellcrank.build.kernels.chosen", functools.partial(traced))
+    monkeypatch.setattr("bellcrank.build.graphs.chosen", functools.partial(traced))
     assert bc.kernel(arm, "mass_matrix").method == first.method
+
+
+FILES = """
+import sys
+import bellcrank as bc
+
+arm = bc.zoo.puma600()
+bc.kernel(arm, "forward_dynamics"), arm.mass_matrix, arm.inverse_dynamics
+print(*sorted(name for name in sys.modules if name.startswith(("bellcrank.dynamics", "bellcrank.graph"))))
+"""
+
+
+def test_what_comes_from_the_cache_needs_no_file_of_a_method(folder: Path) -> None:
+    """Nor those that trace: to load them took longer than all the rest."""
+    runs = [subprocess.run([sys.executable, "-c", FILES], capture_output=True, text=True, check=True) for _ in range(2)]
+    first, second = ({x.removeprefix("bellcrank.") for x in run.stdout.split()} for run in runs)
+    assert {"dynamics.aba", "dynamics.crba", "dynamics.rnea", "graph.graph"} <= first
+    tables = {"quantities", "requests", "sources", "table", "work"}
+    assert second <= {"dynamics", *(f"dynamics.{name}" for name in tables)}
+
+
+def test_the_table_of_methods_names_functions_that_are_there() -> None:
+    for method in SHIPPED.values():
+        assert all(callable(method.function(name)) for name in method.solves), method.name
 
 
 def test_what_a_trace_can_reach_is_there() -> None:

@@ -14,11 +14,10 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank.build.rolling import as_shipped, rolled
-from bellcrank.dynamics import Method, shape_of
+from bellcrank.dynamics import Method, estimate, shape_of
 from bellcrank.dynamics.alike import classes
 from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.sweep import Vector
-from bellcrank.dynamics.work import estimate
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism, Tree
 from bellcrank.model.parts import Loop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,8 @@ from bellcrank.build.rolling import as_shipped, rollable, rolled
 from bellcrank.build.segments import divided
 from bellcrank.dynamics import (
     METHODS,
-    QUANTITIES,
     Method,
     Quantity,
-    able,
     candidates,
     estimate,
     immobility,
@@ -31,8 +29,8 @@ from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.rank import Rank
-from bellcrank.dynamics.quantities import REFERENCES
-from bellcrank.errors import InputError, unknown
+from bellcrank.dynamics.requests import Request, check, straight
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.recursion import MOST_WRITTEN
@@ -41,78 +39,8 @@ from bellcrank.model.parts import EQUATIONS
 
 MOST_OPERATIONS = 10_000_000  # of a graph, roughly
 RATE, BYTES = 30_000, 1_600  # operations that are traced in a second, and memory that each takes
-# Operations of a graph from which on alike bodies share their code (docs/size.md): straight-line code of so many takes
-# a second to compile, and runs no faster, because it no longer fits where a processor keeps its code.
-MOST_STRAIGHT = 25_000
 ALIKE = 4  # bodies that a class has on average, where it pays
 Choose = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for: everything that decides the graph, and nothing that does not."""
-
-    quantity: str
-    method: str = "auto"
-    frame: str = ""
-    wrenches: tuple[str, ...] = ()
-    actuated: tuple[str, ...] = ()  # joints that are driven; the others of a mechanism with loops are not
-    packed: bool = False  # of a symmetric matrix row by row what is on the diagonal and right of it
-    reference: str = "aligned"  # from where the motion of the frame is seen
-
-
-def check(mechanism: Mechanism, request: Request) -> None:
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
-    q = quantity(request.quantity)
-    _check_frames(mechanism, request, q)
-    if request.actuated and not (q.driven and mechanism.loops):
-        what = f'"{mechanism.name}" has no loops, so that all joints can be' if q.driven else "inverse_dynamics does"
-        raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
-    if request.packed and not q.symmetric:
-        those = ", ".join(name for name, row in QUANTITIES.items() if row.symmetric)
-        raise InputError(f"{q.name} is no symmetric matrix that could be packed; {those} are.")
-    if not mechanism.bodies:
-        raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
-    if not _solving(q.through or q.name):
-        raise InputError(f'no method computes {q.name}. bellcrank.register("method", ...) adds one that does.')
-    if not able(q.name, mechanism.tree):
-        if not mechanism.loops and all(by.topology == "loops" for by in _solving(q.name)):
-            raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
-        ways = "; ".join(f"{by.name} is for {by.topology}" for by in _solving(q.name))
-        raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
-    if request.method != "auto":
-        method(request.method, q.name, mechanism.tree)
-
-
-def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
-    """Whether frames and wrenches are given where they are taken, and are there."""
-    if q.option == "frame":
-        if not request.frame:
-            names = ", ".join(list(mechanism.frames)[:30])
-            raise InputError(
-                f'{q.name} needs a frame: {q.name}(..., frame="NAME") or --frame NAME. There are: {names}.'
-            )
-        mechanism.frame(request.frame)
-    elif request.frame:
-        raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
-    if request.reference not in REFERENCES:
-        raise InputError(f"{q.name}: {unknown('reference', request.reference, REFERENCES)}")
-    if request.reference != "aligned" and not q.referred:
-        those = ", ".join(name for name, row in QUANTITIES.items() if row.referred)
-        raise InputError(f'{q.name} takes no reference; got "{request.reference}". {those} do.')
-    if request.wrenches and q.option != "frames":
-        those = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
-        raise InputError(f"{q.name} takes no wrenches; {those} do.")
-    for name in request.wrenches:
-        mechanism.frame(name)
-
-
-def _solving(name: str) -> list[Method]:
-    return [by for by in METHODS.values() if name in by.solves]
-
-
-# -- stages
 
 
 def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
@@ -144,13 +72,12 @@ def fits(mechanism: Mechanism, name: str, by: Method) -> None:
 
 def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
-    tree, name = mechanism.tree, "bias" if request.quantity == "inverse_dynamics" else request.quantity
-    work = estimate(by.name, name, tree)
-    if work <= MOST_STRAIGHT or request.frame or request.packed:
+    tree, of = mechanism.tree, (by.name, request.quantity, mechanism.tree)
+    if straight(*of) or request.frame or request.packed:
         return False
     if not rollable(tree, by.name, request.quantity) or not as_shipped(tree):
         return False
-    return work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links)
+    return not straight(*of, times=10) or ALIKE * len(classes(tree)) <= len(tree.links)
 
 
 def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph], bool]) -> tuple[Method, Graph] | None:
@@ -193,8 +120,8 @@ def considered(mechanism: Mechanism, request: Request) -> list[Method]:
 
 def small(mechanism: Mechanism, request: Request) -> bool:
     """Whether it is so little work by any of them that nobody need be told what it will take."""
-    work = [estimate(by.name, request.quantity, mechanism.tree) for by in considered(mechanism, request)]
-    return not mechanism.loops and min(work) > 0.0 and max(work) <= MOST_STRAIGHT
+    of, by = (request.quantity, mechanism.tree), considered(mechanism, request)
+    return not mechanism.loops and all(estimate(m.name, *of) > 0.0 and straight(m.name, *of) for m in by)
 
 
 def expected(mechanism: Mechanism, request: Request, calls: bool) -> forecast.Forecast:

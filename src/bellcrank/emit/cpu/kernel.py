@@ -14,7 +14,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from bellcrank.emit.cpu.host import Library, unseen
 from bellcrank.emit.cpu.pool import Task, pool, settle
 from bellcrank.emit.target import About
 from bellcrank.errors import InputError, brief
-from bellcrank.graph import Graph
 from bellcrank.misfits import explained_class
 from bellcrank.stairs import above
+
+if TYPE_CHECKING:
+    from bellcrank.graph import Graph
 
 Array = np.ndarray[Any, Any]
 Rest = Callable[[], bytes] | None
