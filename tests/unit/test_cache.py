@@ -348,6 +348,21 @@ def test_a_good_file_in_anothers_place_is_not_trusted(folder: Path) -> None:
     assert np.array_equal(again(np.array([1.0])), right)
 
 
+def test_what_makes_code_decides_the_key_and_knows_nothing_else() -> None:
+    """No file that counts imports one that does not, but up the stairs, where nothing is compiled."""
+    package = Path(bc.__file__).parent
+    counted = {name for name, *_ in cache._files(str(package), len(str(package)) + 1)}
+    inside = {f.relative_to(package).as_posix() for f in package.rglob("*.py")}
+    assert counted == {name for name in inside if name.split("/")[0] not in cache.ABOVE}
+    assert {room for room in cache.ABOVE if (package / room).is_dir()} == cache.ABOVE
+    outside = re.compile(
+        rf"^\s*(?:from bellcrank\.|import bellcrank\.|from bellcrank import )({'|'.join(cache.ABOVE)})\b", re.M
+    )
+    assert {name for name in counted if outside.search((package / name).read_text("utf-8"))} == {
+        "__main__.py"
+    }  # the command
+
+
 def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
