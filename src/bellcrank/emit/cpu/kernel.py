@@ -11,7 +11,6 @@ import ctypes
 import importlib
 import math
 import sys
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -36,6 +35,9 @@ Rest = Callable[[], bytes] | None
 
 _ABI = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
 _API = {"PyArray_GetNDArrayCVersion": 0, "PyArray_Type": 2, "PyArray_Return": 76, "PyArray_NewFromDescr": 94}
+_HEADER = (
+    object.__basicsize__
+)  # bytes before what an object has of its own: 32 where there is no GIL, or in debug builds
 _FASTCALL_KEYWORDS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
 
 
@@ -91,9 +93,7 @@ def _numpy(name: str) -> int:
 @cache
 def supported() -> bool:
     """Whether this interpreter and this NumPy have the layouts that `@call` relies on."""
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return False
-    if ctypes.sizeof(ctypes.c_void_p) != 8 or object.__basicsize__ != 16:
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or _HEADER != 16:
         return False
     if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy("PyArray_GetNDArrayCVersion"))() not in _ABI:
         return False
