@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs, springs_apart
+from bellcrank.build import graphs, sharing, springs_apart
 from bellcrank.dynamics import METHODS, requests, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.requests import Request
@@ -83,7 +83,7 @@ def test_runs_are_those_of_straight_line_code(monkeypatch: pytest.MonkeyPatch) -
         m = comb(3)
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, q0=m.random(0)[0]))
         monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(graphs, "ALIKE", 0)
+        monkeypatch.setattr(sharing, "ALIKE", 0)
     close(runs[1].q, runs[0].q)
     close(runs[1].v, runs[0].v)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import graphs
+from bellcrank.build import graphs, sharing
 from bellcrank.build.rolling import rolled
 from bellcrank.dynamics import requests, shape_of
 from bellcrank.dynamics.requests import Request
@@ -71,7 +71,7 @@ def test_derivatives_of_a_large_mechanism_come_column_by_column(monkeypatch: pyt
         want = getattr(small, name)(*given)
         with monkeypatch.context() as m:
             m.setattr(requests, "MOST_STRAIGHT", 1)
-            m.setattr(graphs, "ALIKE", 0)
+            m.setattr(sharing, "ALIKE", 0)
             found = getattr(large, name)(*given)
             assert "differentiated" in getattr(large, name).__code__.co_name
             with pytest.raises(bc.InputError, match="expected q, v"):
@@ -102,7 +102,7 @@ def test_sensitivities_of_a_run_go_through_calls(monkeypatch: pytest.MonkeyPatch
         m = bc.zoo.chain(3, twist="general")
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, sensitivities=["joint2.q"], q0=m.random(0)[0]))
         monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(graphs, "ALIKE", 0)
+        monkeypatch.setattr(sharing, "ALIKE", 0)
     for column in ("joint3.q", "d(joint3.q)/d(joint2.q)", "d(joint2.a)/d(joint2.q)"):
         assert np.abs(runs[1][column] - runs[0][column]).max() < 1e-9 * np.abs(runs[0][column]).max()
     f = Simulator(bc.system(m), "rk4").dynamics.f
@@ -122,5 +122,5 @@ def test_implicit_steps_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> Non
         m = bc.zoo.chain(2, twist="general")
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, q0=m.random(0)[0], integrator="rodas4"))
         monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(graphs, "ALIKE", 0)
+        monkeypatch.setattr(sharing, "ALIKE", 0)
     assert np.abs(runs[1].q - runs[0].q).max() < 1e-10

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import by_tangents, graphs
+from bellcrank.build import by_tangents, graphs, sharing
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.rolling import rolled
 from bellcrank.dynamics import METHODS, requests, shape_of
@@ -50,7 +50,7 @@ def state(m: Mechanism, quantity: str, frames: tuple[str, ...] = (), batch: tupl
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on every mechanism is a large one."""
     monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-    monkeypatch.setattr(graphs, "ALIKE", 0)
+    monkeypatch.setattr(sharing, "ALIKE", 0)
     monkeypatch.setattr(by_tangents, "MOST_WRITTEN", 1)
 
 
