@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.emit.cpu.arguments import Arguments, symbolic
-from bellcrank.emit.cpu.entry import FIELDS, FLOATS, PLAIN, TABLE
 from bellcrank.emit.cpu.host import Library, unseen
+from bellcrank.emit.cpu.object_layout import ABI, API, FIELDS, FLOATS, HEADER, PLAIN, TABLE
 from bellcrank.emit.cpu.pool import Task, pool, settle
 from bellcrank.emit.target import About
 from bellcrank.errors import InputError, brief
@@ -33,11 +33,6 @@ Array = np.ndarray[Any, Any]
 Rest = Callable[[], bytes] | None
 
 
-_ABI = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
-_API = {"PyArray_GetNDArrayCVersion": 0, "PyArray_Type": 2, "PyArray_Return": 76, "PyArray_NewFromDescr": 94}
-_HEADER = (
-    object.__basicsize__
-)  # bytes before what an object has of its own: 32 where there is no GIL, or in debug builds
 _FASTCALL_KEYWORDS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
 
 
@@ -87,15 +82,15 @@ def _numpy(name: str) -> int:
     capsule = importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API
     prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     table: int = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
-    return ctypes.c_void_p.from_address(table + _API[name] * ctypes.sizeof(ctypes.c_void_p)).value or 0
+    return ctypes.c_void_p.from_address(table + API[name] * ctypes.sizeof(ctypes.c_void_p)).value or 0
 
 
 @cache
 def supported() -> bool:
     """Whether this interpreter and this NumPy have the layouts that `@call` relies on."""
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or _HEADER != 16:
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or HEADER != 16:
         return False
-    if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy("PyArray_GetNDArrayCVersion"))() not in _ABI:
+    if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy("PyArray_GetNDArrayCVersion"))() not in ABI:
         return False
     probe = np.zeros((2, 3))
     seen = _Array.from_address(id(probe))

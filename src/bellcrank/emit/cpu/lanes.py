@@ -97,6 +97,29 @@ class Writer:
         mask = ", ".join(f"i32 {i}" for i in lanes)
         return self.let(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>", "s")
 
+    def library(self, op: str, args: Sequence[str]) -> str:
+        """A function of the C library, lane by lane: rare in mechanics, and right."""
+        function = op if self.dtype == "float64" else f"{op}f"
+
+        def call(values: Sequence[str]) -> str:
+            return self.let(f"call {self.element} @{function}({', '.join(f'{self.element} {v}' for v in values)})", "v")
+
+        if self.lanes == 1:
+            return call(args)
+        result = "poison"
+        for lane in range(self.lanes):
+            value = call([self.let(f"extractelement {self.type} {a}, i64 {lane}") for a in args])
+            result = self.let(f"insertelement {self.type} {result}, {self.element} {value}, i64 {lane}", "v")
+        return result
+
+    def total(self, terms: Sequence[str]) -> str:
+        """The sum as a tree: a chain of additions would be the longest path of all."""
+        while len(terms) > 1:
+            pairs = zip(terms[::2], terms[1::2], strict=False)
+            rest = terms[-1:] if len(terms) % 2 else []
+            terms = [self.let(f"fadd {self.type} {a}, {b}") for a, b in pairs] + list(rest)
+        return terms[0] if terms else "zeroinitializer"
+
 
 def library(w: Writer) -> list[str]:
     """Declarations of the C library's functions."""

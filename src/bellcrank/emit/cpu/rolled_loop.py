@@ -145,7 +145,7 @@ class Loop:
 
     def _sine(self, speller: Speller, n: Node) -> str:
         """Of what is no angle of a joint: where loops begin, those are turned all at once."""
-        return speller._library(n.op, [speller._value(n.args[0])])
+        return speller.w.library(n.op, [speller._value(n.args[0])])
 
     def _shared(self, j: int) -> bool:
         """Whether several hang on this cell, so that what it hands on is read later, too."""
