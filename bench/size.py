@@ -56,7 +56,7 @@ TALOS = """
 import json, sys, time
 import bellcrank as bc
 from bench.row import robot
-import bellcrank.build.kernels, bellcrank.emit.cpu.llvm  # what Python loads is no compiling
+import bellcrank.build.graphs, bellcrank.dynamics.denoc, bellcrank.emit.cpu.llvm  # what Python loads is no compiling
 from bellcrank.emit.cpu.host import host
 m = robot("talos", floating=True)
 state = m.random(0)
@@ -71,14 +71,15 @@ import json
 import numpy as np
 import bellcrank as bc
 from bellcrank.build import graphs
+from bellcrank.dynamics import requests
 m = bc.zoo.load("chain:100")
 q, v, tau = m.random(0)
 worst = 0.0
 for quantity, method in (("forward_dynamics", "aba"), ("inverse_dynamics", "rnea")):
-    graphs.MOST_STRAIGHT = 0
+    requests.MOST_STRAIGHT = 0
     shared = bc.kernel(m, quantity, method=method)
     assert shared.graph.opaque
-    graphs.MOST_STRAIGHT = 10**9
+    requests.MOST_STRAIGHT = 10**9
     straight = graphs.graph(m, quantity, method)
     assert not straight.opaque
     want = straight.evaluate(q=q, v=v, **{x: tau for x in straight.inputs if x not in "qv"})[quantity]

@@ -11,7 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from bellcrank import Builder
-from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, mechanism_of
+from bellcrank.dynamics import kinematics
+from bellcrank.graph import trace
+from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, Tree, mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import matrix, triple
 
@@ -139,3 +141,20 @@ def close(a: Any, b: Any, tolerance: float = 1e-11) -> None:
     scale = max(1.0, float(np.abs(b).max(initial=0.0)))
     worst = float(np.abs(a - b).max(initial=0.0))
     assert worst <= tolerance * scale, f"off by {worst:.2e}, {worst / scale:.2e} of the largest element:\n{a}\n{b}"
+
+
+def momentum_rates(tree: Tree, q: Any, v: Any, a: Any) -> Any:
+    """[linear, angular] of each body, about the world's origin, by a graph's own derivative along the motion."""
+    rate = np.array(kinematics.rate(tree, q, v), dtype=float)
+
+    def momenta(t: Any) -> Any:
+        """At q + t dq/dt and v + t a."""
+        x, u = [c + d * t for c, d in zip(q, rate)], [c + d * t for c, d in zip(v, a)]
+        rows = []
+        for link, V, (R, p) in zip(tree.links, kinematics.velocities(tree, x, u), kinematics.poses(tree, x)):
+            f = link.inertia @ V
+            lin = R @ f.lin
+            rows.append([*lin, *(R @ f.ang + p.cross(lin))])
+        return {"h": rows}
+
+    return trace("momenta", momenta, {"t": ()}).jacobian("h", "t").evaluate(t=0.0)["dh_dt"]

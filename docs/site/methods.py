@@ -59,7 +59,7 @@ def _first(m: Method) -> str:
 
 def _page(m: Method) -> str:
     quantity = m.solves[0]
-    said = inspect.getdoc(m.module) or ""
+    said = inspect.getdoc(m.file) or ""
     parts = [
         f"# {m.name}",
         markup.prose(said),

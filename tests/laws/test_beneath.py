@@ -9,9 +9,10 @@ import pytest
 
 from bellcrank import kernel, simulate, zoo
 from bellcrank.build import beneath
-from bellcrank.build.graphs import Request, chosen, graph
+from bellcrank.build.graphs import chosen, graph
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.loops import blocks
+from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model.mechanism import Mechanism

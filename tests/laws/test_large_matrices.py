@@ -15,7 +15,7 @@ from bellcrank.errors import InputError
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if some forty bodies were many."""
-    monkeypatch.setattr("bellcrank.build.graphs.MOST_STRAIGHT", 2_000)
+    monkeypatch.setattr("bellcrank.dynamics.requests.MOST_STRAIGHT", 2_000)
     monkeypatch.setattr(by_tangents, "MOST_WRITTEN", 2_000)
 
 

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs, springs_apart
-from bellcrank.dynamics import METHODS, shape_of
+from bellcrank.build import graphs, sharing, springs_apart
+from bellcrank.dynamics import METHODS, requests, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.dynamics.requests import Request
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism, Spring
 from trees import close, few, trees
@@ -57,7 +58,7 @@ def test_they_agree_with_straight_line_code(m: Mechanism, seed: int, free: bool,
     m = sprung(m, seed, free)
     frames = tuple(m.frames)[-1:] if pushed else ()
     loops = in_loops(m, quantity, frames)
-    straight = graphs.traced(m, graphs.Request(quantity, BY[quantity], wrenches=frames), METHODS[BY[quantity]])
+    straight = graphs.traced(m, Request(quantity, BY[quantity], wrenches=frames), METHODS[BY[quantity]])
     at = state(m, straight)
     close(loops.evaluate(**at)[quantity], straight.evaluate(**at)[quantity])
 
@@ -81,8 +82,8 @@ def test_runs_are_those_of_straight_line_code(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(2):
         m = comb(3)
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, q0=m.random(0)[0]))
-        monkeypatch.setattr(graphs, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(graphs, "ALIKE", 0)
+        monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
+        monkeypatch.setattr(sharing, "ALIKE", 0)
     close(runs[1].q, runs[0].q)
     close(runs[1].v, runs[0].v)
 

@@ -21,10 +21,9 @@ from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.numbers import closed as numbers
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.errors import InputError
-from bellcrank.graph import trace
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, looped, pose
-from trees import close, few, state
+from trees import close, few, momentum_rates, state
 
 TOLERANCE = 1e-9
 DRIVES = {
@@ -114,22 +113,10 @@ def works(m: Mechanism, q: Any, v: Any, forces: Any) -> float:
 def missing(m: Mechanism, q: Any, v: Any, a: Any, forces: Any, reactions: Any) -> Any:
     """Rate of each body's momentum less all that acts on it: reactions, loops, springs and weight.
 
-    In world axes about the world's origin. The rate is the graph's own derivative along the motion.
+    In world axes about the world's origin.
     """
     tree = m.tree
-    rate = np.array(kinematics.rate(tree, q, v), dtype=float)
-
-    def momenta(t: Any) -> Any:
-        x, u = [c + d * t for c, d in zip(q, rate)], [c + d * t for c, d in zip(v, a)]
-        rows = []
-        for link, V, (R, p) in zip(tree.links, kinematics.velocities(tree, x, u), kinematics.poses(tree, x)):
-            f = link.inertia @ V
-            lin = R @ f.lin
-            rows.append([*lin, *(R @ f.ang + p.cross(lin))])
-        return rows
-
-    g = trace("momenta", lambda t: {"h": momenta(t)}, {"t": ()})
-    left = g.jacobian("h", "t").evaluate(t=0.0)["dh_dt"]
+    left = momentum_rates(tree, q, v, a)
     index = {b.name: i for i, b in enumerate(m.bodies)}
 
     def act(body: str, point: Any, f: Any) -> None:

@@ -22,6 +22,7 @@ from bellcrank.dynamics.cut_joints import constraints, drives, passed_by, report
 from bellcrank.dynamics.loops.forms import lagrange
 from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.loads import joint_forces
+from bellcrank.dynamics.requests import Request
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, looped
 from trees import close, few
@@ -138,7 +139,7 @@ def test_every_quantity_by_every_method_has_a_graph(name: str) -> None:
     for row in QUANTITIES.values():
         first = None
         for by in able(row.name, m.tree):
-            request = graphs.Request(
+            request = Request(
                 row.name,
                 by.name,
                 frame=m.bodies[-1].name if row.option == "frame" else "",

@@ -16,11 +16,11 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, aba, able, absolute, candidates, crba, kinematics, rnea
 from bellcrank.dynamics.centres import placed
 from bellcrank.dynamics.cut_joints import constraints, drives, passed_by, reported
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu.costs import Costs
-from bellcrank.graph import trace
 from bellcrank.model import Mechanism, Tree, regrouped
 from bellcrank.spatial.vector import IDENTITY, ZERO
-from trees import close, few, state, trees
+from trees import close, few, momentum_rates, state, trees
 
 TOLERANCE = 1e-10
 seeds = st.integers(0, 1000)
@@ -62,22 +62,9 @@ def reactions(tree: Tree, q: Any, v: Any, tau: Any, frames: Any = (), wrench: An
     A joint passes on that rate, less gravity and wrenches, for its body and for all that the body carries.
     """
     a = forward_dynamics(tree, q, v, tau, frames, wrench)
-    rate = np.array(kinematics.rate(tree, q, v), dtype=float)
-
-    def momenta(t: Any) -> Any:
-        """[linear, angular] of each body at q + t dq/dt and v + t a."""
-        x, u = [c + d * t for c, d in zip(q, rate)], [c + d * t for c, d in zip(v, a)]
-        rows = []
-        for link, V, (R, p) in zip(tree.links, kinematics.velocities(tree, x, u), kinematics.poses(tree, x)):
-            f = link.inertia @ V
-            lin = R @ f.lin
-            rows.append([*lin, *(R @ f.ang + p.cross(lin))])
-        return rows
-
-    rates = trace("momenta", lambda t: {"h": momenta(t)}, {"t": ()}).jacobian("h", "t").evaluate(t=0.0)["dh_dt"]
     R_WG, _ = tree.ground.pose(IDENTITY, ZERO)
     g = R_WG @ tree.gravity
-    carried = rates.copy()
+    carried = momentum_rates(tree, q, v, a)
     for i, (link, (R, p)) in enumerate(zip(tree.links, kinematics.poses(tree, q))):
         h = p * link.inertia.m + R @ link.inertia.h
         carried[i] -= np.array([*(g * link.inertia.m), *h.cross(g)], dtype=float)
@@ -150,7 +137,7 @@ def test_multipliers_are_what_the_joints_bear(m: Mechanism, seed: int) -> None:
 @given(m=everything, name=st.sampled_from(["forward_dynamics", "mass_matrix", "bias", "inverse_mass_matrix"]))
 def test_auto_misses_nothing_worth_while(m: Mechanism, name: str) -> None:
     """What is not traced for being far behind is behind: auto's choice is among the best of all that apply."""
-    request = graphs.Request(name)
+    request = Request(name)
     every = {by.name: WEIGHTS.predicted(graphs.traced(m, request, by)) for by in able(name, m.tree)}
     tried = [by.name for by in candidates(name, m.tree)]
     assert min(every[by] for by in tried) <= 1.1 * min(every.values())

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import QUANTITIES, able
+from bellcrank.dynamics.requests import Request
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.parameters import Parameters
 from trees import ALL, HOLONOMIC, SINGLE, close, few, random_tree, trees
@@ -95,7 +96,7 @@ def everything(m: Mechanism, p: dict[str, float], seed: int) -> dict[tuple[str, 
             if name not in method.solves:  # by tangents of the quantity that it does solve
                 continue
             if m.parameters:
-                g = graphs.traced(m, graphs.Request(name, method.name, frame), method)
+                g = graphs.traced(m, Request(name, method.name, frame), method)
                 out[name, method.name] = g.evaluate(**{key: given[key] for key in g.inputs})[name]
                 continue
             inputs = [given[key].tolist() for key in row.inputs]

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs
+from bellcrank.build import sharing
 from bellcrank.build.differentiable import function_of
 from bellcrank.build.rolling import rolled
 from bellcrank.build.segments import divided
-from bellcrank.dynamics import shape_of
+from bellcrank.dynamics import requests, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inlined
@@ -105,8 +105,8 @@ def test_the_gradient_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         found.append(
             bc.gradient(m, 0.02, m.random(0)[0], m.random(0)[1], step=5e-3, final=lambda t, q, v, x, u: q[0] * v[2])
         )
-        monkeypatch.setattr(graphs, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(graphs, "ALIKE", 0)
+        monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
+        monkeypatch.setattr(sharing, "ALIKE", 0)
     small, large = found
     close(large.q0, small.q0, 1e-9)
     close(large.v0, small.v0, 1e-9)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import graphs
+from bellcrank.build import graphs, sharing
 from bellcrank.build.rolling import rolled
-from bellcrank.dynamics import shape_of
+from bellcrank.dynamics import requests, shape_of
+from bellcrank.dynamics.requests import Request
 from bellcrank.graph import Recursion
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.recursion_tangent import tangent
@@ -69,8 +70,8 @@ def test_derivatives_of_a_large_mechanism_come_column_by_column(monkeypatch: pyt
         given = small.random(3, (2,))
         want = getattr(small, name)(*given)
         with monkeypatch.context() as m:
-            m.setattr(graphs, "MOST_STRAIGHT", 1)
-            m.setattr(graphs, "ALIKE", 0)
+            m.setattr(requests, "MOST_STRAIGHT", 1)
+            m.setattr(sharing, "ALIKE", 0)
             found = getattr(large, name)(*given)
             assert "differentiated" in getattr(large, name).__code__.co_name
             with pytest.raises(bc.InputError, match="expected q, v"):
@@ -85,7 +86,7 @@ def test_a_chain_of_a_thousand_has_one_in_seconds() -> None:
     """Of each class once: the graph of its derivative has no more parts than that of a hundred."""
     parts = []
     for n in (100, 1000):
-        graph = graphs.traced(bc.zoo.chain(n), graphs.Request("forward_dynamics"), bc.dynamics.METHODS["aba"])
+        graph = graphs.traced(bc.zoo.chain(n), Request("forward_dynamics"), bc.dynamics.METHODS["aba"])
         assert isinstance(graph, Recursion)
         parts.append(tangent(graph, ["q"]))
     assert [c.graph.size for c in parts[0].cells] == [c.graph.size for c in parts[1].cells]
@@ -100,8 +101,8 @@ def test_sensitivities_of_a_run_go_through_calls(monkeypatch: pytest.MonkeyPatch
     for _ in range(2):
         m = bc.zoo.chain(3, twist="general")
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, sensitivities=["joint2.q"], q0=m.random(0)[0]))
-        monkeypatch.setattr(graphs, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(graphs, "ALIKE", 0)
+        monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
+        monkeypatch.setattr(sharing, "ALIKE", 0)
     for column in ("joint3.q", "d(joint3.q)/d(joint2.q)", "d(joint2.a)/d(joint2.q)"):
         assert np.abs(runs[1][column] - runs[0][column]).max() < 1e-9 * np.abs(runs[0][column]).max()
     f = Simulator(bc.system(m), "rk4").dynamics.f
@@ -120,6 +121,6 @@ def test_implicit_steps_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(2):
         m = bc.zoo.chain(2, twist="general")
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, q0=m.random(0)[0], integrator="rodas4"))
-        monkeypatch.setattr(graphs, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(graphs, "ALIKE", 0)
+        monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
+        monkeypatch.setattr(sharing, "ALIKE", 0)
     assert np.abs(runs[1].q - runs[0].q).max() < 1e-10

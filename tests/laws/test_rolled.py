@@ -9,12 +9,13 @@ import pytest
 
 from bellcrank import simulate, zoo
 from bellcrank.build.compiling import of_graph
-from bellcrank.build.graphs import Request, chosen, graph
+from bellcrank.build.graphs import chosen, graph
 from bellcrank.build.rolling import rolled
 from bellcrank.build.stages import Where
 from bellcrank.dynamics import shape_of
 from bellcrank.dynamics.alike import classes
 from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu.rolled_code import MOST_CALLS
 from bellcrank.errors import InputError, ModelError
 from bellcrank.formats.builder import Builder

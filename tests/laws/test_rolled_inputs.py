@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import by_tangents, graphs
+from bellcrank.build import by_tangents, graphs, sharing
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.rolling import rolled
-from bellcrank.dynamics import METHODS, shape_of
+from bellcrank.dynamics import METHODS, requests, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.dynamics.requests import Request
 from bellcrank.graph import Graph, Recursion
 from bellcrank.model import Mechanism
 from trees import close, few, random_tree, trees
@@ -32,7 +33,7 @@ def made(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph:
 
 
 def straight(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph:
-    return graphs.traced(m, graphs.Request(quantity, BY[quantity], wrenches=frames), METHODS[BY[quantity]])
+    return graphs.traced(m, Request(quantity, BY[quantity], wrenches=frames), METHODS[BY[quantity]])
 
 
 def state(m: Mechanism, quantity: str, frames: tuple[str, ...] = (), batch: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -48,8 +49,8 @@ def state(m: Mechanism, quantity: str, frames: tuple[str, ...] = (), batch: tupl
 
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on every mechanism is a large one."""
-    monkeypatch.setattr(graphs, "MOST_STRAIGHT", 1)
-    monkeypatch.setattr(graphs, "ALIKE", 0)
+    monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
+    monkeypatch.setattr(sharing, "ALIKE", 0)
     monkeypatch.setattr(by_tangents, "MOST_WRITTEN", 1)
 
 

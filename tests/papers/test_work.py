@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bellcrank.build import graphs
-from bellcrank.dynamics import METHODS, QUANTITIES, work
+from bellcrank.dynamics import METHODS, QUANTITIES, estimate, work
 from bellcrank.papers import counts as papers
 
 SIZES = tuple(range(6, 14))  # one more than a cubic needs: the first may have something in common by accident
@@ -55,4 +55,4 @@ def test_rates_are_current(name: str) -> None:
     for method in CHOICES[name]:
         tree = papers.chain(12).tree
         count = graphs.graph(papers.chain(12), name, method).count().arithmetic
-        assert work.estimate(method, name, tree) == pytest.approx(count, rel=0.1)
+        assert estimate(method, name, tree) == pytest.approx(count, rel=0.1)

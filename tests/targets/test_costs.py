@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build.graphs import Request, chosen, graph
+from bellcrank.build.graphs import chosen, graph
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu import costs as model
 from bellcrank.emit.cpu.costs import AT_LEAST, AT_MOST, EVEN, SAMPLES, Costs, Parts, costs, parts, sample
 from bellcrank.graph import trace

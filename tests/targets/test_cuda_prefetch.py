@@ -10,6 +10,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cuda import prefetch
 from bellcrank.emit.cuda.straight import HEAD, Straight
 from emulated import Function
@@ -63,7 +64,7 @@ def test_rows_that_lie_apart_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_where_it_is_done() -> None:
     """Where memory is waited for and warps are few: not in float32, and not through tiles."""
-    request, by = graphs.Request("forward_dynamics_derivatives", "derivatives"), METHODS["derivatives"]
+    request, by = Request("forward_dynamics_derivatives", "derivatives"), METHODS["derivatives"]
     graph = graphs.traced(bc.zoo.stanford(), request, by)
     made = Straight(graph, "float64")
     assert made.plan.blocks * made.plan.threads <= 32 * prefetch.FEW

@@ -16,6 +16,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu import elsewhere, llvm, loop
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import CompileError, InputError
@@ -86,7 +87,7 @@ def ran(which: str, folder: Path, text: str, driver: str, given: bytes, **sizes:
 @pytest.mark.parametrize("which", WHICH)
 def test_kernels_are_ours(which: str, tmp_path: Path) -> None:
     m = bc.zoo.stanford()
-    _, graph = graphs.chosen(m, graphs.Request("forward_dynamics"), Cpu("float64").choose)
+    _, graph = graphs.chosen(m, Request("forward_dynamics"), Cpu("float64").choose)
     rows = 7  # blocks of lanes, and one over
     q, v, tau = (np.stack([m.random(seed)[k] for seed in range(rows)]) for k in range(3))
     lanes = elsewhere.PROCESSORS[which].lanes("float64")

@@ -91,7 +91,7 @@ BELOW: dict[str, set[str]] = {
     "cli.bibtex": set(),
     "cli.screen": set(),
     "cli.write": set(),
-    "cli.timing": {"build", "emit", "model"},
+    "cli.timing": {"build", "dynamics", "emit", "model"},
 }  # fmt: skip
 ABOVE = {"__init__", "__main__", "cli", "registration"}  # may import anything
 CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # all that is needed at run time

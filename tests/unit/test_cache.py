@@ -18,7 +18,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import kernels
 from bellcrank.dynamics import rnea
-from bellcrank.dynamics.table import ANY, METHODS, Method
+from bellcrank.dynamics.table import ANY, METHODS, SHIPPED, Method
 from bellcrank.emit import cache
 from bellcrank.model import Loop, Mechanism, Spring
 from bellcrank.model.joints import KINDS
@@ -64,8 +64,32 @@ def test_what_is_found_by_its_request_is_not_traced(
         raise AssertionError("it was traced again")
 
     # a partial, because a function of ours that was exchanged would be noticed
-    monkeypatch.setattr("bellcrank.build.kernels.chosen", functools.partial(traced))
+    monkeypatch.setattr("bellcrank.build.graphs.chosen", functools.partial(traced))
     assert bc.kernel(arm, "mass_matrix").method == first.method
+
+
+FILES = """
+import sys
+import bellcrank as bc
+
+arm = bc.zoo.puma600()
+bc.kernel(arm, "forward_dynamics"), arm.mass_matrix, arm.inverse_dynamics
+print(*sorted(name for name in sys.modules if name.startswith(("bellcrank.dynamics", "bellcrank.graph"))))
+"""
+
+
+def test_what_comes_from_the_cache_needs_no_file_of_a_method(folder: Path) -> None:
+    """Nor those that trace: to load them took longer than all the rest."""
+    runs = [subprocess.run([sys.executable, "-c", FILES], capture_output=True, text=True, check=True) for _ in range(2)]
+    first, second = ({x.removeprefix("bellcrank.") for x in run.stdout.split()} for run in runs)
+    assert {"dynamics.aba", "dynamics.crba", "dynamics.rnea", "graph.graph"} <= first
+    tables = {"quantities", "requests", "sources", "table", "work"}
+    assert second <= {"dynamics", *(f"dynamics.{name}" for name in tables)}
+
+
+def test_the_table_of_methods_names_functions_that_are_there() -> None:
+    for method in SHIPPED.values():
+        assert all(callable(method.function(name)) for name in method.solves), method.name
 
 
 def test_what_a_trace_can_reach_is_there() -> None:
@@ -322,6 +346,21 @@ def test_a_good_file_in_anothers_place_is_not_trusted(folder: Path) -> None:
     again = bc.kernel(bc.zoo.pendulum(2.0), "gravity_torque")
     assert not again.from_cache
     assert np.array_equal(again(np.array([1.0])), right)
+
+
+def test_what_makes_code_decides_the_key_and_knows_nothing_else() -> None:
+    """No file that counts imports one that does not, but up the stairs, where nothing is compiled."""
+    package = Path(bc.__file__).parent
+    counted = {name for name, *_ in cache._files(str(package), len(str(package)) + 1)}
+    inside = {f.relative_to(package).as_posix() for f in package.rglob("*.py")}
+    assert counted == {name for name in inside if name.split("/")[0] not in cache.ABOVE}
+    assert {room for room in cache.ABOVE if (package / room).is_dir()} == cache.ABOVE
+    outside = re.compile(
+        rf"^\s*(?:from bellcrank\.|import bellcrank\.|from bellcrank import )({'|'.join(cache.ABOVE)})\b", re.M
+    )
+    assert {name for name in counted if outside.search((package / name).read_text("utf-8"))} == {
+        "__main__.py"
+    }  # the command
 
 
 def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(

@@ -12,12 +12,13 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import patience, room
-from bellcrank.build import forecast, graphs, kernels, schedules
+from bellcrank.build import forecast, graphs, schedules
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
 from bellcrank.graph import recursion
 
-DYNAMICS = graphs.Request("forward_dynamics")
+DYNAMICS = Request("forward_dynamics")
 
 
 def test_what_is_shared_grows_with_the_bodies_and_what_is_not_with_the_operations() -> None:
@@ -57,7 +58,7 @@ def test_what_is_shared_is_not_written_out_where_that_does_not_fit(monkeypatch: 
 def test_minutes_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     monkeypatch.setattr(forecast, "PATIENCE", 1e-3)
-    monkeypatch.setattr(kernels, "small", lambda *_: False)  # or nobody would look
+    monkeypatch.setattr(graphs, "small", lambda *_: False)  # or nobody would look
     with pytest.warns(RuntimeWarning, match="bias of chain3: about .* to compile and .* GB"):
         bc.kernel(bc.zoo.chain(3), "bias")
     graph = graphs.graph(bc.zoo.chain(3), "bias")
@@ -135,6 +136,6 @@ def test_derivatives_against_weights_of_many_bodies_announce_their_minutes(monke
     """Where the way back is no recursion: nothing does that to those of aba and rnea, but to that of dca."""
     monkeypatch.setattr("bellcrank.graph.variations.MANY", 10_000)
     monkeypatch.setattr("bellcrank.graph.recursion_adjoint.vjp", lambda *given: None)
-    graph = graphs.chosen(bc.zoo.chain(70), graphs.Request("forward_dynamics", "aba"), calls=True)[1]
+    graph = graphs.chosen(bc.zoo.chain(70), Request("forward_dynamics", "aba"), calls=True)[1]
     with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations one by one.*jvp"):
         graph.vjp(["tau"])

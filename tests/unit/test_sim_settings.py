@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build.graphs import Request
 from bellcrank.build.kernels import method_for
 from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError
 
 

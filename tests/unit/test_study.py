@@ -175,7 +175,9 @@ def test_names_never_reach_the_page_as_markup(cluster: Any, tmp_path: Path) -> N
     b.body(evil, mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", evil, axis=(0, 1, 0))
     done = bc.study(b.build(), {f"{evil}.mass": bc.uniform(1, 2)}, 50, to=tmp_path / "s", cluster=cluster, **ASKED)
-    assert "<img" not in done.report().read_text("utf-8")
+    page = done.report().read_text("utf-8")
+    assert "<img" not in page
+    assert "default-src 'none'" in page  # its own policy: it fetches nothing
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""The tree beneath closed loops, where it is large: its forward dynamics are recursions that are called.
+"""What is on top of a method where there are loops or springs; and the tree beneath loops where it is large, whose
+forward dynamics are recursions that are called.
 
 Loops take two things from a method: accelerations without the loops, and for each equation of a loop what its force
 does to the accelerations, M^-1 C^T (dynamics/loops/forms.py). Each is one pass over the bodies, so that the work grows
@@ -13,21 +14,35 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from bellcrank.build.forecast import EQUATION
 from bellcrank.build.rolling import as_shipped, rolled
-from bellcrank.dynamics import Method, shape_of
+from bellcrank.dynamics import Method, estimate, quantity, shape_of
 from bellcrank.dynamics.alike import classes
 from bellcrank.dynamics.loops import analysis
+from bellcrank.dynamics.loops.actuation import actuated
+from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.dynamics.requests import Request
 from bellcrank.dynamics.sweep import Vector
-from bellcrank.dynamics.work import estimate
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism, Tree
-from bellcrank.model.parts import Loop
+from bellcrank.model.parts import EQUATIONS, Loop
 from bellcrank.scalar import Scalar
 
 # Operations, written out, from which on bodies share their code.
 MOST_STRAIGHT = 100_000
 ALIKE = 4  # bodies that a class has on average, where it pays
 WASTE = 3.0  # times the operations of straight-line code, which leaves out all that an equation does not move
+
+
+def layered(mechanism: Mechanism, request: Request, by: Method) -> Layer:
+    """What answers where there are loops or springs: the layer on top of a method."""
+    driven = quantity(request.quantity).driven
+    if not mechanism.loops:
+        return Layer(by, Rank(), tuple(range(mechanism.nv)) if driven else ())
+    found = analysis(mechanism)
+    terms = Beneath(mechanism, by) if rolls_beneath(mechanism, by) and not request.wrenches else by
+    return Layer(terms, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
 
 
 def rolls_beneath(mechanism: Mechanism, by: Method) -> bool:
@@ -55,6 +70,12 @@ def moved(tree: Tree) -> list[float]:
         return sum(size[r] for r in {root[i] for i in ends if i >= 0}) / n if ends else 1.0
 
     return [share(loop) for loop in tree.loops]
+
+
+def passes(tree: Tree) -> float:
+    """Through the bodies: one, and for every equation of a loop what its force takes."""
+    equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, moved(tree), strict=True))
+    return 1.0 + EQUATION * sum(equations)
 
 
 @dataclass(frozen=True, eq=False)

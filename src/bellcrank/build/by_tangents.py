@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.build.compiling import of_graph
-from bellcrank.build.graphs import MOST_STRAIGHT, Request, rolls, shared, traced
+from bellcrank.build.graphs import rolls, shared, traced
 from bellcrank.build.wrench_arguments import stacked
-from bellcrank.dynamics import Quantity, candidates
-from bellcrank.dynamics.work import estimate
+from bellcrank.dynamics import Quantity, candidates, estimate
+from bellcrank.dynamics.requests import MOST_STRAIGHT, Request
 from bellcrank.errors import InputError
 from bellcrank.graph.variations import tangent
 from bellcrank.model import Mechanism
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 
 SLOPES = {"mass_matrix": ("inverse_dynamics", "a"), "inverse_mass_matrix": ("forward_dynamics", "tau")}  # of what
 MOST_WRITTEN = 10 * MOST_STRAIGHT  # operations of a matrix that is straight-line code, which runs faster
+
+
+def function(mechanism: Mechanism, q: Quantity) -> Callable[..., Any] | None:
+    """Of q and the other inputs, where the quantity of a mechanism without loops is had so."""
+    if q.result and columnwise(mechanism, q):
+        return derivatives(mechanism, q)
+    return matrix(mechanism, q) if q.name in SLOPES and sloped(mechanism, q) else None
 
 
 def columnwise(mechanism: Mechanism, q: Quantity) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, method, quantity, shape_of
+from bellcrank.dynamics.requests import Request, check
 from bellcrank.emit.equations import c as ctext
 from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as page
@@ -44,7 +45,7 @@ DIGITS = {"latex": 6, "python": 13, "sympy": 13, "c": 13}  # of a number that ha
 
 def graph(mechanism: Mechanism) -> Graph:
     """The four blocks of the equations of motion as one graph."""
-    graphs.check(mechanism, graphs.Request("bias"))
+    check(mechanism, Request("bias"))
     if mechanism.loops:
         raise InputError(
             f'the equations of motion of "{mechanism.name}" are printed for trees, and it has loops. Its terms come '

@@ -1,118 +1,42 @@
-"""From a mechanism to the graph of a quantity: the method asked for, or the one that will be fastest."""
+"""From a mechanism to the graph of a quantity: the method asked for, or the one that will be fastest.
+
+What a mechanism does not have (loops, springs, bodies by the hundred) is not loaded: to load it takes as long as to
+trace a small one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.build import forecast, springs_apart
-from bellcrank.build.beneath import Beneath, moved, rolls_beneath
-from bellcrank.build.rolling import as_shipped, rollable, rolled
-from bellcrank.build.segments import divided
 from bellcrank.dynamics import (
     METHODS,
-    QUANTITIES,
     Method,
     Quantity,
-    able,
     candidates,
     estimate,
-    immobility,
     kinematics,
     method,
     quantity,
     shape_of,
 )
-from bellcrank.dynamics.alike import classes
-from bellcrank.dynamics.loops import analysis
-from bellcrank.dynamics.loops.actuation import actuated
-from bellcrank.dynamics.loops.layer import Layer
-from bellcrank.dynamics.loops.rank import Rank
-from bellcrank.dynamics.quantities import REFERENCES
-from bellcrank.errors import InputError, unknown
+from bellcrank.dynamics.requests import Request, check, straight
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.recursion import MOST_WRITTEN
 from bellcrank.model import Mechanism, Tree, regrouped
-from bellcrank.model.parts import EQUATIONS
+
+if TYPE_CHECKING:
+    from bellcrank.build.forecast import Forecast
+    from bellcrank.dynamics.loops.layer import Layer
 
 MOST_OPERATIONS = 10_000_000  # of a graph, roughly
 RATE, BYTES = 30_000, 1_600  # operations that are traced in a second, and memory that each takes
-# Operations of a graph from which on alike bodies share their code (docs/size.md): straight-line code of so many takes
-# a second to compile, and runs no faster, because it no longer fits where a processor keeps its code.
-MOST_STRAIGHT = 25_000
-ALIKE = 4  # bodies that a class has on average, where it pays
 Choose = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for: everything that decides the graph, and nothing that does not."""
-
-    quantity: str
-    method: str = "auto"
-    frame: str = ""
-    wrenches: tuple[str, ...] = ()
-    actuated: tuple[str, ...] = ()  # joints that are driven; the others of a mechanism with loops are not
-    packed: bool = False  # of a symmetric matrix row by row what is on the diagonal and right of it
-    reference: str = "aligned"  # from where the motion of the frame is seen
-
-
-def check(mechanism: Mechanism, request: Request) -> None:
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
-    q = quantity(request.quantity)
-    _check_frames(mechanism, request, q)
-    if request.actuated and not (q.driven and mechanism.loops):
-        what = f'"{mechanism.name}" has no loops, so that all joints can be' if q.driven else "inverse_dynamics does"
-        raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
-    if request.packed and not q.symmetric:
-        those = ", ".join(name for name, row in QUANTITIES.items() if row.symmetric)
-        raise InputError(f"{q.name} is no symmetric matrix that could be packed; {those} are.")
-    if not mechanism.bodies:
-        raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
-    if not _solving(q.through or q.name):
-        raise InputError(f'no method computes {q.name}. bellcrank.register("method", ...) adds one that does.')
-    if not able(q.name, mechanism.tree):
-        if not mechanism.loops and all(by.topology == "loops" for by in _solving(q.name)):
-            raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
-        ways = "; ".join(f"{by.name} is for {by.topology}" for by in _solving(q.name))
-        raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
-    if request.method != "auto":
-        method(request.method, q.name, mechanism.tree)
-
-
-def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
-    """Whether frames and wrenches are given where they are taken, and are there."""
-    if q.option == "frame":
-        if not request.frame:
-            names = ", ".join(list(mechanism.frames)[:30])
-            raise InputError(
-                f'{q.name} needs a frame: {q.name}(..., frame="NAME") or --frame NAME. There are: {names}.'
-            )
-        mechanism.frame(request.frame)
-    elif request.frame:
-        raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
-    if request.reference not in REFERENCES:
-        raise InputError(f"{q.name}: {unknown('reference', request.reference, REFERENCES)}")
-    if request.reference != "aligned" and not q.referred:
-        those = ", ".join(name for name, row in QUANTITIES.items() if row.referred)
-        raise InputError(f'{q.name} takes no reference; got "{request.reference}". {those} do.')
-    if request.wrenches and q.option != "frames":
-        those = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
-        raise InputError(f"{q.name} takes no wrenches; {those} do.")
-    for name in request.wrenches:
-        mechanism.frame(name)
-
-
-def _solving(name: str) -> list[Method]:
-    return [by for by in METHODS.values() if name in by.solves]
-
-
-# -- stages
 
 
 def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
@@ -122,13 +46,11 @@ def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
 
 def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
     """What answers: the method itself, or, where there are loops or springs, the layer on top of it."""
-    driven = quantity(request.quantity).driven
-    if not mechanism.loops:
-        every = tuple(range(mechanism.nv)) if driven else ()
-        return Layer(by, Rank(), every) if mechanism.springs else by
-    found = analysis(mechanism)
-    terms = Beneath(mechanism, by) if rolls_beneath(mechanism, by) and not request.wrenches else by
-    return Layer(terms, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
+    if not (mechanism.loops or mechanism.springs):
+        return by
+    from bellcrank.build.beneath import layered
+
+    return layered(mechanism, request, by)
 
 
 def fits(mechanism: Mechanism, name: str, by: Method) -> None:
@@ -144,13 +66,11 @@ def fits(mechanism: Mechanism, name: str, by: Method) -> None:
 
 def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
-    tree, name = mechanism.tree, "bias" if request.quantity == "inverse_dynamics" else request.quantity
-    work = estimate(by.name, name, tree)
-    if work <= MOST_STRAIGHT or request.frame or request.packed:
+    if straight(by.name, request.quantity, mechanism.tree) or request.frame or request.packed:
         return False
-    if not rollable(tree, by.name, request.quantity) or not as_shipped(tree):
-        return False
-    return work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links)
+    from bellcrank.build.sharing import shares
+
+    return shares(mechanism.tree, by.name, request.quantity)
 
 
 def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph], bool]) -> tuple[Method, Graph] | None:
@@ -159,9 +79,12 @@ def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph]
     """
     by = METHODS["dca"]
     asked = request.method == "auto" and by.applies(mechanism.tree, request.quantity)
-    if not asked or not divides(mechanism, request, by) or (found := assembled(mechanism, request)) is None:
+    if not asked or not divides(mechanism, request, by):
         return None
-    return (by, found) if worth(found) else None
+    from bellcrank.build.sharing import assembled
+
+    found = assembled(mechanism, request)
+    return (by, found) if found is not None and worth(found) else None
 
 
 def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
@@ -171,17 +94,15 @@ def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
     return asked and plain and rolls(mechanism, request, METHODS["aba"])
 
 
-def assembled(mechanism: Mechanism, request: Request) -> Graph | None:
-    """Divide and conquer with segments whose code is shared; None where no branch is long enough for any."""
-    inputs = {name: shape_of(name, mechanism.tree) for name in quantity(request.quantity).inputs}
-    return divided(f"{mechanism.name}.{request.quantity}", mechanism.tree, inputs)
-
-
 def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
     """Of methods those whose code alike bodies share, if there are any."""
-    looped = mechanism.loops and request.quantity == "forward_dynamics"
-    beneath = [m for m in able if looped and rolls_beneath(mechanism, m)]
-    return [m for m in able if rolls(mechanism, request, m)] or beneath or able
+    if sharing := [m for m in able if rolls(mechanism, request, m)]:
+        return sharing
+    if not mechanism.loops or request.quantity != "forward_dynamics":
+        return able
+    from bellcrank.build.beneath import rolls_beneath
+
+    return [m for m in able if rolls_beneath(mechanism, m)] or able
 
 
 def considered(mechanism: Mechanism, request: Request) -> list[Method]:
@@ -193,17 +114,17 @@ def considered(mechanism: Mechanism, request: Request) -> list[Method]:
 
 def small(mechanism: Mechanism, request: Request) -> bool:
     """Whether it is so little work by any of them that nobody need be told what it will take."""
-    work = [estimate(by.name, request.quantity, mechanism.tree) for by in considered(mechanism, request)]
-    return not mechanism.loops and min(work) > 0.0 and max(work) <= MOST_STRAIGHT
+    of, by = (request.quantity, mechanism.tree), considered(mechanism, request)
+    return not mechanism.loops and all(estimate(m.name, *of) > 0.0 and straight(m.name, *of) for m in by)
 
 
-def expected(mechanism: Mechanism, request: Request, calls: bool) -> forecast.Forecast:
+def expected(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
     """What a kernel will take to make. calls: whether it is for a target that shares the code of alike bodies."""
+    from bellcrank.build import forecast
+    from bellcrank.build.beneath import passes, rolls_beneath
+
     tree, by = mechanism.tree, considered(mechanism, request)
-    shares = moved(tree) if tree.loops else []
-    equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, shares, strict=True))
-    passes = 1.0 + forecast.EQUATION * sum(equations)
-    work = [passes * estimate(m.name, request.quantity, tree) for m in by]
+    work = [passes(tree) * estimate(m.name, request.quantity, tree) for m in by]
     beneath = [bool(tree.loops) and rolls_beneath(mechanism, m) for m in by]
     rolled_up = calls and all(rolls(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
     if rolled_up or all(divides(mechanism, request, m) for m in by):  # the latter on every target
@@ -215,13 +136,14 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     """Tree -> Graph, by one method."""
     q = quantity(request.quantity)
     if rolls(mechanism, request, by):
-        name, names = f"{mechanism.name}.{q.name}", [*q.inputs, *(["wrench"] if request.wrenches else [])]
-        inputs = {name: shape_of(name, mechanism.tree, request.wrenches) for name in names}
-        # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
-        made = springs_apart.sprung if mechanism.springs and q.name in springs_apart.FELT else rolled
-        return made(name, mechanism.tree, by.name, q.name, inputs, request.wrenches, mechanism.parameters)
-    if divides(mechanism, request, by) and (cut := assembled(mechanism, request)) is not None:
-        return cut
+        from bellcrank.build.sharing import recursion
+
+        return recursion(mechanism, request, by)
+    if divides(mechanism, request, by):
+        from bellcrank.build.sharing import assembled
+
+        if (cut := assembled(mechanism, request)) is not None:
+            return cut
     fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
@@ -282,6 +204,8 @@ def chosen(
     """
     check(mechanism, request)
     if quantity(request.quantity).inverts and not mechanism.tree.massive:
+        from bellcrank.dynamics import immobility
+
         immobility.check(mechanism)
     graphs = [(m, traced(mechanism, request, m)) for m in considered(mechanism, request)]
     by, found = graphs[0]

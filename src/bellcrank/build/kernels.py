@@ -16,33 +16,32 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
+from importlib import import_module
 from inspect import Signature
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bellcrank import plugins
-from bellcrank.build import attributes, by_tangents
-from bellcrank.build.graphs import Request, check, chosen, considered, expected, fits, rolls, side_by_side, small
+from bellcrank.build import attributes
 from bellcrank.build.stages import Job, Where, built, shared_out
 from bellcrank.build.stages import target as target_of
 from bellcrank.build.wrench_arguments import extended
-from bellcrank.dynamics import METHODS, Method, Quantity, immobility, quantities, quantity
-from bellcrank.dynamics.loops import rows
+from bellcrank.dynamics import METHODS, Method, Quantity, candidates, quantity
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-from bellcrank.dynamics.table import SHIPPED as METHODS_SHIPPED
+from bellcrank.dynamics.requests import Request, check, straight
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.host import host
-from bellcrank.graph import Graph
 from bellcrank.misfits import explained
-from bellcrank.model import Mechanism, joints, parts
+from bellcrank.model import Mechanism, parts
 from bellcrank.quoting import line
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
+    from bellcrank.graph import Graph
 
 
 LISTED = 16  # names in a help text
@@ -83,12 +82,14 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     on, q = target_of(where, request.quantity), quantity(request.quantity)
 
     def graph() -> tuple[str, Graph]:
+        from bellcrank.build import graphs  # what comes from the cache is not traced
+
         calls = not where.machine  # several cores for one state know none
-        if where.machine and (wide := side_by_side(mechanism, request, lambda g: shared_out(g, on))):
+        if where.machine and (wide := graphs.side_by_side(mechanism, request, lambda g: shared_out(g, on))):
             return wide[0].name, wide[1]
-        if not small(mechanism, request):
-            expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
-        by, found = chosen(mechanism, request, on.choose, calls)
+        if not graphs.small(mechanism, request):
+            graphs.expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
+        by, found = graphs.chosen(mechanism, request, on.choose, calls)
         return by.name, found
 
     @cache
@@ -133,13 +134,19 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
         return _taught(attributes.of_frame(q, partial(kernel, mechanism, name)), mechanism, q)
     if q.driven and mechanism.loops:
         return _taught(attributes.of_actuated(q, partial(kernel, mechanism, name)), mechanism, q)
-    if q.result and not mechanism.loops and by_tangents.columnwise(mechanism, q):
-        return _taught(by_tangents.derivatives(mechanism, q), mechanism, q)
-    if name in by_tangents.SLOPES and by_tangents.sloped(mechanism, q):
-        return _taught(by_tangents.matrix(mechanism, q), mechanism, q)
+    if (q.result or q.symmetric) and not mechanism.loops and _long(mechanism, q.differentiates or name):
+        from bellcrank.build import by_tangents
+
+        if by_columns := by_tangents.function(mechanism, q):
+            return _taught(by_columns, mechanism, q)
     if q.result:
         return _taught(attributes.in_parts(made(mechanism, Request(name), Where()).function, q), mechanism, q)
     return made(mechanism, Request(name), Where()).function
+
+
+def _long(mechanism: Mechanism, name: str) -> bool:
+    """Whether a quantity is too much to be written out, by some method that may answer."""
+    return not all(straight(m.name, name, mechanism.tree) for m in candidates(name, mechanism.tree))
 
 
 def _taught(function: Callable[..., Any], mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
@@ -177,13 +184,13 @@ ROOT = str(Path(__file__).resolve().parents[1]) + os.sep  # the package
 NAME = __name__.partition(".")[0]
 # What a traced function can reach: both towers up to here.
 PARTS = ("build", "dynamics", "graph", "integrate", "jets", "model", "nodes", "parameters", "scalar", "spatial")
-# The tables that people add to, and what they were when they were made.
-TABLES: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
-    ("method", METHODS, METHODS_SHIPPED),
-    ("quantity", quantities.QUANTITIES, quantities.SHIPPED),
-    ("closure", rows.CLOSURES, rows.SHIPPED),
-    ("joint", joints.KINDS, joints.SHIPPED),
-)
+# The tables that people add to, and where they are, beside what they were when they were made.
+TABLES = {
+    "method": ("dynamics.table", "METHODS"),
+    "quantity": ("dynamics.quantities", "QUANTITIES"),
+    "closure": ("dynamics.loops.rows", "CLOSURES"),
+    "joint": ("model.joints", "KINDS"),
+}
 _fine: set[FunctionType] = set()  # that were looked at already
 _looked: dict[str, list[tuple[Any, list[Any], list[int]]]] = {}  # by module: itself, its classes, and what they had
 
@@ -193,7 +200,8 @@ def untouched() -> bool:
     the key), and the package's modules their own functions.
     """
     counts = {name: len(row[0]) for (kind, name), row in plugins.rows.items() if kind == "closure"}
-    same = all(_as_made(*table) for table in TABLES) and {**parts.SHIPPED, **counts} == parts.EQUATIONS
+    tables = all(_as_made(kind, *place) for kind, place in TABLES.items())
+    same = tables and {**parts.SHIPPED, **counts} == parts.EQUATIONS
     return same and all(_unchanged(module) or _fine_now(module) for module in _modules())
 
 
@@ -212,7 +220,12 @@ def _fine_now(module: ModuleType) -> bool:
     return True
 
 
-def _as_made(kind: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+def _as_made(kind: str, module: str, attribute: str) -> bool:
+    """A table that nobody has loaded yet is."""
+    if f"{NAME}.{module}" not in sys.modules:
+        return True
+    found = import_module(f"{NAME}.{module}")  # which waits where another thread is loading it
+    now, then = getattr(found, attribute), found.SHIPPED
     expected = {**then, **{name: row for (of, name), row in plugins.rows.items() if of == kind}}
     return now.keys() == expected.keys() and all(now[key] is expected[key] for key in expected)
 
@@ -259,17 +272,20 @@ _methods: dict[str, str] = {}  # methods by their keys, so that a second look is
 
 def method_for(mechanism: Mechanism, request: Request) -> Method:
     """The method that graphs.chosen takes on this computer."""
+    from bellcrank.build import graphs
+    from bellcrank.dynamics import immobility
+
     check(mechanism, request)
     if quantity(request.quantity).inverts and not mechanism.tree.massive:
         immobility.check(mechanism)
-    able = considered(mechanism, request)
-    if len(able) == 1 and rolls(mechanism, request, able[0]):
+    able = graphs.considered(mechanism, request)
+    if len(able) == 1 and graphs.rolls(mechanism, request, able[0]):
         return able[0]
     if len(able) == 1:
-        fits(mechanism, request.quantity, able[0])
+        graphs.fits(mechanism, request.quantity, able[0])
         return able[0]
     if not untouched():
-        return chosen(mechanism, request)[0]
+        return graphs.chosen(mechanism, request)[0]
     h, asked = host(), json.dumps(asdict(request))
     here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *sources())
     name = store.key("method", mechanism.fingerprint, asked, *here)
@@ -277,6 +293,6 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
         if (found := store.load(f"{name}.json")) is not None:
             _methods[name] = str(json.loads(found))
         else:
-            _methods[name] = chosen(mechanism, request)[0].name
+            _methods[name] = graphs.chosen(mechanism, request)[0].name
             store.save(f"{name}.json", json.dumps(_methods[name]).encode())
     return METHODS[_methods[name]]

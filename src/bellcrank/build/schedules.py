@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from bellcrank.build import graphs
 from bellcrank.build.stages import fitted, shared_out
 from bellcrank.dynamics import Method
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.target import Target
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph import Graph
@@ -121,12 +122,12 @@ def schedule(
     instead (with `import bellcrank.papers`): subsystems, modules, factorisation; `control` is the law that goes with
     them.
     """
-    return laid(what, graphs.Request(quantity, method, frame), machine, kind, level, strategy, control).schedule
+    return laid(what, Request(quantity, method, frame), machine, kind, level, strategy, control).schedule
 
 
 def laid(
     what: Mechanism | Graph,
-    request: graphs.Request,
+    request: Request,
     machine: str | Machine = "",
     kind: str = "",
     level: str = "",
@@ -171,7 +172,7 @@ def _announced(graph: Graph) -> None:
         )
 
 
-def _chosen(what: Mechanism, request: graphs.Request, own: str, numbers: str | None, kind: str) -> tuple[Method, Graph]:
+def _chosen(what: Mechanism, request: Request, own: str, numbers: str | None, kind: str) -> tuple[Method, Graph]:
     """As a kernel would be made; on several cores long branches are cut."""
     if own == "threads":
         from bellcrank.emit.cores.target import Cores

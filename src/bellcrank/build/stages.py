@@ -21,11 +21,11 @@ from bellcrank import patience  # not its function: kernels.py looks at all that
 from bellcrank.emit import cache as store
 from bellcrank.emit.target import DTYPES, About, Extend, Signature, Target
 from bellcrank.errors import InputError, brief, unknown, warn
-from bellcrank.graph import Graph, Recursion
 from bellcrank.parameters import Parameters
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
+    from bellcrank.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +76,8 @@ def built(job: Job, on: Target) -> Kernel:
 
 def fitted(method: str, graph: Graph, on: Target) -> tuple[str, Graph]:
     """A graph that can be cut into segments (build/segments.py), in as many as the target has use for."""
-    if isinstance(graph, Recursion) and graph.recut is not None and (cut := getattr(on, "segments", None)):
-        return method, graph.recut(*cut)
+    if (recut := getattr(graph, "recut", None)) and (cut := getattr(on, "segments", None)):
+        return method, recut(*cut)
     return method, graph
 
 

@@ -10,6 +10,7 @@ import typer
 from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, mechanism, screen
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
+from bellcrank.dynamics.requests import Request
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def bench(
 
 def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -> list[tuple[Quantity, Method]]:
     """What to time: the quantities asked for, or the usual ones that the method knows."""
-    from bellcrank.build.graphs import Request, chosen
+    from bellcrank.build.graphs import chosen
 
     jobs = []
     timed = TIMED if method_name not in METHODS else METHODS[method_name].solves

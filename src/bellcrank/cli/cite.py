@@ -10,6 +10,7 @@ import bellcrank as bc
 from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
+from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError
 
 
@@ -58,7 +59,7 @@ def cite(
                 able = candidates(q, m.tree)
                 if not able:
                     continue
-                by = able[0] if len(able) == 1 else graphs.chosen(m, graphs.Request(q))[0]
+                by = able[0] if len(able) == 1 else graphs.chosen(m, Request(q))[0]
                 used.setdefault(by.name, []).append(q)
     found: list[dict[str, Any]] = [{"what": "mechanism", "name": m.name, "citation": c} for c in _papers(name)]
     for by_name, names in used.items():

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from bellcrank.build import kernels
-from bellcrank.build.graphs import Request, check, graph
+from bellcrank.build.graphs import graph
 from bellcrank.cli import screen, timing
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, Quantity, able, candidates, estimate
+from bellcrank.dynamics.requests import Request, check
 from bellcrank.emit.cpu.costs import cheapest, costs
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism

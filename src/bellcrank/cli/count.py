@@ -20,6 +20,7 @@ from bellcrank.cli import (
 )
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import candidates, quantity
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Recursion
@@ -55,7 +56,6 @@ def count(
     --target cuda shows what a GPU would do instead, and needs none: how many threads compute a state, the registers of
     each, what waits in shared and local memory, and how many states an H200 is predicted to compute in a second.
     """
-    from bellcrank.build.graphs import Request
     from bellcrank.cli import compare, gpu
 
     if target not in ("cpu", "cuda"):
@@ -91,7 +91,7 @@ def _one(m: Mechanism, asked: str, method_name: str, frame: str, json: bool) -> 
     from bellcrank.cli import compare
 
     with screen.working(f"tracing {asked} of {m.name}"):
-        by, graph = graphs.chosen(m, graphs.Request(asked, method_name, frame), calls=True)
+        by, graph = graphs.chosen(m, Request(asked, method_name, frame), calls=True)
         row = compare.counted(asked, by.name, graph)
     if isinstance(graph, Recursion):
         row["kinds"] = [dict(zip(("bodies", "as", *HEADS), kind, strict=True)) for kind in graph.kinds]

@@ -22,6 +22,7 @@ from bellcrank.cli import (
     mechanism,
     screen,
 )
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
@@ -76,7 +77,7 @@ def emit(
             by, graph = "crba, rnea", printed.graph(m)
         else:
             on = Cuda(dtype) if target == "cuda" else Cpu(dtype)
-            request = graphs.Request(quantity_name, method_name, frame, reference=reference)
+            request = Request(quantity_name, method_name, frame, reference=reference)
             chosen, graph = graphs.chosen(m, request, on.choose)
             by = chosen.name
         say(f"writing {target}")

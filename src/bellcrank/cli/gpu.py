@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank.build.graphs import Request, chosen, traced
+from bellcrank.build.graphs import chosen, traced
 from bellcrank.cli import screen
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import candidates
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cuda.straight import Straight
 from bellcrank.emit.cuda.target import Cuda
 from bellcrank.graph import Graph

@@ -24,6 +24,7 @@ from bellcrank.cli import (
 )
 from bellcrank.cli.screen import Column
 from bellcrank.cli.write import write
+from bellcrank.dynamics.requests import Request
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.machines import KINDS, LAYOUTS
 from bellcrank.scheduling.task import LEVELS
@@ -80,11 +81,10 @@ def schedule(
     method makes for one body, a node is one operation; auto takes the best of these and sizes between.
     """
     import bellcrank.papers  # noqa: F401  # adds its machines and strategies
-    from bellcrank.build import graphs
     from bellcrank.build import schedules as machines
 
     m = mechanism(name, base, check)
-    request = graphs.Request(quantity_name, method_name, frame)
+    request = Request(quantity_name, method_name, frame)
     with screen.working(f"tracing {quantity_name} of {m.name}, and laying it out"):
         laid = machines.laid(m, request, machine_name, kind, level, strategy, control)
         found, what = laid.schedule, quoting.stem(strategy or machine_name or "complete")

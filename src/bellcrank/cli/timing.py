@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import kernels
+from bellcrank.build import graphs, kernels
+from bellcrank.dynamics.requests import Request
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.costs import costs
 from bellcrank.emit.cpu.host import host
@@ -65,7 +66,8 @@ def room(mechanism: Mechanism, rows: int) -> None:
 def measure(
     mechanism: Mechanism, quantity: str, method: str = "auto", frame: str = "", dtype: str = "float64", rows: int = ROWS
 ) -> Timing:
-    host(), store.package_fingerprint(), costs(dtype)  # loading LLVM and learning what things cost is not compiling
+    able = graphs.considered(mechanism, Request(quantity, method, frame))
+    [m.file for m in able], host(), store.package_fingerprint(), costs(dtype)  # loading and learning is not compiling
     with _empty_cache():
         make = partial(kernels.kernel, name=quantity, method=method, dtype=dtype, frame=frame)
         made, cold = _once(lambda: make(replace(mechanism)))  # a copy, that has derived nothing yet

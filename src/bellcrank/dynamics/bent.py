@@ -30,14 +30,10 @@ from bellcrank.dynamics.inertia_matrix import (
     upper,
 )
 from bellcrank.dynamics.sweep import Vector, Wrenches, felt
+from bellcrank.dynamics.table import MODAL
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import NO_FORCE, ZERO
-
-QUANTITIES = (
-    "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix",
-    "forward_dynamics", "inverse_dynamics", "bias", "gravity_torque", "coriolis_torque",
-)  # fmt: skip
 
 
 def frozen(tree: Tree, q: Vector) -> Tree:
@@ -54,7 +50,7 @@ class Bent:
     solves: tuple[str, ...]
 
     def function(self, name: str) -> Callable[..., Any]:
-        given = {} if name not in QUANTITIES else {name: getattr(self, name)}
+        given = {} if name not in MODAL else {name: getattr(self, name)}
         return given.get(name) or self.own(name)
 
     def mass_matrix(self, tree: Tree, q: Vector) -> list[list[Scalar]]:

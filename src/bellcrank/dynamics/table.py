@@ -2,45 +2,20 @@
 
 Every method is a file (or two) with a function for each quantity that it solves, f(tree, *inputs, **options), over any
 scalar; kinematics.py is the simplest, aba.py the best known. docs/methods/family.md tells how they belong together.
+
+The table names the files and does not load them: a kernel that comes from the cache needs none, and any other only
+those by which it is traced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import zip_longest
 from textwrap import wrap
-from types import ModuleType
 from typing import Any
 
-from bellcrank.dynamics import (
-    aba,
-    absolute,
-    angeles,
-    bae_hwang,
-    bent,
-    centroidal,
-    coriolis,
-    crba,
-    dca,
-    denoc,
-    derivatives,
-    featherstone,
-    frame_motion,
-    hemami,
-    joint_coordinates,
-    joint_coordinates_recursive,
-    kinematics,
-    ness,
-    newton_euler_symbolic,
-    reaction_equations,
-    reactions,
-    rnea,
-    walker_orin,
-)  # fmt: skip
-from bellcrank.dynamics.loops import quantities as closure
-from bellcrank.dynamics.mass_matrix import oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
-from bellcrank.dynamics.quantities import quantity
 from bellcrank.dynamics.sources import SOURCES
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
@@ -49,6 +24,11 @@ from bellcrank.quoting import refused
 from bellcrank.text import table as table_of  # this file is called so
 
 WIDTH = 100  # of the printed table
+
+
+def _loaded(file: Any) -> Any:
+    """A file of dynamics/ by its name; whatever else has functions is there already."""
+    return import_module(f"bellcrank.dynamics.{file}") if isinstance(file, str) else file
 
 
 @dataclass(frozen=True)
@@ -80,7 +60,7 @@ SOLID = Topology(
 LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
 UNSPRUNG = Topology(
     "trees, couplings",
-    derivatives.covered,
+    lambda tree: bool(_loaded("derivatives").covered(tree)),
     "loops, springs between bodies, bodies that bend and joints of your own whose axes turn are not in it",
 )
 FACTORED = Topology(
@@ -98,12 +78,12 @@ FACTORED = Topology(
 @dataclass(frozen=True)
 class Method:
     name: str
-    module: Any  # has a function for each quantity: a file, or whatever has attributes
+    module: Any  # has a function for each quantity: a file of dynamics/ by its name, or whatever has attributes
     solves: tuple[str, ...]
     covers: Topology
     source: str  # key of SOURCES, or a citation
     regrouped: bool = True  # may be given emptied bodies (model/tree.py); not where it asks for centres of mass
-    also: ModuleType | None = None  # a second file of the method
+    also: Any = None  # a second file of the method
     narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers less
     bends: bool = False  # knows bodies that bend by itself, or has nothing to do with inertia
 
@@ -126,20 +106,32 @@ class Method:
     def applies(self, tree: Tree, quantity: str) -> bool:
         return quantity in self.solves and self.covered(quantity).holds(tree)
 
+    @property
+    def file(self) -> Any:
+        """What has the functions."""
+        return _loaded(self.module)
+
     def function(self, name: str) -> Callable[..., Any]:
         """Of a quantity, or any other that the method's files have."""
-        found: Callable[..., Any] = getattr(self.module, name, None) or getattr(self.also, name)
-        if self.bends or name not in bent.QUANTITIES:
+        file = self.file if self.also is None or hasattr(self.file, name) else _loaded(self.also)
+        found: Callable[..., Any] = getattr(file, name)
+        if self.bends or name not in MODAL:
             return found
 
         def over_bodies_that_bend(tree: Tree, *inputs: Any, **options: Any) -> Any:
             by = found
             if tree.flexible:
-                by = bent.Bent(lambda own: getattr(self.module, own), self.solves).function(name)
+                by = _loaded("bent").Bent(lambda own: getattr(self.file, own), self.solves).function(name)
             return by(tree, *inputs, **options)
 
         return over_bodies_that_bend
 
+
+# Quantities to which the modes of bodies that bend add something: bent.py says what.
+MODAL = (
+    "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix",
+    "forward_dynamics", "inverse_dynamics", "bias", "gravity_torque", "coriolis_torque",
+)  # fmt: skip
 
 M = ("mass_matrix",)
 MF = ("forward_dynamics", "mass_matrix")
@@ -159,92 +151,61 @@ CENTRE = (
 
 _ROWS = (
     # the fastest, in our own frames and inertias
-    Method("rnea", rnea, ("inverse_dynamics", *B), ANY, "luh1980", bends=True),
-    Method("crba", crba, MFU, ANY, "walker1982", bends=True),
-    Method("aba", aba, ("forward_dynamics",), BENT, "featherstone1983", bends=True),
-    Method("dca", dca, ("forward_dynamics",), SOLID, "featherstone1999", regrouped=False),
-    Method("reactions", reactions, ("reactions",), ANY, "luh1980", bends=True),
+    Method("rnea", "rnea", ("inverse_dynamics", *B), ANY, "luh1980", bends=True),
+    Method("crba", "crba", MFU, ANY, "walker1982", bends=True),
+    Method("aba", "aba", ("forward_dynamics",), BENT, "featherstone1983", bends=True),
+    Method("dca", "dca", ("forward_dynamics",), SOLID, "featherstone1999", regrouped=False),
+    Method("reactions", "reactions", ("reactions",), ANY, "luh1980", bends=True),
     # wong1991, and what it compares with
-    Method("ness", ness, MFB, ANY, "wong1991", regrouped=False),
-    Method("hemami", hemami, MFB, ANY, "hemami1982", regrouped=False),
-    Method("angeles", angeles, MFB, FACTORED, "angeles1988", regrouped=False),
-    Method("walker_orin", walker_orin, MF, ANY, "walker1982", regrouped=False),
-    Method("featherstone", featherstone, ("forward_dynamics",), TREES, "featherstone1983"),
-    Method("bae_hwang", bae_hwang, M, ANY, "bae1988"),
+    Method("ness", "ness", MFB, ANY, "wong1991", regrouped=False),
+    Method("hemami", "hemami", MFB, ANY, "hemami1982", regrouped=False),
+    Method("angeles", "angeles", MFB, FACTORED, "angeles1988", regrouped=False),
+    Method("walker_orin", "walker_orin", MF, ANY, "walker1982", regrouped=False),
+    Method("featherstone", "featherstone", ("forward_dynamics",), TREES, "featherstone1983"),
+    Method("bae_hwang", "bae_hwang", M, ANY, "bae1988"),
     # saha2001
-    Method("denoc", denoc, MFU, BENT, "saha2003"),
+    Method("denoc", "denoc", MFU, BENT, "saha2003"),
     # nikravesh1989
-    Method("joint_coordinates", joint_coordinates, MFB, ANY, "nikravesh1989", regrouped=False),
+    Method("joint_coordinates", "joint_coordinates", MFB, ANY, "nikravesh1989", regrouped=False),
     Method(
-        "joint_coordinates_recursive", joint_coordinates_recursive, ("forward_dynamics",), TREES, "wehage1988",
+        "joint_coordinates_recursive", "joint_coordinates_recursive", ("forward_dynamics",), TREES, "wehage1988",
         regrouped=False,
     ),
     Method(
-        "absolute", absolute, ("forward_dynamics", "reactions", "multipliers"), MASSIVE, "nikravesh1988",
+        "absolute", "absolute", ("forward_dynamics", "reactions", "multipliers"), MASSIVE, "nikravesh1988",
         regrouped=False,
     ),
     # fijany1989; its original composite bodies are Walker's and Orin's, so that ocrb and walker_orin are one file
-    Method("oke", oke, M, ANY, "kane1983", regrouped=False),
-    Method("vke", vke, M, ANY, "fijany1989", regrouped=False),
-    Method("oneb", oneb, M, ANY, "walker1982", regrouped=False),
-    Method("vneb", vneb, M, ANY, "fijany1989"),
-    Method("ocrb", walker_orin, M, ANY, "walker1982", regrouped=False),
-    Method("vcrb", vcrb, M, ANY, "bejczy1989"),
-    Method("vneb_parallel", vneb_parallel, M, ANY, "fijany1989"),
-    Method("vcrb_parallel", vcrb_parallel, M, ANY, "bejczy1989"),
+    Method("oke", "mass_matrix.oke", M, ANY, "kane1983", regrouped=False),
+    Method("vke", "mass_matrix.vke", M, ANY, "fijany1989", regrouped=False),
+    Method("oneb", "mass_matrix.oneb", M, ANY, "walker1982", regrouped=False),
+    Method("vneb", "mass_matrix.vneb", M, ANY, "fijany1989"),
+    Method("ocrb", "walker_orin", M, ANY, "walker1982", regrouped=False),
+    Method("vcrb", "mass_matrix.vcrb", M, ANY, "bejczy1989"),
+    Method("vneb_parallel", "mass_matrix.vneb_parallel", M, ANY, "fijany1989"),
+    Method("vcrb_parallel", "mass_matrix.vcrb_parallel", M, ANY, "bejczy1989"),
     # schaefer1992
     Method(
-        "newton_euler_symbolic", newton_euler_symbolic, (*MF, *B, "reactions"), ANY, "schaefer1992",
-        regrouped=False, also=reaction_equations, narrower=(("reactions", MASSIVE),),
+        "newton_euler_symbolic", "newton_euler_symbolic", (*MF, *B, "reactions"), ANY, "schaefer1992",
+        regrouped=False, also="reaction_equations", narrower=(("reactions", MASSIVE),),
     ),
     # derivatives; other methods have them by tangents of their graphs (build/graphs.py)
     Method(
-        "derivatives", derivatives, ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"), UNSPRUNG,
+        "derivatives", "derivatives", ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"), UNSPRUNG,
         "singh2022",
     ),
     # closed loops: what the equations are. Dynamics of loops is a layer on the methods above
-    Method("closure", closure, ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
+    Method("closure", "loops.quantities", ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
     # what control of robots asks for
-    Method("coriolis", coriolis, ("coriolis_matrix",), ANY, "echeandia2021"),
-    Method("centroidal", centroidal, CENTRE, ANY, "orin2013", regrouped=False),
-    Method("frame_motion", frame_motion, FRAMES, ANY, "featherstone2008"),
+    Method("coriolis", "coriolis", ("coriolis_matrix",), ANY, "echeandia2021"),
+    Method("centroidal", "centroidal", CENTRE, ANY, "orin2013", regrouped=False),
+    Method("frame_motion", "frame_motion", FRAMES, ANY, "featherstone2008"),
     # everything that has no dynamics in it
-    Method("kinematics", kinematics, REST, ANY, "featherstone2008"),
+    Method("kinematics", "kinematics", REST, ANY, "featherstone2008"),
 )  # fmt: skip
 
 METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
 SHIPPED = dict(METHODS)  # what the table was before anybody added to it
-
-
-def able(quantity_name: str, tree: Tree) -> list[Method]:
-    """All methods that give the quantity for this tree."""
-    q = quantity(quantity_name)
-    if q.through and not tree.loops:
-        return []
-    found = [m for m in METHODS.values() if m.applies(tree, q.through or quantity_name)]
-    if q.differentiates:  # what a method gives can be differentiated
-        found += [m for m in METHODS.values() if m.applies(tree, q.differentiates) and m not in found]
-    return found
-
-
-def method(name: str, quantity_name: str, tree: Tree) -> Method:
-    """The named method, if it solves the quantity for this tree."""
-    found = [m.name for m in able(quantity_name, tree)]
-    if not found:
-        raise InputError(f"{quantity_name} is about loops, and this mechanism has none.")
-    if name not in METHODS:
-        raise InputError(unknown("method", name, ["auto", *found]))
-    if name not in found:
-        m, q = METHODS[name], quantity(quantity_name)
-        needed = q.through or quantity_name
-        if q.differentiates in m.solves:  # it could be differentiated, but for the mechanism
-            needed = q.differentiates
-        why = f"it solves {', '.join(m.solves)}" if needed not in m.solves else m.covered(needed).but
-        raise InputError(
-            f'method "{name}" does not give {quantity_name} of this mechanism: {why}. '
-            f"Use: {', '.join(['auto', *found])}."
-        )
-    return METHODS[name]
 
 
 class MethodTable:

@@ -6,55 +6,7 @@ by triple of coordinates along a path to the ground. A test keeps them current (
 
 from __future__ import annotations
 
-from bellcrank.dynamics.quantities import QUANTITIES, quantity
-from bellcrank.dynamics.table import Method, able
-from bellcrank.model.tree import Tree
-
-MARGIN = 1.2  # what a rough estimate puts further behind than this is not traced by "auto" ...
-COUPLED = 3.0  # (where joints share coordinates, which the estimate does not see)
-QUICK = 5_000.0  # operations: with so few, all that may be the fastest are traced in no time
-STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # ... unless it is one that wins elsewhere, and is not
-HOPELESS = 1.5, 12_000.0  # both that many times behind and that many operations
-
-
 Rates = tuple[float, float, float, float]
-TANGENT = 0.4  # of a graph, what a tangent through it takes: many of its operations do not depend on that input
-
-
-def candidates(quantity_name: str, tree: Tree) -> list[Method]:
-    """What "auto" chooses from: all that apply, less those that a rough estimate puts far behind."""
-    found = able(quantity_name, tree)
-    if base := quantity(quantity_name).differentiates:
-        return [m for m in found if quantity_name in m.solves] or candidates(base, tree)
-    if len(found) < 2:
-        return found
-    work = {m.name: estimate(m.name, quantity_name, tree) for m in found}
-    least, (times, large) = min((x for x in work.values() if x), default=0.0), HOPELESS
-    kept = {m.name for m in found if m.name in STRONG and work[m.name] <= max(times * least, large)}
-    return [m for m in found if m.name in kept or work[m.name] <= _margin(m, tree, least) * least]
-
-
-def _margin(m: Method, tree: Tree, least: float) -> float:
-    """Where bodies bend, methods for rigid bodies have the same layer on top of them (bent.py): what a strong one has
-    not won there, no other does.
-    """
-    doubtful = tree.coupled and (not tree.flexible or least < QUICK or m.name in STRONG)
-    return COUPLED if doubtful else MARGIN
-
-
-def estimate(method: str, quantity: str, tree: Tree) -> float:
-    """0 of a method that is not in the table: nobody knows."""
-    q = QUANTITIES[quantity]
-    known = WORK.get(q.through or quantity, {})
-    if method not in known:
-        tangents = TANGENT * len(q.inputs) * tree.nv
-        return tangents * estimate(method, q.differentiates, tree) if q.differentiates else 0.0
-    ends, one, two, three = known[method]
-    n, pairs, triples, tips = tree.depths
-    total = one * n + two * pairs + three * triples
-    return max(total + ends * tips / 2, total / 10, 1.0)
-
-
 WORK: dict[str, dict[str, Rates]] = {
     "forward_dynamics": {
         "crba": (-332.0, 152.0, 36.0, 1.0),

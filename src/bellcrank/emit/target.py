@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from bellcrank.graph import Graph
 from bellcrank.parameters import Parameters
+
+if TYPE_CHECKING:
+    from bellcrank.graph import Graph
 
 DTYPES = ("float64", "float32")
 Shape = tuple[int, ...]

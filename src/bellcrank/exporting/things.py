@@ -10,6 +10,7 @@ from typing import Any
 from bellcrank.build import graphs
 from bellcrank.build.kernels import columns
 from bellcrank.build.stages import Where
+from bellcrank.dynamics.requests import Request, check
 from bellcrank.emit.c.stepper import Stepper
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu
@@ -151,7 +152,7 @@ def function(m: Mechanism | None, asked: Any) -> tuple[str, Graph]:
         raise InputError(
             f'functions: "{asked}" is no quantity; expected "mass_matrix", "pose(tool0)" or "d(bias)/d(q)".'
         )
-    request = graphs.Request(found["name"], frame=found["frame"] or "")
-    graphs.check(m, request)
+    request = Request(found["name"], frame=found["frame"] or "")
+    check(m, request)
     _, graph = graphs.chosen(m, request, Cpu("float64").choose)
     return "_".join(filter(None, (found["name"], found["frame"]))), graph

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.formats.bending_bodies import MOTIONS
 from bellcrank.formats.numbers import items, number, vector
 from bellcrank.model.modal import Modal, Node, moments
 from bellcrank.model.parts import Array, triple
@@ -25,15 +26,6 @@ from bellcrank.quoting import refused
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.modes import Moments
 
-# How a slice of a beam can deform: the joint for it, its axis of (x, y, z), and the stiffness in a Profile.
-MOTIONS = {
-    "stretch": ("prismatic", 0, "EA"),
-    "shear_y": ("prismatic", 1, "GAy"),
-    "shear_z": ("prismatic", 2, "GAz"),
-    "twist": ("revolute", 0, "GJ"),
-    "bend_y": ("revolute", 1, "EIy"),
-    "bend_z": ("revolute", 2, "EIz"),
-}
 NODES = {"end": 1.0}
 
 

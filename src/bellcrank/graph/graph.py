@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bellcrank.errors import InputError, TraceError, brief, unknown
-from bellcrank.graph import listing, numbers
+from bellcrank.graph import listing, numbers, span
 from bellcrank.misfits import explained_class
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
@@ -106,30 +106,16 @@ class Graph:
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
         """The time on one processor; `work / span` is the most that many of them can gain."""
-        weight = weights(cost)
+        weight = span.weights(cost)
         return sum(node.args[0].work(cost) if node.op == "call" else weight[node.op] for node in self.nodes)
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         """Length of the longest dependent path: the time on infinitely many processors. `cost` is by operation name."""
-        return max(self._finish(cost).values(), default=0.0)
+        return max(span.finished(self.nodes, cost).values(), default=0.0)
 
     def critical_path(self, cost: Mapping[str, float] | None = None) -> list[Node]:
         """One longest path, from an input to an output."""
-        finish = self._finish(cost)
-        at: Node | None = max(self.nodes, key=lambda n: finish[n.serial], default=None)
-        path = []
-        while at is not None:
-            path.append(at)
-            at = max(at.operands, key=lambda n: finish[n.serial], default=None)
-        return path[::-1]
-
-    def _finish(self, cost: Mapping[str, float] | None) -> dict[int, float]:
-        weight = weights(cost)
-        finish: dict[int, float] = {}
-        for node in self.nodes:
-            own = node.args[0].span(cost) if node.op == "call" else weight[node.op]
-            finish[node.serial] = own + max((finish[a.serial] for a in node.operands), default=0.0)
-        return finish
+        return span.longest(self.nodes, cost)
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
         """The definition of every target: plain numpy, one node after the other, any leading batch shape."""
@@ -144,14 +130,7 @@ class Graph:
         """Evaluates with the elements of all inputs in one list, and gives those of all outputs in one."""
         if not hasattr(values, "__len__") or len(values) != len(self.elements):
             raise InputError(f"{self.name}: {brief(values)}; expected {len(self.elements)} elements in one list.")
-        named, at = {}, 0
-        for name, shape in self.inputs.items():
-            size = math.prod(shape)
-            columns = np.broadcast_arrays(*values[at : at + size]) if size else []
-            array = np.stack(columns, axis=-1) if size else np.zeros(0)
-            named[name] = array.reshape((*array.shape[:-1], *shape))
-            at += size
-        results = self.evaluate(**named)
+        results = self.evaluate(**numbers.by_name(values, self.inputs))
         return [
             array.reshape((*array.shape[: array.ndim - len(self.shapes[name])], -1))[..., k]
             for name, array in results.items()
@@ -172,7 +151,7 @@ class Graph:
             raise InputError(f"{self.name}: {unknown('input', next(iter(values)), self.inputs)}")
         tape = next((x.tape for x in flat if isinstance(x, Node)), None)
         if tape is None:
-            return self.evaluate(**dict(zip(self.inputs, _split(flat, self.inputs), strict=True)))
+            return self.evaluate(**numbers.by_name(flat, self.inputs))
         results = iter(tape.call(self, *flat))
         found = {}
         for name, shape in self.shapes.items():
@@ -276,21 +255,6 @@ class Pulled(Graph):
     @cached_property
     def pullback(self) -> Graph:
         return self.way()
-
-
-def _split(flat: Sequence[Any], inputs: Mapping[str, Shape]) -> list[Array]:
-    arrays, at = [], 0
-    for shape in inputs.values():
-        arrays.append(np.array(flat[at : at + math.prod(shape)], float).reshape(shape))
-        at += math.prod(shape)
-    return arrays
-
-
-def weights(cost: Mapping[str, float] | None) -> dict[str, float]:
-    """Of every operation: as told, or as the table has it."""
-    if cost is not None and not isinstance(cost, Mapping):
-        raise InputError(f"cost is {brief(cost)}; expected a mapping, {{operation: cost}}.")
-    return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
 
 
 def trace(

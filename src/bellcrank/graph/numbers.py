@@ -30,6 +30,18 @@ def results(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping
     return found
 
 
+def by_name(values: Sequence[Any], inputs: Mapping[str, Shape]) -> dict[str, Array]:
+    """The elements of all inputs, which stand in one list, as arrays."""
+    named, at = {}, 0
+    for name, shape in inputs.items():
+        size = math.prod(shape)
+        columns = np.broadcast_arrays(*values[at : at + size]) if size else []
+        array = np.stack(columns, axis=-1) if size else np.zeros(0)
+        named[name] = array.reshape((*array.shape[:-1], *shape))
+        at += size
+    return named
+
+
 def _known(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping[str, Array]) -> dict[int, Any]:
     """The value of every node that an output is."""
     known: dict[int, Any] = {}

@@ -7,7 +7,6 @@ for each operation: `cells` are few, and `cell_of` says which of them each place
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,14 +16,14 @@ import numpy as np
 
 from bellcrank import patience  # not its function: build/kernels.py looks at all that modules of graph/ have
 from bellcrank.errors import InputError
-from bellcrank.graph import recursion_span
-from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed
-from bellcrank.graph.graph import Array, Count, Graph, Shape, weights
+from bellcrank.graph import recursion_nodes, recursion_numbers, recursion_span
+from bellcrank.graph.cells import Cell, Cut, cut, handed
+from bellcrank.graph.graph import Array, Count, Graph, Shape
 from bellcrank.graph.numbers import checked
-from bellcrank.nodes.evaluation import COMPUTED, ordered
+from bellcrank.graph.span import weights
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
-from bellcrank.nodes.tape import PARAMETERS, Tape
+from bellcrank.nodes.tape import Tape
 from bellcrank.quoting import line
 from bellcrank.room import free_memory
 
@@ -158,15 +157,7 @@ class Recursion(Graph):
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
         arrays = checked(self.name, self.inputs, values)
-        batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
-        state = _State(self, {k: np.broadcast_to(a, (*batch, a.shape[-1])) for k, a in arrays.items()}, batch)
-        for run in self.tree.runs:
-            state.go([cut.angles for cut in self.cuts], run, True)
-        state.turn()
-        for k, outwards in enumerate(self.outwards):
-            for run in self.tree.runs if outwards else reversed(self.tree.runs):
-                state.go([cut.bodies[k] for cut in self.cuts], run, outwards)
-        return {self.output[0]: state.result}
+        return {self.output[0]: recursion_numbers.result(self, arrays)}
 
     # -- written out, for whoever knows no recursion
 
@@ -187,7 +178,7 @@ class Recursion(Graph):
                 "bodies."
             )
         with patience.said(f"writing out {operations:,} operations of {line(self.name)}"):
-            return _Written(self).graph()
+            return recursion_nodes.written(self)
 
     @cached_property
     def outputs(self) -> Mapping[str, Array]:
@@ -220,111 +211,3 @@ class Recursion(Graph):
             (n, cell.graph.name, cell.graph.count().arithmetic, table.shape[1], cut.kept)
             for n, cell, table, cut in zip(self.counts, self.cells, self.tables, self.cuts, strict=True)
         ]
-
-
-class _State:
-    """All that is known of all places, in numpy."""
-
-    def __init__(self, r: Recursion, inputs: Mapping[str, Array], batch: Shape) -> None:
-        n = len(r.tree.parent)
-        self.r, self.inputs, self.batch = r, inputs, batch
-        self.kept = np.full((n, max(c.kept for c in r.cuts), *batch), np.nan)
-        self.angles = np.zeros((n, max(c.count for c in r.cuts), *batch))
-        self.handed = [np.full((n, len(w), *batch), np.nan) for w in r.wanted]
-        self.result = np.empty((*batch, r.output[1]))
-
-    def turn(self) -> None:
-        self.sine, self.cosine = np.sin(self.angles), np.cos(self.angles)
-
-    def go(self, bodies: Sequence[Body], run: Run, forwards: bool) -> None:
-        """One place after the other; where none hangs on another, all at once."""
-        if not self.r.tree.chained:
-            self.do(bodies[run.cells[0]], run.at(0), run.cells[0], run.rows[0])
-            return
-        p = len(run.cells)
-        for i in range(run.end - run.begin) if forwards else reversed(range(run.end - run.begin)):
-            cell = run.cells[i % p]
-            self.do(bodies[cell], np.array([run.begin + i]), cell, run.rows[i % p] + i // p * run.step(i % p))
-
-    def do(self, body: Body, at: Array, cell: int, row: int) -> None:
-        if not body.writes:
-            return
-        x = [self.read(p, at, cell, row) for p in body.reads]
-        columns = np.stack(x, axis=-1) if x else np.zeros((len(at), *self.batch, 0))
-        y = np.broadcast_to(body.graph.evaluate(x=columns)["y"], (len(at), *self.batch, len(body.writes)))
-        for i, p in enumerate(body.writes):
-            self.write(p, at, y[..., i])
-
-    def read(self, p: Place, at: Array, cell: int, row: int) -> Array:
-        tree = self.r.tree
-        if p.kind == "input":
-            return np.moveaxis(self.inputs[p.name][..., tree.elements[p.name][at, p.element]], -1, 0)
-        if p.kind == "table":
-            column = self.r.tables[cell][row : row + len(at), p.element]
-            return np.broadcast_to(column.reshape((-1, *[1] * len(self.batch))), (len(at), *self.batch))
-        if p.kind == "parent":
-            at, of = tree.parent[at], self.handed[int(p.name)]
-        elif p.kind == "child":
-            at, of = tree.children[at, p.child], self.handed[int(p.name)]
-        else:
-            of = {"kept": self.kept, "sine": self.sine, "cosine": self.cosine}[p.kind]
-        found: Array = of[at, p.element]
-        return found
-
-    def write(self, p: Place, at: Array, y: Array) -> None:
-        if p.kind == "output":
-            self.result[..., self.r.tree.elements[RESULT][at, p.element]] = np.moveaxis(y, 0, -1)
-        elif p.kind == "handed":
-            self.handed[int(p.name)][at, p.element] = y
-        else:
-            {"kept": self.kept, "angle": self.angles}[p.kind][at, p.element] = y
-
-
-class _Written:
-    """All places on one tape, each as a trace of its own would have it."""
-
-    def __init__(self, r: Recursion) -> None:
-        self.r, self.tape, n = r, Tape(), len(r.tree.parent)
-        self.symbols = {name: self.tape.inputs(name, (math.prod(shape),)) for name, shape in r.inputs.items()}
-        self.known: list[dict[Node, Any]] = [{} for _ in range(n)]
-        self.given: dict[tuple[int, int], list[Any]] = {}
-        self.cell_of: list[tuple[int, int]] = []  # and which row of its table
-        for run in r.tree.runs:
-            p = len(run.cells)
-            for i in range(run.end - run.begin):
-                self.cell_of.append((run.cells[i % p], run.rows[i % p] + i // p * run.step(i % p)))
-
-    def graph(self) -> Graph:
-        r, n = self.r, len(self.r.tree.parent)
-        for k, outwards in enumerate(r.outwards):
-            for i in range(n) if outwards else reversed(range(n)):
-                given = zip(self.cell(i).outputs[handed(k)].flat, r.wanted[k], strict=True)
-                self.given[k, i] = [self.value(i, x) if w else 0.0 for x, w in given]
-        out = np.full(r.output[1], 0.0, dtype=object)
-        for i in range(n):
-            for j, x in enumerate(self.cell(i).outputs[RESULT].flat):
-                out[r.tree.elements[RESULT][i, j]] = self.value(i, x)
-        return Graph(r.name, r.inputs, {r.output[0]: out}, self.tape)
-
-    def cell(self, i: int) -> Graph:
-        return self.r.cells[self.cell_of[i][0]].graph
-
-    def value(self, i: int, x: Any) -> Any:
-        """Of a node of the cell at place i, what it is on the new tape."""
-        if not isinstance(x, Node):
-            return x
-        mine = self.known[i]
-        for n in ordered(x, known=mine):
-            args = [mine[a] if isinstance(a, Node) else a for a in n.args]
-            mine[n] = self.arrived(i, *n.args) if n.op == "input" else COMPUTED[n.op](*args)
-        return mine[x]
-
-    def arrived(self, i: int, name: str, element: int) -> Any:
-        r, (cell, row) = self.r, self.cell_of[i]
-        if name == PARAMETERS:
-            return float(r.tables[cell][row, element])
-        if not name.startswith("from"):
-            return self.symbols[name][r.tree.elements[name][i, element]]
-        channel, _, child = name.removeprefix("from").partition(".")
-        at = r.tree.children[i, int(child)] if child else r.tree.parent[i]
-        return self.given[int(channel), int(at)][element]

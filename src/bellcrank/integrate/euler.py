@@ -12,12 +12,9 @@ from bellcrank.integrate.problem import (
     Problem,
     State,
     Step,
-    begin_with_nothing,
     hermite,
-    no_memory,
     plus,
     times,
-    unscaled,
 )
 from bellcrank.scalar import Scalar
 
@@ -51,8 +48,5 @@ EULER = Integrator(
     adaptive=False,
     stiff=False,
     source="E. Hairer, C. Lubich, G. Wanner. Geometric Numerical Integration. Springer, 2006, I.1.2.",
-    memory=no_memory,
-    begin=begin_with_nothing,
     step=_step,
-    rescale=unscaled,
 )

@@ -17,13 +17,10 @@ from bellcrank.integrate.problem import (
     Problem,
     State,
     Step,
-    begin_with_nothing,
     hermite,
     minus,
-    no_memory,
     plus,
     times,
-    unscaled,
 )
 from bellcrank.scalar import Scalar
 
@@ -57,8 +54,5 @@ MIDPOINT = Integrator(
     adaptive=False,
     stiff=True,
     source="E. Hairer, C. Lubich, G. Wanner. Geometric Numerical Integration. Springer, 2006, II.1.",
-    memory=no_memory,
-    begin=begin_with_nothing,
     step=_step,
-    rescale=unscaled,
 )

@@ -93,19 +93,6 @@ class Step:
     rough: State | None = None  # by component, much more than the error: two of the step's own stages, compared
 
 
-@dataclass(frozen=True)
-class Integrator:
-    name: str
-    order: int
-    adaptive: bool  # gives an error estimate
-    stiff: bool  # needs the jacobian
-    source: str  # where it was published
-    memory: Callable[[Problem], int]  # how much it remembers
-    begin: Callable[[Problem, Scalar, State, Scalar], State]  # (problem, t, y, h): memory before the first step
-    step: Callable[[Problem, Scalar, State, Scalar, State], Step]  # (problem, t, y, h, memory)
-    rescale: Callable[[Problem, State, Scalar], State]  # (problem, memory, ratio): memory after h became ratio h
-
-
 def no_memory(problem: Problem) -> int:
     return 0
 
@@ -117,6 +104,19 @@ def begin_with_nothing(problem: Problem, t: Scalar, y: State, h: Scalar) -> Stat
 def unscaled(problem: Problem, memory: State, ratio: Scalar) -> State:
     """For a memory in which h does not appear."""
     return memory
+
+
+@dataclass(frozen=True)
+class Integrator:
+    name: str
+    order: int
+    adaptive: bool  # gives an error estimate
+    stiff: bool  # needs the jacobian
+    source: str  # where it was published
+    step: Callable[[Problem, Scalar, State, Scalar, State], Step]  # (problem, t, y, h, memory)
+    memory: Callable[[Problem], int] = no_memory  # how much it remembers
+    begin: Callable[[Problem, Scalar, State, Scalar], State] = begin_with_nothing  # (problem, t, y, h): what, at first
+    rescale: Callable[[Problem, State, Scalar], State] = unscaled  # (problem, memory, ratio): after h became ratio h
 
 
 def weighted(weights: Sequence[Scalar], states: Sequence[State]) -> State:

@@ -19,12 +19,9 @@ from bellcrank.integrate.problem import (
     Problem,
     State,
     Step,
-    begin_with_nothing,
     minus,
-    no_memory,
     plus,
     times,
-    unscaled,
     weighted,
 )
 from bellcrank.integrate.tableaus import Numbers
@@ -100,10 +97,7 @@ def stiffly_accurate(name: str, order: int, table: Rosenbrock, source: str) -> I
         adaptive=True,
         stiff=True,
         source=source,
-        memory=no_memory,
-        begin=begin_with_nothing,
         step=step,
-        rescale=unscaled,
     )
 
 

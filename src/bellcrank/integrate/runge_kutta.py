@@ -13,7 +13,6 @@ from bellcrank.integrate.problem import (
     no_memory,
     plus,
     times,
-    unscaled,
     weighted,
 )
 from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA, Numbers, Tableau
@@ -64,7 +63,6 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
         memory=(lambda problem: problem.size) if fsal else no_memory,
         begin=begin if fsal else begin_with_nothing,
         step=step,
-        rescale=unscaled,
     )
 
 

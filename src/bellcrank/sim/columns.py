@@ -15,6 +15,7 @@ import numpy as np
 
 from bellcrank.build import graphs
 from bellcrank.dynamics import candidates
+from bellcrank.dynamics.requests import Request
 from bellcrank.model import Mechanism
 from bellcrank.record import state_columns
 from bellcrank.record.contents import COMPONENTS, FORCES
@@ -137,6 +138,6 @@ class Columns:
 
 def _function(m: Mechanism, quantity: str, frame: str) -> Callable[..., Any]:
     by = candidates(quantity, m.tree)[0]
-    function = graphs.layer(m, graphs.Request(quantity, frame=frame), by).function(quantity)
+    function = graphs.layer(m, Request(quantity, frame=frame), by).function(quantity)
     tree, options = graphs.tree(m, quantity, by), {"frame": frame} if frame else {}
     return lambda *given: function(tree, *given, **options)

@@ -22,6 +22,7 @@ from bellcrank.dynamics.loops.numbers import closed
 from bellcrank.dynamics.loops.partition import pivots
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.loops.rows import NONHOLONOMIC, equations
+from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
@@ -284,7 +285,7 @@ class LoopedDynamics(Dynamics):
 def method_of(system: System, solver: Solver) -> Method:
     """The method whose terms a form takes."""
     if solver.form != "minimal":
-        return method_for(system.mechanism, graphs.Request("forward_dynamics", solver.method))
+        return method_for(system.mechanism, Request("forward_dynamics", solver.method))
     if solver.method not in ("auto", "crba"):
         raise InputError(
             f'method "{solver.method}": the minimal form of a mechanism with loops takes the mass matrix of composite '

@@ -12,6 +12,7 @@ import numpy as np
 from bellcrank.build import graphs
 from bellcrank.build.kernels import method_for
 from bellcrank.dynamics.loops.forms import bare
+from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Pulled
 from bellcrank.integrate.problem import State, Step
@@ -49,7 +50,7 @@ class TreeDynamics(Dynamics):
     @cached_property
     def recursion(self) -> Graph | None:
         """Forward dynamics as a graph of its own, which is called, where alike bodies share their code."""
-        asked = graphs.Request("forward_dynamics", self.method.name)
+        asked = Request("forward_dynamics", self.method.name)
         m = self.system.mechanism
         return graphs.traced(m, asked, self.method) if graphs.rolls(m, asked, self.method) else None
 
@@ -136,7 +137,7 @@ def tree_dynamics(
     system: System, solver: Solver, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()
 ) -> TreeDynamics:
     """The system by the solver's method, or by "auto" the one that will be fastest here."""
-    by = method_for(system.mechanism, graphs.Request("forward_dynamics", solver.method))
+    by = method_for(system.mechanism, Request("forward_dynamics", solver.method))
     found = TreeDynamics(system, by, tuple(wrt), integrals)
     checked_names(found)
     return found

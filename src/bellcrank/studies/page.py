@@ -6,7 +6,6 @@ One file, which fetches nothing. Names reach it as JSON and are put on the page 
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,12 @@ import numpy as np
 
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
-from bellcrank.quoting import script, xml
 from bellcrank.record.contents import plain
 from bellcrank.studies.chunk import REFUSED
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.replays import replays
 from bellcrank.studies.sensitivity import sobol_indices
-from bellcrank.view import palette
+from bellcrank.view.one_file import page
 
 if TYPE_CHECKING:
     from bellcrank.studies.study import Study
@@ -35,23 +33,9 @@ def written(study: Study, path: Path) -> Path:
 
 
 def html(study: Study) -> str:
-    light, dark = palette.variables(False), palette.variables(True)
-    style = f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ color-scheme: dark; {dark} }} }}\n"
     title = " and ".join(study.manifest["mechanisms"].values())
-    data = script(json.dumps(plain(contents(study)), allow_nan=False))
-    head = f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>study of {xml(title)}</title>'
-    look = f"<style>\n{style}{_file('page.css')}</style>"
-    return "\n".join(
-        (
-            head,
-            '<meta name="generator" content="bellcrank study">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            look,
-            _file("page.html"),
-            f'<script type="application/json" id="data">{data}</script>',
-            f"<script>\n{_file('page.js')}</script></html>\n",
-        )
-    )
+    data = json.dumps(plain(contents(study)), allow_nan=False)
+    return page("studies/web", f"study of {title}", "bellcrank study", ("page.js",), data)
 
 
 def contents(study: Study) -> dict[str, Any]:
@@ -125,7 +109,3 @@ def _indices(study: Study, name: str, x: Array) -> list[dict[str, Any]]:
         {"name": n, **{k: None if np.isnan(c[i]) else float(c[i]) for k, c in zip(("s", "se", "t", "te"), columns)}}
         for i, n in enumerate(found.names)
     ]
-
-
-def _file(name: str) -> str:
-    return (files("bellcrank.studies") / "web" / name).read_text("utf-8")

@@ -9,21 +9,19 @@ import base64
 import json
 import operator
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.model.parts import Array
-from bellcrank.quoting import script, xml
 from bellcrank.record.contents import plain
 from bellcrank.record.derived_columns import ENERGIES, sections
 from bellcrank.record.measure import blurred, conservative, residuals
 from bellcrank.record.summary import shown
-from bellcrank.version import __version__
 from bellcrank.view import machine_looks, palette, scene
 from bellcrank.view.bent_beams import largest_stress
+from bellcrank.view.one_file import page
 
 if TYPE_CHECKING:
     from bellcrank.model import Mechanism
@@ -55,32 +53,14 @@ LINES = (
 
 def html(run: Record, lane: int | Sequence[int]) -> str:
     name = run.mechanism.name if run.mechanism is not None else str(run.provenance.get("mechanism", "record"))
-    themes = [
-        f"{palette.variables(dark)} " + " ".join(f"--line{i}: {pair[dark]};" for i, pair in enumerate(LINES))
-        for dark in (False, True)
-    ]
-    light, dark = themes[0], f"color-scheme: dark; {themes[1]}"
-    colours = (
-        f":root {{ {light} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
-        f":root[data-theme=dark] {{ {dark} }}\n"
-    )
     found = contents(run, lane, name)
-    drawn = found["replay"] and found["replay"]["world"]
+    world = machine_looks.script() if found["replay"] and found["replay"]["world"] else ""
     data = json.dumps(plain(found), allow_nan=False)
-    pieces = {
-        "TITLE": xml(name),
-        "GENERATOR": f"{GENERATOR} {__version__}",
-        "STYLE": colours + _file("page.css"),
-        "DATA": script(data),
-        "WORLD": machine_looks.script() if drawn else "",
-        "SCRIPT": "\n".join(_file(script) for script in SCRIPTS),
-    }
-    out = []
-    for piece in _file("page.html").split("{{"):  # one pass: what is put in is not looked at again
-        key, mark, rest = piece.partition("}}")
-        out.append(pieces[key] + rest if mark else piece)
-    return "".join(out)
+    return page("view/record_web", name, GENERATOR, SCRIPTS, data, _colours, WORLD=world)
+
+
+def _colours(dark: bool) -> str:
+    return f"{palette.variables(dark)} " + " ".join(f"--line{i}: {pair[dark]};" for i, pair in enumerate(LINES))
 
 
 def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, Any]:
@@ -264,7 +244,3 @@ def _column(run: Record, name: str) -> tuple[str, Array]:
     if name == CHANGE and name not in run.columns:
         return "J", run["energy"] - run["energy"][..., :1]
     return run.column(name).unit, run[name]
-
-
-def _file(name: str) -> str:
-    return (files("bellcrank.view") / "record_web" / name).read_text("utf-8")

@@ -16,57 +16,21 @@ to row.
     define i64 @one(ptr in0, ptr in1, ..., ptr out)
     define i64 @many(i64 n, ptr in0, i64 stride0, ptr in1, i64 stride1, ..., ptr out, i64 out_stride)
 
-Layout facts, for 64-bit CPython with a GIL; kernel.supported checks them on a live array.
-
-- PyObject: reference count, type. PyArrayObject goes on with data, nd, dimensions, strides, base, descr, flags. NumPy
-  keeps these fields at their places, because its macros read them from compiled extensions:
-  https://numpy.org/doc/stable/reference/c-api/types-and-structures.html#c.PyArrayObject
-- An array of native floats has the one descr of its type (a copy, as unpickling makes, is merely slower), so an address
-  tells the dtype and the byte order. Subclasses have another type.
-- NumPy's functions sit in the table of the capsule `_ARRAY_API`; the indices below are those of __multiarray_api.h, and
-  are the same in 1.26 and 2.x: https://numpy.org/doc/stable/reference/c-api/array.html
-
-These addresses differ between processes, while object code is cached on disk: hence `@py`, a table of addresses that
-`@call` reads and emit/cpu/kernel.py fills. CPython's own functions are ordinary externals, for the linker to find.
+How arguments and functions lie in memory is in object_layout.py.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-# The head of a PyArrayObject, in order: the name, in IR, in ctypes.
-FIELDS = (
-    ("count", "i64", ctypes.c_int64),
-    ("type", "ptr", ctypes.c_void_p),
-    ("data", "ptr", ctypes.c_void_p),
-    ("nd", "i32", ctypes.c_int32),
-    ("dims", "ptr", ctypes.c_void_p),
-    ("strides", "ptr", ctypes.c_void_p),
-    ("base", "ptr", ctypes.c_void_p),
-    ("descr", "ptr", ctypes.c_void_p),
-    ("flags", "i32", ctypes.c_int32),
-)
-_INDEX = {name: (i, kind) for i, (name, kind, _) in enumerate(FIELDS)}
-PLAIN = 0x001 | 0x100  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
-_WRITEABLE = 0x400
-FLOATS = ("float64", "float32")
-TABLE = ("PyArray_Type", "PyArray_Return", "PyArray_NewFromDescr", *FLOATS, "out")  # what @py holds, in order
+from bellcrank.emit.cpu.object_layout import EXTERNALS, FIELDS, PLAIN, TABLE, WRITEABLE
 
+_INDEX = {name: (i, kind) for i, (name, kind, _) in enumerate(FIELDS)}
 AXES_LIMIT = 8  # leading axes; more of them go to the fallback
 RELEASE_ROWS = 64  # from here on a batch is long enough to pay for letting other threads run
-
-# The functions of CPython that @call declares: the type of the result, and of the parameters.
-EXTERNALS = {
-    "PyObject_Vectorcall": ("ptr", "ptr, ptr, i64, ptr"),
-    "PyEval_SaveThread": ("ptr", ""),
-    "PyEval_RestoreThread": ("void", "ptr"),
-    "Py_IncRef": ("void", "ptr"),
-    "Py_DecRef": ("void", "ptr"),
-}
 
 
 def definition(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str, rows_limit: int) -> str:
@@ -275,7 +239,7 @@ inspect:
 {_field("%given.flags", "%given", "flags")}\
 {_field("%given.dims", "%given", "dims")}\
 {_field("%given.data", "%given", "data")}\
-  %given.masked = and i32 %given.flags, {_WRITEABLE}
+  %given.masked = and i32 %given.flags, {WRITEABLE}
   %given.writable = icmp ne i32 %given.masked, 0
   %given.n = mul i64 %n, {size * prod(output)}
   %given.end = getelementptr i8, ptr %given.data, i64 %given.n

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit import cache as store
-from bellcrank.emit.cpu.entry import EXTERNALS
+from bellcrank.emit.cpu.object_layout import EXTERNALS
 from bellcrank.errors import CompileError, InputError, unknown
 
 

@@ -11,29 +11,28 @@ import ctypes
 import importlib
 import math
 import sys
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellcrank.emit.cpu.arguments import Arguments, symbolic
-from bellcrank.emit.cpu.entry import FIELDS, FLOATS, PLAIN, TABLE
 from bellcrank.emit.cpu.host import Library, unseen
+from bellcrank.emit.cpu.object_layout import ABI, API, FIELDS, FLOATS, HEADER, PLAIN, TABLE
 from bellcrank.emit.cpu.pool import Task, pool, settle
 from bellcrank.emit.target import About
 from bellcrank.errors import InputError, brief
-from bellcrank.graph import Graph
 from bellcrank.misfits import explained_class
 from bellcrank.stairs import above
+
+if TYPE_CHECKING:
+    from bellcrank.graph import Graph
 
 Array = np.ndarray[Any, Any]
 Rest = Callable[[], bytes] | None
 
 
-_ABI = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
-_API = {"PyArray_GetNDArrayCVersion": 0, "PyArray_Type": 2, "PyArray_Return": 76, "PyArray_NewFromDescr": 94}
 _FASTCALL_KEYWORDS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
 
 
@@ -83,17 +82,15 @@ def _numpy(name: str) -> int:
     capsule = importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API
     prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     table: int = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
-    return ctypes.c_void_p.from_address(table + _API[name] * ctypes.sizeof(ctypes.c_void_p)).value or 0
+    return ctypes.c_void_p.from_address(table + API[name] * ctypes.sizeof(ctypes.c_void_p)).value or 0
 
 
 @cache
 def supported() -> bool:
     """Whether this interpreter and this NumPy have the layouts that `@call` relies on."""
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or HEADER != 16:
         return False
-    if ctypes.sizeof(ctypes.c_void_p) != 8 or object.__basicsize__ != 16:
-        return False
-    if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy("PyArray_GetNDArrayCVersion"))() not in _ABI:
+    if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy("PyArray_GetNDArrayCVersion"))() not in ABI:
         return False
     probe = np.zeros((2, 3))
     seen = _Array.from_address(id(probe))

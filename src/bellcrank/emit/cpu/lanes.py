@@ -113,6 +113,14 @@ class Writer:
         mask = ", ".join(f"i32 {i}" for i in lanes)
         return self.let(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>", "s")
 
+    def total(self, terms: Sequence[str]) -> str:
+        """The sum as a tree: a chain of additions would be the longest path of all."""
+        while len(terms) > 1:
+            pairs = zip(terms[::2], terms[1::2], strict=False)
+            rest = terms[-1:] if len(terms) % 2 else []
+            terms = [self.let(f"fadd {self.type} {a}, {b}") for a, b in pairs] + list(rest)
+        return terms[0] if terms else "zeroinitializer"
+
 
 def library(w: Writer) -> list[str]:
     """Declarations of the C library's functions."""

@@ -4,24 +4,20 @@ Values that outlive a chunk (see plan.py), and all sines and cosines, live in a 
 that is finite exactly if the inputs are (or so large that someone should look): that is how a batch notices a NaN at
 almost no cost.
 
-A block of states may compute the first sines and cosines of the block after it, between its own operations: they keep
-the multipliers busy while a recursion from body to body waits for its last result. Each block then has a workspace of
-its own, %ws for this one and %then for the next.
+What is called is in calls.py, and what a block of states does for the one after it in ahead.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, repeat
+from itertools import repeat
 
-from bellcrank.emit.cpu import lanes, sincos
+from bellcrank.emit.cpu import ahead, calls, lanes
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.cpu.lanes import LIBRARY, Writer
 from bellcrank.emit.cpu.plan import MATRIX, Item, Tile
-from bellcrank.emit.cpu.registers import Lodgings, departures, in_a_row, taken
+from bellcrank.emit.cpu.registers import Lodgings, departures
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.columns import Columns
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
 from bellcrank.quoting import symbol
 
@@ -41,9 +37,6 @@ SPELL = {
     "le": "fcmp ole {t} {0}, {1}",
     "where": "select {b} {0}, {t} {1}, {t} {2}",
 }
-# From the C library, lane by lane: rare in mechanics, and right.
-
-ABREAST = 2  # angles whose sines and cosines are computed side by side, to fill the latency of their polynomials
 
 
 class Speller:
@@ -151,10 +144,10 @@ class Speller:
         last = {n.serial: k for k, piece in enumerate(self.pieces) for item in piece for n in self.reads(item)}
         if self.first:
             inputs = ", ".join(f"ptr noalias %in_{n}, i64 %stride_in_{n}" for n in self.inputs)
-            out.append(self._defined(f"{name}_first", f"ptr noalias %ws, {inputs}", self._first()))
+            out.append(self._defined(f"{name}_first", f"ptr noalias %ws, {inputs}", ahead.first(self)))
         for k, piece in enumerate(self.pieces):
             self._piece(k, piece, last)
-            done = self._ahead(name) if self.first else ""
+            done = ahead.spread(self, name) if self.first else ""
             ended = [(serial, slot) for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
             self.free += [slot for serial, slot in ended if serial not in self.lodgings.guests]
             if k + 1 < len(self.pieces):
@@ -213,7 +206,7 @@ class Speller:
                 self.free += [self.slots.pop(serial) for serial in over[t] if serial in self.slots]
         known = [self.w.load("%ws")] if (k or self.first) and not self.packed else []
         if (self.sum or not known) and not self.packed:
-            self.w.store(self._total([*self.sum, *known]), "%ws")
+            self.w.store(self.w.total([*self.sum, *known]), "%ws")
 
     def _over(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> dict[int, list[int]]:
         """By item of chunk k, what nobody reads after it: its place is the next to be used. A slot is as wide as the
@@ -232,36 +225,6 @@ class Speller:
     def _body(self) -> str:
         return "".join(f"  {line}\n" for line in self.w.lines)
 
-    def _first(self) -> str:
-        """What the first block of all has nobody to do for it. It is also right where angles are out of range."""
-        self._begin()
-        self._start()
-        return self._body()
-
-    def _start(self) -> None:
-        *before, trig = self.first
-        for item in before:
-            self._item(item)
-        self.w.store(self._total(self.sum), self._slot(0))
-        self._item(trig)
-
-    def _ahead(self, name: str) -> str:
-        """The same for the next block, evenly spread between the lines of this one; returns how the function ends."""
-        w, lines, self.next = self.w, self.w.lines, True
-        self._begin()
-        self._start()
-        more, w.lines, self.next = w.lines, [], False
-        for i, line in enumerate(lines):
-            w.lines += [line, *more[len(more) * i // len(lines) : len(more) * (i + 1) // len(lines)]]
-        far = sincos.outside(w, self.strays)
-        inputs = ", ".join(f"ptr %next_{n}, i64 %stride_in_{n}" for n in self.inputs)
-        return f"""  br i1 {far}, label %redo, label %done
-redo:
-  call void @{name}_first(ptr %then, {inputs})
-  br label %done
-done:
-"""
-
     def reads(self, item: Item) -> list[Node]:
         """Nodes whose values the item needs, looking through what is spelled inside it."""
         stack, found = list(item.uses), []
@@ -276,11 +239,11 @@ done:
 
     def _item(self, item: Item) -> None:
         if item.kind == "trig" and self.next:
-            self._trig_here(item)
+            ahead.trig(self, item)
         elif item.kind == "trig":
             self._trig(item)
         elif item.kind == "call":
-            self._call(item)
+            calls.call(self, item)
         elif item.kind == "op":
             (node,) = item.defines
             if not self.inline(node):
@@ -349,72 +312,6 @@ done:
             y = self.w.let(f"fneg {t} {y}")
         return self.w.let(f"call {t} @llvm.fma.{self.w.mangled}({t} {x}, {t} {y}, {t} {z})", "v")
 
-    def _call(self, item: Item) -> None:
-        """Arguments to the workspace, unless they lie in a row already; results stay where they are put."""
-        call, *results = item.defines
-        function, *values = call.args
-        if isinstance(function, Columns):
-            self._columns(call, results)
-            return
-        assert self.called is not None
-        name, _ = self.called[id(function)]
-        arrays = self._arguments(function, values)
-        outputs = [math.prod(shape) for shape in function.shapes.values()]
-        base, self.size = self.lodgings.found(results, sum(outputs), self.size)
-        arrays += [self._slot(place) for place, _ in zip(accumulate([base, *outputs]), outputs, strict=False)]
-        self.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
-        for n in results:
-            self.slots[n.serial] = base + n.args[1]
-
-    def _arguments(self, function: Graph, values: Sequence[Node | float]) -> list[str]:
-        """Where each array that a function takes begins."""
-        sizes = [math.prod(shape) for shape in function.inputs.values()]
-        start, room = self.letters
-        if room < sum(sizes):
-            start, room = self.size, sum(sizes)
-            self.letters, self.size = (start, room), self.size + room
-        found, at = [], 0
-        used = taken(function)
-        for array, size in zip(function.inputs, sizes, strict=True):
-            mine = values[at : at + size]
-            row = in_a_row([(i, x) for i, x in enumerate(mine) if (array, i) in used], self.slots)
-            if row is not None:
-                found.append(self.w.at(f"%{row[0]}", row[1] * self.w.align))
-            else:
-                for i, x in enumerate(mine):
-                    if (array, i) in used:
-                        self.w.store(self._value(x), self._slot(start + at + i))
-                found.append(self._slot(start + at))
-            at += size
-        return found
-
-    def _columns(self, call: Node, results: Sequence[Node]) -> None:
-        """Columns to the workspace, where shared numbers are read as they lie; results to the outputs, or they stay
-        where they are put until they are used.
-        """
-        function, *values = call.args
-        code, to = self.columns.codes[call.serial], self.columns.places.get(call.serial)
-        shared, given = (math.prod(shape) for shape in function.inputs.values())
-        self._keep([x for x in values[:shared] if x.serial not in self.slots])
-        self.loops.append(code.text([self.slots[x.serial] for x in values[:shared]]))
-        start, room = self.letters
-        if room < given + self.trig_width:  # a vector may reach beyond the last column
-            start, room = self.size, given + self.trig_width
-            self.letters, self.size = (start, room), self.size + room
-        for i, x in enumerate(values[shared:]):
-            self.w.store(self._value(x), self._slot(start + i))
-        arguments, name = f"ptr %ws, ptr {self._slot(start)}", code.name
-        if to is not None:
-            out = f"out_{symbol(to.array)}"
-            stride = f", i64 %stride_{out}" if self.w.lanes > 1 else ""
-            self.w.do(f"call void @{name}({arguments}, ptr %{out}{stride})")
-            return
-        base = self.size
-        self.size += math.prod(function.shapes["x"])
-        self.w.do(f"call void @{name}({arguments}, ptr {self._slot(base)})")
-        for n in results:
-            self.slots[n.serial] = base + n.args[1]
-
     def _trig(self, item: Item) -> None:
         """Arguments to the workspace, one call for all, results stay there until they are used."""
         w, ratio = self.w, self.trig_width // self.w.lanes
@@ -429,26 +326,6 @@ done:
         index = {a.serial: i for i, a in enumerate(item.uses)}
         for n in item.defines:
             self.slots[n.serial] = base + room * (1 if n.op == "sin" else 2) + index[n.operands[0].serial]
-
-    def _trig_here(self, item: Item) -> None:
-        """Without a call, some angles abreast, into the places where `_trig` would put them."""
-        w, results = self.w, dict[tuple[str, int], str]()
-        self.strays = "zeroinitializer"
-        for start in range(0, len(item.uses), ABREAST):
-            angles = item.uses[start : start + ABREAST]
-            values = [self._value(a) for a in angles]
-            before, columns = w.lines, []
-            for a, value in zip(angles, values, strict=True):
-                w.lines = []
-                results["sin", a.serial], results["cos", a.serial], results["stray", a.serial] = sincos.both(w, value)
-                columns.append(w.lines)
-            w.lines = before + [line for lines in zip(*columns, strict=True) for line in lines]
-            kind = f"<{w.lanes} x i{8 * w.bytes}>"
-            for a in angles:
-                self.strays = w.let(f"or {kind} {self.strays}, {results['stray', a.serial]}")
-            for n in item.defines:
-                if n.operands[0] in angles:
-                    w.store(results[n.op, n.operands[0].serial], self._slot(self.slots[n.serial]), kind)
 
     # -- the workspace
 
@@ -468,14 +345,6 @@ done:
         self._keep([n for n in nodes if n.serial not in self.slots])
         for n in nodes:
             self.names.pop(n.serial, None)
-
-    def _total(self, terms: Sequence[str]) -> str:
-        """The sum as a tree: a chain of additions would be the longest path of all."""
-        while len(terms) > 1:
-            pairs = zip(terms[::2], terms[1::2], strict=False)
-            rest = terms[-1:] if len(terms) % 2 else []
-            terms = [self.w.let(f"fadd {self.w.type} {a}, {b}") for a, b in pairs] + list(rest)
-        return terms[0] if terms else "zeroinitializer"
 
 
 def _uses(graph: Graph) -> dict[int, int]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bellcrank import patience
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.host import Library, code_size, compile_text, compiled, host
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.target import About, By
-from bellcrank.graph import Graph
+
+if TYPE_CHECKING:
+    from bellcrank.graph import Graph
 
 THREADS_WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
 SEGMENT = 128  # bodies: to join two segments costs as much as some ten

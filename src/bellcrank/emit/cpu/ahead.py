@@ -1,0 +1,70 @@
+"""What a block of states does for the block after it: the first sines and cosines, between its own operations. They
+keep the multipliers busy while a recursion from body to body waits for its last result. Each block then has a workspace
+of its own, %ws for this one and %then for the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bellcrank.emit.cpu import sincos
+from bellcrank.emit.cpu.plan import Item
+
+if TYPE_CHECKING:
+    from bellcrank.emit.cpu.speller import Speller
+
+ABREAST = 2  # angles whose sines and cosines are computed side by side, to fill the latency of their polynomials
+
+
+def first(s: Speller) -> str:
+    """What the first block of all has nobody to do for it. It is also right where angles are out of range."""
+    s._begin()
+    _start(s)
+    return s._body()
+
+
+def _start(s: Speller) -> None:
+    *before, angles = s.first
+    for item in before:
+        s._item(item)
+    s.w.store(s.w.total(s.sum), s._slot(0))
+    s._item(angles)
+
+
+def spread(s: Speller, name: str) -> str:
+    """The same for the next block, evenly spread between the lines of this one; returns how the function ends."""
+    w, lines, s.next = s.w, s.w.lines, True
+    s._begin()
+    _start(s)
+    more, w.lines, s.next = w.lines, [], False
+    for i, line in enumerate(lines):
+        w.lines += [line, *more[len(more) * i // len(lines) : len(more) * (i + 1) // len(lines)]]
+    far = sincos.outside(w, s.strays)
+    inputs = ", ".join(f"ptr %next_{n}, i64 %stride_in_{n}" for n in s.inputs)
+    return f"""  br i1 {far}, label %redo, label %done
+redo:
+  call void @{name}_first(ptr %then, {inputs})
+  br label %done
+done:
+"""
+
+
+def trig(s: Speller, item: Item) -> None:
+    """Without a call, some angles abreast, into the places where `_trig` would put them."""
+    w, results = s.w, dict[tuple[str, int], str]()
+    s.strays = "zeroinitializer"
+    for start in range(0, len(item.uses), ABREAST):
+        angles = item.uses[start : start + ABREAST]
+        values = [s._value(a) for a in angles]
+        before, columns = w.lines, []
+        for a, value in zip(angles, values, strict=True):
+            w.lines = []
+            results["sin", a.serial], results["cos", a.serial], results["stray", a.serial] = sincos.both(w, value)
+            columns.append(w.lines)
+        w.lines = before + [line for lines in zip(*columns, strict=True) for line in lines]
+        kind = f"<{w.lanes} x i{8 * w.bytes}>"
+        for a in angles:
+            s.strays = w.let(f"or {kind} {s.strays}, {results['stray', a.serial]}")
+        for n in item.defines:
+            if n.operands[0] in angles:
+                w.store(results[n.op, n.operands[0].serial], s._slot(s.slots[n.serial]), kind)

@@ -1,0 +1,88 @@
+"""What a graph calls, spelled: other graphs, and loops over columns. Arguments go to the workspace, and results stay
+where they are put until they are used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from bellcrank.emit.cpu.plan import Item
+from bellcrank.emit.cpu.registers import in_a_row, taken
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.columns import Columns
+from bellcrank.quoting import symbol
+
+if TYPE_CHECKING:
+    from bellcrank.emit.cpu.speller import Speller
+
+
+def call(s: Speller, item: Item) -> None:
+    """Arguments to the workspace, unless they lie in a row already; results stay where they are put."""
+    made, *results = item.defines
+    function, *values = made.args
+    if isinstance(function, Columns):
+        _columns(s, made, results)
+        return
+    assert s.called is not None
+    name, _ = s.called[id(function)]
+    arrays = _arguments(s, function, values)
+    outputs = [math.prod(shape) for shape in function.shapes.values()]
+    base, s.size = s.lodgings.found(results, sum(outputs), s.size)
+    arrays += [s._slot(place) for place, _ in zip(accumulate([base, *outputs]), outputs, strict=False)]
+    s.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
+    for n in results:
+        s.slots[n.serial] = base + n.args[1]
+
+
+def _arguments(s: Speller, function: Graph, values: Sequence[Node | float]) -> list[str]:
+    """Where each array that a function takes begins."""
+    sizes = [math.prod(shape) for shape in function.inputs.values()]
+    start, room = s.letters
+    if room < sum(sizes):
+        start, room = s.size, sum(sizes)
+        s.letters, s.size = (start, room), s.size + room
+    found, at = [], 0
+    used = taken(function)
+    for array, size in zip(function.inputs, sizes, strict=True):
+        mine = values[at : at + size]
+        row = in_a_row([(i, x) for i, x in enumerate(mine) if (array, i) in used], s.slots)
+        if row is not None:
+            found.append(s.w.at(f"%{row[0]}", row[1] * s.w.align))
+        else:
+            for i, x in enumerate(mine):
+                if (array, i) in used:
+                    s.w.store(s._value(x), s._slot(start + at + i))
+            found.append(s._slot(start + at))
+        at += size
+    return found
+
+
+def _columns(s: Speller, call: Node, results: Sequence[Node]) -> None:
+    """Columns to the workspace, where shared numbers are read as they lie; results to the outputs, or they stay
+    where they are put until they are used.
+    """
+    function, *values = call.args
+    code, to = s.columns.codes[call.serial], s.columns.places.get(call.serial)
+    shared, given = (math.prod(shape) for shape in function.inputs.values())
+    s._keep([x for x in values[:shared] if x.serial not in s.slots])
+    s.loops.append(code.text([s.slots[x.serial] for x in values[:shared]]))
+    start, room = s.letters
+    if room < given + s.trig_width:  # a vector may reach beyond the last column
+        start, room = s.size, given + s.trig_width
+        s.letters, s.size = (start, room), s.size + room
+    for i, x in enumerate(values[shared:]):
+        s.w.store(s._value(x), s._slot(start + i))
+    arguments, name = f"ptr %ws, ptr {s._slot(start)}", code.name
+    if to is not None:
+        out = f"out_{symbol(to.array)}"
+        stride = f", i64 %stride_{out}" if s.w.lanes > 1 else ""
+        s.w.do(f"call void @{name}({arguments}, ptr %{out}{stride})")
+        return
+    base = s.size
+    s.size += math.prod(function.shapes["x"])
+    s.w.do(f"call void @{name}({arguments}, ptr {s._slot(base)})")
+    for n in results:
+        s.slots[n.serial] = base + n.args[1]

@@ -1,0 +1,72 @@
+"""A recursion written out, a node for each operation: for whoever knows no recursion."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.graph.cells import RESULT, handed
+from bellcrank.graph.graph import Graph
+from bellcrank.nodes.evaluation import COMPUTED, ordered
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import PARAMETERS, Tape
+
+if TYPE_CHECKING:
+    from bellcrank.graph.recursion import Recursion
+
+
+def written(r: Recursion) -> Graph:
+    """The same as one graph of nodes."""
+    return _Written(r).graph()
+
+
+class _Written:
+    """All places on one tape, each as a trace of its own would have it."""
+
+    def __init__(self, r: Recursion) -> None:
+        self.r, self.tape, n = r, Tape(), len(r.tree.parent)
+        self.symbols = {name: self.tape.inputs(name, (math.prod(shape),)) for name, shape in r.inputs.items()}
+        self.known: list[dict[Node, Any]] = [{} for _ in range(n)]
+        self.given: dict[tuple[int, int], list[Any]] = {}
+        self.cell_of: list[tuple[int, int]] = []  # and which row of its table
+        for run in r.tree.runs:
+            p = len(run.cells)
+            for i in range(run.end - run.begin):
+                self.cell_of.append((run.cells[i % p], run.rows[i % p] + i // p * run.step(i % p)))
+
+    def graph(self) -> Graph:
+        r, n = self.r, len(self.r.tree.parent)
+        for k, outwards in enumerate(r.outwards):
+            for i in range(n) if outwards else reversed(range(n)):
+                given = zip(self.cell(i).outputs[handed(k)].flat, r.wanted[k], strict=True)
+                self.given[k, i] = [self.value(i, x) if w else 0.0 for x, w in given]
+        out = np.full(r.output[1], 0.0, dtype=object)
+        for i in range(n):
+            for j, x in enumerate(self.cell(i).outputs[RESULT].flat):
+                out[r.tree.elements[RESULT][i, j]] = self.value(i, x)
+        return Graph(r.name, r.inputs, {r.output[0]: out}, self.tape)
+
+    def cell(self, i: int) -> Graph:
+        return self.r.cells[self.cell_of[i][0]].graph
+
+    def value(self, i: int, x: Any) -> Any:
+        """Of a node of the cell at place i, what it is on the new tape."""
+        if not isinstance(x, Node):
+            return x
+        mine = self.known[i]
+        for n in ordered(x, known=mine):
+            args = [mine[a] if isinstance(a, Node) else a for a in n.args]
+            mine[n] = self.arrived(i, *n.args) if n.op == "input" else COMPUTED[n.op](*args)
+        return mine[x]
+
+    def arrived(self, i: int, name: str, element: int) -> Any:
+        r, (cell, row) = self.r, self.cell_of[i]
+        if name == PARAMETERS:
+            return float(r.tables[cell][row, element])
+        if not name.startswith("from"):
+            return self.symbols[name][r.tree.elements[name][i, element]]
+        channel, _, child = name.removeprefix("from").partition(".")
+        at = r.tree.children[i, int(child)] if child else r.tree.parent[i]
+        return self.given[int(channel), int(at)][element]
