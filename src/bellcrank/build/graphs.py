@@ -10,7 +10,8 @@ import numpy as np
 
 from bellcrank.build import forecast, springs_apart
 from bellcrank.build.beneath import Beneath, moved, rolls_beneath
-from bellcrank.build.rolling import as_shipped, rollable, rolled
+from bellcrank.build.places import path
+from bellcrank.build.rolling import as_shipped, rollable, rolled, told
 from bellcrank.build.segments import divided
 from bellcrank.dynamics import (
     METHODS,
@@ -44,6 +45,7 @@ RATE, BYTES = 30_000, 1_600  # operations that are traced in a second, and memor
 # Operations of a graph from which on alike bodies share their code (docs/size.md): straight-line code of so many takes
 # a second to compile, and runs no faster, because it no longer fits where a processor keeps its code.
 MOST_STRAIGHT = 25_000
+MOST_NUMBERS = 1_000  # that a graph reads and writes, likewise: to compile, each is many operations
 ALIKE = 4  # bodies that a class has on average, where it pays
 Choose = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
 
@@ -131,9 +133,9 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
     return Layer(terms, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
 
 
-def fits(mechanism: Mechanism, name: str, by: Method) -> None:
+def fits(mechanism: Mechanism, name: str, by: Method, tree: Tree | None = None) -> None:
     """An error where the equations would take minutes and gigabytes to write down."""
-    work = estimate(by.name, name, mechanism.tree)
+    work = estimate(by.name, name, tree or mechanism.tree)
     if work > MOST_OPERATIONS:
         raise InputError(
             f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {MOST_OPERATIONS:,} "
@@ -144,13 +146,19 @@ def fits(mechanism: Mechanism, name: str, by: Method) -> None:
 
 def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
-    tree, name = mechanism.tree, "bias" if request.quantity == "inverse_dynamics" else request.quantity
-    work = estimate(by.name, name, tree)
-    if work <= MOST_STRAIGHT or request.frame or request.packed:
+    if request.packed or not rollable(mechanism.tree, by.name, request.quantity):
         return False
-    if not rollable(tree, by.name, request.quantity) or not as_shipped(tree):
+    tree = concerned(mechanism, request)
+    numbers = told(tree, by.name, request.quantity, request.frame) / MOST_NUMBERS
+    size = max(estimate(by.name, request.quantity, tree) / MOST_STRAIGHT, numbers)
+    if size <= 1.0 or not as_shipped(tree):
         return False
-    return work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links)
+    return size > 10.0 or ALIKE * len(classes(tree)) <= len(tree.links)
+
+
+def concerned(mechanism: Mechanism, request: Request) -> Tree:
+    """As much of the mechanism as the request is about."""
+    return path(mechanism.tree, request.frame) if request.frame else mechanism.tree
 
 
 def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph], bool]) -> tuple[Method, Graph] | None:
@@ -193,13 +201,14 @@ def considered(mechanism: Mechanism, request: Request) -> list[Method]:
 
 def small(mechanism: Mechanism, request: Request) -> bool:
     """Whether it is so little work by any of them that nobody need be told what it will take."""
-    work = [estimate(by.name, request.quantity, mechanism.tree) for by in considered(mechanism, request)]
+    tree = concerned(mechanism, request)
+    work = [estimate(by.name, request.quantity, tree) for by in considered(mechanism, request)]
     return not mechanism.loops and min(work) > 0.0 and max(work) <= MOST_STRAIGHT
 
 
 def expected(mechanism: Mechanism, request: Request, calls: bool) -> forecast.Forecast:
     """What a kernel will take to make. calls: whether it is for a target that shares the code of alike bodies."""
-    tree, by = mechanism.tree, considered(mechanism, request)
+    tree, by = concerned(mechanism, request), considered(mechanism, request)
     shares = moved(tree) if tree.loops else []
     equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, shares, strict=True))
     passes = 1.0 + forecast.EQUATION * sum(equations)
@@ -219,10 +228,12 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         inputs = {name: shape_of(name, mechanism.tree, request.wrenches) for name in names}
         # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
         made = springs_apart.sprung if mechanism.springs and q.name in springs_apart.FELT else rolled
-        return made(name, mechanism.tree, by.name, q.name, inputs, request.wrenches, mechanism.parameters)
+        frame = {"frame": request.frame} if request.frame else {}
+        frame |= {"reference": request.reference} if q.referred else {}
+        return made(name, mechanism.tree, by.name, q.name, inputs, request.wrenches, mechanism.parameters, **frame)
     if divides(mechanism, request, by) and (cut := assembled(mechanism, request)) is not None:
         return cut
-    fits(mechanism, q.name, by)
+    fits(mechanism, q.name, by, concerned(mechanism, request))
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
         base = traced(mechanism, replace(request, quantity=q.differentiates), by)

@@ -26,7 +26,18 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank import plugins
 from bellcrank.build import attributes, by_tangents
-from bellcrank.build.graphs import Request, check, chosen, considered, expected, fits, rolls, side_by_side, small
+from bellcrank.build.graphs import (
+    Request,
+    check,
+    chosen,
+    concerned,
+    considered,
+    expected,
+    fits,
+    rolls,
+    side_by_side,
+    small,
+)
 from bellcrank.build.stages import Job, Where, built, shared_out
 from bellcrank.build.stages import target as target_of
 from bellcrank.build.wrench_arguments import extended
@@ -136,7 +147,7 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
         return _taught(attributes.of_actuated(q, partial(kernel, mechanism, name)), mechanism, q)
     if q.result and not mechanism.loops and by_tangents.columnwise(mechanism, q):
         return _taught(by_tangents.derivatives(mechanism, q), mechanism, q)
-    if name in by_tangents.SLOPES and by_tangents.sloped(mechanism, q):
+    if name in (*by_tangents.SLOPES, *by_tangents.PRODUCTS) and by_tangents.sloped(mechanism, q):
         return _taught(by_tangents.matrix(mechanism, q), mechanism, q)
     if q.result:
         return _taught(attributes.in_parts(made(mechanism, Request(name), Where()).function, q), mechanism, q)
@@ -267,7 +278,7 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     if len(able) == 1 and rolls(mechanism, request, able[0]):
         return able[0]
     if len(able) == 1:
-        fits(mechanism, request.quantity, able[0])
+        fits(mechanism, request.quantity, able[0], concerned(mechanism, request))
         return able[0]
     if not untouched():
         return chosen(mechanism, request)[0]

@@ -35,7 +35,7 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 
 LAW = ("stiffness", "length", "damping")
-FELT = ("forward_dynamics", "inverse_dynamics")  # by these; others have no springs in them
+FELT = ("forward_dynamics", "inverse_dynamics", "reactions")  # by these; others have no springs in them
 
 
 def sprung(

@@ -81,14 +81,15 @@ class Recursion(Graph):
         tables: Sequence[Array],
         tree: Tree,
         abreast: bool = False,
+        shape: Shape = (),
     ) -> None:
         for key, value in (("name", name), ("inputs", dict(inputs))):
             object.__setattr__(self, key, value)
-        self.__dict__.update(
-            output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, abreast=abreast, recut=None
-        )
+        self.__dict__.update(output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, abreast=abreast)
+        self.__dict__.update(recut=None, shape=shape or (output[1],))
 
-    output: tuple[str, int]
+    output: tuple[str, int]  # its name, and how many elements it has
+    shape: Shape  # in which they lie
     cells: tuple[Cell, ...]
     tables: tuple[Array, ...]
     tree: Tree
@@ -97,7 +98,7 @@ class Recursion(Graph):
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        return {self.output[0]: (self.output[1],)}
+        return {self.output[0]: self.shape}
 
     opaque = True  # what it gives is known when it has run, and not before
 
@@ -166,7 +167,7 @@ class Recursion(Graph):
         for k, outwards in enumerate(self.outwards):
             for run in self.tree.runs if outwards else reversed(self.tree.runs):
                 state.go([cut.bodies[k] for cut in self.cuts], run, outwards)
-        return {self.output[0]: state.result}
+        return {self.output[0]: state.result.reshape((*batch, *self.shape))}
 
     # -- written out, for whoever knows no recursion
 
@@ -304,7 +305,7 @@ class _Written:
         for i in range(n):
             for j, x in enumerate(self.cell(i).outputs[RESULT].flat):
                 out[r.tree.elements[RESULT][i, j]] = self.value(i, x)
-        return Graph(r.name, r.inputs, {r.output[0]: out}, self.tape)
+        return Graph(r.name, r.inputs, {r.output[0]: out.reshape(r.shape)}, self.tape)
 
     def cell(self, i: int) -> Graph:
         return self.r.cells[self.cell_of[i][0]].graph
