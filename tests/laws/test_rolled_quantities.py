@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import by_tangents, graphs
+from bellcrank.build import by_tangents, graphs, springs_apart
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.rolling import rolled
 from bellcrank.dynamics import METHODS, shape_of
@@ -194,7 +194,45 @@ def test_what_loops_and_springs_do_not_concern_is_shared_and_what_they_do_is_tol
             b.spring(f"s{i}", f"l{i - 2}", f"l{i}", (i - 2, 0, 1), (i, 0, 0.5), stiffness=30.0, length=1.0, damping=0.1)
     m = b.build()
     q, v, tau = m.random(2)
-    found = graphs.traced(m, graphs.Request("reactions"), METHODS["reactions"])
-    assert any(g.opaque for g in found.calls)
-    straight = graphs.layer(m, graphs.Request("reactions"), METHODS["reactions"]).function("reactions")
-    close(found.evaluate(q=q, v=v, tau=tau)["reactions"], straight(m.tree, q.tolist(), v.tolist(), tau.tolist()), 1e-9)
+    for quantity, method in (
+        ("reactions", "reactions"),
+        ("passive_torque", "kinematics"),
+        ("potential_energy", "kinematics"),
+    ):
+        inputs = {x: shape_of(x, m.tree) for x in QUANTITIES[quantity].inputs}
+        loops = springs_apart.sprung(m.name, m.tree, method, quantity, inputs, (), m.parameters)
+        assert any(g.opaque for g in loops.calls)
+        straight = graphs.layer(m, graphs.Request(quantity), METHODS[method]).function(quantity)
+        at = {"q": q, "v": v, "tau": tau}
+        expected = straight(m.tree, *(at[x].tolist() for x in inputs))
+        close(loops.evaluate(**{x: at[x] for x in inputs})[quantity], expected, 1e-9)
+
+
+def weighing(seed: int) -> Mechanism:
+    """Gravity is free, and one mass of all; on the ground stand two classes."""
+    b = bc.Builder("weighs", gravity=(0.3, bc.parameter("gy", 0.5), bc.parameter("gz", -9.8)))
+    for i in range(8):
+        axis = (0, 1, 0) if i % 4 else (0.3, 0.1 * (seed + i), 0.7)
+        b.body(f"l{i}", mass=bc.parameter("m", 1.3), com=(i + 0.5, 0.25, 0), inertia=(0.01, 0.02, 0.03))
+        b.joint(f"j{i}", "revolute", f"l{i - 1}" if i % 4 else "ground", f"l{i}", point=(i, 0, 0), axis=axis)
+    return b.build()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_gravity_may_be_free(seed: int) -> None:
+    """In all that there is: forward dynamics, reactions and energies feel it, others do not."""
+    m = weighing(seed)
+    for quantity, method in SAID:
+        loops, straight = both(m, quantity, method, "l6", "local", ("l1",))
+        at = state(m, loops, (2,))
+        close(loops.evaluate(**at)[quantity], straight.evaluate(**at)[quantity])
+
+
+def test_free_gravity_of_a_large_mechanism() -> None:
+    """The weight of 200 bodies is proportional to it."""
+    m = bc.zoo.chain(200, twist="general").free("gravity.z")
+    q, v, tau = m.random(1)
+    assert any(g.opaque for g in bc.kernel(m, "forward_dynamics").graph.calls)
+    a = [m.forward_dynamics(q, v, tau, parameters={"gravity.z": g}) for g in (0.0, -1.0, -9.81)]
+    close(a[2] - a[0], 9.81 * (a[1] - a[0]), 1e-9)
+    close(a[2], bc.zoo.chain(200, twist="general").forward_dynamics(q, v, tau), 1e-9)

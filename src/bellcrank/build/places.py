@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics.alike import Alike, Arrangement, arranged, classes
-from bellcrank.dynamics.bodies import ground_of
 from bellcrank.dynamics.body_quantities import FRAMES, POSITIONS, SUM, VELOCITIES
 from bellcrank.dynamics.quantities import POSITIONS as COORDINATES
 from bellcrank.graph.cells import RESULT
@@ -59,8 +58,8 @@ class Laid:
 
 
 def laid_out(tree: Tree, inputs: Sequence[str], asked: Asked) -> Laid:
-    """Where frames are in their bodies are constants of these; and, where it depends on free numbers, the ground of
-    those that stand on it.
+    """Where frames are in their bodies are constants of these, and so is a gravity that is free of those that stand on
+    the ground.
     """
     groups = classes(tree, more=_told(tree, asked))
     arrangement = arranged(tree, groups)
@@ -79,25 +78,17 @@ def laid_out(tree: Tree, inputs: Sequence[str], asked: Asked) -> Laid:
     return Laid(groups, _places(tree, groups, arrangement, own), list(numbers), size)
 
 
-def ground_numbers(tree: Tree) -> list[Scalar]:
-    """What the ground is made of, where any of it is free."""
-    if not depends(tree.gravity, tree.ground.moves):
-        return []
-    ground = ground_of(tree)
-    return [*ground.gravity, *(x for row in ground.R.rows for x in row), *ground.p]
-
-
 def _told(tree: Tree, asked: Asked) -> list[list[Scalar]] | None:
-    """Of every link, the constants that it has of its frames and of the ground."""
-    ground = ground_numbers(tree)
-    if not (asked.pushed or asked.seen or ground):
+    """Of every link, the constants that it has of its frames and of gravity."""
+    weighs = depends(tree.gravity)
+    if not (asked.pushed or asked.seen or weighs):
         return None
     found: list[list[Scalar]] = [[] for _ in tree.links]
     for names, turned in ((asked.pushed, False), (asked.seen, asked.turned)):
         for mine, row in zip(_frames_on(tree, names), found, strict=True):
             row += [x for k in mine for x in _pose(tree, names[k], turned)]
     for link, row in zip(tree.links, found, strict=True):
-        row += ground if link.parent < 0 else []
+        row += [*tree.gravity] if weighs and link.parent < 0 else []
     return found
 
 

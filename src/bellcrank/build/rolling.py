@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bellcrank.build.cell_tracing import Part, traced
-from bellcrank.build.places import NUMBERS, SEEN, WRENCH, Asked, columns_of, ground_numbers, laid_out, path
+from bellcrank.build.places import NUMBERS, SEEN, WRENCH, Asked, columns_of, laid_out, path
 from bellcrank.dynamics.alike import Alike
 from bellcrank.dynamics.bodies import Frames, Ground, ground_of
 from bellcrank.dynamics.body_quantities import BODIES, COLUMNS, FRAMES, SUM, Said
@@ -21,14 +22,12 @@ from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
-from bellcrank.parameters import Parameters
+from bellcrank.parameters import Parameters, depends
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, vec
+from bellcrank.spatial.vector import ZERO, Mat, vec
 
 Array = np.ndarray[Any, Any]
 CLOSED = ("forward_dynamics", "inverse_dynamics", "reactions")  # what loops change
-SPRUNG = ("passive_torque", "potential_energy")  # what springs between bodies are a part of
-NOWHERE = Ground(ZERO, IDENTITY, ZERO)
 
 
 def rollable(tree: Tree, method: str, quantity: str) -> bool:
@@ -36,9 +35,8 @@ def rollable(tree: Tree, method: str, quantity: str) -> bool:
     neighbour. Springs, which pull at frames, are added to what feels them (springs_apart.py); loops concern few
     quantities, which all others are those of the tree (dynamics/loops/layer.py).
     """
-    loose = not (tree.coupled or tree.flexible)
-    concerned = (tree.loops and quantity in CLOSED) or (tree.springs and quantity in SPRUNG)
-    return loose and (method, quantity) in BODIES and not concerned
+    loose = not (tree.coupled or tree.flexible or depends(tree.ground.moves))
+    return loose and (method, quantity) in BODIES and not (tree.loops and quantity in CLOSED)
 
 
 def told(tree: Tree, method: str, quantity: str, frame: str = "") -> int:
@@ -174,13 +172,9 @@ def recursion(
 
 def _constants(tree: Tree, g: Alike, asked: Asked) -> tuple[Ground, Frames, Frames]:
     """What a class was given beside its links' own constants: the ground, and its frames."""
-    more, ground = list(g.more), ground_of(tree)
-    if free := len(ground_numbers(tree)):
-        ground = NOWHERE  # nobody looks at it where somebody else is the parent
-        if g.on_ground:
-            x, more = more[-free:], more[:-free]
-            ground = Ground(vec(x[:3]), Mat(vec(x[3:6]), vec(x[6:9]), vec(x[9:12])), vec(x[12:]))
-    vectors = [vec(more[i : i + 3]) for i in range(0, len(more), 3)]
+    vectors, ground = [vec(g.more[i : i + 3]) for i in range(0, len(g.more), 3)], ground_of(tree)
+    if depends(tree.gravity):  # of others than those on the ground nobody asks for it
+        ground = replace(ground, gravity=vectors.pop() if g.on_ground else ZERO)
     at = _pushed(tree, g, asked)
     here = vectors[at:]
     if not asked.turned:

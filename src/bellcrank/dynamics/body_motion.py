@@ -56,10 +56,17 @@ def alone() -> Generator[Asked, Any, None]:
 # -- of its joint
 
 
-def passive_torque(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
-    yield from alone()
+def passive_torque(
+    link: Link, ground: Ground, q: Vector, v: Vector, wrench: Vector = (), pushed: Frames | None = None
+) -> Body:
+    """With what springs between bodies pull, where there are such."""
+    pulled: Sequence[Scalar] = [0.0] * len(v)
+    if pushed is None:
+        yield from alone()
+    else:
+        pulled = yield from bodies.felt(link, ground, q, wrench, pushed)
     step("passive", link.name)
-    return link.passive(q, v)
+    return [f + x for f, x in zip(link.passive(q, v), pulled, strict=True)]
 
 
 def of_its_joint(function: str) -> Callable[..., Body]:
