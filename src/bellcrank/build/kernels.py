@@ -134,7 +134,7 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
         return _taught(attributes.of_frame(q, partial(kernel, mechanism, name)), mechanism, q)
     if q.driven and mechanism.loops:
         return _taught(attributes.of_actuated(q, partial(kernel, mechanism, name)), mechanism, q)
-    if (q.result or q.symmetric) and not mechanism.loops and _long(mechanism, q.differentiates or name):
+    if not mechanism.loops and _long(mechanism, q.differentiates or name):
         from bellcrank.build import by_tangents
 
         if by_columns := by_tangents.function(mechanism, q):
@@ -282,7 +282,7 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     if len(able) == 1 and graphs.rolls(mechanism, request, able[0]):
         return able[0]
     if len(able) == 1:
-        graphs.fits(mechanism, request.quantity, able[0])
+        graphs.fits(mechanism, request.quantity, able[0], graphs.concerned(mechanism, request))
         return able[0]
     if not untouched():
         return graphs.chosen(mechanism, request)[0]

@@ -259,4 +259,5 @@ def _of_recursion(r: Recursion, known: dict[int, Any]) -> tuple[Any, ...]:
     cells = tuple((structure(c.graph, known), c.outwards, c.children, c.on_ground) for c in r.cells)
     arrays = (*r.tables, r.tree.parent, r.tree.children, *r.tree.elements.values())
     numbers = tuple((x.shape, x.dtype.str, x.tobytes()) for x in arrays)
-    return tuple(r.inputs.items()), r.output, cells, numbers, tuple(r.tree.elements), r.tree.runs, r.tree.chained
+    made = tuple(r.inputs.items()), r.output, r.shape
+    return *made, cells, numbers, tuple(r.tree.elements), r.tree.runs, r.tree.chained
