@@ -228,9 +228,9 @@ class Dynamics(ABC):
             a, drive, motion = self.moved(t, y, s.pushed(t, y, tau), shown=True)
             out = {"a": a, "tau": tau, "external": external, "command": commands}
             out |= {"motion": motion, "drive": drive} if s.motions else {}
-            between = s.acts(t, y)
+            between = s.acts(t, y, shown=True)
             if between:
-                out |= {"element": s.summed(between), "acts": [x for act in between for x in act.shown]}
+                out |= {"element": s.summed(between, y), "acts": [x for act in between for x in act.shown]}
             wrench = [x for w in acts.values() for x in w]
             user = list(s.observed(t, y, u).values())
             return out | ({"wrench": wrench} if wrench else {}) | ({"output": user} if user else {})
