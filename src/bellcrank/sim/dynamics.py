@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.dynamics import Method, kinematics
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Ports, trace
-from bellcrank.integrate.problem import Problem, Product, State, Step, identity
+from bellcrank.integrate.problem import Problem, Product, Slopes, State, Step, identity
 from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.allowed_states import projection, rolled
@@ -210,7 +210,7 @@ class Dynamics(ABC):
         """(t, y, u, p) -> df/dt."""
         return self.f.jacobian("dy", "t")
 
-    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product, State]:
+    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
         """df/dy and df/dt inside another trace."""
         J = self.call(self.by_state, t, y, u)["ddy_dy"]
         return [list(row) for row in J], list(self.call(self.by_time, t, y, u)["ddy_dt"])
@@ -272,7 +272,7 @@ class Dynamics(ABC):
         def f(t: Scalar, y: State) -> State:
             return list(self.call(self.f, t, y, u)["dy"])
 
-        def jacobian(t: Scalar, y: State) -> tuple[list[State] | Product, State]:
+        def jacobian(t: Scalar, y: State) -> tuple[list[State] | Product | Slopes, State]:
             return self.linearised(t, y, u)
 
         def moved(q: State, displacement: State) -> State:
