@@ -10,24 +10,22 @@ spring is a force on the coordinates between its ends (dynamics/springs.py), whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bellcrank.build.cell_tracing import Part, traced
-from bellcrank.build.places import NUMBERS, SEEN, elements
-from bellcrank.build.rolling import of_numbers, rolled, rolled_by
-from bellcrank.dynamics.alike import columns, folded
-from bellcrank.dynamics.bodies import FromParent, Hands, frames_seen
+from bellcrank.build.places import SEEN
+from bellcrank.build.rolling import rolled, rolled_by
+from bellcrank.build.side_by_side import Kind, side_by_side
+from bellcrank.dynamics.alike import folded
+from bellcrank.dynamics.bodies import frames_seen
 from bellcrank.dynamics.ends import End
 from bellcrank.dynamics.springs import pull, stretched
 from bellcrank.graph.cells import RESULT
-from bellcrank.graph.graph import Array, Graph, Shape, trace
-from bellcrank.graph.recursion import Run
-from bellcrank.graph.recursion import Tree as Places
+from bellcrank.graph.graph import Graph, Shape, trace
 from bellcrank.model import Tree
 from bellcrank.model.parts import Spring
 from bellcrank.parameters import Parameters
@@ -83,20 +81,21 @@ def _end(tree: Tree, frame: str, found: Sequence[Scalar]) -> Sequence[Scalar]:
 # -- one spring, and all of them
 
 
-def _pulling(s: Spring, ends: Sequence[Scalar]) -> Generator[Any, Any, list[Scalar]]:
-    """[force, moment] on its two ends. It asks nobody."""
-    yield FromParent(())
-    yield Hands(())
+def _pulling(s: Spring, law: Sequence[Scalar], ends: Sequence[Scalar]) -> list[Scalar]:
+    """[force, moment] on its two ends."""
     step("spring", s.name)
-    f = pull(s, *_two(ends))
+    f = pull(_with(s, law), *_two(ends))
     return [*f, 0.0, 0.0, 0.0, *(-f), 0.0, 0.0, 0.0]
 
 
-def _stretched(s: Spring, ends: Sequence[Scalar]) -> Generator[Any, Any, list[Scalar]]:
+def _stretched(s: Spring, law: Sequence[Scalar], ends: Sequence[Scalar]) -> list[Scalar]:
     """Its energy."""
-    yield FromParent(())
-    yield Hands(())
-    return [stretched(s, *_two(ends))]
+    return [stretched(_with(s, law), *_two(ends))]
+
+
+def _with(s: Spring, law: Sequence[Scalar]) -> Spring:
+    """A spring of this law."""
+    return replace(s, **dict(zip(LAW, law, strict=True)))
 
 
 def _two(ends: Sequence[Scalar]) -> tuple[End, End]:
@@ -107,29 +106,15 @@ def _two(ends: Sequence[Scalar]) -> tuple[End, End]:
 def _springs(
     name: str, springs: Sequence[Spring], parameters: Parameters, says: Callable[..., Any], width: int
 ) -> Graph:
-    """What each says, so many numbers: a recursion over places none of which hangs on another, with a cell for each
-    class of springs.
-    """
+    """What each says of its two ends, so many numbers."""
     groups: dict[Any, list[int]] = {}
     for i, s in enumerate(springs):
         groups.setdefault(folded([getattr(s, x) for x in LAW]), []).append(i)
-    parts, tables, runs, order = list[Part](), list[Array](), list[Run](), list[int]()
-    numbers: dict[Scalar, int] = {}
-    own: list[tuple[int, ...]] = []
-    for k, members in enumerate(groups.values()):
-        first, table, free = columns([[getattr(springs[i], x) for x in LAW] for i in members])
-        like = replace(springs[members[0]], **dict(zip(LAW, first, strict=True)))
-        names = [f"k{i}" for i in range(table.shape[1])], [f"n{i}" for i in range(free.shape[1])]
-        label = f"spring as {like.name}"
-        parts.append(Part(partial(says, like), label, like.name, {"ends": 12}, names[0], True, 0, names[1]))
-        tables.append(table)
-        runs.append(Run((k,), len(order), len(order) + len(members), (0,)))
-        own += [tuple(numbers.setdefault(x, len(numbers)) for x in row) for row in free]
-        order += members
-    mine = elements([tuple(range(12 * i, 12 * i + 12)) for i in order])
-    results = elements([tuple(range(width * i, width * i + width)) for i in order])
-    at = {"ends": mine, RESULT: results, NUMBERS: elements(own)}
-    places = Places(np.full(len(order), -1), np.full((len(order), 1), -1), at, tuple(runs), False)
-    inputs: dict[str, Shape] = {"ends": (12 * len(springs),)}
-    output = "springs", width * len(springs)
-    return of_numbers(name, inputs, output, traced(parts, places, ["ends"]), tables, places, list(numbers), parameters)
+    kinds = []
+    for members in groups.values():
+        like = springs[members[0]]
+        numbers = [[getattr(springs[i], x) for x in LAW] for i in members]
+        own = {x: [tuple(range(n * i, n * i + n)) for i in members] for x, n in (("ends", 12), (RESULT, width))}
+        kinds.append(Kind(partial(says, like), f"spring as {like.name}", like.name, numbers, own))
+    shapes: dict[str, Shape] = {"ends": (12 * len(springs),)}
+    return side_by_side(name, shapes, ("springs", width * len(springs)), kinds, parameters)

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bellcrank.emit.cpu.elimination_code import EliminationCode
 from bellcrank.emit.cpu.lanes import Writer, library
 from bellcrank.emit.cpu.plan import chunks, items, order
 from bellcrank.emit.cpu.registers import known_before
 from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.strip_code import StripCode
-from bellcrank.graph import Graph, Program, Recursion, strip_parts
+from bellcrank.graph import Graph, Program, Recursion, elimination, strip_parts
 from bellcrank.graph.inline import opened
 from bellcrank.quoting import comment
 
@@ -53,6 +54,9 @@ def _spelled(
         loops = Rolled(graph, lanes, trig_width, dtype, name)
         loops.w = writer(lanes, dtype)
         return loops.text(), loops.size
+    if isinstance(graph, elimination.Loops):
+        solver = EliminationCode(graph, lanes, trig_width, dtype, name, called)
+        return solver.text(), solver.size
     large = graph.size >= strip_parts.FEWEST and graph.widest >= strip_parts.LONG
     if large and (made := strip_parts.stripped(graph)) is not None:
         code = StripCode(graph, made, lanes, trig_width, dtype, name, called)
@@ -80,8 +84,9 @@ def routines(
     called: dict[int, tuple[str, int]] = {}
     parts: list[str] = []
     names: dict[str, str] = {}
+    inside = {id(g): g for a in asked.values() for g in elimination.called(a)}
     wanted: Sequence[tuple[str, Graph]] = [
-        *((f"{prefix}{k}", g) for k, g in enumerate({id(g): g for a in asked.values() for g in a.calls}.values())),
+        *((f"{prefix}{k}", g) for k, g in enumerate(inside.values())),
         *asked.items(),
     ]
     for name, graph in wanted:
