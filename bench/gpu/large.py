@@ -8,7 +8,6 @@ says why, and the next one is measured.
 
 from __future__ import annotations
 
-import re
 import time
 import traceback
 from collections.abc import Callable
@@ -51,7 +50,9 @@ def rows() -> list[tuple[str, Callable[[], list[str]]]]:
     found: list[tuple[str, Callable[[], list[str]]]] = []
     for name, counts in RUNS.items():
         found += [(f"run {name} {d}", partial(_run, name, d, n)) for d in BOTH for n in counts]
-    found += [(f"run {name} float64 as written", partial(_rolled, name)) for name in ("chain:100", "chain:300")]
+    changes = {"unrolled": _unrolled, "128 registers": _at_most(128), "96 registers": _at_most(96)}
+    for name in ("chain:100", "chain:300"):
+        found += [(f"run {name} {what}", partial(_varied, name, change)) for what, change in changes.items()]
     found += [(f"states {name} {d}", partial(_states, name, d)) for name in STATES for d in BOTH]
     found += [(f"actions chain:300 {d}", partial(_actions, "chain:300", d)) for d in BOTH]
     found += [("gradient chain:100 float64", partial(_gradient, "chain:100"))]
@@ -120,27 +121,24 @@ def _run(name: str, dtype: str, runs: int) -> list[str]:
     return cells(runs * STEPS, took, first, core, _ends(run)[:SOME], expected, code.run.registers)
 
 
-def _rolled(name: str) -> list[str]:
-    """With loops that the assembler must not unroll: an eighth of the time to make, and which code is faster?"""
-    made = large_loop.ptx
-    large_loop.ptx = lambda text: _as_written(made(text))  # type: ignore[assignment]
+def _varied(name: str, change: Callable[[str], str]) -> list[str]:
+    """With another text for the assembler."""
+    made = large_loop.rolled
+    large_loop.rolled = lambda text: change(made(text))  # type: ignore[assignment]
+    _simulator.cache_clear()
     try:
-        _simulator.cache_clear()
         return _run(name, "float64", RUNS[name][-1])
     finally:
-        large_loop.ptx = made
+        large_loop.rolled = made
         _simulator.cache_clear()
 
 
-def _as_written(text: str) -> str:
-    """PTX that says so at every label that is jumped back to."""
-    lines = text.split("\n")
-    at = {line.split(":")[0]: k for k, line in enumerate(lines) if line.startswith("$L__BB")}
-    jumps = (
-        (k, match[1]) for k, line in enumerate(lines) if (match := re.search(r"bra(?:\.uni)?\s+(\$L__BB\w+);", line))
-    )
-    loops = {label for k, label in jumps if at[label] < k}
-    return "\n".join(f'{x}\n\t.pragma "nounroll";' if x.split(":")[0] in loops else x for x in lines)
+def _unrolled(text: str) -> str:
+    return text.replace('\t.pragma "nounroll";\n', "")
+
+
+def _at_most(registers: int) -> Callable[[str], str]:
+    return lambda text: text.replace(".maxntid 32", f".maxntid 32\n.maxnreg {registers}")
 
 
 # -- kernels
