@@ -81,6 +81,17 @@ def test_alike_bodies_share_their_code(name: str) -> None:
 
 
 @pytest.mark.usefixtures("emulated")
+def test_loops_that_close() -> None:
+    """Equations of loops around recursions over the tree beneath."""
+    m = bc.zoo.ring(90)
+    given = {"q0": bc.zoo.start(m)[0][None].repeat(3, 0), "step": 1e-3, "progress": False}
+    cpu, gpu = (bc.simulate(m, 5e-3, target=target, **given) for target in ("cpu", "cuda"))
+    assert gpu.provenance["form"] == "projected"
+    np.testing.assert_allclose(gpu.q, cpu.q, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(gpu.v, cpu.v, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.usefixtures("emulated")
 def test_single_precision() -> None:
     m = bc.zoo.load("chain:100")
     sim, given = bc.Simulator(m), started(m, 3)
