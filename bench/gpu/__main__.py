@@ -1,5 +1,5 @@
 """The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [chosen] [call] [peers] [teams]
-[derivatives] [gradients] [stepping] [flexible] [large]
+[derivatives] [gradients] [stepping] [flexible] [large] [large_briefly]
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from bench.gpu import (
 PARTS = {
     "dynamics": dynamics.table, "simulation": simulation.table, "chosen": chosen.table, "call": call.table,
     "peers": peers.table, "teams": teams.table, "derivatives": derivatives.table,
-    "gradients": gradients.table, "stepping": stepping.table, "flexible": flexible.table, "large": large.table,
+    "gradients": gradients.table, "stepping": stepping.table, "flexible": flexible.table,
+    "large": large.table, "large_briefly": large.briefly,
 }  # fmt: skip
 
 if __name__ == "__main__":

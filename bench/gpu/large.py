@@ -8,34 +8,44 @@ says why, and the next one is measured.
 
 from __future__ import annotations
 
-import re
+import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.emit.cuda import large_loop
+from bellcrank.emit.cuda import lane_text, large_loop
 from bellcrank.emit.cuda.device import cupy, forget
 
-STEP, STEPS = 1e-4, 200
+STEP, STEPS = 1e-4, 100
 SOME = 32  # runs or states that the CPU does, too
-PATIENCE = 280.0  # seconds for all rows; those that come later are left out
+ALL, FEW = 280.0, 95.0  # seconds; rows that come later are left out
 STATES = {"chain:100": 2**20, "chain:300": 2**18, "chain:1000": 2**17, "tree:255": 2**18}
 RUNS = {"chain:100": (4096, 65536), "chain:300": (4096, 65536), "chain:1000": (4096, 32768), "tree:255": (65536,)}
 HEAD = ("how many", "made in s", "per s", "one core", "times", "off by", "registers")
 BOTH = ("float64", "float32")
+Row = tuple[str, Callable[[], list[str]]]
 
 
 def table() -> None:
-    until = time.perf_counter() + PATIENCE
+    shown([*_runs(), *_kernels(), *_others(), *_changed()], ALL)
+
+
+def briefly() -> None:
+    """What is around kernels and runs, and whether other code for runs would be faster."""
+    shown([*_others(), *_changed(), *_runs()], FEW)
+
+
+def shown(rows: Sequence[Row], seconds: float) -> None:
+    until = time.perf_counter() + seconds
     print(f"{'':36}" + "".join(f"{h:>11}" for h in HEAD))
-    for title, row in rows():
+    for title, row in rows:
         if time.perf_counter() > until:
-            print(f"{title:36} left out: {PATIENCE:.0f} s are over", flush=True)
+            print(f"{title:36} left out: {seconds:.0f} s are over", flush=True)
             continue
         try:
             print(f"{title:36}" + "".join(f"{c:>11}" for c in row()), flush=True)
@@ -47,19 +57,36 @@ def table() -> None:
         forget()
 
 
-def rows() -> list[tuple[str, Callable[[], list[str]]]]:
-    found: list[tuple[str, Callable[[], list[str]]]] = []
-    for name, counts in RUNS.items():
-        found += [(f"run {name} {d}", partial(_run, name, d, n)) for d in BOTH for n in counts]
-    found += [(f"run {name} float64 as written", partial(_rolled, name)) for name in ("chain:100", "chain:300")]
-    found += [(f"states {name} {d}", partial(_states, name, d)) for name in STATES for d in BOTH]
-    found += [(f"actions chain:300 {d}", partial(_actions, "chain:300", d)) for d in BOTH]
-    found += [("gradient chain:100 float64", partial(_gradient, "chain:100"))]
-    found += [
+def _runs() -> list[Row]:
+    found = ((name, dtype, n) for name, counts in RUNS.items() for dtype in BOTH for n in counts)
+    return [(f"run {name} {dtype}, {n}", partial(_run, name, dtype, n)) for name, dtype, n in found]
+
+
+def _kernels() -> list[Row]:
+    return [(f"states {name} {dtype}", partial(_states, name, dtype)) for name in STATES for dtype in BOTH]
+
+
+def _others() -> list[Row]:
+    return [
+        *((f"actions chain:300 {dtype}", partial(_actions, "chain:300", dtype)) for dtype in BOTH),
+        ("gradient chain:100 float64", partial(_gradient, "chain:100")),
         ("jax chain:300 float64", partial(_jax, "chain:300")),
         ("torch chain:300 float64", partial(_torch, "chain:300")),
     ]
-    return found
+
+
+def _changed() -> list[Row]:
+    """Runs by other code: unrolled, with fewer registers, with what is read soon fetched ahead."""
+    changes: dict[str, tuple[Callable[[str], str], str]] = {
+        "as it is": (str, ""), "L2 ahead": (str, "L2"), "L1 ahead": (str, "L1"), "128 registers": (_at_most(128), ""),
+        "128, L2 ahead": (_at_most(128), "L2"), "96 registers": (_at_most(96), ""), "unrolled": (_unrolled, ""),
+    }  # fmt: skip
+    counts = RUNS["chain:300"]
+    return [
+        (f"run chain:300 {what}, {n}", partial(_varied, "chain:300", n, *change))
+        for what, change in changes.items()
+        for n in counts
+    ]
 
 
 # -- clocks
@@ -94,15 +121,14 @@ def cells(n: int, took: float, first: float, core: float, got: Any, want: Any, r
 
 
 @cache
-def _simulator(name: str) -> tuple[bc.Simulator, dict[str, Any], float, Any]:
+def _given(name: str) -> tuple[bc.Mechanism, dict[str, Any], float, Any]:
     """With starts for all, and a core's steps per second and ends for some."""
     m = bc.zoo.load(name)
-    sim = bc.Simulator(m, integrator="rk4")
     q, v, _ = m.random(0, (max(RUNS[name]),))
     given = {"q0": 0.3 * q, "v0": 0.1 * v}
-    some = {key: x[:SOME] for key, x in given.items()}
+    sim, some = bc.Simulator(m, integrator="rk4"), {key: x[:SOME] for key, x in given.items()}
     took, _, run = best(lambda: sim.run(STEPS * STEP, step=STEP, keep="final", progress=False, **some))
-    return sim, given, SOME * STEPS / took, _ends(run)
+    return m, given, SOME * STEPS / took, _ends(run)
 
 
 def _ends(run: bc.Record) -> Any:
@@ -110,7 +136,8 @@ def _ends(run: bc.Record) -> Any:
 
 
 def _run(name: str, dtype: str, runs: int) -> list[str]:
-    sim, given, core, expected = _simulator(name)
+    m, given, core, expected = _given(name)
+    sim = bc.Simulator(m, integrator="rk4")
     some = {key: x[:runs] for key, x in given.items()}
     settings: dict[str, Any] = {"step": STEP, "keep": "final", "target": "cuda", "dtype": dtype, "progress": False}
     took, first, run = best(lambda: sim.run(STEPS * STEP, **settings, **some), 2)
@@ -120,27 +147,23 @@ def _run(name: str, dtype: str, runs: int) -> list[str]:
     return cells(runs * STEPS, took, first, core, _ends(run)[:SOME], expected, code.run.registers)
 
 
-def _rolled(name: str) -> list[str]:
-    """With loops that the assembler must not unroll: an eighth of the time to make, and which code is faster?"""
-    made = large_loop.ptx
-    large_loop.ptx = lambda text: _as_written(made(text))  # type: ignore[assignment]
+def _varied(name: str, runs: int, change: Callable[[str], str], ahead: str) -> list[str]:
+    """With another text for the assembler."""
+    made, before = large_loop.rolled, lane_text.FETCHED
+    large_loop.rolled = lambda text: change(made(text))  # type: ignore[assignment]
+    lane_text.FETCHED = ahead
     try:
-        _simulator.cache_clear()
-        return _run(name, "float64", RUNS[name][-1])
+        return _run(name, "float64", runs)
     finally:
-        large_loop.ptx = made
-        _simulator.cache_clear()
+        large_loop.rolled, lane_text.FETCHED = made, before
 
 
-def _as_written(text: str) -> str:
-    """PTX that says so at every label that is jumped back to."""
-    lines = text.split("\n")
-    at = {line.split(":")[0]: k for k, line in enumerate(lines) if line.startswith("$L__BB")}
-    jumps = (
-        (k, match[1]) for k, line in enumerate(lines) if (match := re.search(r"bra(?:\.uni)?\s+(\$L__BB\w+);", line))
-    )
-    loops = {label for k, label in jumps if at[label] < k}
-    return "\n".join(f'{x}\n\t.pragma "nounroll";' if x.split(":")[0] in loops else x for x in lines)
+def _unrolled(text: str) -> str:
+    return text.replace('\t.pragma "nounroll";\n', "")
+
+
+def _at_most(registers: int) -> Callable[[str], str]:
+    return lambda text: text.replace(".maxntid 32", f".maxntid 32\n.maxnreg {registers}")
 
 
 # -- kernels
@@ -203,6 +226,7 @@ def _gradient(name: str) -> list[str]:
 
 
 def _jax(name: str) -> list[str]:
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # CuPy wants some of the memory, too
     import jax
 
     from bellcrank.jax import wrap

@@ -81,6 +81,31 @@ def test_alike_bodies_share_their_code(name: str) -> None:
 
 
 @pytest.mark.usefixtures("emulated")
+def test_what_is_fetched_ahead_is_in_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every place is read, at both ends of every loop; and nothing else changes."""
+    m = bc.zoo.load("chain:300")
+    given = started(m, 3) | {"target": "cuda", "progress": False, "keep": "final"}
+    plain = bc.simulate(m, 2e-3, **given)
+    monkeypatch.setattr("bellcrank.emit.cuda.lane_text.FETCHED", "L2")
+    sim = bc.Simulator(m)
+    text = LargeLoop(sim.program(rows=False)).text
+    assert text.count("prefetch.L2 [$0+-") > 10  # the way inwards
+    assert text.count("prefetch.L2") > 30
+    np.testing.assert_array_equal(sim.run(2e-3, **given).v, plain.v)
+
+
+@pytest.mark.usefixtures("emulated")
+def test_loops_that_close() -> None:
+    """Equations of loops around recursions over the tree beneath."""
+    m = bc.zoo.ring(90)
+    given = {"q0": bc.zoo.start(m)[0][None].repeat(3, 0), "step": 1e-3, "progress": False}
+    cpu, gpu = (bc.simulate(m, 5e-3, target=target, **given) for target in ("cpu", "cuda"))
+    assert gpu.provenance["form"] == "projected"
+    np.testing.assert_allclose(gpu.q, cpu.q, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(gpu.v, cpu.v, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.usefixtures("emulated")
 def test_single_precision() -> None:
     m = bc.zoo.load("chain:100")
     sim, given = bc.Simulator(m), started(m, 3)

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.graph.graph import Array, Count, Graph, Shape, trace, weights
+from bellcrank.graph.graph import Array, Count, Graph, Shape, trace
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.numbers import checked
+from bellcrank.graph.span import weights
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
 from bellcrank.nodes.tape import Tape

@@ -18,7 +18,7 @@ from functools import cached_property
 from bellcrank.emit.cpu.routine import Routines, call_of, gone, sign, ticking
 from bellcrank.emit.cuda.lane_text import HEAD, LANES, LaneWriter, copied, kernel, turned
 from bellcrank.emit.cuda.looptext import START, begins
-from bellcrank.emit.cuda.ptx import ptx
+from bellcrank.emit.cuda.ptx import ptx, rolled
 from bellcrank.graph import Program
 from bellcrank.quoting import comment
 
@@ -63,7 +63,7 @@ class LargeLoop:
 
     @cached_property
     def ptx(self) -> str:
-        return ptx(self.text)
+        return rolled(ptx(self.text))
 
 
 def _feed(program: Program, w: LaneWriter) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.emit.cuda.lane_text import HEAD, LaneWriter, copied, kernel, turned
-from bellcrank.emit.cuda.ptx import ptx
+from bellcrank.emit.cuda.ptx import ptx, rolled
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, symbol
 
@@ -44,7 +44,7 @@ def looped(graph: Graph, dtype: str = "float64") -> LoopText:
     body = "".join(f"  {line}\n" for line in lines)
     head = f"; {comment(graph.name)}: {graph.count().arithmetic} operations, a thread for each state\n"
     parts = [head + HEAD, turned(dtype), copied(dtype), made.text, kernel("many", arrays, own, w, body)]
-    return LoopText(ptx("\n".join(parts)), sum(own.values()))
+    return LoopText(rolled(ptx("\n".join(parts))), sum(own.values()))
 
 
 def _place(a: str, w: LaneWriter) -> list[str]:

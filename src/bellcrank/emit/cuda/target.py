@@ -45,7 +45,7 @@ class Cuda:
             from bellcrank.emit.cuda.waves import waved
 
             return waved(graph, self.dtype).ptx
-        if self._in_loops(graph):
+        if self.in_loops(graph):
             from bellcrank.emit.cuda.state_loops import looped
 
             return looped(graph, self.dtype).ptx
@@ -61,7 +61,7 @@ class Cuda:
 
             found = packed(waved(graph, self.dtype))
             return {"waves": found}, found, False
-        if self._in_loops(graph):
+        if self.in_loops(graph):
             from bellcrank.emit.cuda.state_loops import looped
 
             loops = asdict(looped(graph, self.dtype))
@@ -74,7 +74,7 @@ class Cuda:
     def _abreast(self, graph: Graph) -> TypeGuard[Recursion]:
         return self.waves and isinstance(graph, Recursion) and graph.abreast
 
-    def _in_loops(self, graph: Graph) -> bool:
+    def in_loops(self, graph: Graph) -> bool:
         """Whether alike bodies, or alike elements of arrays, share their code; written out, a thread would have more
         values than room for them.
         """
