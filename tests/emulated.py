@@ -107,7 +107,7 @@ class Function:
 
     registers = local = 0
 
-    def __init__(self, text: str, name: str, threads: int, shared: int) -> None:
+    def __init__(self, text: str, name: str, threads: int, shared: int, states: int = 0, whole: bool = False) -> None:
         self.threads, self.shared = threads, shared
         size = max(shared, 16)
         held = f"@shared = global [{size} x i8] zeroinitializer, align 16\n"

@@ -20,6 +20,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.emit.cuda import lane_text, large_loop
 from bellcrank.emit.cuda.device import cupy, forget
+from bellcrank.sim import gpu
 
 STEP, STEPS = 1e-4, 100
 SOME = 32  # runs or states that the CPU does, too
@@ -37,7 +38,8 @@ def table() -> None:
 
 def briefly() -> None:
     """What is around kernels and runs, and whether other code for runs would be faster."""
-    shown([*_others(), *_changed(), *_runs()], FEW)
+    kernels = [row for row in _kernels() if "chain:100 " in row[0] or "tree" in row[0]]
+    shown([*_others(), *kernels, *_changed(), *_runs()], FEW)
 
 
 def shown(rows: Sequence[Row], seconds: float) -> None:
@@ -76,10 +78,10 @@ def _others() -> list[Row]:
 
 
 def _changed() -> list[Row]:
-    """Runs by other code: unrolled, with fewer registers, with what is read soon fetched ahead."""
-    changes: dict[str, tuple[Callable[[str], str], str]] = {
-        "as it is": (str, ""), "L2 ahead": (str, "L2"), "L1 ahead": (str, "L1"), "128 registers": (_at_most(128), ""),
-        "128, L2 ahead": (_at_most(128), "L2"), "96 registers": (_at_most(96), ""), "unrolled": (_unrolled, ""),
+    """Runs by other code: function by function, with fewer registers, with what is read soon fetched ahead."""
+    changes: dict[str, tuple[Callable[[str], str], str, bool]] = {
+        "as it is": (str, "", True), "linked": (str, "", False), "128 registers": (_at_most(128), "", True),
+        "L2 ahead": (str, "L2", True), "L1 ahead": (str, "L1", True), "128, L2 ahead": (_at_most(128), "L2", True),
     }  # fmt: skip
     counts = RUNS["chain:300"]
     return [
@@ -147,19 +149,17 @@ def _run(name: str, dtype: str, runs: int) -> list[str]:
     return cells(runs * STEPS, took, first, core, _ends(run)[:SOME], expected, code.run.registers)
 
 
-def _varied(name: str, runs: int, change: Callable[[str], str], ahead: str) -> list[str]:
-    """With another text for the assembler."""
-    made, before = large_loop.rolled, lane_text.FETCHED
+def _varied(name: str, runs: int, change: Callable[[str], str], ahead: str, whole: bool) -> list[str]:
+    """With another text for the assembler; compiled as a whole, or function by function."""
+    made, before, loaded = large_loop.rolled, lane_text.FETCHED, gpu.Function
     large_loop.rolled = lambda text: change(made(text))  # type: ignore[assignment]
     lane_text.FETCHED = ahead
+    if not whole:
+        gpu.Function = lambda *given, **more: loaded(*given)  # type: ignore[assignment, misc]
     try:
         return _run(name, "float64", runs)
     finally:
-        large_loop.rolled, lane_text.FETCHED = made, before
-
-
-def _unrolled(text: str) -> str:
-    return text.replace('\t.pragma "nounroll";\n', "")
+        large_loop.rolled, lane_text.FETCHED, gpu.Function = made, before, loaded  # type: ignore[misc]
 
 
 def _at_most(registers: int) -> Callable[[str], str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import re
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,26 @@ def test_somebody_else_s_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert own.most == 5
     blocks = [(own.scratch(n) - 2 * 2**16 // 8) / (32 * own.room) for n in (1, 33, 160, 161, 330)]
     assert blocks == [1, 2, 5, 3, 4]
+
+
+@pytest.mark.usefixtures("memory")
+def test_jax_gives_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What XLA is told for a GPU, which it can be without having one: a result more, as large as the blocks want."""
+    jax = pytest.importorskip("jax")
+    from bellcrank.jax import wrap
+
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.total_bytes", lambda: 10**9)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident", lambda registers: 2)
+    monkeypatch.setattr("bellcrank.emit.cuda.xla.driver_launch", lambda: ctypes.CFUNCTYPE(None)(lambda: None))
+    monkeypatch.setattr(Function, "address", 0, raising=False)
+    monkeypatch.setattr(Function, "states", 32, raising=False)
+    jax.config.update("jax_enable_x64", True)
+    m = bc.zoo.load("chain:100")
+    f = jax.jit(jax.vmap(wrap(bc.kernel(m, "forward_dynamics"))))
+    text = f.trace(*m.random(0, 70)).lower(lowering_platforms=("cuda",)).as_text()
+    (found,) = re.findall(r"custom_call @bellcrank_\d+\(.*-> \((.*)\)", text)
+    room = kernel(m, "forward_dynamics").scratch(70)
+    assert found == f"tensor<70x100xf64>, tensor<{room}xf64>"
 
 
 def test_it_is_ptx() -> None:

@@ -50,7 +50,8 @@ class GpuProgram:
 
     @cached_property
     def run(self) -> Function:
-        return Function(self.loop.ptx, "run", self.loop.threads, self.loop.shared)
+        loop = self.loop
+        return Function(loop.ptx, "run", loop.threads, loop.shared, whole=bool(loop.workspace))
 
     def blocks(self, runs: int) -> int:
         """That have a workspace, and take one run after the other."""

@@ -84,9 +84,9 @@ def machine_code(ptx: str) -> bytes:
     return code
 
 
-def _loaded(code: bytes, name: str) -> Any:
-    """A kernel of machine code; CuPy takes it from a file."""
-    handle, path = tempfile.mkstemp(suffix=".cubin")
+def _loaded(code: bytes, name: str, kind: str = "cubin") -> Any:
+    """A kernel of machine code, or of PTX; CuPy takes it from a file."""
+    handle, path = tempfile.mkstemp(suffix=f".{kind}")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(code)
@@ -106,10 +106,13 @@ def driver_launch() -> Any:
 class Function:
     """A kernel of a PTX text, on the GPU."""
 
-    def __init__(self, ptx: str, name: str, threads: int, shared: int, states: int = 0) -> None:
-        """states: of a block, if they are not as many as its threads."""
+    def __init__(self, ptx: str, name: str, threads: int, shared: int, states: int = 0, whole: bool = False) -> None:
+        """states: of a block, if they are not as many as its threads. whole: it has functions that call each other,
+        which the driver compiles in one piece. What is linked, and can be kept on disk, is compiled function by
+        function, and takes twice the registers.
+        """
         try:
-            self.kernel = _loaded(machine_code(ptx), name)
+            self.kernel = _loaded(ptx.encode(), name, "ptx") if whole else _loaded(machine_code(ptx), name)
             self.registers, self.local = int(self.kernel.num_regs), int(self.kernel.local_size_bytes)
         except Exception as error:
             raise DeviceError(f"the GPU's driver did not accept generated PTX: {error}.") from error

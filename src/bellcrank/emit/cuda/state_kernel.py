@@ -29,7 +29,7 @@ class StateKernel(GpuKernel):
         self.threads, self.code_size, self.room = 1, 0, made.room
         self._source = lambda: made.ptx
         self.function = self.convert
-        self.states = Function(made.ptx, "many", LANES, 0)
+        self.states = Function(made.ptx, "many", LANES, 0, whole=True)
 
     @property
     def registers(self) -> dict[str, int]:
