@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import pytest
 from bellcrank.emit.cpu.host import Library, llvm, target_machine
 
 Array = np.ndarray[Any, Any]
+RESIDENT = 2  # blocks that are at work at once: with more to do, each takes one group after the other
 # Functions of NVPTX, as the text calls them, and what plays them.
 PLAYED = {
     "@llvm.nvvm.read.ptx.sreg.tid.x": ("@tid", ""),
@@ -55,6 +56,13 @@ define void @fetch(ptr %p, i64 %o) {
   ret void
 }
 """
+# So is this, whose place must be somebody's memory.
+TOUCH = """define void @touch(ptr %p, i64 %o) {
+  %at = getelementptr i8, ptr %p, i64 %o
+  %x = load volatile i8, ptr %at
+  ret void
+}
+"""
 
 
 def played(text: str) -> str:
@@ -69,6 +77,10 @@ def played(text: str) -> str:
         text,
     )
     text += FETCH if "@fetch(" in text else ""
+    text, fetched = re.subn(
+        r'asm sideeffect "prefetch\.L\d \[\$0\+(-?\d+)\];", "l"\((ptr [^)]*)\)', r"@touch(\2, i64 \1)", text
+    )
+    text += TOUCH if fetched else ""
     text = re.sub(r" addrspace\(\d\)|externally_initialized |ptx_kernel ", " ", text)
     for k, name in enumerate(("tid", "ctaid")):
         place = f"getelementptr (i32, ptr @place, i64 {k})"
@@ -118,6 +130,13 @@ class Function:
             ctypes.c_void_p(a.__array_interface__["data"][0]) if isinstance(a, np.ndarray) else kinds[a.dtype](int(a))
             for a in arguments
         ]
+        self._played(rows, given)
+
+    def start(self, stream: int, rows: int, numbers: Sequence[int]) -> None:
+        """Arguments as a driver takes them: of each as many bytes as the kernel reads."""
+        self._played(rows, [ctypes.c_uint64(x) for x in numbers])
+
+    def _played(self, rows: int, given: Sequence[Any]) -> None:
         call = ctypes.CFUNCTYPE(None, *(type(a) for a in given))(self._address)
         for block in reversed(range(-(-rows // self.threads))):
             for thread in reversed(range(self.threads)):
@@ -158,14 +177,16 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """target="cuda" is this processor; call the result with bytes, to say how much memory the device has."""
 
     def memory(size: int) -> None:
-        for module in ("gpu", "adjoint_gpu"):
-            monkeypatch.setattr(f"bellcrank.sim.{module}.free_bytes", lambda: size)
+        for module in ("sim.gpu", "sim.adjoint_gpu", "emit.cuda.workspace"):
+            monkeypatch.setattr(f"bellcrank.{module}.free_bytes", lambda: size)
 
     memory(10**9)
     found = fake_cupy()
-    for module in ("bellcrank.sim.gpu", "bellcrank.sim.adjoint_gpu", "bellcrank.emit.cuda.device"):
-        monkeypatch.setattr(f"{module}.cupy", lambda: found)
+    for module in ("sim.gpu", "sim.adjoint_gpu", "emit.cuda.device", "emit.cuda.workspace"):
+        monkeypatch.setattr(f"bellcrank.{module}.cupy", lambda: found)
+    monkeypatch.setattr("bellcrank.emit.cuda.workspace.resident", lambda registers: RESIDENT)
     monkeypatch.setattr("bellcrank.sim.gpu.Function", Function)
     monkeypatch.setattr("bellcrank.sim.settings.missing", lambda: "")
-    monkeypatch.setattr("bellcrank.emit.cuda.loop.ptx", lambda text, promote=False: text)
+    for module in ("loop", "large_loop"):
+        monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.ptx", lambda text, promote=False: text)
     return memory

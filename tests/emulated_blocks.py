@@ -103,8 +103,9 @@ def kernels_here(monkeypatch: Any) -> Any:
     found.may_share_memory = np.may_share_memory
     found.asnumpy = np.array
     monkeypatch.setattr("bellcrank.emit.cuda.device.cupy", lambda: found)
-    for name, x in {"cupy": lambda: found, "on_gpu": on_gpu, "adopted": adopted, "Function": Blocks}.items():
-        monkeypatch.setattr(f"bellcrank.emit.cuda.kernel.{name}", x)
-    monkeypatch.setattr("bellcrank.emit.cuda.kernel.free_bytes", lambda: 10**9)
+    monkeypatch.setattr("bellcrank.emit.cuda.kernel.cupy", lambda: found)
+    monkeypatch.setattr("bellcrank.emit.cuda.kernel.Function", Blocks)
+    for name, x in {"cupy": lambda: found, "on_gpu": on_gpu, "adopted": adopted, "free_bytes": lambda: 10**9}.items():
+        monkeypatch.setattr(f"bellcrank.emit.cuda.gpu_kernel.{name}", x)
     monkeypatch.setattr("bellcrank.emit.cuda.straight.ptx", lambda text: text)
     return found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bellcrank.dynamics import kinematics
 from bellcrank.model import Frame, Loop, Mechanism, Spring
 from bellcrank.model.parts import EQUATIONS, matrix, triple
-from trees import SINGLE, Array, rotation, trees
+from trees import ALL, SINGLE, Array, rotation, trees
 
 # What rolls or follows a law has tests of its own : not any pose will do for it.
 OWN = ("ball_on_plane", "wheel_on_plane", "knife_edge", "point_on_surface", "point_on_curve", "combination", "cam")
@@ -92,11 +92,13 @@ def _allowed(kind: str, rng: np.random.Generator) -> Array:
 Closed = tuple[Mechanism, list[float]]
 
 
-def looped(kinds: Sequence[str] = KINDS, most: int = 3, springs: int = 0, **options: Any) -> st.SearchStrategy[Closed]:
-    """(mechanism, configuration that closes its loops)."""
+def looped(
+    kinds: Sequence[str] = KINDS, most: int = 3, springs: int = 0, joints: Sequence[str] = ALL, **options: Any
+) -> st.SearchStrategy[Closed]:
+    """(mechanism, configuration that closes its loops). kinds: of loops; joints: of the tree."""
     return st.builds(
         closed,
-        m=trees(**options),
+        m=trees(joints, **options),
         seed=st.integers(0, 10**6),
         kinds=st.lists(st.sampled_from(kinds), min_size=1, max_size=most),
         springs=st.integers(0, springs),

@@ -23,6 +23,7 @@ from bellcrank.extras import extra
 
 if TYPE_CHECKING:
     from bellcrank.emit.cuda.kernel import CudaKernel
+    from bellcrank.emit.cuda.state_kernel import StateKernel
 
 torch = extra("torch", "torch", "bellcrank.torch")
 forward_ad = extra("torch.autograd.forward_ad", "torch", "bellcrank.torch")
@@ -143,7 +144,7 @@ def _on_gpu(function: Function, tensors: Sequence[Any]) -> list[Any]:
     """In PyTorch's stream: what it has under way there comes before, and what it does next after."""
     first = tensors[0]
     lead = first.shape[: first.ndim - len(function.inputs[0])]
-    dense, kernel = [a.contiguous() for a in tensors], cast("CudaKernel", function.kernel)
+    dense, kernel = [a.contiguous() for a in tensors], cast("CudaKernel | StateKernel", function.kernel)
     results = [torch.empty((*lead, *shape), dtype=first.dtype, device=first.device) for shape in function.outputs]
     if lead.numel():
         with torch.cuda.device(first.device):

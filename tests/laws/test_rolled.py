@@ -143,7 +143,8 @@ def test_tables_of_two_mechanisms_never_mix() -> None:
 def test_small_mechanisms_stay_straight_line_code() -> None:
     assert not isinstance(graph(zoo.chain(60), "forward_dynamics"), Recursion)
     assert isinstance(graph(zoo.chain(400), "forward_dynamics"), Recursion)
-    assert not isinstance(graph(zoo.chain(400), "kinetic_energy"), Recursion)
+    assert not isinstance(graph(zoo.chain(50), "poses"), Recursion)
+    assert isinstance(graph(zoo.chain(400), "poses"), Recursion)
 
 
 def test_forward_and_inverse_dynamics_of_a_long_chain_undo_each_other() -> None:

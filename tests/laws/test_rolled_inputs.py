@@ -98,7 +98,8 @@ def numbered(seed: int, kinds: list[str], parents: list[int], share: float) -> M
     rng = np.random.default_rng(seed)
     names = [f"{b.name}.{what}" for b in m.bodies for what in ("mass", "com", "inertia.xx")]
     names += [f"{j.name}.{what}" for j in m.joints for what in ("point.x", "damping")]
-    names += [f"{j.name}.axis.y" for j in m.joints if abs(j.axis[0]) + abs(j.axis[2]) > 0.1]  # alone it turns nothing
+    turning = [j for j in m.joints if j.kind != "spherical"]
+    names += [f"{j.name}.axis.y" for j in turning if abs(j.axis[0]) + abs(j.axis[2]) > 0.1]  # alone it turns nothing
     names += [f"{f}.point.z" for f in m.frames if f.startswith("f")]
     return m.free(*[name for name in names if rng.random() < share] or names[:1])
 

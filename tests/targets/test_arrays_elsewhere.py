@@ -25,7 +25,8 @@ class Frame:
     """A call as XLA makes it, in memory of our own: two arguments (n, 3) and (n,), and a result (n, 2)."""
 
     def __init__(self, n: int, stage: int = 3) -> None:
-        self.data = [np.zeros((n, 3)), np.zeros(n), np.zeros((n, 2))]
+        """The second result is a workspace, where a kernel wants one."""
+        self.data = [np.zeros((n, 3)), np.zeros(n), np.zeros((n, 2)), np.zeros(1000)]
         self.dims = [(ctypes.c_int64 * a.ndim)(*a.shape) for a in self.data]
         self.buffers = []
         for a, dims in zip(self.data, self.dims, strict=True):
@@ -33,7 +34,7 @@ class Frame:
             b[3], b[4], b[5] = a.ctypes.data, a.ndim, ctypes.addressof(dims)
             self.buffers.append(b)
         self.args = (ctypes.c_void_p * 2)(*map(ctypes.addressof, self.buffers[:2]))
-        self.rets = (ctypes.c_void_p * 1)(ctypes.addressof(self.buffers[2]))
+        self.rets = (ctypes.c_void_p * 2)(*map(ctypes.addressof, self.buffers[2:]))
         self.error, self.stream = Told(self._error), Told(self._stream)
         self.api = (ctypes.c_uint64 * 24)()
         self.api[6], self.api[10] = (ctypes.cast(f, ctypes.c_void_p).value for f in (self.error, self.stream))
@@ -77,11 +78,31 @@ def test_the_handler_launches_every_part_on_the_caller_s_stream() -> None:
     frame = Frame(100)
     error, launches = handled(frame)
     assert error is None
-    places = [a.ctypes.data for a in frame.data]
+    places = [a.ctypes.data for a in frame.data[:3]]
     assert launches == [
         (1000, [4, 1, 1, 64, 1, 1], 7, 55, None, 100, places, [3, 1, 1, 1, 2, 1]),
         (1001, [1, 1, 1, 128, 1, 1], 0, 55, None, 100, places, [3, 1, 1, 1, 2, 1]),
     ]
+
+
+@pytest.mark.parametrize(("n", "blocks"), [(1, 1), (33, 2), (160, 5), (161, 3), (330, 4)])
+def test_the_handler_hands_over_a_workspace(n: int, blocks: int) -> None:
+    """For as many blocks, of five at most, as share out the groups of 32 states evenly."""
+    seen: list[Any] = []
+
+    def launch(f: int, *rest: Any) -> int:
+        *grid, _shared, _stream, given, _extra = rest
+        at = ctypes.cast(given, ctypes.POINTER(ctypes.c_void_p))
+        seen.append((f, grid[0], *(ctypes.c_uint64.from_address(at[k]).value for k in (0, 10, 11))))
+        return 0
+
+    frame, part, listen = Frame(n), SimpleNamespace(states=32, threads=32, shared=0), Launch(launch)
+    library = Library(compiled(source([(3,), ()], [(2,)], [part], 5))[0])  # type: ignore[list-item]
+    for name, value in (("launch", ctypes.cast(listen, ctypes.c_void_p).value), ("part0", 1000)):
+        ctypes.c_void_p.from_address(library.address(name)).value = value
+    handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(library.address("handler"))
+    assert handler(ctypes.addressof(frame.frame)) is None
+    assert seen == [(1000, blocks, n, frame.data[3].ctypes.data, blocks)]
 
 
 def test_the_handler_says_what_the_driver_refused() -> None:

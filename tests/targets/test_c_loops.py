@@ -16,6 +16,7 @@ from bellcrank.exporting.things import driven
 from bellcrank.graph import Recursion, strip_parts, trace
 from bellcrank.scalar import cos, sin
 from laws.test_rolled import MECHANISMS, METHODS, arguments, close, made
+from laws.test_rolled_quantities import both
 from laws.test_strips import N, stepped
 from targets.test_c99 import CC, agree, compiled, macro, needs_cc, run, write
 from targets.test_export_c import agree as same_steps
@@ -30,6 +31,15 @@ def test_recursions_agree(name: str, tmp_path: Path) -> None:
         r, given = made(mechanism, method, quantity), arguments(mechanism, quantity)
         found = compiled(r, tmp_path / quantity)(**given)
         close(found[quantity], r.evaluate(**given)[quantity], 1e-12)
+
+
+@pytest.mark.parametrize(("quantity", "method"), [("poses", "frame_motion"), ("momentum", "kinematics")])
+def test_what_bodies_say_beside_their_dynamics_agrees(quantity: str, method: str, tmp_path: Path) -> None:
+    """Of every body, and a sum over all of them."""
+    mechanism = zoo.tree(15)
+    loops, straight = both(mechanism, quantity, method)
+    given = arguments(mechanism, quantity)
+    close(compiled(loops, tmp_path)(**given)[quantity], straight.evaluate(**given)[quantity], 1e-12)
 
 
 def test_single_precision(tmp_path: Path) -> None:

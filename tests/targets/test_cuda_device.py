@@ -207,7 +207,7 @@ def test_a_batch_that_does_not_fit_is_done_in_parts(monkeypatch: pytest.MonkeyPa
     m = bc.zoo.puma600()
     k = bc.kernel(m, "forward_dynamics", target="cuda")
     given = m.random(0, (1000,))
-    monkeypatch.setattr("bellcrank.emit.cuda.kernel.free_bytes", lambda: 192 * 300)
+    monkeypatch.setattr("bellcrank.emit.cuda.gpu_kernel.free_bytes", lambda: 192 * 300)
     with pytest.warns(RuntimeWarning, match="1000 states do not fit the GPU's memory; they were done 270 at a time"):
         got = k(*given)
     np.testing.assert_allclose(got, m.forward_dynamics(*given), rtol=1e-9, atol=1e-10)

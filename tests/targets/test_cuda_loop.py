@@ -58,6 +58,13 @@ def test_there_are_more_bounces_than_room_for_them() -> None:
     assert sum(e["run"] == 0 for e in events) > 2 * 8 + 2
 
 
+def test_linear_systems_that_are_loops_here_are_written_out_there(emulated: Emulated, monkeypatch: Any) -> None:
+    monkeypatch.setattr("bellcrank.sim.tree_dynamics.MANY", 1)
+    given = {"q0": [0.3, -0.2], "step": 1e-3, "integrator": "rodas4"}
+    cpu, gpu = (bc.simulate(bc.zoo.chain(2), 3e-3, target=target, **given) for target in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu.q, cpu.q, rtol=1e-12)
+
+
 def test_partitions_are_changed_by_the_host(emulated: Emulated) -> None:
     cpu, gpu = (gpu_runs.done("rod dopri5", target) for target in ("cpu", "cuda"))
     assert gpu.provenance["partitions changed"] == cpu.provenance["partitions changed"] > 0

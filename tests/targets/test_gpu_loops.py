@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build.differentiable import function_of
-from bellcrank.emit.cuda.kernel import CudaKernel
 from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.emit.cuda.state_loops import looped
+from bellcrank.emit.cuda.workspace import blocks
 from bellcrank.errors import InputError
-from emulated import Function, OutOfMemoryError
-from emulated_blocks import kernels_here
+from emulated import RESIDENT, Function, OutOfMemoryError
+from emulated_blocks import OnGpu, kernels_here
 from trees import random_tree
 
 MIXED = ("revolute", "spherical", "prismatic", "floating", "universal", "planar", "helical")
@@ -26,11 +27,13 @@ def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     """Bytes that are free, which may be changed."""
     free = [10**9]
     found = kernels_here(monkeypatch)
-    for name, x in {"cupy": lambda: found, "Function": Function, "free_bytes": lambda: free[0]}.items():
-        monkeypatch.setattr(f"bellcrank.emit.cuda.state_kernel.{name}", x)
+    for module in ("workspace", "gpu_kernel"):
+        monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.free_bytes", lambda: free[0])
+    monkeypatch.setattr("bellcrank.emit.cuda.workspace.cupy", lambda: found)
+    monkeypatch.setattr("bellcrank.emit.cuda.workspace.resident", lambda registers: RESIDENT)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.Function", Function)
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.out_of_memory", lambda: OutOfMemoryError)
     monkeypatch.setattr("bellcrank.emit.cuda.state_loops.ptx", lambda text: text)
-    monkeypatch.setattr("bellcrank.emit.cuda.kernel.cupy", lambda: found)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     return free
 
@@ -78,35 +81,97 @@ def test_single_precision() -> None:
 
 
 def test_one_for_all_and_parts_that_fit(memory: list[int]) -> None:
-    """One state of an input for a whole batch; a batch in parts, where the workspace is large."""
+    """One state of an input for a whole batch; a workspace for one block, which takes one group after the other; and a
+    batch in parts.
+    """
     m = bc.zoo.load("chain:100")
     own = kernel(m, "forward_dynamics")
     q, v, tau = m.random(2, 70)
     expected = bc.kernel(m, "forward_dynamics")(q, v[0], tau)
-    memory[0] = 40 * (own.room + 600) * 8  # for one block
-    assert own._blocks(70, 400) == 1
+    memory[0] = 3 * 32 * own.room * 8
+    assert blocks(70, own.states, own.room, "float64") == 1
     np.testing.assert_allclose(own(q, v[0], tau), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    memory[0] = 2 * 30 * 300 * 8  # half of it for thirty states
+    with pytest.warns(RuntimeWarning, match="at a time"):
+        found = own(q, v[0], tau)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.usefixtures("memory")
-def test_what_it_does_not_take() -> None:
+def test_arrays_that_lie_in_any_way() -> None:
+    """Of the GPU, in rows and in columns, and where the result shall be."""
     m = bc.zoo.load("chain:100")
     own = kernel(m, "forward_dynamics")
-    with pytest.raises(InputError, match="out= is not for kernels of loops"):
-        own(*m.random(0), out=np.zeros(100))
-    with pytest.raises(InputError, match=r"NaN|finite"):
-        own(np.full(100, np.nan), *m.random(0)[1:])
+    q, v, tau = m.random(4, 35)
+    expected = bc.kernel(m, "forward_dynamics")(q, v, tau)
+    rows = [x.view(OnGpu) for x in (q, v, tau)]
+    columns = [np.ascontiguousarray(x.T).view(OnGpu).T for x in (q, v, tau)]
+    for given in (rows, columns, [rows[0], columns[1], rows[2]]):
+        np.testing.assert_allclose(own(*given), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    out = np.zeros((35, 100))
+    assert own(q, v, tau, out=out) is out
+    np.testing.assert_array_equal(out, own(q, v, tau))
 
 
 @pytest.mark.usefixtures("memory")
-def test_who_starts_kernels_by_their_addresses_has_them_written_out() -> None:
-    """JAX and PyTorch."""
-    m = bc.zoo.load("chain:65")
-    assert isinstance(function_of(bc.kernel(m, "forward_dynamics")).on("cuda").kernel, CudaKernel)
+def test_what_is_not_finite_is_named() -> None:
+    m = bc.zoo.load("chain:100")
+    with pytest.raises(InputError, match=r"q\[0\].* is nan"):
+        kernel(m, "forward_dynamics")(np.full(100, np.nan), *m.random(0)[1:])
+
+
+@pytest.mark.usefixtures("memory")
+def test_what_calls_loops() -> None:
+    """Derivatives along and against directions, forces on frames and free numbers: graphs around recursions."""
+    m = bc.zoo.load("chain:100")
+    own, cpu = kernel(m, "forward_dynamics"), bc.kernel(m, "forward_dynamics")
+    q, v, tau = m.random(5, 3)
+    w = np.random.default_rng(0).normal(size=(3, 100))
+    for made in (lambda k: k.vjp("q", "tau"), lambda k: k.jvp("v")):
+        there, here = made(own), made(cpu)
+        assert isinstance(there, StateKernel)
+        found, expected = (k(q, v, tau, w) for k in (there, here))
+        for name, want in expected.items():
+            np.testing.assert_allclose(found[name], want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
+    push = {"link50": w[:, :6], "link99": w[0, :6]}
+    expected = cpu(q, v, tau, wrenches=push)
+    np.testing.assert_allclose(own(q, v, tau, wrenches=push), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    free = m.free("link7.mass")
+    given = {"parameters": {"link7.mass": np.array([0.5, 1.0, 2.0])}}
+    expected = bc.kernel(free, "forward_dynamics")(q, v, tau, **given)
+    found = kernel(free, "forward_dynamics")(q, v, tau, **given)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("method", ["aba", "dca"])
+def test_who_starts_kernels_by_their_addresses(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch: dense arrays by their addresses. By dca, too, where a state alone has all of the GPU."""
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.in_stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.address", lambda x: x.ctypes.data)
+    m = bc.zoo.load("chain:100")
+    cpu = bc.kernel(m, "forward_dynamics", method=method)
+    own: Any = function_of(cpu).on("cuda").kernel
+    assert isinstance(own, StateKernel)
+    given, out = m.random(6, 70), np.zeros((70, 100))
+    own.filled(0, 70, [a.ctypes.data for a in (*given, out)])
+    expected = cpu(*given)
+    np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.usefixtures("memory")
+def test_somebody_else_s_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX: for as many blocks as an eighth of the memory holds."""
+    own = kernel(bc.zoo.load("chain:100"), "forward_dynamics")
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.total_bytes", lambda: 8 * 5 * 32 * own.room * 8 + 7)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident", lambda registers: 9)
+    assert own.most == 5
+    blocks = [(own.scratch(n) - 2 * 2**16 // 8) / (32 * own.room) for n in (1, 33, 160, 161, 330)]
+    assert blocks == [1, 2, 5, 3, 4]
 
 
 def test_it_is_ptx() -> None:
     """By LLVM's own NVPTX, and as small as the classes are few."""
     found = [looped(bc.kernel(bc.zoo.load(f"chain:{n}"), "forward_dynamics").graph).ptx for n in (100, 1000)]
-    assert ".entry states" in found[0]
+    assert ".entry many" in found[0]
     assert len(found[1]) < 2 * len(found[0])  # the tables grow

@@ -21,6 +21,7 @@ from bellcrank.emit.cuda.waves import BLOCK, EVERYBODY, MEETING, NOBODY, ThreadW
 from bellcrank.errors import InputError
 from bellcrank.graph.slim import passes, slim
 from bellcrank.graph.waves import waves as waves_of
+from emulated import OutOfMemoryError
 from emulated_blocks import Blocks
 
 
@@ -75,9 +76,12 @@ class Stream:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     here = types.SimpleNamespace(synchronize=lambda: None, attributes={"MultiProcessorCount": 2})
     cuda = types.SimpleNamespace(Stream=Stream, Device=lambda: here, get_current_stream=lambda: here)
-    names = ("zeros", "empty", "asarray", "broadcast_to")
+    cuda.memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+    names = ("zeros", "empty", "asarray", "broadcast_to", "ascontiguousarray", "may_share_memory")
     made = types.SimpleNamespace(**{name: getattr(np, name) for name in names}, asnumpy=np.array, cuda=cuda)
-    monkeypatch.setattr(wave_kernel, "cupy", lambda: made)
+    for module in ("wave_kernel", "gpu_kernel", "device"):
+        monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.cupy", lambda: made)
+    monkeypatch.setattr("bellcrank.emit.cuda.gpu_kernel.free_bytes", lambda: 10**9)
     monkeypatch.setattr(wave_kernel, "Function", Played)
     monkeypatch.setattr(waves, "ptx", lambda text: text)
     monkeypatch.setattr("bellcrank.emit.cuda.device.missing", lambda: "")
@@ -98,6 +102,20 @@ def test_the_whole_gpu_for_a_state(n: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("gpu")
+def test_forces_on_frames_and_a_place_for_the_result() -> None:
+    """Each set of frames is a kernel of its own, which the same call finds."""
+    m = zoo.chain(320)
+    k = bc.kernel(m, "forward_dynamics", method="dca", target="cuda")
+    q, v, tau = m.random(0, (2,))
+    expected = bc.kernel(m, "forward_dynamics", method="aba")(q, v, tau)
+    out = np.zeros((2, 320))
+    assert k(q, v, tau, out=out) is out
+    assert np.abs(out - expected).max() < 1e-10 * np.abs(expected).max()
+    with pytest.raises(InputError, match='frame "nowhere"'):
+        k(q, v, tau, wrenches={"nowhere": np.zeros(6)})
+
+
+@pytest.mark.usefixtures("gpu")
 def test_what_the_whole_gpu_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     m = zoo.chain(310)  # none that another test cuts otherwise: its code would be found again
     k = bc.kernel(m, "forward_dynamics", method="dca", target="cuda")
@@ -105,8 +123,8 @@ def test_what_the_whole_gpu_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     q, v, tau = m.random(0)
     with pytest.raises(InputError, match=r"v\[7\].* is nan"):
         k(q, np.where(np.arange(310) == 7, np.nan, v), tau)
-    with pytest.raises(InputError, match="out= is not"):
-        k(q, v, tau, out=np.zeros(310))
+    with pytest.raises(InputError, match="out must be"):
+        k(q, v, tau, out=np.zeros(311))
 
 
 def cut(n: int, shortest: int) -> Any:

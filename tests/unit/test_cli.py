@@ -153,6 +153,9 @@ def test_count_for_a_gpu() -> None:
     assert wide["threads"] > 1 > wide["balance"] > 0
     assert 24 < wide["registers"] <= 255
     assert "per s" in good("count", "excavator", "--target", "cuda")
+    (large,) = data("count", "chain:100", "--target", "cuda")["rows"]
+    assert large["workspace"] > 4 * 100  # what goes in and out, and what the bodies keep
+    assert "loops over alike bodies" in good("count", "chain:100", "--target", "cuda")
     assert 'no target "gpu"' in run("count", "excavator", "--target", "gpu").output
     assert 'no dtype "half"' in run("count", "excavator", "--target", "cuda", "--dtype", "half").output
 

@@ -16,7 +16,7 @@ from bellcrank.build import forecast, graphs, schedules
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
-from bellcrank.graph import recursion
+from bellcrank.graph import recursion, recursion_nodes
 
 DYNAMICS = Request("forward_dynamics")
 
@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_said_before_it_is_traced(tmp_path: Path, monkeypat
 def test_what_is_shared_is_not_written_out_where_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     found = graphs.graph(bc.zoo.chain(100), "forward_dynamics", "aba")
     monkeypatch.setattr(recursion, "free_memory", lambda: 1e6)
-    monkeypatch.setattr(recursion, "_Written", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(recursion_nodes, "written", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(InputError, match=r"operation by operation: [\d,]+ of them, some 0.0 GB, and 0.0 GB are free"):
         _ = found.outputs
 

@@ -1,13 +1,14 @@
 """Matrices of a large mechanism, column by column: a batch of directions through one recursion.
 
-Derivatives, and the mass matrix and its inverse, which are derivatives, too. Written out they are dozens of operations
-for every pair of bodies, which nobody can compile from a hundred bodies on. A recursion's tangent is a recursion; all
-directions together are a batch of it, in lanes.
+Derivatives, and the mass matrix and its inverse, which are derivatives, too; and matrices whose product with a vector
+is said for one body (dynamics/body_columns.py). Written out they are dozens of operations for every pair of bodies,
+which nobody can compile from a hundred bodies on. A recursion's tangent is a recursion; all directions together are a
+batch of it, in lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,9 @@ import numpy as np
 
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.graphs import rolls, shared, traced
+from bellcrank.build.rolling import rolled
 from bellcrank.build.wrench_arguments import stacked
-from bellcrank.dynamics import Quantity, candidates, estimate
+from bellcrank.dynamics import Quantity, candidates, estimate, shape_of
 from bellcrank.dynamics.requests import MOST_STRAIGHT, Request
 from bellcrank.errors import InputError
 from bellcrank.graph.variations import tangent
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
 
 SLOPES = {"mass_matrix": ("inverse_dynamics", "a"), "inverse_mass_matrix": ("forward_dynamics", "tau")}  # of what
+# By which method their product with a vector is written, and a quantity whose recursion goes through the same bodies.
+PRODUCTS = {"coriolis_matrix": ("coriolis", "coriolis_torque"), "mass_matrix_factors": ("aba", "forward_dynamics")}
+LESS = "apply it instead, by inverse_dynamics to accelerations, or by forward_dynamics to forces"
 MOST_WRITTEN = 10 * MOST_STRAIGHT  # operations of a matrix that is straight-line code, which runs faster
 
 
@@ -34,7 +39,7 @@ def function(mechanism: Mechanism, q: Quantity) -> Callable[..., Any] | None:
     """Of q and the other inputs, where the quantity of a mechanism without loops is had so."""
     if q.result and columnwise(mechanism, q):
         return derivatives(mechanism, q)
-    return matrix(mechanism, q) if q.name in SLOPES and sloped(mechanism, q) else None
+    return matrix(mechanism, q) if q.name in (*SLOPES, *PRODUCTS) and sloped(mechanism, q) else None
 
 
 def columnwise(mechanism: Mechanism, q: Quantity) -> bool:
@@ -46,10 +51,11 @@ def columnwise(mechanism: Mechanism, q: Quantity) -> bool:
 
 def sloped(mechanism: Mechanism, q: Quantity) -> bool:
     """Whether a matrix is had so: it is too much to write out, and alike bodies share the code of what it is of."""
+    of = SLOPES[q.name][0] if q.name in SLOPES else PRODUCTS[q.name][1]
     if mechanism.loops:
         return False
     work = [estimate(m.name, q.name, mechanism.tree) for m in candidates(q.name, mechanism.tree)]
-    return min(work, default=0.0) > MOST_WRITTEN and _shares(mechanism, SLOPES[q.name][0])
+    return min(work, default=0.0) > MOST_WRITTEN and _shares(mechanism, of)
 
 
 def _shares(mechanism: Mechanism, of: str) -> bool:
@@ -77,24 +83,64 @@ def _free(mechanism: Mechanism, name: str, p: Any, parameters: Any) -> dict[str,
     return {"p": np.asarray(p, float)[..., None, :]}
 
 
+def _bound(q: Quantity, given: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of a call by name, p among them where it is given."""
+    names = *q.inputs, "p"
+    found = dict(zip(names, given, strict=False)) | named
+    if len(given) > len(names) or set(found) - {"p"} != set(q.inputs):
+        raise InputError(f"{q.name}: expected {', '.join(q.inputs)}; got {len(given)} arrays and {sorted(named)}.")
+    return found
+
+
 def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
-    """A function of q that gives M or M^-1: what forces (accelerations) are with one acceleration (force) after the
-    other and without gravity, which the slope has none of.
+    """A function of q, or of q and v, that gives a matrix of all coordinates, column by column."""
+    n = mechanism.nv
+    columns = cache(lambda: _slopes(mechanism, row) if row.name in SLOPES else _products(mechanism, row))
+
+    def matrix_of(*given: Any, parameters: Any = None, out: Any = None, **named: Any) -> Any:
+        found = _bound(row, given, named)
+        free = _free(mechanism, row.name, found.pop("p", None), parameters)
+        state = {x: np.asarray(array, float) for x, array in found.items()}
+        size = max(array.size for array in state.values())
+        check_room(f"{row.name} of {mechanism.name}", 40.0 * n * max(n, size), LESS)
+        state = {x: array[..., None, :] for x, array in state.items()}
+        made = columns()(**state, **free)
+        if out is None:
+            return made
+        out[...] = made
+        return out
+
+    return matrix_of
+
+
+def _slopes(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
+    """M or M^-1: what forces (accelerations) are with one acceleration (force) after the other and without gravity,
+    which the slope has none of.
     """
     n, (of, x) = mechanism.nv, SLOPES[row.name]
-    kernel = cache(lambda: _tangent(mechanism, of, x, f"{row.name}.{x}"))
+    kernel = _tangent(mechanism, of, x, f"{row.name}.{x}")
+    rest = {"v": np.zeros(n), x: np.zeros(n), f"d_{x}": np.eye(n)}
 
-    def columns(q: Any, p: Any = None, *, parameters: Any = None, out: Any = None) -> Any:
-        q = np.asarray(q, float)
-        less = "apply it instead, by inverse_dynamics to accelerations, or by forward_dynamics to forces"
-        check_room(f"{row.name} of {mechanism.name}", 40.0 * n * max(n, q.size), less)
-        rest = {"v": np.zeros(n), x: np.zeros(n), f"d_{x}": np.eye(n)}
-        found = kernel()(q=q[..., None, :], **rest, **_free(mechanism, row.name, p, parameters))
-        found = 0.5 * (found + np.swapaxes(found, -1, -2))  # as it is but for rounding
-        if out is None:
-            return found
-        out[...] = found
-        return out
+    def columns(**state: Any) -> Any:
+        found = kernel(**state, **rest)
+        return 0.5 * (found + np.swapaxes(found, -1, -2))  # as it is but for rounding
+
+    return columns
+
+
+def _products(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
+    """A matrix by its products with unit vectors; where bodies say two numbers, the second is on the diagonal."""
+    tree, method, n = mechanism.tree, PRODUCTS[row.name][0], mechanism.nv
+    inputs = {x: shape_of(x, tree) for x in (*row.inputs, "x")}
+    graph = rolled(f"{mechanism.name}.{row.name}.x", tree, method, "product", inputs, (), mechanism.parameters)
+    kernel = of_graph(graph, name=f"{row.name}.x", parameters=mechanism.parameters)
+
+    def columns(**state: Any) -> Any:
+        found = kernel(**state, x=np.eye(n))
+        if found.shape[-2:] == (2, n):
+            found, diagonal = found[..., 0, :], found[..., 0, 1, :]
+            found[..., range(n), range(n)] = diagonal
+        return np.swapaxes(found, -1, -2)
 
     return columns
 
@@ -103,16 +149,13 @@ def derivatives(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
     """A function of the quantity's inputs that gives its derivatives, (..., nv, nv) each."""
     assert q.result is not None
     made, unit = q.result, np.eye(mechanism.nv)
-    names = [*q.inputs, *(["p"] if mechanism.parameters else [])]
 
     @cache
     def of(x: str, frames: tuple[str, ...]) -> Kernel:
         return _tangent(mechanism, q.differentiates, x, f"{q.name}.{x}", frames)
 
     def differentiated(*given: Any, wrenches: Any = None, parameters: Any = None, **named: Any) -> Any:
-        found = dict(zip(names, given, strict=False)) | named
-        if len(given) > len(names) or set(found) - {"p"} != set(q.inputs):
-            raise InputError(f"{q.name}: expected {', '.join(q.inputs)}; got {len(given)} arrays and {sorted(named)}.")
+        found = _bound(q, given, named)
         frames, wrench = stacked(q.name, wrenches) if wrenches is not None else ((), None)
         state = _free(mechanism, q.name, found.pop("p", None), parameters)
         state |= {x: np.asarray(array, float)[..., None, :] for x, array in found.items()}

@@ -113,6 +113,12 @@ class _Tracing:
             return None
         return asked  # type: ignore[no-any-return]
 
+    def _ground(self, k: int) -> Any:
+        """What the ground hands to a class that stands on it: free numbers of it are those of the class."""
+        asked = self._asked(k)
+        assert isinstance(asked, FromParent)
+        return asked.ground
+
     def _given(self, k: int, more: Sequence[Any]) -> list[Any]:
         """What the body hands on for all it receives, by channel; and at the end its results."""
         running, given = self._start(k), list[Any]()
@@ -136,7 +142,7 @@ class _Tracing:
         if outwards:
             for k, g in enumerate(self.groups):
                 if g.on_ground:
-                    known[k, -1] = list(_leaves(like))
+                    known[k, -1] = [self.tapes[k].value(x) for x in _leaves(self._ground(k))]
         waiting = set(range(n))
         while waiting:
             k = next(k for k in sorted(waiting) if self._ready(k, outwards, known))  # parents, or children, come first

@@ -87,10 +87,10 @@ def of_graph(
 ) -> Kernel:
     """A Kernel of a graph. parameters: what its input `p` is."""
     called = name or graph.name.rpartition(".")[2]
-    shared = where.target == "cpu" and not where.machine and any(g.opaque for g in graph.calls)
+    shared = not where.machine and any(g.opaque for g in graph.calls)
     if not graph.opaque and not shared:
         forecast.of_graph(graph).announced(graph.name)
-    # Other targets of kernels know no calls, and this one those of recursions.
+    # Several cores for one state know no calls, and the others those of recursions.
     flat = inlined(graph, recursions=not shared) if any(not (shared and g.opaque) for g in graph.calls) else graph
     job = Job(called, lambda: ("", flat), doc=doc, parameters=parameters, recipe=recipe)
     return built(job, target_of(where, called))

@@ -43,7 +43,7 @@ class Function:
         if target == self.where.target:
             return self
         if target not in self.made:
-            self.made[target] = Function(self.graph, Where(target, self.where.dtype, loops=False))
+            self.made[target] = Function(self.graph, Where(target, self.where.dtype, waves=False))
         return self.made[target]
 
     def tangent(self, wrt: tuple[int, ...]) -> Function:
@@ -80,4 +80,4 @@ def function_of(kernel: Any) -> Function:
         raise InputError(
             f"expected a Kernel (bellcrank.kernel, bellcrank.compile, stepper.transition), got {kernel!r}."
         )
-    return Function(graph, Where(target, kernel.signature.dtype, kernel.threads, loops=False))
+    return Function(graph, Where(target, kernel.signature.dtype, kernel.threads, waves=False))

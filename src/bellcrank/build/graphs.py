@@ -23,7 +23,7 @@ from bellcrank.dynamics import (
     quantity,
     shape_of,
 )
-from bellcrank.dynamics.requests import Request, check, straight
+from bellcrank.dynamics.requests import Request, brief, check, straight
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
@@ -53,9 +53,9 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
     return layered(mechanism, request, by)
 
 
-def fits(mechanism: Mechanism, name: str, by: Method) -> None:
+def fits(mechanism: Mechanism, name: str, by: Method, tree: Tree | None = None) -> None:
     """An error where the equations would take minutes and gigabytes to write down."""
-    work = estimate(by.name, name, mechanism.tree)
+    work = estimate(by.name, name, tree or mechanism.tree)
     if work > MOST_OPERATIONS:
         raise InputError(
             f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {MOST_OPERATIONS:,} "
@@ -66,11 +66,21 @@ def fits(mechanism: Mechanism, name: str, by: Method) -> None:
 
 def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
-    if straight(by.name, request.quantity, mechanism.tree) or request.frame or request.packed:
+    small = straight(by.name, request.quantity, mechanism.tree) and brief(request.quantity, mechanism.tree)
+    if small or request.packed:
         return False
     from bellcrank.build.sharing import shares
 
-    return shares(mechanism.tree, by.name, request.quantity)
+    return shares(mechanism, concerned(mechanism, request), request, by)
+
+
+def concerned(mechanism: Mechanism, request: Request) -> Tree:
+    """As much of the mechanism as the request is about."""
+    if not request.frame:
+        return mechanism.tree
+    from bellcrank.build.places import path
+
+    return path(mechanism.tree, request.frame)
 
 
 def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph], bool]) -> tuple[Method, Graph] | None:
@@ -114,7 +124,7 @@ def considered(mechanism: Mechanism, request: Request) -> list[Method]:
 
 def small(mechanism: Mechanism, request: Request) -> bool:
     """Whether it is so little work by any of them that nobody need be told what it will take."""
-    of, by = (request.quantity, mechanism.tree), considered(mechanism, request)
+    of, by = (request.quantity, concerned(mechanism, request)), considered(mechanism, request)
     return not mechanism.loops and all(estimate(m.name, *of) > 0.0 and straight(m.name, *of) for m in by)
 
 
@@ -123,7 +133,7 @@ def expected(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
     from bellcrank.build import forecast
     from bellcrank.build.beneath import passes, rolls_beneath
 
-    tree, by = mechanism.tree, considered(mechanism, request)
+    tree, by = concerned(mechanism, request), considered(mechanism, request)
     work = [passes(tree) * estimate(m.name, request.quantity, tree) for m in by]
     beneath = [bool(tree.loops) and rolls_beneath(mechanism, m) for m in by]
     rolled_up = calls and all(rolls(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
@@ -144,7 +154,7 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
 
         if (cut := assembled(mechanism, request)) is not None:
             return cut
-    fits(mechanism, q.name, by)
+    fits(mechanism, q.name, by, concerned(mechanism, request))
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
         base = traced(mechanism, replace(request, quantity=q.differentiates), by)
@@ -224,6 +234,7 @@ def _flat(graph: Graph) -> Graph:
     if operations > MOST_WRITTEN:
         raise InputError(
             f"{graph.name} is {operations:,} operations, and what is asked for needs them one by one; at most "
-            f'{MOST_WRITTEN:,} are written out. Kernels for target="cpu" and runs share the code of alike bodies.'
+            f'{MOST_WRITTEN:,} are written out. Kernels for target="cpu" and target="cuda", and runs on both, share '
+            "the code of alike bodies."
         )
     return inlined(graph)

@@ -84,12 +84,11 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     def graph() -> tuple[str, Graph]:
         from bellcrank.build import graphs  # what comes from the cache is not traced
 
-        calls = where.target == "cpu" and not where.machine  # other targets of kernels know none
+        calls = not where.machine  # several cores for one state know none
         if where.machine and (wide := graphs.side_by_side(mechanism, request, lambda g: shared_out(g, on))):
             return wide[0].name, wide[1]
         if not graphs.small(mechanism, request):
-            shares = calls or where.target == "cuda"
-            graphs.expected(mechanism, request, shares).announced(f"{request.quantity} of {mechanism.name}")
+            graphs.expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
         by, found = graphs.chosen(mechanism, request, on.choose, calls)
         return by.name, found
 
@@ -135,7 +134,7 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
         return _taught(attributes.of_frame(q, partial(kernel, mechanism, name)), mechanism, q)
     if q.driven and mechanism.loops:
         return _taught(attributes.of_actuated(q, partial(kernel, mechanism, name)), mechanism, q)
-    if (q.result or q.symmetric) and not mechanism.loops and _long(mechanism, q.differentiates or name):
+    if not mechanism.loops and _long(mechanism, q.differentiates or name):
         from bellcrank.build import by_tangents
 
         if by_columns := by_tangents.function(mechanism, q):
@@ -283,7 +282,7 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     if len(able) == 1 and graphs.rolls(mechanism, request, able[0]):
         return able[0]
     if len(able) == 1:
-        graphs.fits(mechanism, request.quantity, able[0])
+        graphs.fits(mechanism, request.quantity, able[0], graphs.concerned(mechanism, request))
         return able[0]
     if not untouched():
         return graphs.chosen(mechanism, request)[0]

@@ -8,17 +8,20 @@ of the model, each of which there is once, however many bodies have it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from bellcrank.dynamics.alike import Alike, Arrangement, arranged, classes
-from bellcrank.dynamics.quantities import POSITIONS
+from bellcrank.dynamics.body_quantities import FRAMES, POSITIONS, SUM, VELOCITIES
+from bellcrank.dynamics.quantities import POSITIONS as COORDINATES
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.recursion import Run
 from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
+from bellcrank.parameters import depends
 from bellcrank.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
@@ -28,38 +31,106 @@ WRENCH, NUMBERS = "wrench", "numbers"  # inputs: of frames, [force, moment] each
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What bodies are told beside their states, and what they say. pushed: frames that wrenches act on. seen: frames
+    that are constants of their bodies, and if turned how they are turned. of: what has results, `width` of each
+    (dynamics/body_quantities.py). shared: inputs that all bodies read, by their sizes.
+    """
+
+    pushed: Sequence[str] = ()
+    seen: Sequence[str] = ()
+    turned: bool = True
+    of: str = VELOCITIES
+    width: int = 1
+    shared: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Laid:
-    """groups: members and rows in the order of the places. numbers: what the elements of that input are."""
+    """groups: members and rows in the order of the places. numbers: what the elements of that input are. size: of the
+    result.
+    """
 
     groups: list[Alike]
     places: Places
     numbers: list[Scalar]
+    size: int
 
 
-def laid_out(tree: Tree, inputs: Sequence[str], frames: Sequence[str] = (), results: int = 0) -> Laid:
-    """frames: what the wrenches act on, or else what has so many results each, and coordinates none. Where a frame is
-    are constants of its body, and with more than SEEN results how it is turned.
+def laid_out(tree: Tree, inputs: Sequence[str], asked: Asked) -> Laid:
+    """Where frames are in their bodies are constants of these, and so is a gravity that is free of those that stand on
+    the ground.
     """
-    on = _frames_on(tree, frames)
-    told = [_pose(tree, name, results > SEEN) for name in frames]
-    groups = classes(tree, more=[[x for k in mine for x in told[k]] for mine in on] if frames else None)
+    groups = classes(tree, more=_told(tree, asked))
     arrangement = arranged(tree, groups)
     groups = _sorted(groups, arrangement.order)
-    own: dict[str, Own] = {
-        x: [link.q_index if x in POSITIONS else link.v_index for link in tree.links] for x in (*inputs, RESULT)
-    }
-    if frames:
-        width = results or 6
-        mine_of = [tuple(width * k + e for k in mine for e in range(width)) for mine in on]
-        own[RESULT if results else WRENCH] = mine_of
+    own: dict[str, Own] = {}
+    for x in inputs:
+        if x in asked.shared:
+            own[x] = [tuple(range(asked.shared[x]))] * len(tree.links)
+        elif x == WRENCH:
+            own[x] = _by_frames(tree, asked.pushed, 6)
+        else:
+            own[x] = [link.q_index if x in COORDINATES else link.v_index for link in tree.links]
+    own[RESULT], size = _results(tree, asked)
     numbers: dict[Scalar, int] = {}
     own[NUMBERS] = _numbered(groups, len(tree.links), numbers)
-    return Laid(groups, _places(tree, groups, arrangement, own), list(numbers))
+    return Laid(groups, _places(tree, groups, arrangement, own), list(numbers), size)
+
+
+def _told(tree: Tree, asked: Asked) -> list[list[Scalar]] | None:
+    """Of every link, the constants that it has of its frames and of gravity."""
+    weighs = depends(tree.gravity)
+    if not (asked.pushed or asked.seen or weighs):
+        return None
+    found: list[list[Scalar]] = [[] for _ in tree.links]
+    for names, turned in ((asked.pushed, False), (asked.seen, asked.turned)):
+        for mine, row in zip(_frames_on(tree, names), found, strict=True):
+            row += [x for k in mine for x in _pose(tree, names[k], turned)]
+    for link, row in zip(tree.links, found, strict=True):
+        row += [*tree.gravity] if weighs and link.parent < 0 else []
+    return found
+
+
+def _results(tree: Tree, asked: Asked) -> tuple[Own, int]:
+    """Of every link, its elements of the result, and how many there are in all."""
+    width = asked.width
+    if asked.of == FRAMES:
+        return _by_frames(tree, asked.seen, width), width * len(asked.seen)
+    if asked.of == SUM:  # of each that stands on the ground
+        counted = accumulate(link.parent < 0 for link in tree.links)
+        mine = [(k - 1, link.parent < 0) for k, link in zip(counted, tree.links, strict=True)]
+        own = [tuple(range(width * k, width * k + width)) if root else () for k, root in mine]
+        return own, sum(map(len, own))
+    if asked.of == POSITIONS:
+        return [link.q_index for link in tree.links], tree.nq
+    if asked.of == VELOCITIES:
+        return [link.v_index for link in tree.links], tree.nv
+    order = {k: i for i, k in enumerate(columns_of(tree))}
+    n = len(order)
+    return [tuple(e * n + order[k] for k in link.v_index for e in range(width)) for link in tree.links], width * n
+
+
+def columns_of(tree: Tree) -> list[int]:
+    """The coordinates that its joints have: of a path not all."""
+    return sorted({k for link in tree.links for k in link.v_index})
+
+
+def path(tree: Tree, frame: str) -> Tree:
+    """As much of the tree as moves a frame."""
+    body, R, p = tree.frames[frame]
+    links = [replace(tree.links[i], parent=k - 1) for k, i in enumerate(reversed(tree.path(body)))]
+    return replace(tree, links=tuple(links), frames={frame: (len(links) - 1, R, p)}, loops=(), springs=())
 
 
 def _pose(tree: Tree, frame: str, turned: bool) -> list[Scalar]:
     _, R, p = tree.frames[frame]
     return [*p, *(x for row in R.rows for x in row)] if turned else [*p]
+
+
+def _by_frames(tree: Tree, frames: Sequence[str], width: int) -> Own:
+    """Of every link, its elements of what has so many of each frame."""
+    return [tuple(width * k + e for k in mine for e in range(width)) for mine in _frames_on(tree, frames)]
 
 
 def _frames_on(tree: Tree, frames: Sequence[str]) -> list[list[int]]:

@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bellcrank.build.cell_tracing import Part, traced
-from bellcrank.build.places import NUMBERS, SEEN, WRENCH, laid_out
+from bellcrank.build.places import NUMBERS, SEEN, WRENCH, Asked, columns_of, laid_out, path
 from bellcrank.dynamics.alike import Alike
-from bellcrank.dynamics.bodies import BODIES, Pushed
-from bellcrank.dynamics.quantities import POSITIONS
+from bellcrank.dynamics.bodies import Frames, Ground, ground_of
+from bellcrank.dynamics.body_quantities import BODIES, COLUMNS, FRAMES, SUM, Said
+from bellcrank.dynamics.quantities import POSITIONS, QUANTITIES
 from bellcrank.graph.cells import Cell
 from bellcrank.graph.graph import Graph, Shape, trace
 from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
-from bellcrank.parameters import depends
+from bellcrank.parameters import Parameters, depends
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+from bellcrank.spatial.vector import ZERO, Mat, vec
 
 Array = np.ndarray[Any, Any]
+CLOSED = ("forward_dynamics", "inverse_dynamics", "reactions")  # what loops change
 
 
 def rollable(tree: Tree, method: str, quantity: str) -> bool:
-    """Whether the method is also written for one body, and the tree has nothing that concerns more than a neighbour
-    (but springs, which pull at frames: springs_apart.py).
+    """Whether the method is also written for one body, and the tree has nothing in it that concerns more than a
+    neighbour. Springs, which pull at frames, are added to what feels them (springs_apart.py); loops concern few
+    quantities, which all others are those of the tree (dynamics/loops/layer.py).
     """
-    plain = not (tree.coupled or tree.loops or tree.flexible)
-    return plain and (method, quantity) in BODIES and not depends(tree.gravity, tree.ground.moves)
+    loose = not (tree.coupled or tree.flexible or depends(tree.ground.moves))
+    return loose and (method, quantity) in BODIES and not (tree.loops and quantity in CLOSED)
+
+
+def told(tree: Tree, method: str, quantity: str, frame: str = "") -> int:
+    """How many numbers the bodies of a tree read and write."""
+    said, coordinates = BODIES[method, quantity], sum(len(link.v_index) for link in tree.links)
+    results = {FRAMES: 1 if frame else len(tree.links), SUM: 1}.get(said.of, coordinates)
+    return coordinates * len(QUANTITIES[quantity].inputs) + math.prod(said.shape) * results
 
 
 def as_shipped(tree: Tree) -> bool:
@@ -47,11 +59,72 @@ def rolled(
     inputs: dict[str, Shape],
     frames: Sequence[str] = (),
     parameters: Collection[str] = (),
+    **frame: str,
 ) -> Graph:
     """The graph of a quantity, with a cell for each class of bodies. frames: those that wrenches act on. parameters:
-    names of the model's free numbers.
+    the model's free numbers. frame, reference: where it is about one.
     """
-    return rolled_by(name, tree, BODIES[method, quantity], quantity, inputs, frames, parameters)
+    said, one = BODIES[method, quantity], frame.pop("frame", "")
+    part = path(tree, one) if one else tree
+    seen = [one] if one else [link.name for link in tree.links] if said.of == FRAMES else []
+    shared = dict.fromkeys(said.shared, 3)
+    asked = Asked(frames, seen, said.turned, said.of, math.prod(said.shape), shared)
+    shapes = {**inputs, **{x: (size,) for x, size in shared.items()}}
+    shape = _shape(part, said, bool(one))
+    found = recursion(name, part, said.body, quantity, shapes, asked, parameters, shape, **frame)
+    if not (said.last or said.shared or (said.of == COLUMNS and shape[1] < tree.nv)):
+        return found
+    told = {
+        x: rolled(f"{name}.{of}", tree, method_of(of), of, _inputs(of, inputs), (), parameters)
+        for x, of in said.shared.items()
+    }
+    free = {"p": parameters.leaves} if isinstance(parameters, Parameters) and parameters else {}
+
+    def whole(**given: Any) -> dict[str, Any]:
+        more = {x: g.call(**{k: given[k] for k in g.inputs if k in given}, **free) for x, g in told.items()}
+        values = found.call(**given, **{x: y[said.shared[x]] for x, y in more.items()}, **free)[quantity]
+        return {quantity: _made(tree, part, said, values)}
+
+    return trace(name, whole, inputs, parameters)
+
+
+def method_of(quantity: str) -> str:
+    return next(method for method, of in BODIES if of == quantity)
+
+
+def _inputs(quantity: str, inputs: dict[str, Shape]) -> dict[str, Shape]:
+    return {x: inputs[x] for x in QUANTITIES[quantity].inputs}
+
+
+def _shape(tree: Tree, said: Said, one: bool) -> Shape:
+    """Of what the bodies say, all together; () where that lies in a row."""
+    if said.of == COLUMNS:
+        return (*said.shape, len(columns_of(tree)))
+    if said.of == FRAMES:
+        return said.shape if one else (len(tree.links), *said.shape)
+    return ()
+
+
+def _made(tree: Tree, part: Tree, said: Said, values: Array) -> Any:
+    """The quantity, of what the bodies say."""
+    if said.of == SUM:
+        assert said.last is not None
+        rows = values.reshape(-1, *said.shape)
+        return said.last(tree, [_added(column) for column in rows.T])
+    if said.of == COLUMNS and said.last is not None:
+        values = np.array([said.last(tree, row) for row in values], dtype=object)
+    if said.of == COLUMNS:
+        found = np.full((len(values), tree.nv), 0.0, dtype=object)
+        found[:, columns_of(part)] = values
+        return found
+    return values
+
+
+def _added(terms: Sequence[Scalar]) -> Scalar:
+    total = terms[0]
+    for x in terms[1:]:
+        total = total + x
+    return total
 
 
 def rolled_by(
@@ -64,28 +137,56 @@ def rolled_by(
     parameters: Collection[str] = (),
     results: int = 0,
 ) -> Graph:
-    """The same of anything that is said for one body: a Recursion, or, where constants of bodies are free, a graph that
-    makes those of p and calls it. results: of each frame, where it gives nothing for coordinates.
+    """The same of anything that is said for one body. results: of each frame, where those are seen and not pushed at,
+    and nothing is said of coordinates.
     """
-    laid = laid_out(tree, list(inputs), frames, results)
-    output = quantity, results * len(frames) if results else tree.nv
-    ground = tree.ground.pose(IDENTITY, ZERO)
+    asked = Asked((), frames, results > SEEN, FRAMES, results) if results else Asked(frames)
+    return recursion(name, tree, body, quantity, inputs, asked, parameters)
+
+
+def recursion(
+    name: str,
+    tree: Tree,
+    body: Callable[..., Any],
+    quantity: str,
+    inputs: dict[str, Shape],
+    asked: Asked,
+    parameters: Collection[str] = (),
+    shape: Shape = (),
+    **told: Any,
+) -> Graph:
+    """A Recursion, or, where constants of bodies are free, a graph that makes those of p and calls it. told: what the
+    bodies are told beside.
+    """
+    laid = laid_out(tree, list(inputs), asked)
     parts = []
     for g in laid.groups:
-        points, axes = _told(g.more, results > SEEN)
-        options = {"pushed": Pushed(*ground, points, axes)} if frames else {}
-        more = {WRENCH: 6 * len(points)} if WRENCH in inputs else {}
-        parts.append(part(g, list(inputs), partial(body, g.link, tree.gravity, **options), **more))
+        ground, pushed, seen = _constants(tree, g, asked)
+        options = told | ({"pushed": pushed} if asked.pushed else {}) | ({"seen": seen} if asked.seen else {})
+        more = {**asked.shared, **({WRENCH: 6 * len(pushed.points)} if WRENCH in inputs else {})}
+        parts.append(part(g, list(inputs), partial(body, g.link, ground, **options), **more))
     cells, tables = traced(parts, laid.places, list(inputs)), [g.table for g in laid.groups]
-    return of_numbers(name, inputs, output, cells, tables, laid.places, laid.numbers, parameters)
+    output = quantity, laid.size
+    return of_numbers(name, inputs, output, cells, tables, laid.places, laid.numbers, parameters, shape)
 
 
-def _told(numbers: Sequence[Scalar], turned: bool) -> tuple[list[Vec], list[Mat]]:
-    """Where the frames of a class are, and how they are turned."""
-    vectors = [Vec(*numbers[i : i + 3]) for i in range(0, len(numbers), 3)]
-    if not turned:
-        return vectors, []
-    return vectors[::4], [Mat(*vectors[i + 1 : i + 4]) for i in range(0, len(vectors), 4)]
+def _constants(tree: Tree, g: Alike, asked: Asked) -> tuple[Ground, Frames, Frames]:
+    """What a class was given beside its links' own constants: the ground, and its frames."""
+    vectors, ground = [vec(g.more[i : i + 3]) for i in range(0, len(g.more), 3)], ground_of(tree)
+    if depends(tree.gravity):  # of others than those on the ground nobody asks for it
+        ground = replace(ground, gravity=vectors.pop() if g.on_ground else ZERO)
+    at = _pushed(tree, g, asked)
+    here = vectors[at:]
+    if not asked.turned:
+        return ground, Frames(vectors[:at]), Frames(here)
+    axes = [Mat(*here[i + 1 : i + 4]) for i in range(0, len(here), 4)]
+    return ground, Frames(vectors[:at]), Frames(here[::4], axes)
+
+
+def _pushed(tree: Tree, g: Alike, asked: Asked) -> int:
+    """How many frames of each body of the class are pushed at."""
+    first = int(g.members[0])
+    return sum(tree.frames[name][0] == first for name in asked.pushed)
 
 
 def of_numbers(
@@ -97,11 +198,13 @@ def of_numbers(
     places: Places,
     numbers: Sequence[Scalar],
     parameters: Collection[str],
+    shape: Shape = (),
 ) -> Graph:
     """The recursion of cells; where the model has free numbers, with what its constants are of p."""
     if not parameters:
-        return Recursion(name, inputs, output, cells, tables, places)
-    found = Recursion(f"{name}.of_numbers", {**inputs, NUMBERS: (len(numbers),)}, output, cells, tables, places)
+        return Recursion(name, inputs, output, cells, tables, places, shape=shape)
+    told: dict[str, Shape] = {**inputs, NUMBERS: (len(numbers),)}
+    found = Recursion(f"{name}.of_numbers", told, output, cells, tables, places, shape=shape)
 
     def calling(**given: Any) -> dict[str, Any]:
         return {output[0]: found.call(**given, **{NUMBERS: numbers})[output[0]]}

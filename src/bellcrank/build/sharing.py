@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from bellcrank.build import springs_apart
-from bellcrank.build.rolling import as_shipped, rollable, rolled
+from bellcrank.build.rolling import as_shipped, rollable, rolled, told
 from bellcrank.build.segments import divided
-from bellcrank.dynamics import Method, quantity, shape_of
+from bellcrank.dynamics import Method, estimate, quantity, requests, shape_of
 from bellcrank.dynamics.alike import classes
-from bellcrank.dynamics.requests import Request, straight
+from bellcrank.dynamics.requests import Request
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism, Tree
 
 ALIKE = 4  # bodies that a class has on average, where it pays
 
 
-def shares(tree: Tree, method: str, quantity: str) -> bool:
-    """Whether alike bodies share the code of a quantity that would be much, written out: the method can, and either
-    there are many alike or it would be far too much.
+def shares(mechanism: Mechanism, tree: Tree, request: Request, by: Method) -> bool:
+    """Whether alike bodies share the code of a quantity of (part of) a mechanism: the method can, and written out it
+    would be much, either of many alike bodies or far too much. tree: what the request is about.
     """
-    if not rollable(tree, method, quantity) or not as_shipped(tree):
+    if not rollable(mechanism.tree, by.name, request.quantity) or not as_shipped(tree):
         return False
-    return not straight(method, quantity, tree, times=10) or ALIKE * len(classes(tree)) <= len(tree.links)
+    numbers = told(tree, by.name, request.quantity, request.frame) / requests.MOST_NUMBERS
+    size = max(estimate(by.name, request.quantity, tree) / requests.MOST_STRAIGHT, numbers)
+    return size > 10.0 or (size > 1.0 and ALIKE * len(classes(tree)) <= len(tree.links))
 
 
 def recursion(mechanism: Mechanism, request: Request, by: Method) -> Graph:
@@ -30,7 +32,9 @@ def recursion(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     inputs = {name: shape_of(name, mechanism.tree, request.wrenches) for name in names}
     made = springs_apart.sprung if mechanism.springs and q.name in springs_apart.FELT else rolled
     called = f"{mechanism.name}.{q.name}"
-    return made(called, mechanism.tree, by.name, q.name, inputs, request.wrenches, mechanism.parameters)
+    frame = {"frame": request.frame} if request.frame else {}
+    frame |= {"reference": request.reference} if q.referred else {}
+    return made(called, mechanism.tree, by.name, q.name, inputs, request.wrenches, mechanism.parameters, **frame)
 
 
 def assembled(mechanism: Mechanism, request: Request) -> Graph | None:

@@ -10,24 +10,22 @@ spring is a force on the coordinates between its ends (dynamics/springs.py), whi
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bellcrank.build.cell_tracing import Part, traced
-from bellcrank.build.places import NUMBERS, SEEN, elements
-from bellcrank.build.rolling import of_numbers, rolled, rolled_by
-from bellcrank.dynamics.alike import columns, folded
-from bellcrank.dynamics.bodies import FromParent, Hands, frames_seen
+from bellcrank.build.places import SEEN
+from bellcrank.build.rolling import rolled, rolled_by
+from bellcrank.build.side_by_side import Kind, side_by_side
+from bellcrank.dynamics.alike import folded
+from bellcrank.dynamics.bodies import frames_seen
 from bellcrank.dynamics.ends import End
-from bellcrank.dynamics.springs import pull
+from bellcrank.dynamics.springs import pull, stretched
 from bellcrank.graph.cells import RESULT
-from bellcrank.graph.graph import Array, Graph, Shape, trace
-from bellcrank.graph.recursion import Run
-from bellcrank.graph.recursion import Tree as Places
+from bellcrank.graph.graph import Graph, Shape, trace
 from bellcrank.model import Tree
 from bellcrank.model.parts import Spring
 from bellcrank.parameters import Parameters
@@ -35,7 +33,8 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 
 LAW = ("stiffness", "length", "damping")
-FELT = ("forward_dynamics", "inverse_dynamics")  # by these; others have no springs in them
+# Quantities that springs are a part of; others have none in them.
+FELT = ("forward_dynamics", "inverse_dynamics", "reactions", "passive_torque", "potential_energy")
 
 
 def sprung(
@@ -47,20 +46,24 @@ def sprung(
     frames: Sequence[str],
     parameters: Parameters,
 ) -> Graph:
-    """The graph of a quantity that feels springs."""
+    """The graph of a quantity that springs are a part of."""
     ends = [end for s in tree.springs for end in (s.a, s.b)]
     bare, free = replace(tree, springs=()), {"p": parameters.leaves} if parameters else {}
-    shapes = {x: shape for x, shape in inputs.items() if x in ("q", "v")}
+    shapes: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,)}
     seen = rolled_by(f"{name}.ends", bare, frames_seen, "ends", shapes, ends, parameters, SEEN)
-    pulled = {**inputs, "wrench": (len(frames) + len(ends), 6)}
-    whole = rolled(f"{name}.pulled", bare, method, quantity, pulled, [*frames, *ends], parameters)
-
-    forces = _forces(f"{name}.springs", tree.springs, parameters)
+    weighs = quantity == "potential_energy"  # which has energies added to it, and nobody pulls
+    each = _springs(f"{name}.springs", tree.springs, parameters, *((_stretched, 1) if weighs else (_pulling, 12)))
+    pulled = inputs if weighs else {**inputs, "wrench": (len(frames) + len(ends), 6)}
+    pushed = [] if weighs else [*frames, *ends]
+    whole = rolled(f"{name}.pulled", bare, method, quantity, pulled, pushed, parameters)
 
     def body(**given: Any) -> dict[str, Any]:
-        found = list(seen.call(q=given["q"], v=given["v"], **free)["ends"])
+        found = list(seen.call(q=given["q"], v=given.get("v", [0.0] * tree.nv), **free)["ends"])
         at = [x for k, end in enumerate(ends) for x in _end(tree, end, found[6 * k : 6 * k + 6])]
-        wrenches = [*(x for w in given.pop("wrench", ()) for x in w), *forces.call(ends=at, **free)["pull"]]
+        said = list(each.call(ends=at, **free)["springs"])
+        if weighs:
+            return {quantity: sum(said, whole.call(**given, **free)[quantity][()])}
+        wrenches = [*(x for w in given.pop("wrench", ()) for x in w), *said]
         return {quantity: whole.call(**given, wrench=np.reshape(wrenches, (-1, 6)), **free)[quantity]}
 
     return trace(name, body, inputs, parameters)
@@ -78,37 +81,40 @@ def _end(tree: Tree, frame: str, found: Sequence[Scalar]) -> Sequence[Scalar]:
 # -- one spring, and all of them
 
 
-def _pulling(s: Spring, ends: Sequence[Scalar]) -> Generator[Any, Any, list[Scalar]]:
-    """[force, moment] on its two ends. It asks nobody."""
-    yield FromParent(())
-    yield Hands(())
+def _pulling(s: Spring, law: Sequence[Scalar], ends: Sequence[Scalar]) -> list[Scalar]:
+    """[force, moment] on its two ends."""
     step("spring", s.name)
-    a, b = (End(IDENTITY, Vec(*ends[i : i + 3]), [], ZERO, Vec(*ends[i + 3 : i + 6]), ZERO, ZERO) for i in (0, 6))
-    f = pull(s, a, b)
+    f = pull(_with(s, law), *_two(ends))
     return [*f, 0.0, 0.0, 0.0, *(-f), 0.0, 0.0, 0.0]
 
 
-def _forces(name: str, springs: Sequence[Spring], parameters: Parameters) -> Graph:
-    """A recursion over places none of which hangs on another, with a cell for each class of springs."""
+def _stretched(s: Spring, law: Sequence[Scalar], ends: Sequence[Scalar]) -> list[Scalar]:
+    """Its energy."""
+    return [stretched(_with(s, law), *_two(ends))]
+
+
+def _with(s: Spring, law: Sequence[Scalar]) -> Spring:
+    """A spring of this law."""
+    return replace(s, **dict(zip(LAW, law, strict=True)))
+
+
+def _two(ends: Sequence[Scalar]) -> tuple[End, End]:
+    a, b = (End(IDENTITY, Vec(*ends[i : i + 3]), [], ZERO, Vec(*ends[i + 3 : i + 6]), ZERO, ZERO) for i in (0, 6))
+    return a, b
+
+
+def _springs(
+    name: str, springs: Sequence[Spring], parameters: Parameters, says: Callable[..., Any], width: int
+) -> Graph:
+    """What each says of its two ends, so many numbers."""
     groups: dict[Any, list[int]] = {}
     for i, s in enumerate(springs):
         groups.setdefault(folded([getattr(s, x) for x in LAW]), []).append(i)
-    parts, tables, runs, order = list[Part](), list[Array](), list[Run](), list[int]()
-    numbers: dict[Scalar, int] = {}
-    own: list[tuple[int, ...]] = []
-    for k, members in enumerate(groups.values()):
-        first, table, free = columns([[getattr(springs[i], x) for x in LAW] for i in members])
-        like = replace(springs[members[0]], **dict(zip(LAW, first, strict=True)))
-        names = [f"k{i}" for i in range(table.shape[1])], [f"n{i}" for i in range(free.shape[1])]
-        label = f"spring as {like.name}"
-        parts.append(Part(partial(_pulling, like), label, like.name, {"ends": 12}, names[0], True, 0, names[1]))
-        tables.append(table)
-        runs.append(Run((k,), len(order), len(order) + len(members), (0,)))
-        own += [tuple(numbers.setdefault(x, len(numbers)) for x in row) for row in free]
-        order += members
-    mine = elements([tuple(range(12 * i, 12 * i + 12)) for i in order])
-    at = {"ends": mine, RESULT: mine, NUMBERS: elements(own)}
-    places = Places(np.full(len(order), -1), np.full((len(order), 1), -1), at, tuple(runs), False)
-    inputs: dict[str, Shape] = {"ends": (12 * len(springs),)}
-    output = "pull", 12 * len(springs)
-    return of_numbers(name, inputs, output, traced(parts, places, ["ends"]), tables, places, list(numbers), parameters)
+    kinds = []
+    for members in groups.values():
+        like = springs[members[0]]
+        numbers = [[getattr(springs[i], x) for x in LAW] for i in members]
+        own = {x: [tuple(range(n * i, n * i + n)) for i in members] for x, n in (("ends", 12), (RESULT, width))}
+        kinds.append(Kind(partial(says, like), f"spring as {like.name}", like.name, numbers, own))
+    shapes: dict[str, Shape] = {"ends": (12 * len(springs),)}
+    return side_by_side(name, shapes, ("springs", width * len(springs)), kinds, parameters)

@@ -122,7 +122,7 @@ class Where:
     threads: int = 1
     machine: Any = ""  # a name, or a Machine
     processors: int | None = None
-    loops: bool = True  # on a GPU: else all is written out, for who starts kernels by their addresses
+    waves: bool = True  # on a GPU: whether all of it may share out one state; not for who starts kernels by addresses
 
     def __post_init__(self) -> None:
         dtype = str(getattr(self.dtype, "name", getattr(self.dtype, "__name__", self.dtype)))  # np.float32 is welcome
@@ -150,7 +150,7 @@ def target(where: Where, what: str) -> Target:
         if not (why := device.missing()):
             from bellcrank.emit.cuda.target import Cuda
 
-            return Cuda(where.dtype, where.loops)
+            return Cuda(where.dtype, where.waves)
         warn(f"{why} The CPU computes {what} instead.")
     if not isinstance(where.machine, str) or where.machine:
         from bellcrank.emit.cores.kernel import machine

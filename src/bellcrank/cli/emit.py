@@ -127,9 +127,9 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
         case "llvm":
             return {f"{stem}.ll": Cpu(dtype).source(graph)}
         case "cuda":
-            from bellcrank.emit.cuda.straight import Straight
+            from bellcrank.emit.cuda.target import Cuda
 
-            return {f"{stem}.ptx": Straight(graph, dtype).ptx}
+            return {f"{stem}.ptx": Cuda(dtype).source(graph)}
         case "asm":
             from bellcrank.emit.cpu.host import assembly
 

@@ -9,6 +9,7 @@ from bellcrank.cli import screen
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import candidates
 from bellcrank.dynamics.requests import Request
+from bellcrank.emit.cuda.state_loops import looped
 from bellcrank.emit.cuda.straight import Straight
 from bellcrank.emit.cuda.target import Cuda
 from bellcrank.graph import Graph
@@ -26,6 +27,9 @@ NOTES = (
 def plans(m: Mechanism, request: Request, dtype: str, every: bool, json: bool) -> None:
     with screen.working(f"tracing {request.quantity} of {m.name}") as say:
         by, graph = chosen(m, request, Cuda(dtype).choose)
+        if Cuda(dtype).in_loops(graph):
+            _loops(m, request, by.name, graph, dtype, json)
+            return
         graphs = {by.name: graph}
         if every:
             graphs |= {
@@ -58,6 +62,22 @@ def plans(m: Mechanism, request: Request, dtype: str, every: bool, json: bool) -
         screen.line("*: what method auto takes.", "dim")
     for note in NOTES:
         screen.line(note, "dim")
+
+
+def _loops(m: Mechanism, request: Request, by: str, graph: Graph, dtype: str, json: bool) -> None:
+    """Of what is not planned, but goes through loops: what a thread keeps."""
+    row = {"method": by, "operations": graph.count().arithmetic, "threads": 1, "workspace": looped(graph, dtype).room}
+    if json:
+        screen.data(
+            {"mechanism": m.name, "quantity": request.quantity, "dtype": dtype, "rows": [row | {"choice": True}]}
+        )
+        return
+    screen.line(f"{m.name}: {request.quantity} on a GPU, {dtype}", style="bold")
+    screen.line()
+    screen.line(
+        f"By {by}: {row['operations']} operations in loops over alike bodies, a thread for each state, which keeps "
+        f"{row['workspace']} numbers in the GPU's memory (docs/size.md)."
+    )
 
 
 def _row(name: str, g: Graph, dtype: str) -> dict[str, Any]:

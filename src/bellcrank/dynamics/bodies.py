@@ -13,16 +13,16 @@ equations themselves are those of the method's own file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bellcrank.dynamics import aba, rnea
 from bellcrank.dynamics.sweep import Vector, along
-from bellcrank.model.tree import Link
+from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO, Acceleration, Force, Mat, Motion, Vec, vec
+from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Acceleration, Force, Mat, Motion, Vec, vec
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,44 @@ Body = Generator[Asked, Any, list[Scalar]]
 
 
 @dataclass(frozen=True)
-class Pushed:
-    """Frames of a body that forces from outside act on: where they are in it, and if it is asked for, how they are
-    turned. ground, origin: of the ground, in the world.
+class Ground:
+    """What bodies stand on: gravity, in the ground's own axes, and where in the world those are."""
+
+    gravity: Vec
+    R: Mat
+    p: Vec
+
+
+def ground_of(tree: Tree) -> Ground:
+    return Ground(tree.gravity, *tree.ground.pose(IDENTITY, ZERO))
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Some frames of a body: where they are in it, and if it is asked for, how they are turned. `pushed` are those that
+    forces from outside act on, `seen` those that something is said of.
     """
 
-    ground: Mat
-    origin: Vec
     points: Sequence[Vec]
     axes: Sequence[Mat] = ()
 
 
 def forward_dynamics(
-    link: Link, gravity: Vec, q: Vector, v: Vector, tau: Vector, wrench: Vector = (), pushed: Pushed | None = None
+    link: Link, ground: Ground, q: Vector, v: Vector, tau: Vector, wrench: Vector = (), pushed: Frames | None = None
 ) -> Body:
     """aba.py, for one body."""
+    outer = NO_FORCE
+    if pushed is not None:  # nobody asks how bodies are turned where nobody pushes
+        outer = outside(link, (yield from turned(link, ground, q)), wrench, pushed)
+    a, _ = yield from freely(link, ground, q, v, tau, outer)
+    return a
+
+
+def freely(
+    link: Link, ground: Ground, q: Vector, v: Vector, tau: Vector, outer: Force
+) -> Generator[Asked, Any, tuple[list[Scalar], Acceleration]]:
+    """The accelerations of its joint, and those of the body itself, which gravity is part of."""
     X, S = aba.placed(link, q)
-    outer = yield from _outer(link, q, wrench, pushed)
     w = yield FromParent(ZERO)
     m = aba.moved(link, X, S, q, v, w)
     yield Hands(m.w)
@@ -75,17 +96,17 @@ def forward_dynamics(
     for s, k in reversed(list(zip(S, link.v_index, strict=True))):
         psi[k], D[k], u[k], IA, pA = aba.eliminated(link, s, driven[k], IA, pA)
     yield Hands((X.articulated(IA), X.force(pA + IA @ c)))
-    up = yield FromParent(Motion(ZERO, -gravity))
+    up = yield FromParent(Motion(ZERO, -ground.gravity))
     step("a", link.name)
     A, a = X.motion(up) + c, []
     for s, k in zip(S, link.v_index, strict=True):
         a.append(u[k] * D[k] - A.dot(psi[k]))
         A = A + s * a[-1]
     yield Hands(A)
-    return a
+    return a, Acceleration(m.w, A.ang, A.lin)
 
 
-def response(link: Link, gravity: Vec, q: Vector, tau: Vector) -> Body:
+def response(link: Link, ground: Ground, q: Vector, tau: Vector) -> Body:
     """M^-1 tau: what forces in the joints add to the accelerations, and nothing else; aba.py without velocities."""
     X, S = aba.placed(link, q)
     pA, IA = NO_FORCE, articulated(link.inertia)
@@ -107,31 +128,33 @@ def response(link: Link, gravity: Vec, q: Vector, tau: Vector) -> Body:
 
 
 def inverse_dynamics(
-    link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector, wrench: Vector = (), pushed: Pushed | None = None
+    link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, wrench: Vector = (), pushed: Frames | None = None
 ) -> Body:
     """rnea.py, for one body: what its joint must give, springs and friction overcome."""
-    outer = yield from _outer(link, q, wrench, pushed)
-    tau = yield from _rigid(link, gravity, q, v, a, outer)
+    outer = NO_FORCE
+    if pushed is not None:
+        outer = outside(link, (yield from turned(link, ground, q)), wrench, pushed)
+    tau = yield from _rigid(link, ground, q, v, a, outer)
     passive = link.passive(q, v)
     step("tau - passive", link.name)
     return [t - p for t, p in zip(tau, passive, strict=True)]
 
 
-def bias(link: Link, gravity: Vec, q: Vector, v: Vector) -> Body:
-    return _rigid(link, gravity, q, v, [0.0] * len(v))
+def bias(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+    return _rigid(link, ground, q, v, [0.0] * len(v))
 
 
-def coriolis_torque(link: Link, gravity: Vec, q: Vector, v: Vector) -> Body:
-    return bias(link, ZERO, q, v)
+def coriolis_torque(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+    return bias(link, replace(ground, gravity=ZERO), q, v)
 
 
-def gravity_torque(link: Link, gravity: Vec, q: Vector) -> Body:
+def gravity_torque(link: Link, ground: Ground, q: Vector) -> Body:
     still = [0.0] * len(link.v_index)
-    return _rigid(link, gravity, q, still, still)
+    return _rigid(link, ground, q, still, still)
 
 
-def _rigid(link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector, outer: Force = NO_FORCE) -> Body:
-    up = yield FromParent(Acceleration(ZERO, ZERO, -gravity))
+def _rigid(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, outer: Force = NO_FORCE) -> Body:
+    up = yield FromParent(Acceleration(ZERO, ZERO, -ground.gravity))
     A = rnea.beyond(link, q, v, a, up)
     yield Hands(A)
     step("f", link.name)
@@ -144,14 +167,17 @@ def _rigid(link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector, outer: For
     return [s.dot(f) + link.armature * a[k] for s, k in zip(link.subspace(q), link.v_index, strict=True)]
 
 
-def _outer(link: Link, q: Vector, wrench: Vector, pushed: Pushed | None) -> Generator[Asked, Any, Force]:
-    """What wrenches do to the body about its F. Nobody asks how bodies are turned where nobody pushes."""
-    if pushed is None:
-        return NO_FORCE
-    up = yield FromParent(pushed.ground)
+def turned(link: Link, ground: Ground, q: Vector) -> Generator[Asked, Any, Mat]:
+    """How the body is turned in the world."""
+    up = yield FromParent(ground.R)
     step("pose", link.name)
-    R = link.transform(q).pose(up, ZERO)[0]
+    R: Mat = link.transform(q).pose(up, ZERO)[0]
     yield Hands(R)
+    return R
+
+
+def outside(link: Link, R: Mat, wrench: Vector, pushed: Frames) -> Force:
+    """What wrenches do to the body about its F."""
     total = NO_FORCE
     for i, p in enumerate(pushed.points):
         step("wrench", link.name)
@@ -160,42 +186,31 @@ def _outer(link: Link, q: Vector, wrench: Vector, pushed: Pushed | None) -> Gene
     return total
 
 
-def frames_seen(link: Link, gravity: Vec, q: Vector, v: Vector, pushed: Pushed) -> Body:
+def frames_seen(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames) -> Body:
     """Of the frames of the body where each is and how fast it moves, in world axes; where their axes are given, also
     how it is turned, and how fast it turns.
     """
     X = link.transform(q)
-    R, p, V = yield FromParent((pushed.ground, pushed.origin, NO_MOTION))
+    R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
     step("pose", link.name)
     R, p = X.pose(R, p)
     step("V", link.name)
     V = X.motion(V) + along(link.subspace(q), v)
     yield Hands((R, p, V))
     out: list[Scalar] = []
-    for i, r in enumerate(pushed.points):
+    for i, r in enumerate(seen.points):
         out += [*(p + R @ r), *(R @ (V.lin + V.ang.cross(r)))]
-        if pushed.axes:
-            out += [*(R @ V.ang), *(x for row in R.times(pushed.axes[i]).rows for x in row)]
+        if seen.axes:
+            out += [*(R @ V.ang), *(x for row in R.times(seen.axes[i]).rows for x in row)]
     return out
 
 
-def felt(link: Link, gravity: Vec, q: Vector, wrench: Vector, pushed: Pushed) -> Body:
+def felt(link: Link, ground: Ground, q: Vector, wrench: Vector, pushed: Frames) -> Body:
     """J^T wrench: what forces on frames do to the coordinates, and nothing else."""
-    total = yield from _outer(link, q, wrench, pushed)
+    total = outside(link, (yield from turned(link, ground, q)), wrench, pushed)
     parts = yield FromChildren()
     for part in parts:
         total = total + part
     yield Hands(link.transform(q).force(total))
     step("felt", link.name)
     return [s.dot(total) for s in link.subspace(q)]
-
-
-# By method and quantity: those that are also written for one body.
-BODIES: dict[tuple[str, str], Callable[..., Body]] = {
-    ("aba", "forward_dynamics"): forward_dynamics,
-    ("aba", "response"): response,  # no quantity: what loops need of the tree beneath them (build/beneath.py)
-    ("rnea", "inverse_dynamics"): inverse_dynamics,
-    ("rnea", "bias"): bias,
-    ("rnea", "coriolis_torque"): coriolis_torque,
-    ("rnea", "gravity_torque"): gravity_torque,
-}

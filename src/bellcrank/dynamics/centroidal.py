@@ -44,14 +44,14 @@ def com_velocity(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 
 def com_acceleration(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
     """The sum of all forces over the mass."""
-    k = 1.0 / _mass(tree)
+    k = 1.0 / mass(tree)
     step("com")
     return [x * k for x in momentum_rate(tree, q, v, a)[:3]]
 
 
 def com_jacobian(tree: Tree, q: Vector) -> Rows:
     """3 x nv, with com_velocity = com_jacobian v."""
-    A, k = momentum_matrix(tree, q)[:3], 1.0 / _mass(tree)
+    A, k = momentum_matrix(tree, q)[:3], 1.0 / mass(tree)
     step("com")
     return [[x * k for x in row] for row in A]
 
@@ -61,7 +61,7 @@ def _times(A: Rows, v: Vector) -> list[Scalar]:
     return [dot(row, v) for row in A]
 
 
-def _mass(tree: Tree) -> Scalar:
+def mass(tree: Tree) -> Scalar:
     m: Scalar = 0.0
     step("m")
     for link in tree.links:
@@ -73,7 +73,7 @@ def _mass(tree: Tree) -> Scalar:
 
 def _centre(tree: Tree, X: Sequence[tuple[Mat, Vec]], Ic: Sequence[Inertia]) -> Vec:
     """c, from what stands on the ground and all that it carries."""
-    k, h = 1.0 / _mass(tree), ZERO
+    k, h = 1.0 / mass(tree), ZERO
     for link, (R, p), I in zip(tree.links, X, Ic, strict=True):
         if link.parent < 0:
             step("com", link.name)
@@ -93,11 +93,11 @@ def momentum_matrix(tree: Tree, q: Vector) -> Rows:
     for link, (R, p), I in zip(tree.links, X, Ic, strict=True):
         step("f", link.name)
         for k, Z in zip(link.v_index, link.subspace(q), strict=True):
-            found.add(k, _about(c - p, (I @ Z).turned(R)))
+            found.add(k, about(c - p, (I @ Z).turned(R)))
     for body in moving(tree):
         R, p = X[body.link]
         for k, f in zip(body.v_index, body.felt(q), strict=True):
-            found.add(k, _about(c - p, f.turned(R)))
+            found.add(k, about(c - p, f.turned(R)))
     return found.rows
 
 
@@ -112,12 +112,12 @@ def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
         for k, Z, dZ in axes_in_space(link, q, v, V[i]):
             turning = (B[i] @ Z + Force(B[i].row(Z), ZERO)) * 0.5  # (dIc/dt) Z
             f, df = (Ic[i] @ Z).turned(R), (Ic[i] @ dZ + turning + D[i] @ Z).turned(R)
-            found.add(k, _about(c - p, df) + Force(f.lin.cross(dc), ZERO))
+            found.add(k, about(c - p, df) + Force(f.lin.cross(dc), ZERO))
     for body in moving(tree):
         R, p = X[body.link]
         for m, (k, own) in enumerate(zip(body.v_index, body.felt(q), strict=True)):
             f, df = own.turned(R), (carried(V[body.link], own) + body.felt_by(m, v)).turned(R)
-            found.add(k, _about(c - p, df) + Force(f.lin.cross(dc), ZERO))
+            found.add(k, about(c - p, df) + Force(f.lin.cross(dc), ZERO))
     return found.rows
 
 
@@ -130,7 +130,7 @@ def momentum_rate(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
     for link, (R, p), passed in zip(tree.links, X, f, strict=True):
         if link.parent < 0:
             step("momentum", link.name)
-            total = total + _about(c - p, passed.turned(R))
+            total = total + about(c - p, passed.turned(R))
     return [*total.lin, *total.ang]
 
 
@@ -178,7 +178,7 @@ def flows(tree: Tree, q: Vector, v: Vector) -> list[Flow]:
     return B
 
 
-def _about(r: Vec, f: Force) -> Force:
+def about(r: Vec, f: Force) -> Force:
     """The same about a point that is r away."""
     return Force(f.ang - r.cross(f.lin), f.lin)
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellcrank.dynamics.bodies import Body, FromChildren, FromParent, Hands
+from bellcrank.dynamics.bodies import Body, FromChildren, FromParent, Ground, Hands
 from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Mat, Motion, Vec
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec
 
 # (place, velocity, mass) of a centre of mass, in world axes -> force there, in world axes
 Field = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], Sequence[Scalar]]
@@ -36,13 +36,12 @@ def forces(tree: Tree, law: Field, q: Vector, v: Vector) -> list[Scalar]:
     return tau
 
 
-def one_body(tree: Tree, law: Field) -> Callable[..., Body]:
+def one_body(law: Field) -> Callable[..., Body]:
     """The same for one body."""
-    ground = tree.ground.pose(IDENTITY, ZERO)
 
-    def body(link: Link, gravity: Vec, q: Vector, v: Vector) -> Body:
+    def body(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
         X, S = link.transform(q), link.subspace(q)
-        R, p, V = yield FromParent((*ground, NO_MOTION))
+        R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
         R, p = X.pose(R, p)
         V = X.motion(V)
         for s, k in zip(S, link.v_index, strict=True):

@@ -14,13 +14,13 @@ w x v, the velocity of the point itself: it is how the velocity changes at a pla
 
 from __future__ import annotations
 
-from bellcrank.dynamics.kinematics import four_by_four, seen_from, velocities, velocity
+from bellcrank.dynamics.kinematics import Pose, four_by_four, seen_from, velocities, velocity
 from bellcrank.dynamics.sweep import Vector, along, own
 from bellcrank.dynamics.sweep import poses as internal
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import Shift
-from bellcrank.spatial.vector import AT_REST, ZERO, Acceleration, Mat, Motion, vec
+from bellcrank.spatial.vector import AT_REST, ZERO, Acceleration, Mat, Motion, Vec, vec
 
 
 def poses(tree: Tree, q: Vector) -> list[list[list[Scalar]]]:
@@ -61,21 +61,28 @@ def spatial_acceleration(
         return [0.0] * 6
     A, V = _seen(tree, q, v, a, frame, reference), velocity(tree, q, v, frame, reference)
     step("acceleration", frame)
-    return [*(A.a - A.w.cross(vec(V[:3]))), *A.dw]
+    return at_a_place(A, vec(V[:3]))
+
+
+def at_a_place(A: Acceleration, lin: Vec) -> list[Scalar]:
+    """Of a point with this velocity, [linear, angular] as spatial vectors have it."""
+    return [*(A.a - A.w.cross(lin)), *A.dw]
 
 
 def _seen(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str) -> Acceleration:
     """A of the frame's body, at the reference's place and in its axes."""
     body, R, p = tree.frames[frame]
-    A = accelerations(tree, q, v, a)[body]
-    if reference == "local":
-        step("acceleration", frame)
-        return _turned(Shift(p).acceleration(A), R.T)
-    R_WF, p_WF = internal(tree, q)[body]
+    A, at = accelerations(tree, q, v, a)[body], internal(tree, q)[body]
     step("acceleration", frame)
-    if reference == "aligned":
-        return _turned(Shift(p).acceleration(A), R_WF)
-    return Shift(-p_WF).acceleration(_turned(A, R_WF))
+    return acceleration_seen(A, at, (R, p), reference)
+
+
+def acceleration_seen(A: Acceleration, body: Pose, frame: Pose, reference: str) -> Acceleration:
+    """A of a body that is there, at the place and in the axes that the reference to its frame means."""
+    (R_WF, p_WF), (R, p) = body, frame
+    if reference == "world":
+        return Shift(-p_WF).acceleration(_turned(A, R_WF))
+    return _turned(Shift(p).acceleration(A), R.T if reference == "local" else R_WF)
 
 
 def _turned(A: Acceleration, R: Mat) -> Acceleration:

@@ -19,11 +19,12 @@ from bellcrank.dynamics.sweep import Vector, of_each_joint, poses
 from bellcrank.dynamics.sweep import passive_torque as passive_torque  # quantities of this method
 from bellcrank.dynamics.sweep import rate as rate
 from bellcrank.errors import ModelError
-from bellcrank.model.tree import Tree
+from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.moves import Rotation, Shift
 from bellcrank.spatial.vector import IDENTITY, NO_MOTION, ZERO, Mat, Motion, Vec
 
+Pose = tuple[Mat, Vec]
 NO_MASS = "the moving bodies have no mass, so there is no centre of mass. Give one of them a mass."
 
 
@@ -61,15 +62,21 @@ def velocity(tree: Tree, q: Vector, v: Vector, frame: str, reference: str = "ali
     body, R, p = tree.frames[frame]
     if body < 0:
         return [0.0] * 6
-    V, (R_WF, p_WF) = velocities(tree, q, v)[body], poses(tree, q)[body]
+    V, at = velocities(tree, q, v)[body], poses(tree, q)[body]
     step("velocity", frame)
-    there = Shift(p).motion(V)
-    seen = {
-        "aligned": lambda: there.turned(R_WF),
-        "local": lambda: there.turned(R.T),
-        "world": lambda: Shift(-p_WF).motion(V.turned(R_WF)),
-    }[reference]()
+    seen = motion_seen(V, at, (R, p), reference)
     return [*seen.lin, *seen.ang]
+
+
+def motion_seen(V: Motion, body: Pose, frame: Pose, reference: str) -> Motion:
+    """V of a body that is there, at the place and in the axes that the reference to its frame means."""
+    (R_WF, p_WF), (R, p) = body, frame
+    seen: dict[str, Callable[[], Motion]] = {
+        "aligned": lambda: Shift(p).motion(V).turned(R_WF),
+        "local": lambda: Shift(p).motion(V).turned(R.T),
+        "world": lambda: Shift(-p_WF).motion(V.turned(R_WF)),
+    }
+    return seen[reference]()
 
 
 def jacobian(tree: Tree, q: Vector, frame: str, reference: str = "aligned") -> list[list[Scalar]]:
@@ -157,12 +164,18 @@ def potential_energy(tree: Tree, q: Vector) -> Scalar:
         if body.link < 0:  # it does not move, but its modes do
             energy = energy - tree.gravity.dot(body.inertia(q).h)
     for link in tree.links:
-        j = link.joint
-        if j.stiffness and link.kind.nq == link.kind.nv:
-            step("spring", link.name)
-            for x in link.coordinates(q):
-                energy = energy + (x - j.rest) * (x - j.rest) * (0.5 * j.stiffness)
+        energy = spring_energy(link, q, energy)
     return energy + springs.energy(tree, q) if tree.springs else energy
+
+
+def spring_energy(link: Link, q: Vector, energy: Scalar = 0.0) -> Scalar:
+    """What the spring of a joint has, beside so much."""
+    j = link.joint
+    if j.stiffness and link.kind.nq == link.kind.nv:
+        step("spring", link.name)
+        for x in link.coordinates(q):
+            energy = energy + (x - j.rest) * (x - j.rest) * (0.5 * j.stiffness)
+    return energy
 
 
 def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Scalar:

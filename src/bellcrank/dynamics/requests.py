@@ -22,6 +22,8 @@ TANGENT = 0.4  # of a graph, what a tangent through it takes: many of its operat
 # Operations of a graph from which on alike bodies share their code (docs/size.md): straight-line code of so many takes
 # a second to compile, and runs no faster, because it no longer fits where a processor keeps its code.
 MOST_STRAIGHT = 25_000
+MOST_NUMBERS = 1_000  # that a graph reads and writes, likewise: to compile, each is many operations
+WIDEST = 16  # numbers that a body says, at most: its pose
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,11 @@ def estimate(method: str, quantity: str, tree: Tree) -> float:
     return max(total + ends * tips / 2, total / 10, 1.0)
 
 
-def straight(method: str, quantity: str, tree: Tree, times: int = 1) -> bool:
-    """Whether it is little enough to be written out, body by body; or so many times as much at most."""
-    name = "bias" if quantity == "inverse_dynamics" else quantity  # which only one method has, so that it has no row
-    return estimate(method, name, tree) <= times * MOST_STRAIGHT
+def straight(method: str, quantity: str, tree: Tree) -> bool:
+    """Whether it is little enough to be written out, body by body."""
+    return estimate(method, quantity, tree) <= MOST_STRAIGHT
+
+
+def brief(quantity: str, tree: Tree) -> bool:
+    """Whether it surely reads and writes so few numbers that each may have code of its own."""
+    return (len(QUANTITIES[quantity].inputs) + WIDEST) * max(tree.nv, len(tree.links)) <= MOST_NUMBERS

@@ -56,9 +56,14 @@ def energy(tree: Tree, q: Vector) -> Scalar:
     still = [0.0] * tree.nv
     for s in tree.springs:
         a, b = ends(tree, s.a, s.b, q, still)
-        step("spring", s.name)
-        d = b.p - a.p
-        square = d.dot(d)
-        stretched = square if is_zero(s.length) else (sqrt(square) - s.length) * (sqrt(square) - s.length)
-        total = total + stretched * s.stiffness * 0.5
+        total = total + stretched(s, a, b)
     return total
+
+
+def stretched(s: Spring, a: End, b: End) -> Scalar:
+    """The energy of one of them."""
+    step("spring", s.name)
+    d = b.p - a.p
+    square = d.dot(d)
+    beyond = square if is_zero(s.length) else (sqrt(square) - s.length) * (sqrt(square) - s.length)
+    return beyond * s.stiffness * 0.5

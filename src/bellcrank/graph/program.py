@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.graph.elimination import Factors, Loops
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
@@ -238,6 +239,9 @@ def structure(graph: Graph, known: dict[int, Any] | None = None) -> tuple[Any, .
     known = {} if known is None else known
     if id(graph) not in known and isinstance(graph, Recursion):
         known[id(graph)] = _of_recursion(graph, known)
+    if id(graph) not in known and isinstance(graph, Loops):
+        of = (structure(graph.of, known), graph.along_input) if isinstance(graph, Factors) else ()
+        known[id(graph)] = type(graph).__name__, graph.n, of
     if id(graph) not in known:
         nodes = tuple((n.serial, n.op, *(_told(a, known) for a in n.args)) for n in graph.nodes)
         outputs = tuple((key, x.shape, *(_told(a, known) for a in x.flat)) for key, x in graph.outputs.items())
@@ -259,4 +263,5 @@ def _of_recursion(r: Recursion, known: dict[int, Any]) -> tuple[Any, ...]:
     cells = tuple((structure(c.graph, known), c.outwards, c.children, c.on_ground) for c in r.cells)
     arrays = (*r.tables, r.tree.parent, r.tree.children, *r.tree.elements.values())
     numbers = tuple((x.shape, x.dtype.str, x.tobytes()) for x in arrays)
-    return tuple(r.inputs.items()), r.output, cells, numbers, tuple(r.tree.elements), r.tree.runs, r.tree.chained
+    made = tuple(r.inputs.items()), r.output, r.shape
+    return *made, cells, numbers, tuple(r.tree.elements), r.tree.runs, r.tree.chained

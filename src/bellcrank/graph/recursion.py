@@ -80,14 +80,15 @@ class Recursion(Graph):
         tables: Sequence[Array],
         tree: Tree,
         abreast: bool = False,
+        shape: Shape = (),
     ) -> None:
         for key, value in (("name", name), ("inputs", dict(inputs))):
             object.__setattr__(self, key, value)
-        self.__dict__.update(
-            output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, abreast=abreast, recut=None
-        )
+        self.__dict__.update(output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, abreast=abreast)
+        self.__dict__.update(recut=None, shape=shape or (output[1],))
 
-    output: tuple[str, int]
+    output: tuple[str, int]  # its name, and how many elements it has
+    shape: Shape  # in which they lie
     cells: tuple[Cell, ...]
     tables: tuple[Array, ...]
     tree: Tree
@@ -96,7 +97,7 @@ class Recursion(Graph):
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        return {self.output[0]: (self.output[1],)}
+        return {self.output[0]: self.shape}
 
     opaque = True  # what it gives is known when it has run, and not before
 
@@ -169,7 +170,7 @@ class Recursion(Graph):
             raise InputError(
                 f"{self.name} is {operations:,} operations of {len(self.cells)} kinds of parts, and what is asked for "
                 f"needs them one by one; at most {MOST_WRITTEN:,} are written out. Loops over parts are made for "
-                'target="cpu", and for the quantities that docs/size.md lists.'
+                'target="cpu" and target="cuda", and for the quantities that docs/size.md lists.'
             )
         if WRITTEN * operations > (free := free_memory()):
             raise InputError(

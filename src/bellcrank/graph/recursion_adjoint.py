@@ -31,7 +31,7 @@ def vjp(r: Recursion, names: Sequence[str]) -> Graph | None:
     cells = [_backwards(cell, names, weight) for cell in r.cells]
     if r.abreast or weight in r.inputs or any(cell is None for cell in cells):
         return None
-    inputs = {**r.inputs, weight: (r.output[1],)}
+    inputs = {**r.inputs, weight: r.shape}
     own, readers = _slots(r, names)
     elements = {**r.tree.elements, weight: r.tree.elements[RESULT], RESULT: own}
     size = int(own.max(initial=-1)) + 1

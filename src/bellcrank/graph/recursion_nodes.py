@@ -46,7 +46,7 @@ class _Written:
         for i in range(n):
             for j, x in enumerate(self.cell(i).outputs[RESULT].flat):
                 out[r.tree.elements[RESULT][i, j]] = self.value(i, x)
-        return Graph(r.name, r.inputs, {r.output[0]: out}, self.tape)
+        return Graph(r.name, r.inputs, {r.output[0]: out.reshape(r.shape)}, self.tape)
 
     def cell(self, i: int) -> Graph:
         return self.r.cells[self.cell_of[i][0]].graph

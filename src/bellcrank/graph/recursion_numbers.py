@@ -24,7 +24,7 @@ def result(r: Recursion, arrays: Mapping[str, Array]) -> Array:
     for k, outwards in enumerate(r.outwards):
         for run in r.tree.runs if outwards else reversed(r.tree.runs):
             state.go([cut.bodies[k] for cut in r.cuts], run, outwards)
-    return state.result
+    return state.result.reshape((*batch, *r.shape))
 
 
 class State:

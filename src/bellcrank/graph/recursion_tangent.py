@@ -36,8 +36,8 @@ def tangent(r: Recursion, names: Sequence[str]) -> Recursion:
     elements = {**r.tree.elements, **{f"d_{x}": r.tree.elements[x] for x in names}}
     widths = [r.cells[0].graph.outputs[handed(k)].size for k in range(len(r.outwards))]
     cells = [_moved(cell, names, widths) for cell in r.cells]
-    output = f"d_{r.output[0]}", r.output[1]
-    return Recursion(f"{r.name}.tangent", inputs, output, cells, r.tables, replace(r.tree, elements=elements))
+    output, places = (f"d_{r.output[0]}", r.output[1]), replace(r.tree, elements=elements)
+    return Recursion(f"{r.name}.tangent", inputs, output, cells, r.tables, places, shape=r.shape)
 
 
 def _moved(cell: Cell, names: Sequence[str], widths: Sequence[int]) -> Cell:

@@ -65,6 +65,7 @@ def slim(r: Recursion) -> Slim:
             r.tables,
             replace(r.tree, parent=parent, children=children, runs=tuple(kept)),
             True,
+            r.shape,
         ),
         further,
     )

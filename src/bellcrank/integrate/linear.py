@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from bellcrank.integrate.problem import Product, State
+from bellcrank.integrate.problem import Product, Slopes, State
 from bellcrank.scalar import Scalar, is_zero
 
 
@@ -82,8 +83,10 @@ def dot(row: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
     return total
 
 
-def implicit(jacobian: Sequence[Sequence[Scalar]] | Product, g: Scalar) -> Factors | Woodbury:
+def implicit(jacobian: Sequence[Sequence[Scalar]] | Product | Slopes, g: Scalar) -> Any:
     """1 - g df/dy, to be solved."""
+    if isinstance(jacobian, Slopes):
+        return jacobian.implicit(g)
     if isinstance(jacobian, Product):
         columns = list(zip(*jacobian.left, strict=True))
         small = [[dot(row, column) for column in columns] for row in jacobian.right]

@@ -8,6 +8,7 @@ polynomial in s = (time since the step began) / h.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,15 @@ class Product:
     right: list[State]
 
 
-Jacobian = Callable[[Scalar, State], tuple[list[State] | Product, State]]
+class Slopes(ABC):
+    """A matrix that is nowhere written: all that it is for is what it knows how to do."""
+
+    @abstractmethod
+    def implicit(self, g: Scalar) -> Any:
+        """What solves (1 - g df/dy) x = b, by `solve`."""
+
+
+Jacobian = Callable[[Scalar, State], tuple[list[State] | Product | Slopes, State]]
 
 
 def identity(y: State) -> State:
@@ -68,7 +77,7 @@ class Problem:
             )
         return dy
 
-    def linearised(self, t: Scalar, y: State, method: str) -> tuple[list[State] | Product, State]:
+    def linearised(self, t: Scalar, y: State, method: str) -> tuple[list[State] | Product | Slopes, State]:
         """(df/dy, df/dt) at (t, y), for the method that asks."""
         if self.jacobian is None:
             raise InputError(
@@ -76,7 +85,7 @@ class Problem:
                 "Give Problem(jacobian=...), or take an explicit integrator such as rk4, dopri5 or abm4."
             )
         rows, dt = self.jacobian(t, y)
-        if isinstance(rows, Product):
+        if isinstance(rows, Product | Slopes):
             return rows, list(dt)
         if len(rows) != self.size or any(len(row) != self.size for row in rows) or len(dt) != self.size:
             shape = f"{len(rows)} rows of {sorted({len(row) for row in rows})} and {len(dt)} for df/dt"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from bellcrank.record.formats import SUFFIXES, format_of
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
+# A parser's own error has no number; one that a damaged offset sends before the beginning is told so by the system.
+NO_PLACE = {None, errno.EINVAL, errno.EOVERFLOW}
 RETRY_HINT = 'The record is still in memory: call save("...") again'
 
 
@@ -52,7 +55,7 @@ def load(path: str | Path) -> Record:
     except BellcrankError:
         raise
     except Exception as error:  # a damaged file can make any of four parsers fail in any way
-        if isinstance(error, OSError) and error.errno is not None:  # the system's; Parquet's parser has such, too
+        if isinstance(error, OSError) and error.errno not in NO_PLACE:  # the system's
             raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
         raise ReadError(f"{path}: expected {kind.WHAT}; it is damaged or truncated ({_first_line(error)}).") from error
     if not run.sealed:

@@ -60,11 +60,7 @@ class GpuThreads:
     def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
         cp, runs, (lines, steps) = cupy(), state.shape[1], table
         rows, counts = cp.empty((room, program.row, runs), self.dtype), cp.zeros(runs, cp.int64)
-        per_run, per_element = map(np.int64, steps)
-        self.code(program).run(
-            runs, np.int64(runs), np.int64(ALL), state, parameters, lines, per_run, per_element, rows, np.int64(room),
-            counts,
-        )  # fmt: skip
+        self.code(program).go(ALL, state, parameters, lines, steps, rows, room, counts)
         return Swept(state, (rows, (1, runs)), int(cp.asnumpy(counts)[0]))
 
     def row(self, rows: Any, k: int) -> Any:

@@ -7,7 +7,7 @@ that an element between two bodies of a robot knows only the joints between them
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +15,19 @@ import numpy as np
 
 from bellcrank.dynamics.ends import End, ends, row
 from bellcrank.dynamics.loops.loads import common_axes
+from bellcrank.dynamics.sweep import poses
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.forces.shapes import thickness
-from bellcrank.model import Mechanism
+from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters.part_numbers import check_numbers
 from bellcrank.record.contents import COMPONENTS, RATES
 from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.arguments import listed, unique
 from bellcrank.sim.user_code import called, vector
-from bellcrank.spatial.vector import Mat, Vec, vec
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, vec
 
 AXES = ("x", "y", "z")
 ASKED = 16  # runs of a batch whose start is looked at
@@ -40,7 +41,7 @@ class Act:
     torque: dict[int, Scalar]  # on elements of v
     rates: list[Scalar]
     shown: list[Scalar]  # its columns, in the order of `columns`
-    wrenches: Mapping[str, list[Scalar]]  # on frames, in world axes
+    wrenches: Sequence[tuple[str, list[Scalar]]] = ()  # on bodies, in world axes: where `torque` does not have them
 
 
 def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
@@ -65,13 +66,16 @@ def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
     return found
 
 
-def columns(mechanism: Mechanism, e: Element) -> dict[str, str]:
-    """The columns that it has in a record, with their units: what it does, what it stores, what it loses."""
-    force = {c: "N" if c[0] == "f" else "N m" for c in COMPONENTS}
-    if isinstance(e, Coupling):
-        measured = dict(zip(mechanism.columns[1], joint_units(mechanism)[1], strict=True))
-        force = {joint: RATES[measured[joint]][2] for joint in e.joints}
-    return {f"{e.name}.{key}": unit for key, unit in {**force, "energy": "J", "loss": "W"}.items()}
+def columns(mechanism: Mechanism, elements: Sequence[Element]) -> dict[str, str]:
+    """The columns that they have in a record, with their units: what each does, what it stores, what it loses."""
+    measured = dict(zip(mechanism.columns[1], joint_units(mechanism)[1], strict=True))
+    found: dict[str, str] = {}
+    for e in elements:
+        force = {c: "N" if c[0] == "f" else "N m" for c in COMPONENTS}
+        if isinstance(e, Coupling):
+            force = {joint: RATES[measured[joint]][2] for joint in e.joints}
+        found |= {f"{e.name}.{key}": unit for key, unit in {**force, "energy": "J", "loss": "W"}.items()}
+    return found
 
 
 def told(e: Element) -> dict[str, Any]:
@@ -91,32 +95,59 @@ def act(
 
 
 def _coupled(m: Mechanism, e: Coupling, t: Scalar, q: Any, v: Any, x: Any) -> Act:
-    what = f'{type(e).__name__} "{e.name}"'
     at = [m.columns[1].index(joint) for joint in e.joints]
     mine = [q[m.columns[0].index(joint)] for joint in e.joints], [v[k] for k in at]
-    force, rates = called(what, e, t, *mine, x, expected="(t, q, v, x)")
-    force = vector(what, force, e.joints)
+    force, rates = joined(e, t, *mine, x)
     about = [e.energy(t, mine[0], x), e.loss(t, *mine, x)]
-    return Act(e, dict(zip(at, force, strict=True)), list(rates), [*force, *about], {})
+    return Act(e, dict(zip(at, force, strict=True)), rates, [*force, *about])
+
+
+def joined(e: Coupling, t: Scalar, q: Any, v: Any, x: Any) -> tuple[list[Scalar], list[Scalar]]:
+    """Forces on its joints, and the rates of its states."""
+    what = f'{type(e).__name__} "{e.name}"'
+    force, rates = called(what, e, t, q, v, x, expected="(t, q, v, x)")
+    return vector(what, force, e.joints), list(rates)
 
 
 def _between(m: Mechanism, e: Between, t: Scalar, q: Any, v: Any, x: Any) -> Act:
-    what = f'{type(e).__name__} "{e.name}"'
     tree = m.tree
     a, b = ends(tree, e.a, e.b, q, v)
     step("element", e.name)
-    pose, velocity, d = seen(a, b)
-    force, moment, rates = called(what, e, t, pose, velocity, x, expected="(t, pose, velocity, x)")
-    f = a.R @ vec(vector(what, force, AXES))
-    n = a.R @ vec(vector(f"moment of {what}", moment, AXES))
-    back = n + d.cross(f)
+    pull = pulled(e, t, a, b, x)
+    f, n, back = pull.f, pull.n, pull.back
     torque = row(
         a, b, lambda s: -(f.dot(s.lin) + back.dot(s.ang)), lambda s: f.dot(s.lin) + n.dot(s.ang)
     )  # fmt: skip
     R = common_axes(tree, e.a, e.b, q)
-    on_b, on_a = [*(R @ f), *(R @ n)], [*(R @ -f), *(R @ -back)]
-    about = [e.energy(t, pose, x), e.loss(t, pose, velocity, x)]
-    return Act(e, torque, list(rates), [*on_b, *about], {e.a: on_a, e.b: on_b})
+    on_b = [*(R @ f), *(R @ n)]
+    return Act(e, torque, pull.rates, [*on_b, *pull.about(t, x)])
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What an element does to its ends: f and n on b at its origin, -f and -back on a; all in common axes."""
+
+    element: Between
+    f: Vec
+    n: Vec
+    back: Vec
+    rates: list[Scalar]
+    pose: Any
+    velocity: list[Scalar]
+
+    def about(self, t: Scalar, x: Any) -> list[Scalar]:
+        """What it stores, and what it loses."""
+        e = self.element
+        return [e.energy(t, self.pose, x), e.loss(t, self.pose, self.velocity, x)]
+
+
+def pulled(e: Between, t: Scalar, a: End, b: End, x: Any) -> Pull:
+    what = f'{type(e).__name__} "{e.name}"'
+    pose, velocity, d = seen(a, b)
+    force, moment, rates = called(what, e, t, pose, velocity, x, expected="(t, pose, velocity, x)")
+    f = a.R @ vec(vector(what, force, AXES))
+    n = a.R @ vec(vector(f"moment of {what}", moment, AXES))
+    return Pull(e, f, n, n + d.cross(f), list(rates), pose, velocity)
 
 
 def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> None:
@@ -126,8 +157,9 @@ def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> No
         return
     tree = (mechanism.at() if mechanism.parameters else mechanism).tree
     for k, one in enumerate(q[:ASKED]):
+        places = poses(tree, one.tolist())
         for e in contacts:
-            ours, theirs = ends(tree, e.a, e.b, one.tolist(), None)
+            ours, theirs = (_still(tree, places, frame) for frame in (e.a, e.b))
             deep, most = e.started_inside(seen(ours, theirs)[0]), 0.5 * thickness(e.shape_b)
             if most and deep > most:
                 run = f" (run {k})" if len(q) > 1 else ""
@@ -135,6 +167,13 @@ def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> No
                     f'q0{run}: bodies start inside each other: contact "{e.name}", "{e.b}" in "{e.a}" by {deep:.3g} m. '
                     "They would be shot apart. Start further away: move what is free, or give another q0."
                 )
+
+
+def _still(tree: Tree, places: Sequence[tuple[Mat, Vec]], frame: str) -> End:
+    """A frame in the world."""
+    body, R_frame, p_frame = tree.frames[frame]
+    R, p = places[body] if body >= 0 else tree.ground.pose(IDENTITY, ZERO)
+    return End(R.times(R_frame), p + R @ p_frame, [], ZERO, ZERO, ZERO, ZERO)
 
 
 def seen(a: End, b: End) -> tuple[Any, list[Scalar], Vec]:

@@ -22,7 +22,6 @@ from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.record.derived_columns import ENERGIES, PLACES, POWERS
 from bellcrank.scalar import Scalar, sqrt
 from bellcrank.sim.between import Act
-from bellcrank.sim.between import columns as element_columns
 from bellcrank.sim.systems import System
 
 Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # of (y, tau)
@@ -65,10 +64,8 @@ class Columns:
             return self._vector(kind)[names.index(element)]
         if kind in COMPONENTS and element in s.wrenches:
             return self._outside[1][element][COMPONENTS.index(kind)]
-        for a in self._acts:
-            mine = list(element_columns(m, a.element))
-            if name in mine:
-                return a.shown[mine.index(name)]
+        if name in s.element_units:
+            return [x for a in self._acts for x in a.shown][list(s.element_units).index(name)]
         if name in ENERGIES:
             return sum((self._of(f"{what}_energy") for what in self._kinds(name)), 0.0)
         if name in POWERS:
@@ -84,7 +81,7 @@ class Columns:
         if kind in ("tau", "command"):
             return self._forces[kind == "command"]
         if kind == "element":
-            return self.system.summed(self._acts)
+            return self.system.summed(self._acts, self.y)
         return self._a if kind == "a" else self._outside[0] if kind == "external" else self._passive
 
     def _power(self, kind: str) -> Scalar:
@@ -121,7 +118,7 @@ class Columns:
 
     @cached_property
     def _acts(self) -> list[Act]:
-        return self.system.acts(self.t, self.y)
+        return self.system.acts(self.t, self.y, shown=True)
 
     @cached_property
     def _passive(self) -> list[Scalar]:

@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.dynamics import Method, kinematics
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Ports, trace
-from bellcrank.integrate.problem import Problem, Product, State, Step, identity
+from bellcrank.integrate.problem import Problem, Product, Slopes, State, Step, identity
 from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.allowed_states import projection, rolled
@@ -210,7 +210,7 @@ class Dynamics(ABC):
         """(t, y, u, p) -> df/dt."""
         return self.f.jacobian("dy", "t")
 
-    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product, State]:
+    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
         """df/dy and df/dt inside another trace."""
         J = self.call(self.by_state, t, y, u)["ddy_dy"]
         return [list(row) for row in J], list(self.call(self.by_time, t, y, u)["ddy_dt"])
@@ -228,9 +228,9 @@ class Dynamics(ABC):
             a, drive, motion = self.moved(t, y, s.pushed(t, y, tau), shown=True)
             out = {"a": a, "tau": tau, "external": external, "command": commands}
             out |= {"motion": motion, "drive": drive} if s.motions else {}
-            between = s.acts(t, y)
+            between = s.acts(t, y, shown=True)
             if between:
-                out |= {"element": s.summed(between), "acts": [x for act in between for x in act.shown]}
+                out |= {"element": s.summed(between, y), "acts": [x for act in between for x in act.shown]}
             wrench = [x for w in acts.values() for x in w]
             user = list(s.observed(t, y, u).values())
             return out | ({"wrench": wrench} if wrench else {}) | ({"output": user} if user else {})
@@ -272,7 +272,7 @@ class Dynamics(ABC):
         def f(t: Scalar, y: State) -> State:
             return list(self.call(self.f, t, y, u)["dy"])
 
-        def jacobian(t: Scalar, y: State) -> tuple[list[State] | Product, State]:
+        def jacobian(t: Scalar, y: State) -> tuple[list[State] | Product | Slopes, State]:
             return self.linearised(t, y, u)
 
         def moved(q: State, displacement: State) -> State:

@@ -44,5 +44,5 @@ def everywhere(mechanism: Mechanism, law: Field, q: Sequence[Scalar], v: Sequenc
     if not (symbols and plain and len(tree.links) >= MANY and ALIKE * len(classes(tree)) <= len(tree.links)):
         return field.forces(tree, law, list(q), list(v))
     shapes: dict[str, tuple[int, ...]] = {"q": (tree.nq,), "v": (tree.nv,)}
-    graph = rolled_by(f"{mechanism.name}.everywhere", tree, field.one_body(tree, law), "everywhere", shapes)
+    graph = rolled_by(f"{mechanism.name}.everywhere", tree, field.one_body(law), "everywhere", shapes)
     return list(graph.call(q=list(q), v=list(v))["everywhere"])

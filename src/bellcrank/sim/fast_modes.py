@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +20,16 @@ STEPS = 400  # of an oscillator, after which an unstable one has grown
 GROWN = 2.0
 
 
-Kind = Callable[[float], tuple[Rate, list[Scalar]]]
+Array = np.ndarray[Any, Any]
+Kind = Callable[[Any], tuple[Rate, list[Scalar]]]
 
 
-def swings(z: float) -> tuple[Rate, list[Scalar]]:
+def swings(z: Any) -> tuple[Rate, list[Scalar]]:
     """An undamped oscillator, z radians in a unit of time, and where it begins."""
     return lambda t, y: [y[1], -z * z * y[0]], [1.0, 0.0]
 
 
-def decays(z: float) -> tuple[Rate, list[Scalar]]:
+def decays(z: Any) -> tuple[Rate, list[Scalar]]:
     """A speed that decays, by z of itself in a unit of time."""
     return lambda t, y: [0.0 * y[1], -z * y[1]], [0.0, z]
 
@@ -106,15 +108,23 @@ def _fastest(mechanism: Mechanism, damping: bool = False) -> tuple[float, str]:
 
 def grows(integrator: Integrator, z: float, kind: Kind = swings) -> bool:
     """Whether an undamped oscillator runs away in steps of z radians; or what decays in steps of z of its times."""
+    return bool(grown(integrator, np.array([z]), kind)[0])
+
+
+def grown(integrator: Integrator, z: Array, kind: Kind = swings) -> Array:
+    """The same of many of them, one beside the other."""
     rate, y = kind(z)
     problem = Problem(rate, 1, 1, 0)
     memory = integrator.begin(problem, 0.0, y, 1.0)
-    for i in range(STEPS):
-        made = integrator.step(problem, float(i), y, 1.0, memory)
-        y, memory = made.y, made.memory
-        if abs(y[0]) + abs(y[1]) / max(z, 1e-300) > GROWN:
-            return True
-    return False
+    found = np.zeros(len(z), bool)
+    with np.errstate(all="ignore"):
+        for i in range(STEPS):
+            made = integrator.step(problem, float(i), y, 1.0, memory)
+            y, memory = made.y, made.memory
+            found |= np.abs(y[0]) + np.abs(y[1]) / np.maximum(z, 1e-300) > GROWN
+            if found.all():
+                break
+    return found
 
 
 def _rounded(x: float) -> float:

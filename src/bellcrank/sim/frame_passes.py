@@ -4,14 +4,15 @@ what forces on them do to the coordinates. Written out, each frame is a path of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from bellcrank.build.places import TURNED
 from bellcrank.build.rolling import as_shipped, rolled_by
 from bellcrank.dynamics import bodies
 from bellcrank.dynamics.alike import classes
 from bellcrank.dynamics.ends import End
-from bellcrank.graph import Node
+from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.parameters import depends
 from bellcrank.scalar import Scalar
@@ -30,30 +31,44 @@ def large(mechanism: Mechanism, q: Sequence[Scalar]) -> bool:
     return plain and ALIKE * len(classes(tree)) <= len(tree.links)
 
 
-def seen(mechanism: Mechanism, frames: Sequence[str], q: Sequence[Scalar], v: Sequence[Scalar]) -> dict[str, End]:
-    """Frames by name, as the world sees them."""
-    tree, free = mechanism.tree, mechanism.parameters
+def seeing(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
+    """(q, v, p) -> place, velocity, angular velocity and axes of each frame that is not on the ground."""
+    tree = mechanism.tree
     shapes: Shapes = {"q": (tree.nq,), "v": (tree.nv,)}
     name = f"{mechanism.name}.frames"
-    graph = rolled_by(name, tree, bodies.frames_seen, "frames", shapes, list(frames), free, TURNED)
-    given = {"q": list(q), "v": list(v)} | ({"p": free.leaves} if free else {})
-    numbers = list(graph.call(**given)["frames"])
+    return rolled_by(name, tree, bodies.frames_seen, "frames", shapes, list(frames), mechanism.parameters, TURNED)
+
+
+def called(mechanism: Mechanism, graph: Graph, **given: Any) -> list[Scalar]:
+    """What a graph of the mechanism gives, which may want its free numbers."""
+    free = mechanism.parameters
+    (found,) = graph.call(**given, **({"p": free.leaves} if free else {})).values()
+    return list(found)
+
+
+def seen(mechanism: Mechanism, frames: Sequence[str], q: Sequence[Scalar], v: Sequence[Scalar]) -> dict[str, End]:
+    """Frames by name, as the world sees them."""
+    tree = mechanism.tree
+    numbers = called(mechanism, seeing(mechanism, frames), q=list(q), v=list(v))
     found = {}
     for k, frame in enumerate(frames):
         body, R, p = tree.frames[frame]
-        vectors = [Vec(*numbers[i : i + 3]) for i in range(TURNED * k, TURNED * (k + 1), 3)]
+        found[frame] = end(numbers[TURNED * k : TURNED * (k + 1)])
         if body < 0:
             ground, origin = tree.ground.pose(IDENTITY, ZERO)
-            vectors = [origin + ground @ p, ZERO, ZERO, *ground.times(R).rows]
-        place, u, w, *rows = vectors
-        found[frame] = End(Mat(*rows), place, [], w, u, ZERO, ZERO)
+            found[frame] = End(ground.times(R), origin + ground @ p, [], ZERO, ZERO, ZERO, ZERO)
     return found
 
 
-def felt(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Sequence[Scalar]) -> list[Scalar]:
-    """What wrenches on frames, in world axes, do to each element of v."""
-    tree, free = mechanism.tree, mechanism.parameters
+def end(numbers: Sequence[Scalar]) -> End:
+    """A frame as a pass gives it."""
+    place, u, w, *rows = (Vec(*numbers[i : i + 3]) for i in range(0, TURNED, 3))
+    return End(Mat(*rows), place, [], w, u, ZERO, ZERO)
+
+
+def felt(mechanism: Mechanism, acts: Sequence[tuple[str, Sequence[Scalar]]], q: Sequence[Scalar]) -> list[Scalar]:
+    """What wrenches on frames, in world axes, do to each element of v. A frame may have several."""
+    tree, frames = mechanism.tree, [frame for frame, _ in acts]
     shapes: Shapes = {"q": (tree.nq,), "wrench": (len(acts), 6)}
-    graph = rolled_by(f"{mechanism.name}.felt", tree, bodies.felt, "felt", shapes, list(acts), free)
-    given = {"q": list(q), "wrench": [list(w) for w in acts.values()]} | ({"p": free.leaves} if free else {})
-    return list(graph.call(**given)["felt"])
+    graph = rolled_by(f"{mechanism.name}.felt", tree, bodies.felt, "felt", shapes, frames, mechanism.parameters)
+    return called(mechanism, graph, q=list(q), wrench=[list(w) for _, w in acts])

@@ -1,4 +1,5 @@
-"""Runs on the GPU, each a thread with its state in registers (emit/cuda/loop.py).
+"""Runs on the GPU, each a thread with its state in registers (emit/cuda/loop.py), or of a large mechanism, whose alike
+bodies share their code, in memory (emit/cuda/large_loop.py).
 
 Rows come back to ordinary memory part by part: where the GPU's memory does not hold those of all runs, it takes as many
 as fit; and where a run has more rows than there is room for (nobody knows how many steps it will choose, or how often a
@@ -16,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.cuda.device import DeviceError, Function, cupy, forget, free_bytes, out_of_memory
+from bellcrank.emit.cuda.large_loop import LargeLoop
 from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.looptext import START
+from bellcrank.emit.cuda.workspace import blocks, workspace
 from bellcrank.errors import warn
-from bellcrank.graph import Layout, Program
+from bellcrank.graph import Layout, Program, Recursion
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.sim.closure import Group
 from bellcrank.sim.dynamics import Dynamics
@@ -42,12 +45,28 @@ class GpuProgram:
     dtype: str
 
     @cached_property
-    def loop(self) -> Loop:
-        return Loop(self.program, self.dtype)
+    def loop(self) -> Loop | LargeLoop:
+        return (LargeLoop if _shares(self.program) else Loop)(self.program, self.dtype)
 
     @cached_property
     def run(self) -> Function:
         return Function(self.loop.ptx, "run", self.loop.threads, self.loop.shared)
+
+    def blocks(self, runs: int) -> int:
+        """That have a workspace, and take one run after the other."""
+        return blocks(runs, self.run, self.loop.workspace, self.dtype) if self.loop.workspace else 0
+
+    def go(
+        self, ticks: int, s: Any, p: Any, inputs: Any, steps: Sequence[int], rows: Any, capacity: int, counts: Any
+    ) -> None:
+        """One launch: all runs (columns of s) so many ticks on. steps: how far apart the inputs of runs and those of
+        one run lie.
+        """
+        n, count, own = s.shape[1], self.blocks(s.shape[1]), []
+        if count:
+            own = [workspace(count, self.loop.workspace, self.dtype), np.int64(count)]
+        numbers, threads = map(np.int64, steps), count * self.loop.threads or n
+        self.run(threads, np.int64(n), np.int64(ticks), s, p, inputs, *numbers, rows, np.int64(capacity), counts, *own)
 
     def finish(
         self, s: Any, table: Array, p: Array, capacity: int, tell: Callable[[Any], bool]
@@ -67,8 +86,7 @@ class GpuProgram:
         pieces: list[tuple[Array, Array]] = []
 
         def launch(ticks: int) -> None:
-            numbers = map(np.int64, steps)
-            self.run(n, np.int64(n), np.int64(ticks), s, free, lines, *numbers, rows, np.int64(capacity), counts)
+            self.go(ticks, s, free, lines, steps, rows, capacity, counts)
 
         def emptied() -> None:
             pieces.append((cp.asnumpy(rows[: int(counts.max())]), cp.asnumpy(counts)))
@@ -175,6 +193,11 @@ class Gpu:
                 rows.add(rest, np.empty((len(rest), 0, self.code(by).program.row)), np.zeros(len(rest), int))
 
 
+def _shares(program: Program) -> bool:
+    """Whether alike bodies share their code."""
+    return any(isinstance(g, Recursion) for graph in program.graphs.values() for g in graph.calls)
+
+
 def same(x: Array) -> bool:
     """Whether one line is there for all runs: nothing is looked at but how the array lies in memory."""
     return x.strides[0] == 0 or x.size == 0 or len(x) == 1
@@ -201,8 +224,10 @@ def _part(made: GpuProgram, batch: Batch, runs: int) -> int:
     """How many runs fit the memory that is free."""
     differ = [x for x in (batch.table, batch.parameters) if not same(x)]  # from run to run
     own: int = sum(x[0].size for x in differ)
-    each = (batch.capacity * made.program.row + 3 * made.program.size + 2 * own) * (8 if made.dtype == "float64" else 4)
-    fit = max(1, int(KEPT * free_bytes()) // each)
+    size = 8 if made.dtype == "float64" else 4
+    each = (batch.capacity * made.program.row + 3 * made.program.size + 2 * own) * size
+    taken = made.blocks(runs) * made.loop.threads * made.loop.workspace * size
+    fit = max(1, (int(KEPT * free_bytes()) - taken) // each)
     if fit < runs:
         _say(runs, fit)
     return min(fit, runs)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.stages import Where
 from bellcrank.emit.cuda.device import adopted, cupy, on_gpu
@@ -86,12 +84,10 @@ class GpuStepper(Stepper):
 
     def _run(self, s: Array, u: Array) -> None:
         """The ticks of an action."""
-        n, nu, made = self.runs, self._action.nu, self._action
+        nu, made = self._action.nu, self._action
         p = self.xp.ascontiguousarray(self._kept[0, made.layout.size :])
-        numbers = (np.int64(x) for x in (n, made.ticks))
-        strides = (np.int64(x) for x in (nu, 1))
         rows, counts = self._none
-        self._loop.run(n, *numbers, s, p, u, *strides, rows, np.int64(0), counts)
+        self._loop.go(made.ticks, s, p, u, (nu, 1), rows, 0, counts)
 
     def _again(self, row: Array) -> Array:
         """Runs that have ended begin anew: of them the new start is observed."""

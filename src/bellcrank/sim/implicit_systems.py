@@ -14,7 +14,7 @@ import numpy as np
 
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.integrate.linear import Factors, Woodbury, implicit
-from bellcrank.integrate.problem import Product, State
+from bellcrank.integrate.problem import Product, Slopes, State
 from bellcrank.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
@@ -39,8 +39,10 @@ class ImplicitSystems:
     name: str
     made: dict[Any, Graph] = field(default_factory=dict)
 
-    def implicit(self, jacobian: Sequence[Sequence[Scalar]] | Product, g: Scalar) -> Factors | Woodbury | Solution:
+    def implicit(self, jacobian: Sequence[Sequence[Scalar]] | Product | Slopes, g: Scalar) -> Any:
         """1 - g df/dy, to be solved: by calls where it is large."""
+        if isinstance(jacobian, Slopes):
+            return jacobian.implicit(g)
         product = isinstance(jacobian, Product)
         given = {"left": jacobian.left, "right": jacobian.right} if isinstance(jacobian, Product) else {"J": jacobian}
         arrays = {name: np.array(rows, dtype=object) for name, rows in given.items()} | {"g": np.array(g, dtype=object)}

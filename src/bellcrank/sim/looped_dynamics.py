@@ -27,7 +27,7 @@ from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
-from bellcrank.integrate.problem import Product, State, Step
+from bellcrank.integrate.problem import Product, Slopes, State, Step
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
 from bellcrank.sim import looped_slopes as slopes
@@ -157,7 +157,7 @@ class LoopedDynamics(Dynamics):
         """Whether some equations are between velocities only."""
         return any(name.rpartition(": ")[2] in NONHOLONOMIC for name in self.analysis.names)
 
-    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product, State]:
+    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
         if self.form != "minimal" or self.nonholonomic:
             return super().linearised(t, y, u)
         found = self.call(self._product, t, y, u)

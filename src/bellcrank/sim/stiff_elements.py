@@ -17,6 +17,8 @@ import numpy as np
 
 from bellcrank.dynamics import crba
 from bellcrank.dynamics.ends import ends, row
+from bellcrank.dynamics.immobility import LARGE
+from bellcrank.dynamics.yielding import Yielding, together
 from bellcrank.errors import InputError, warn
 from bellcrank.forces.bushing import Bushing
 from bellcrank.forces.contact import Contact
@@ -28,7 +30,7 @@ from bellcrank.integrate.problem import Integrator
 from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters import nominal
 from bellcrank.sim.between import ASKED, check_start
-from bellcrank.sim.fast_modes import check_modes, grows, longest, shorter
+from bellcrank.sim.fast_modes import check_modes, grown, longest, shorter
 from bellcrank.sim.motions import check_start as on_motions
 from bellcrank.sim.systems import System
 from bellcrank.spatial.vector import AXES
@@ -59,14 +61,10 @@ def check_elements(
     if not elements or m.loops or integrator.stiff:
         return
     tree = (m.at() if m.parameters else m).tree
-    M = np.array(crba.mass_matrix(tree, q.tolist()), float)
-    if np.linalg.cond(M) > 1e14:
-        return
-    inverse = np.linalg.inv(M)
-    for e in elements:
-        rates = [k * float(r @ inverse @ r) for k, r in _rows(tree, m, nominal(e), q)]
-        omega = math.sqrt(max(rates, default=0.0))
-        if not omega or not grows(integrator, omega * h):
+    large = m.nv > LARGE and not tree.coupled
+    omegas = _of_bodies(tree, m, elements, q) if large else _of_matrix(tree, m, elements, q)
+    for e, omega, fast in zip(elements, omegas, grown(integrator, omegas * h), strict=True):
+        if not fast:
             continue
         said = (
             f'{type(e).__name__} "{e.name}" swings at {omega / (2 * math.pi):.4g} Hz against what it moves, which '
@@ -78,6 +76,45 @@ def check_elements(
         warn(said)
 
 
+def _of_matrix(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) -> Array:
+    """omega of each element, by the inverse of the mass matrix."""
+    M = np.array(crba.mass_matrix(tree, q.tolist()), float)
+    if np.linalg.cond(M) > 1e14:
+        return np.zeros(len(elements))
+    inverse = np.linalg.inv(M)
+    rates = [[k * float(r @ inverse @ r) for k, r in _rows(tree, m, nominal(e), q)] for e in elements]
+    return np.sqrt([max(mine, default=0.0) for mine in rates])
+
+
+def _of_bodies(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) -> Array:
+    """The same of many bodies, each of which says how far it gives way."""
+    by, still = Yielding(tree, q.tolist()), np.zeros(3)
+    bodies = {k: i for i, link in enumerate(tree.links) for k in link.v_index}
+    found = []
+    for e in map(nominal, elements):
+        rates = [0.0]
+        if isinstance(e, Coupling):
+            at = [bodies[m.columns[1].index(joint)] for joint in e.joints]
+            for k, weights in _couplings(e):
+                pairs = [f for i, w in zip(at, weights, strict=True) for f in by.on_joint(i, w)]
+                rates.append(k * by.rate(together(pairs)))
+        elif isinstance(e, Between) and any(six := _six(e)):
+            for i, axis in enumerate(by.axes(e.a)):
+                for k, force, moment in ((six[i], axis, still), (six[3 + i], still, axis)):
+                    pair = [by.on_frame(e.a, -force, -moment), by.on_frame(e.b, force, moment)]
+                    rates.append(k * by.rate(together(pair)) if k else 0.0)
+        found.append(max(rates))
+    return np.sqrt(found)
+
+
+def _six(e: Between) -> Sequence[float]:
+    """How stiff it is along the axes of a, and about them; zeros where nobody knows."""
+    if isinstance(e, Bushing):
+        return e.stiffness
+    one = e.stiffness if isinstance(e, Cable) or (isinstance(e, Contact) and e.exponent == 1.0) else 0.0
+    return one, one, one, 0.0, 0.0, 0.0
+
+
 def _rows(tree: Tree, m: Mechanism, e: Element, q: Array) -> Iterator[tuple[float, Array]]:
     """(stiffness, row) of the ways in which it gives."""
     if isinstance(e, Coupling):
@@ -87,18 +124,16 @@ def _rows(tree: Tree, m: Mechanism, e: Element, q: Array) -> Iterator[tuple[floa
             yield k, r
         return
     assert isinstance(e, Between)
-    six = e.stiffness if isinstance(e, Bushing) else ()
-    one = e.stiffness if isinstance(e, Cable) or (isinstance(e, Contact) and e.exponent == 1.0) else 0.0
-    if not six and not one:
+    six = _six(e)
+    if not any(six):
         return
     a, b = ends(tree, e.a, e.b, q.tolist(), None)
     for i, axis in enumerate(AXES):
         u = a.R @ axis
         found = row(a, b, lambda s, u=u: -u.dot(s.lin), lambda s, u=u: u.dot(s.lin))  # type: ignore[misc]
         turned = row(a, b, lambda s, u=u: -u.dot(s.ang), lambda s, u=u: u.dot(s.ang))  # type: ignore[misc]
-        yield (six[i] if six else one), _dense(found, m.nv)
-        if six:
-            yield six[3 + i], _dense(turned, m.nv)
+        yield six[i], _dense(found, m.nv)
+        yield six[3 + i], _dense(turned, m.nv)
 
 
 def _couplings(e: Coupling) -> Iterator[tuple[float, list[float]]]:

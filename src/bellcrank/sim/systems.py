@@ -27,8 +27,10 @@ from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim import between
 from bellcrank.sim.arguments import Named, listed, number, unique
+from bellcrank.sim.element_passes import Passes
 from bellcrank.sim.everywhere import checked as checked_field
 from bellcrank.sim.everywhere import everywhere as acting_everywhere
+from bellcrank.sim.frame_passes import large
 from bellcrank.sim.given_parts import possible_parts
 from bellcrank.sim.motions import Motion
 from bellcrank.sim.motions import checked as checked_motions
@@ -186,10 +188,7 @@ class System:
     @cached_property
     def element_units(self) -> dict[str, str]:
         """Columns of all force elements, with their units."""
-        found: dict[str, str] = {}
-        for e in self.elements:
-            found |= between.columns(self.mechanism, e)
-        return found
+        return between.columns(self.mechanism, self.elements) if self.elements else {}
 
     @property
     def motion_units(self) -> dict[str, str]:
@@ -198,27 +197,36 @@ class System:
         felt = {f"{name}.motion": unit_of(m, name) for name in m.columns[1]} if self.motions else {}
         return {f"{name}.drive": unit_of(m, name) for name in self.motions} | felt
 
-    def acts(self, t: Scalar, y: Vector) -> list[between.Act]:
-        """What each force element does."""
+    def acts(self, t: Scalar, y: Vector, shown: bool = False) -> list[between.Act]:
+        """What each force element does. shown: also what it says of itself."""
         q, v, x = self.split(y)
         at, found = sum(len(a.states) for a in self.actuators), []
+        if self.elements and large(self.mechanism, list(q)):
+            return self._passes.acts(t, list(q), list(v), list(x[at:]), shown)
         for e in self.elements:
             found.append(between.act(self.mechanism, e, t, list(q), list(v), x[at : at + len(e.states)]))
             at += len(e.states)
         return found
 
-    def summed(self, acts: Sequence[between.Act]) -> list[Scalar]:
+    @cached_property
+    def _passes(self) -> Passes:
+        return Passes(self.mechanism, self.elements, self.parameters)
+
+    def summed(self, acts: Sequence[between.Act], y: Vector) -> list[Scalar]:
         """What elements do to each element of v, together."""
         total: list[Scalar] = [0.0] * self.mechanism.nv
         for act in acts:
             for k, f in act.torque.items():
                 total[k] = total[k] + f
-        return total
+        wrenches = [w for act in acts for w in act.wrenches]
+        if not wrenches:
+            return total
+        return [a + b for a, b in zip(total, self._passes.felt(wrenches, list(self.split(y)[0])), strict=True)]
 
     def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
         """Drives, what acts from outside and elements together: the forces that accelerate."""
         more = [self.outside(t, y)[0]] if self.wrenches or self.everywhere else []
-        more += [self.summed(self.acts(t, y))] if self.elements else []
+        more += [self.summed(self.acts(t, y), y)] if self.elements else []
         total = list(tau)
         for forces in more:
             total = [a + b for a, b in zip(total, forces, strict=True)]

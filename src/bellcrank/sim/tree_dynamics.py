@@ -15,15 +15,17 @@ from bellcrank.dynamics.loops.forms import bare
 from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Pulled
-from bellcrank.integrate.problem import State, Step
+from bellcrank.integrate.problem import Product, Slopes, State, Step
 from bellcrank.scalar import Scalar
 from bellcrank.sim.closure import Closure, Group
 from bellcrank.sim.dynamics import Dynamics, Integral, checked_names
 from bellcrank.sim.settings import Solver
+from bellcrank.sim.slope_maps import Mapped, SlopeMaps
 from bellcrank.sim.systems import System
 from bellcrank.sim.tree_pullback import pullback
 
 Array = np.ndarray[Any, Any]
+MANY = 48  # states from which on slopes are not written out: loops are no slower from there on, and compile in a tenth
 
 
 @final
@@ -62,6 +64,15 @@ class TreeDynamics(Dynamics):
             return list(self.recursion.call(**given)["forward_dynamics"])
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
+
+    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
+        if self.size < MANY:
+            return super().linearised(t, y, u)
+        return Mapped(self._maps, t, y, u), list(self.call(self.by_time, t, y, u)["ddy_dt"])
+
+    @cached_property
+    def _maps(self) -> SlopeMaps:
+        return SlopeMaps(self)
 
     def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
         q, v, _ = self.system.split(y)

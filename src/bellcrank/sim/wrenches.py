@@ -61,7 +61,7 @@ def acting(
 def torques(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Sequence[Scalar]) -> list[Scalar]:
     """What wrenches on frames do to each element of v."""
     if acts and frame_passes.large(mechanism, q):
-        return frame_passes.felt(mechanism, acts, q)
+        return frame_passes.felt(mechanism, list(acts.items()), q)
     tau: list[Scalar] = [0.0] * mechanism.nv
     for frame, wrench in acts.items():
         for row, w in zip(kinematics.jacobian(mechanism.tree, q, frame), wrench, strict=True):

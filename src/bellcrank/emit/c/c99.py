@@ -19,6 +19,7 @@ import numpy as np
 
 from bellcrank import quoting
 from bellcrank.emit.c import turns
+from bellcrank.emit.c.elimination_text import EliminationText
 from bellcrank.emit.c.rolled_text import RolledText
 from bellcrank.emit.c.routine import (
     LONGEST_LABEL,
@@ -34,6 +35,7 @@ from bellcrank.emit.c.routine import (
 from bellcrank.emit.c.strip_text import StripText
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Recursion
+from bellcrank.graph.elimination import Loops, called
 from bellcrank.graph.strip_parts import stripped
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
@@ -69,7 +71,7 @@ def texts(
     taken: other names of the file. static: whether the graphs, too, are for this file alone.
     """
     public, names = {id(g): name for name, g in graphs.items()}, dict(taken or {}) | dict.fromkeys(graphs, 0)
-    inner = {id(g): g for graph in graphs.values() for g in graph.calls}
+    inner = {id(g): g for graph in graphs.values() for g in called(graph)}
     words = {key: public.get(key) or fresh(identifier(g.name)[:LONGEST_NAME], names) for key, g in inner.items()}
     known, turning = dict[int, Routine](), (fresh("turned", names), fresh("turned_far", names))
     for key, g in inner.items():
@@ -85,6 +87,8 @@ def routine(graph: Graph, d: Declaration) -> Routine:
     """Loops where alike parts are many, as on a processor of this computer; else straight lines."""
     if isinstance(graph, Recursion):
         return RolledText(graph, d)
+    if isinstance(graph, Loops):
+        return EliminationText(graph, d)
     if (made := stripped(graph)) is not None:
         return StripText(graph, d, made)
     return Text(graph, d)

@@ -93,16 +93,16 @@ class Writer:
         word = "store volatile" if volatile else "store"
         self.do(f"{word} {kind or self.type} {value}, ptr {pointer}, align {align or self.align}")
 
-    def shuffle(self, kind: str, a: str, b: str, lanes: list[int]) -> str:
-        mask = ", ".join(f"i32 {i}" for i in lanes)
-        return self.let(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>", "s")
+    def ahead(self, pointer: str, offset: int) -> None:
+        """Says that what lies so many bytes on will be read soon. A CPU's loops are short enough for it to see that."""
 
-    def library(self, op: str, args: Sequence[str]) -> str:
-        """A function of the C library, lane by lane: rare in mechanics, and right."""
-        function = op if self.dtype == "float64" else f"{op}f"
+    def function(self, op: str, args: Sequence[str]) -> str:
+        """One of the C library, lane by lane."""
+        name = op if self.dtype == "float64" else f"{op}f"
 
         def call(values: Sequence[str]) -> str:
-            return self.let(f"call {self.element} @{function}({', '.join(f'{self.element} {v}' for v in values)})", "v")
+            given = ", ".join(f"{self.element} {v}" for v in values)
+            return self.let(f"call {self.element} @{name}({given})", "v")
 
         if self.lanes == 1:
             return call(args)
@@ -111,6 +111,10 @@ class Writer:
             value = call([self.let(f"extractelement {self.type} {a}, i64 {lane}") for a in args])
             result = self.let(f"insertelement {self.type} {result}, {self.element} {value}, i64 {lane}", "v")
         return result
+
+    def shuffle(self, kind: str, a: str, b: str, lanes: list[int]) -> str:
+        mask = ", ".join(f"i32 {i}" for i in lanes)
+        return self.let(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>", "s")
 
     def total(self, terms: Sequence[str]) -> str:
         """The sum as a tree: a chain of additions would be the longest path of all."""

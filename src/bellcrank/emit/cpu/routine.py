@@ -12,16 +12,17 @@ way is found (locate), in all lanes where any asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bellcrank.emit.cpu.elimination_code import EliminationCode
 from bellcrank.emit.cpu.lanes import Writer, library
 from bellcrank.emit.cpu.plan import chunks, items, order
 from bellcrank.emit.cpu.registers import known_before
 from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.strip_code import StripCode
-from bellcrank.graph import Graph, Program, Recursion, strip_parts
+from bellcrank.graph import Graph, Program, Recursion, elimination, strip_parts
 from bellcrank.graph.inline import opened
 from bellcrank.quoting import comment
 
@@ -45,37 +46,54 @@ def _spelled(
     dtype: str,
     called: Mapping[int, tuple[str, int]],
     chunk: int,
-    inner: bool = False,
+    inner: bool,
+    writer: Callable[[int, str], Writer],
 ) -> tuple[str, int]:
     """The text of one function, and the slots of its workspace. inner: only others of them call it."""
     if isinstance(graph, Recursion):
         loops = Rolled(graph, lanes, trig_width, dtype, name)
+        loops.w = writer(lanes, dtype)
         return loops.text(), loops.size
+    if isinstance(graph, elimination.Loops):
+        solver = EliminationCode(graph, lanes, trig_width, dtype, name, called)
+        return solver.text(), solver.size
     large = graph.size >= strip_parts.FEWEST and graph.widest >= strip_parts.LONG
     if large and (made := strip_parts.stripped(graph)) is not None:
         code = StripCode(graph, made, lanes, trig_width, dtype, name, called)
+        code.w = writer(lanes, dtype)
         return code.text(), code.size
     known = known_before(graph) if inner else {}
     pieces = chunks(items(graph, order(graph), known), chunk)
     speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
+    speller.w = writer(lanes, dtype)
     return speller.function(name), speller.size
 
 
 def routines(
-    asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str, chunk: int = CHUNK, prefix: str = "f"
+    asked: Mapping[str, Graph],
+    lanes: int,
+    trig_width: int,
+    dtype: str,
+    chunk: int = CHUNK,
+    prefix: str = "f",
+    writer: Callable[[int, str], Writer] = Writer,
 ) -> Routines:
-    """The functions asked for and all that they call, which are named by numbers behind the prefix."""
+    """The functions asked for and all that they call, which are named by numbers behind the prefix. writer: how their
+    lines are written, from lanes and type of numbers.
+    """
     called: dict[int, tuple[str, int]] = {}
     parts: list[str] = []
     names: dict[str, str] = {}
+    solves = any(isinstance(g, elimination.Loops) for a in asked.values() for g in a.calls)
+    inside = {id(g): g for a in asked.values() for g in (elimination.called(a) if solves else a.calls)}
     wanted: Sequence[tuple[str, Graph]] = [
-        *((f"{prefix}{k}", g) for k, g in enumerate({id(g): g for a in asked.values() for g in a.calls}.values())),
+        *((f"{prefix}{k}", g) for k, g in enumerate(inside.values())),
         *asked.items(),
     ]
     for name, graph in wanted:
         if id(graph) not in called:
             inner = not any(graph is g for g in asked.values())
-            text, size = _spelled(name, graph, lanes, trig_width, dtype, called, chunk, inner)
+            text, size = _spelled(name, graph, lanes, trig_width, dtype, called, chunk, inner, writer)
             parts.append(f"; {comment(graph.name)}\n{text}")
             called = {**called, id(graph): (name, size)}
         names[name] = called[id(graph)][0]
@@ -89,11 +107,12 @@ def ticking(
     dtype: str,
     more: Mapping[str, Graph],
     chunk: int = CHUNK,
+    writer: Callable[[int, str], Writer] = Writer,
 ) -> Routines:
     """@go and all that it calls, but for @sincos; more: graphs beside it, by the names of their functions."""
     own = {"renew": program.renew, "locate": program.locate}
     asked = {"tick": opened(program.tick), **{name: g for name, g in own.items() if g is not None}, **more}
-    made, w = routines(asked, lanes, trig_width, dtype, chunk), Writer(lanes, dtype)
+    made, w = routines(asked, lanes, trig_width, dtype, chunk, writer=writer), writer(lanes, dtype)
     return Routines("\n".join([*library(w), made.text, _go(program, w)]), made.slots, made.names)
 
 
@@ -109,7 +128,7 @@ def sign(w: Writer, name: str, state: str, place: int) -> str:
     """%name.bits, one bit per lane where s[place] is positive, and %name, whether there is any."""
     bits = f"i{w.lanes}"
     return f"""  %{name}.at = getelementptr i8, ptr {state}, i64 {place * w.align}
-  %{name}.x = load {w.type}, ptr %{name}.at, align {w.align}
+  %{name}.x = load {w.type}, ptr %{name}.at, align {w.bytes * w.lanes}
   %{name}.set = fcmp ogt {w.type} %{name}.x, {w.immediate(0.0)}
   %{name}.bits = bitcast {w.mask} %{name}.set to {bits}
   %{name} = icmp ne {bits} %{name}.bits, 0

@@ -172,7 +172,7 @@ class Speller:
     @property
     def _aligned(self) -> str:
         """Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them."""
-        return f" alignstack({self.w.align}) align 64" if self.w.align > 16 else ""
+        return f" alignstack({self.w.align}) align 64" if self.w.lanes > 1 and self.w.align > 16 else ""
 
     def _defined(self, name: str, parameters: str, body: str) -> str:
         """A function that gives nothing back."""
@@ -297,7 +297,7 @@ class Speller:
             return self._multiply_add(inner, self.products[inner.serial], minus=True)
         args = [self._value(a) for a in node.args]
         if node.op in LIBRARY:
-            return self.w.library(node.op, args)
+            return self.w.function(node.op, args)
         return self.w.let(SPELL[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
 
     def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:

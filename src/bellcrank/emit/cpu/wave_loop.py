@@ -144,7 +144,7 @@ class WaveLoop:
 
     def _sine(self, speller: Speller, n: Node) -> str:
         """Of an angle that waits for a neighbour."""
-        return speller.w.library(n.op, [speller._value(n.args[0])])
+        return self.w.function(n.op, [speller._value(n.args[0])])
 
     def _row(self, what: str, j: int, width: int) -> str:
         """Where the numbers of this place lie."""

@@ -108,6 +108,10 @@ class Handler:
         self.library, self._kernel = Library(compiled(text)[0]), kernel
         ctypes.c_void_p.from_address(self.library.address("many")).value = kernel.address("many")
 
+    def scratch(self, rows: int) -> int:
+        """Numbers of a workspace, which XLA gives as one result more."""
+        return 0
+
     @property
     def function(self) -> object:
         """What jax.ffi.pycapsule takes."""

@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import os
 import tempfile
+from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -127,8 +128,11 @@ class Function:
         """The driver's own handle of it."""
         return int(self.kernel.kernel.ptr)
 
-    def start(self, stream: int, rows: int, given: Any) -> None:
-        """In somebody's stream. given: addresses of the arguments."""
+    def start(self, stream: int, rows: int, numbers: Sequence[int]) -> None:
+        """In somebody's stream. numbers: the arguments, addresses among them."""
+        held = (ctypes.c_uint64 * len(numbers))(*numbers)
+        first = ctypes.addressof(held)
+        given = (ctypes.c_void_p * len(numbers))(*range(first, first + 8 * len(numbers), 8))
         grid = (-(-rows // self.states), 1, 1, self.threads, 1, 1)
         code = driver_launch()(self.address, *grid, self.shared, stream, given, None)
         if code:
@@ -182,6 +186,21 @@ def fetched(x: Any) -> Any:
         return cp.asnumpy(x)
     found = np.frombuffer(memory, x.dtype, x.size).reshape(x.shape)
     return cp.asnumpy(x, out=found)
+
+
+def in_stream(stream: int) -> Any:
+    """Within it, memory is somebody's whose stream this is, by its address."""
+    return cupy().cuda.ExternalStream(stream)
+
+
+def address(x: Any) -> int:
+    """Of an array of CuPy."""
+    return int(x.data.ptr)
+
+
+def total_bytes() -> int:
+    """Memory of the device."""
+    return int(cupy().cuda.runtime.memGetInfo()[1])
 
 
 def free_bytes() -> int:

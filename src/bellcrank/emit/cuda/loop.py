@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bellcrank.emit.cuda.choice import FILE, OWN_VALUES, REGISTERS, SHARED
-from bellcrank.emit.cuda.looptext import LoopText, kept
+from bellcrank.emit.cuda.looptext import LoopText, begins, kept
 from bellcrank.emit.cuda.procedure import Place, Procedure, procedures, results
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.graph import Graph, Node, Program
@@ -35,6 +35,7 @@ class Loop:
     dtype: str = "float64"
     blocks: int = 0  # on a multiprocessor at once; 0: as many as the predicted registers allow
     threads: int = THREADS
+    workspace = 0  # numbers of a run in memory of its own
 
     @property
     def words(self) -> int:
@@ -82,8 +83,7 @@ class Loop:
 
     @cached_property
     def begins(self) -> bool:
-        """Whether there is anything to complete before the first tick."""
-        return len(kept(self.program.start)) < self.program.size
+        return begins(self.program)
 
     @cached_property
     def procedures(self) -> list[Procedure]:

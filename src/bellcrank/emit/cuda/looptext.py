@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda.numbers import ThreadWriter
 from bellcrank.emit.cuda.procedure import Place
-from bellcrank.graph import Graph, Node
+from bellcrank.graph import Graph, Node, Program
 
 if TYPE_CHECKING:
     from bellcrank.emit.cuda.loop import Loop
@@ -233,6 +233,11 @@ def kept(graph: Graph) -> set[int]:
         for k, x in enumerate(graph.outputs["s"].flat)
         if isinstance(x, Node) and x.op == "input" and x.args == ("s", k)
     }
+
+
+def begins(program: Program) -> bool:
+    """Whether there is anything to complete before the first tick."""
+    return len(kept(program.start)) < program.size
 
 
 def _load(w: Writer, variable: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -33,3 +34,14 @@ def ptx(text: str, promote: bool = False) -> str:
         passes.add_sroa_pass()
         passes.run(module, binding.create_pass_builder(_machine(), binding.create_pipeline_tuning_options()))
     return str(_machine().emit_assembly(module))
+
+
+def rolled(text: str) -> str:
+    """PTX whose loops the assembler leaves as they are. It would unroll them, and gain nothing, since it cannot know
+    that what one turn writes is not what the next one reads; and a thread would take half as many registers again.
+    """
+    lines = text.split("\n")
+    at = {line.split(":")[0]: k for k, line in enumerate(lines) if line.startswith("$L__BB")}
+    jumps = ((k, re.search(r"bra(?:\.uni)?\s+(\$L__BB\w+);", line)) for k, line in enumerate(lines))
+    again = {found[1] for k, found in jumps if found is not None and at[found[1]] < k}
+    return "\n".join(f'{x}\n\t.pragma "nounroll";' if x.split(":")[0] in again else x for x in lines)

@@ -1,103 +1,79 @@
-"""A kernel on the GPU for a batch of large mechanisms: a thread for each state, in loops over alike bodies.
-
-States go there and back in blocks of 32, with the same number of all of them side by side. As many are done at once as
-there is memory for what the loops keep.
-"""
+"""A kernel on the GPU for a batch of large mechanisms: a thread for each state, in loops over alike bodies."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cuda.device import DeviceMemoryError, Function, adopted, cupy, free_bytes, on_gpu, out_of_memory
-from bellcrank.emit.cuda.state_loops import LANES, LoopText
-from bellcrank.emit.target import About, Shape
-from bellcrank.errors import InputError
+from bellcrank.emit.cuda.device import DeviceMemoryError, Function, address, in_stream, out_of_memory, total_bytes
+from bellcrank.emit.cuda.gpu_kernel import GpuKernel, strides
+from bellcrank.emit.cuda.lane_text import LANES, numbers
+from bellcrank.emit.cuda.state_loops import LoopText
+from bellcrank.emit.cuda.workspace import blocks, resident, shared_out, workspace
+from bellcrank.emit.target import About
 
-MEMORY_SHARE = 0.7  # of the free memory, for the workspace and the arrays
-MOST_BLOCKS = 132 * 32 * 4  # at once: four times as many as can be at work, so that few wait for the last ones
+LENT = 1 / 8  # of a GPU's memory, that somebody else may give for the workspace
 
 
-class StateKernel(Kernel):
-    """Call it with arrays of numpy or of the GPU."""
+class StateKernel(GpuKernel):
+    """Call it with arrays; see `.graph`, `.source` (PTX), `.registers`."""
 
-    target = "cuda"
+    share = 0.5  # the rest is for the workspace
 
     def __init__(self, about: About, made: LoopText) -> None:
         self._know(about)
         self.threads, self.code_size, self.room = 1, 0, made.room
         self._source = lambda: made.ptx
         self.function = self.convert
-        self.states = Function(made.ptx, "states", LANES, 0)
+        self.states = Function(made.ptx, "many", LANES, 0)
 
-    def __repr__(self) -> str:
-        return f"<Kernel {self.signature.name} by {self.method}, {self.signature.dtype}, on the GPU>"
+    @property
+    def registers(self) -> dict[str, int]:
+        """Of a thread, as the driver gave them; local: bytes that it spilled."""
+        return {"given": self.states.registers, "local": self.states.local}
 
-    def convert(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        if out is not None:
-            raise InputError(f"{self.signature.name}: out= is not for kernels of loops over alike bodies on a GPU.")
-        other = self._extend(named) if named and self._extend is not None else None
-        if other is not None:  # keywords that ask for another kernel
-            return other[0].convert(*args, **other[1])
-        values = self._bind(args, named)
-        device = any(on_gpu(values[name]) for name in self.signature.inputs)
-        arrays = {name: self._given(name, values[name], device) for name in self.signature.inputs}
-        batch = self._batch(arrays)
-        (shape,) = self.signature.outputs.values()
-        found = self._done(arrays, batch, math.prod(shape)).reshape(*batch, *shape)
-        if device:
-            return found
-        result = cupy().asnumpy(found)
-        if not np.isfinite(result).all():
-            self._explain(arrays)
-        return result
+    @property
+    def tiles(self) -> Sequence[int]:
+        return range(len(self.signature.inputs) + len(self.signature.outputs))
 
-    def _given(self, name: str, value: Any, device: bool) -> Any:
-        if not device:
-            return self._array(name, value)
-        found = adopted(value, f'{self.signature.name}: input "{name}"')
-        self._fits(name, found)
-        return found.astype(self.signature.dtype, copy=False)
-
-    def _done(self, arrays: Mapping[str, Any], batch: Shape, size: int) -> Any:
-        """(rows, size), in parts that fit the memory."""
-        cp, s, rows = cupy(), self.signature, math.prod(batch)
-        sizes = {name: math.prod(shape) for name, shape in s.inputs.items()}
-        flat = {name: self._flat(cp.asarray(a), s.inputs[name], batch, rows) for name, a in arrays.items()}
+    def launch(self, rows: int, given: Sequence[Any]) -> None:
+        dtype = self.signature.dtype
+        count = blocks(rows, self.states, self.room, dtype)
         try:
-            found = cp.empty((rows, size), s.dtype)
-            blocks = self._blocks(rows, sum(sizes.values()) + size)
-            ws = cp.empty(blocks * LANES * self.room, s.dtype)
-            for start in range(0, rows, blocks * LANES):
-                end = min(rows, start + blocks * LANES)
-                given = [self._sideways(a, start, end, sizes[name]) for name, a in flat.items()]
-                result = cp.empty((-(-(end - start) // LANES), size, LANES), s.dtype)
-                self.states(end - start, np.int64(end - start), ws, *given, result)
-                found[start:end] = result.transpose(0, 2, 1).reshape(-1, size)[: end - start]
+            own = workspace(count, self.room, dtype)
         except out_of_memory() as error:
             raise DeviceMemoryError(
-                f"{s.name}: {rows} states do not fit the GPU's memory ({error}). Give fewer at a time."
+                f"{self.signature.name}: the GPU's memory does not hold what {LANES * count} states keep "
+                f"for themselves ({error}). Free some of it, or give fewer states at a time."
             ) from None
-        return found
+        arrays = (x for a in given for x in (a, *map(np.uint32, strides(a))))
+        self.states(count * LANES, np.int64(rows), *arrays, own, np.int64(count))
 
-    def _blocks(self, rows: int, numbers: int) -> int:
-        """Blocks of states that are done at once."""
-        each = LANES * (self.room + 2 * numbers) * np.dtype(self.signature.dtype).itemsize
-        return max(1, min(-(-rows // LANES), MOST_BLOCKS, int(MEMORY_SHARE * free_bytes()) // each))
+    # -- for who starts kernels by their addresses
 
-    def _flat(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:
-        """(rows, size), or (1, size) for all rows alike."""
-        if a.ndim == len(shape):
-            return a.reshape(1, -1)
-        return cupy().broadcast_to(a, (*batch, *shape)).reshape(rows, -1)
+    def filled(self, stream: int, rows: int, places: Sequence[int]) -> None:
+        """In somebody's stream. places: the addresses of dense arrays of so many rows, inputs first, then results."""
+        shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
+        count = blocks(rows, self.states, self.room, self.signature.dtype)
+        with in_stream(stream):  # whose next allocation may have the same memory, and no other's
+            own = workspace(count, self.room, self.signature.dtype)
+            arrays = [x for place, s in zip(places, shapes, strict=True) for x in (place, math.prod(s), 1)]
+            self.states.start(stream, count * LANES, [rows, *arrays, address(own), count])
 
-    def _sideways(self, a: Any, start: int, end: int, size: int) -> Any:
-        """(blocks, size, 32): some rows, and as many of no meaning as fill up the last block."""
-        cp, blocks = cupy(), -(-(end - start) // LANES)
-        found = cp.zeros((blocks * LANES, size), self.signature.dtype)
-        found[: end - start] = a if len(a) == 1 else a[start:end]
-        return cp.ascontiguousarray(found.reshape(blocks, LANES, size).transpose(0, 2, 1))
+    @property
+    def in_rows(self) -> list[Function]:
+        return [self.states]
+
+    @cached_property
+    def most(self) -> int:
+        """Blocks at once, where somebody else gives the workspace."""
+        each = LANES * self.room * np.dtype(self.signature.dtype).itemsize
+        return max(1, min(resident(self.states.registers), int(LENT * total_bytes()) // each))
+
+    def scratch(self, rows: int) -> int:
+        """Numbers of the workspace for so many states."""
+        return numbers(shared_out(rows, self.most), self.room, np.dtype(self.signature.dtype).itemsize)

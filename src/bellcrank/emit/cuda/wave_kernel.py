@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cuda.device import Function, adopted, cupy, on_gpu
+from bellcrank.emit.cuda.device import Function, cupy
+from bellcrank.emit.cuda.gpu_kernel import GpuKernel
 from bellcrank.emit.cuda.waves import THREADS, WaveText
-from bellcrank.emit.target import About, Shape
-from bellcrank.errors import InputError
+from bellcrank.emit.target import About
 
 Array = np.ndarray[Any, Any]
 
@@ -65,10 +64,8 @@ class Engine:
             self.function(self.blocks * THREADS, *self.arguments)
 
 
-class WaveKernel(Kernel):
-    """Call it with arrays of numpy or of the GPU; each state is computed by the whole GPU."""
-
-    target = "cuda"
+class WaveKernel(GpuKernel):
+    """Call it with arrays; each state is computed by the whole GPU."""
 
     def __init__(self, about: About, made: WaveText) -> None:
         self._know(about)
@@ -82,39 +79,18 @@ class WaveKernel(Kernel):
     def __repr__(self) -> str:
         return f"<Kernel {self.signature.name} by {self.method}, {self.signature.dtype}, all of the GPU for a state>"
 
-    def convert(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        if out is not None:
-            raise InputError(f"{self.signature.name}: out= is not for kernels that share out a state on a GPU.")
-        values = self._bind(args, named)
-        device = any(on_gpu(values[name]) for name in self.signature.inputs)
-        arrays = {name: self._given(name, values[name], device) for name in self.signature.inputs}
-        batch = self._batch(arrays)
-        (shape,) = self.signature.outputs.values()
-        found = self._states(arrays, batch, shape)
-        if device:
-            return found
-        result = cupy().asnumpy(found)
-        if not np.isfinite(result).all():
-            self._explain(arrays)
-        return result
+    @property
+    def tiles(self) -> Sequence[int]:
+        return range(len(self.signature.inputs) + 1)
 
-    def _given(self, name: str, value: Any, device: bool) -> Any:
-        if not device:
-            return self._array(name, value)
-        found = adopted(value, f'{self.signature.name}: input "{name}"')
-        self._fits(name, found)
-        return found.astype(self.signature.dtype, copy=False)
-
-    def _states(self, arrays: Mapping[str, Any], batch: Shape, shape: Shape) -> Any:
-        cp, engine = cupy(), self.engine
-        found = cp.empty((*batch, *shape), self.signature.dtype)
-        given = {name: cp.asarray(a) for name, a in arrays.items()}
-        cp.cuda.get_current_stream().synchronize()  # whoever made the arrays is done
+    def launch(self, rows: int, given: Sequence[Any]) -> None:
+        """One state after the other."""
+        engine, (*inputs, result) = self.engine, given
+        cupy().cuda.get_current_stream().synchronize()  # whoever made the arrays is done
         with engine.stream:
-            for at in np.ndindex(*batch):
-                for name, a in given.items():
-                    engine.inputs[name][...] = cp.broadcast_to(a, (*batch, *self.signature.inputs[name]))[at]
+            for k in range(rows):
+                for place, a in zip(engine.inputs.values(), inputs, strict=True):
+                    place[...] = a[k if len(a) > 1 else 0]
                 engine()
-                found[at] = engine.result
+                result[k] = engine.result
         engine.stream.synchronize()
-        return found

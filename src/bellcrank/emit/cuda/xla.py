@@ -1,7 +1,8 @@
 """A kernel of the GPU as XLA calls it: the handler of emit/cpu/xla.py, whose work is to launch it on XLA's stream.
 
 Buffers are dense, states one behind the other, so the kernel reads and writes whole rows, through tiles where it can.
-The launch is the driver's own function, and nothing waits.
+The launch is the driver's own function, and nothing waits. A kernel that wants a workspace has it from XLA, as a result
+that nobody looks at.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Sequence
 from math import prod
 
 from bellcrank.emit.cpu.host import Library, compiled
-from bellcrank.emit.cpu.xla import buffers, handler, load
+from bellcrank.emit.cpu.xla import BUFFER, buffers, handler, load
 from bellcrank.emit.cuda.device import Function, driver_launch
 from bellcrank.emit.cuda.kernel import CudaKernel
+from bellcrank.emit.cuda.lane_text import LANES
+from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.emit.target import Shape
 
 API = {"error": 48, "stream": 80}  # offsets in XLA_FFI_Api of the functions that make an error and tell the stream
@@ -21,8 +24,10 @@ INTERNAL = 13  # XLA_FFI_Error_Code
 REFUSED = "the GPU's driver refused to launch a kernel of bellcrank"
 
 
-def source(inputs: Sequence[Shape], outputs: Sequence[Shape], parts: Sequence[Function]) -> str:
-    """The module: @handler; @launch, where the address of cuLaunchKernel belongs; and @part0, ... for its functions."""
+def source(inputs: Sequence[Shape], outputs: Sequence[Shape], parts: Sequence[Function], most: int = 0) -> str:
+    """The module: @handler; @launch, where the address of cuLaunchKernel belongs; and @part0, ... for its functions.
+    most: blocks that a kernel with a workspace has.
+    """
     arrays = buffers(inputs, outputs)
     numbers = "".join(
         f"""  %{which}{k}.row = alloca i32
@@ -33,6 +38,7 @@ def source(inputs: Sequence[Shape], outputs: Sequence[Shape], parts: Sequence[Fu
         for which, k, shape in arrays
     )
     given = ["%rows", *(x for w, k, _ in arrays for x in (f"%{w}{k}.place", f"%{w}{k}.row", "%column"))]
+    given += ["%workspace.place", "%blocks.place"] if most else []
     list_ = "".join(
         f"  %given{i} = getelementptr ptr, ptr %given, i64 {i}\n  store ptr {x}, ptr %given{i}\n"
         for i, x in enumerate(given)
@@ -41,7 +47,7 @@ def source(inputs: Sequence[Shape], outputs: Sequence[Shape], parts: Sequence[Fu
   store i64 %n, ptr %rows
   %column = alloca i32
   store i32 1, ptr %column
-{numbers}  %given = alloca [{len(given)} x ptr]
+{numbers}{_workspace(len(outputs), most) if most else ""}  %given = alloca [{len(given)} x ptr]
 {list_}  %told = alloca {{ i64, ptr, ptr, ptr }}
   store {{ i64, ptr, ptr, ptr }} {{ i64 32, ptr null, ptr null, ptr null }}, ptr %told
   %told.context = getelementptr i8, ptr %told, i64 16
@@ -54,7 +60,7 @@ stop:
 start:
 {load("stream", "ptr", "%told", 24)}  %launch = load ptr, ptr @launch
   br label %launch0
-{"".join(_launch(k, part, len(parts)) for k, part in enumerate(parts))}refused:
+{"".join(_launch(k, part, len(parts), most) for k, part in enumerate(parts))}refused:
   %why = alloca {{ i64, ptr, ptr, i32 }}
   store {{ i64, ptr, ptr, i32 }} {{ i64 28, ptr null, ptr @why, i32 {INTERNAL} }}, ptr %why
 {load("make.error", "ptr", "%api", API["error"])}  %error = call ptr %make.error(ptr %why)
@@ -65,15 +71,36 @@ start:
     return f"@launch = global ptr null\n{slots}{text}{handler(inputs, outputs, work)}"
 
 
-def _launch(k: int, part: Function, count: int) -> str:
+def _workspace(place: int, most: int) -> str:
+    """The result behind the others, and for how many blocks it is (workspace.py: shared_out)."""
+    return f"""  %workspace.at = getelementptr ptr, ptr %rets, i64 {place}
+  %workspace = load ptr, ptr %workspace.at
+{load("workspace.data", "ptr", "%workspace", BUFFER["data"])}  %workspace.place = alloca ptr
+  store ptr %workspace.data, ptr %workspace.place
+  %groups.up = add i64 %n, {LANES - 1}
+  %groups = udiv i64 %groups.up, {LANES}
+  %rounds.up = add i64 %groups, {most - 1}
+  %rounds = udiv i64 %rounds.up, {most}
+  %even.more = add i64 %groups, %rounds
+  %even.up = sub i64 %even.more, 1
+  %blocks = udiv i64 %even.up, %rounds
+  %blocks.place = alloca i64
+  store i64 %blocks, ptr %blocks.place
+"""
+
+
+def _launch(k: int, part: Function, count: int, most: int) -> str:
     """One part, and then the next."""
     after = f"launch{k + 1}" if k + 1 < count else "nothing"
-    return f"""launch{k}:
-  %part{k} = load ptr, ptr @part{k}
-  %up{k} = add i64 %n, {part.states - 1}
+    blocks = f"""  %up{k} = add i64 %n, {part.states - 1}
   %blocks{k}.wide = udiv i64 %up{k}, {part.states}
   %blocks{k} = trunc i64 %blocks{k}.wide to i32
-  %code{k} = call i32 %launch(ptr %part{k}, i32 %blocks{k}, i32 1, i32 1, i32 {part.threads}, i32 1, i32 1, \
+"""
+    if most:
+        blocks = f"  %blocks{k} = trunc i64 %blocks to i32\n"
+    return f"""launch{k}:
+  %part{k} = load ptr, ptr @part{k}
+{blocks}  %code{k} = call i32 %launch(ptr %part{k}, i32 %blocks{k}, i32 1, i32 1, i32 {part.threads}, i32 1, i32 1, \
 i32 {part.shared}, ptr %stream, ptr %given, ptr null)
   %good{k} = icmp eq i32 %code{k}, 0
   br i1 %good{k}, label %{after}, label %refused
@@ -83,10 +110,10 @@ i32 {part.shared}, ptr %stream, ptr %given, ptr null)
 class GpuHandler:
     """The handler of a kernel of the GPU, as long as this object lives."""
 
-    def __init__(self, kernel: CudaKernel) -> None:
+    def __init__(self, kernel: CudaKernel | StateKernel) -> None:
         shapes = list(kernel.signature.inputs.values()), list(kernel.signature.outputs.values())
-        self.parts = kernel.in_rows
-        self.library = Library(compiled(source(*shapes, self.parts))[0])
+        self.parts, self.scratch = kernel.in_rows, kernel.scratch
+        self.library = Library(compiled(source(*shapes, self.parts, kernel.most))[0])
         self._put("launch", ctypes.cast(driver_launch(), ctypes.c_void_p).value)
         for k, part in enumerate(self.parts):
             self._put(f"part{k}", part.address)

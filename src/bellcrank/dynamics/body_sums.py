@@ -1,0 +1,100 @@
+"""Quantities of all bodies together, as what one of them adds (bodies.py): energies, the centre of mass, momentum.
+Those on the ground know the sum, and the functions that take a tree make the quantity of it. World axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bellcrank.dynamics.bodies import Body, Ground, ground_of
+from bellcrank.dynamics.body_motion import gathered, moving
+from bellcrank.dynamics.centroidal import about, mass
+from bellcrank.dynamics.kinematics import Pose, spring_energy
+from bellcrank.dynamics.sweep import Vector, own
+from bellcrank.model.tree import Link, Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.vector import Force, Vec, vec
+
+
+def _summed(link: Link, *mine: Any) -> Body:
+    """The sum over all bodies, which those on the ground know."""
+    total = yield from gathered(mine)
+    return [x for part in total for x in (part if isinstance(part, Vec) else [part])] if link.parent < 0 else []
+
+
+def kinetic_energy(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+    (V,) = yield from moving(link, ground, "V", q, v)
+    step("T", link.name)
+    energy = link.inertia.kinetic_energy(V)
+    for u in own(link, v) if link.armature else ():
+        energy = energy + (0.5 * link.armature) * u * u
+    return (yield from _summed(link, energy))
+
+
+def potential_energy(link: Link, ground: Ground, q: Vector) -> Body:
+    """-g.h is made at last: of h, and of what the springs in the joints have."""
+    (X,) = yield from moving(link, ground, "X", q)
+    h = _first_moment(link, X)
+    return (yield from _summed(link, h, spring_energy(link, q)))
+
+
+def height_energy(tree: Tree, total: Sequence[Scalar]) -> Scalar:
+    ground = ground_of(tree)
+    return total[3] - (ground.R @ ground.gravity).dot(vec(total[:3]))
+
+
+def _first_moment(link: Link, X: Pose) -> Vec:
+    step("h", link.name)
+    R, p = X
+    h: Vec = p * link.inertia.m + R @ link.inertia.h
+    return h
+
+
+def com(link: Link, ground: Ground, q: Vector) -> Body:
+    (X,) = yield from moving(link, ground, "X", q)
+    return (yield from _summed(link, _first_moment(link, X)))
+
+
+def over_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
+    k = 1.0 / mass(tree)
+    step("com")
+    return [x * k for x in total]
+
+
+def momentum(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+    """About the world's origin; with h, which says where the centre is."""
+    X, V = yield from moving(link, ground, "XV", q, v)
+    f = _in_world(link, X, link.inertia @ V)
+    return (yield from _summed(link, f.lin, f.ang, _first_moment(link, X)))
+
+
+def momentum_rate(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> Body:
+    X, A = yield from moving(link, ground, "XA", q, v, a)
+    f = _in_world(link, X, link.inertia.newton_euler(A))
+    return (yield from _summed(link, f.lin, f.ang, _first_moment(link, X)))
+
+
+def _in_world(link: Link, X: Pose, f: Force) -> Force:
+    step("momentum", link.name)
+    return about(-X[1], f.turned(X[0]))
+
+
+def about_centre(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
+    lin, ang, h = (vec(total[i : i + 3]) for i in (0, 3, 6))
+    c = vec(over_mass(tree, [*h]))
+    step("momentum")
+    found = about(c, Force(ang, lin))
+    return [*found.lin, *found.ang]
+
+
+def com_velocity(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+    (R, _), V = yield from moving(link, ground, "XV", q, v)
+    step("momentum", link.name)
+    return (yield from _summed(link, R @ (link.inertia @ V).lin))
+
+
+def com_acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> Body:
+    (R, _), A = yield from moving(link, ground, "XA", q, v, a)
+    step("momentum", link.name)
+    return (yield from _summed(link, R @ link.inertia.newton_euler(A).lin))

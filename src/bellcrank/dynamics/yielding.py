@@ -1,0 +1,122 @@
+"""How far bodies of a tree give way to forces: F^T J M^-1 J^T F, without the mass matrix.
+
+    rate = sum_i u_i^T D_i^-1 u_i     u_i = S_i^T z_i, z_i = F_i + sum of psi_c^T z_c over children c
+    psi_i = (1 - S_i D_i^-1 U_i^T) X_i     X_i carries a motion from the parent to i
+
+with U and D of the articulated bodies, as aba has them. All of it from the last body that carries every force on is
+one matrix of that body, Omega_i = psi_i Omega_parent psi_i^T + S_i D_i^-1 S_i^T, so that a pair of forces costs the
+bodies between them, and no others. In numbers, in world axes, each body at its origin, [angular, linear].
+
+Source: G. Rodriguez, A. Jain, K. Kreutz-Delgado. Spatial operator algebra for multibody system dynamics. Journal of the
+Astronautical Sciences 40(1), 27-50, 1992.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics.sweep import poses
+from bellcrank.model.tree import Link, Tree
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat
+
+Array = np.ndarray[Any, Any]
+
+
+class Yielding:
+    """A tree of rigid bodies whose joints are independent, in one configuration."""
+
+    def __init__(self, tree: Tree, q: Sequence[float]) -> None:
+        self.tree, self.poses = tree, poses(tree, q)
+        self.S = [
+            np.array([[*t.ang, *t.lin] for t in (s.turned(R) for s in link.subspace(q))], float).T.reshape(6, -1)
+            for link, (R, _) in zip(tree.links, self.poses, strict=True)
+        ]
+        self._articulate()
+
+    def _articulate(self) -> None:
+        links, n = self.tree.links, len(self.tree.links)
+        IA = [_inertia(link, _numbers(R)) for link, (R, _) in zip(links, self.poses, strict=True)]
+        self.inverse_D, self.psi, self.omega = ([np.zeros((6, 6))] * n for _ in range(3))
+        for i in reversed(range(n)):
+            S = self.S[i]
+            U = IA[i] @ S
+            self.inverse_D[i] = np.linalg.inv(S.T @ U + float(links[i].armature) * np.eye(S.shape[1]))
+            X = _moved(self.arm(i))
+            self.psi[i] = (np.eye(6) - S @ self.inverse_D[i] @ U.T) @ X
+            if links[i].parent >= 0:
+                IA[links[i].parent] = IA[links[i].parent] + X.T @ IA[i] @ self.psi[i]
+        for i, link in enumerate(links):
+            self.omega[i] = self.S[i] @ self.inverse_D[i] @ self.S[i].T
+            if link.parent >= 0:
+                self.omega[i] = self.omega[i] + self.psi[i] @ self.omega[link.parent] @ self.psi[i].T
+
+    def arm(self, i: int) -> Array:
+        """From the parent's origin to that of body i."""
+        up = self.tree.links[i].parent
+        before = self.poses[up][1] if up >= 0 else ZERO
+        return np.array([*(self.poses[i][1] - before)], float)
+
+    def rate(self, forces: Mapping[int, Array]) -> float:
+        """By which the forces, each on a body at its origin, accelerate what they act along."""
+        z, found = {i: f for i, f in forces.items() if i >= 0}, 0.0
+        while z:
+            i = max(z)  # children come after their parents
+            mine = z.pop(i)
+            if not z:
+                return found + float(mine @ self.omega[i] @ mine)
+            u = self.S[i].T @ mine
+            found += float(u @ self.inverse_D[i] @ u)
+            up = self.tree.links[i].parent
+            if up >= 0:
+                z[up] = z.get(up, 0.0) + self.psi[i].T @ mine
+        return found
+
+    def axes(self, frame: str) -> Array:
+        """Of a frame, in the world."""
+        body, R, _ = self.tree.frames[frame]
+        before = self.poses[body][0] if body >= 0 else self.tree.ground.pose(IDENTITY, ZERO)[0]
+        return _numbers(before.times(R)).T
+
+    def on_frame(self, frame: str, force: Array, moment: Array) -> tuple[int, Array]:
+        """A force and a moment at a frame, in world axes, as its body feels them."""
+        body, _, p = self.tree.frames[frame]
+        arm = np.array([*(self.poses[body][0] @ p)], float) if body >= 0 else np.zeros(3)
+        return body, np.array([*(moment + np.cross(arm, force)), *force])
+
+    def on_joint(self, i: int, size: float) -> list[tuple[int, Array]]:
+        """A force on the coordinate of a joint of one: on its body, and the opposite on the one before."""
+        s = self.S[i][:, 0]
+        wrench = size * s / (s @ s)
+        return [(i, wrench), (self.tree.links[i].parent, -_moved(self.arm(i)).T @ wrench)]
+
+
+def together(forces: Sequence[tuple[int, Array]]) -> dict[int, Array]:
+    """Forces by body."""
+    found: dict[int, Array] = {}
+    for i, f in forces:
+        found[i] = found[i] + f if i in found else f
+    return found
+
+
+def _numbers(R: Mat) -> Array:
+    return np.array([[*row] for row in R.rows], float)
+
+
+def _inertia(link: Link, R: Array) -> Array:
+    I, h, m = link.inertia.I, link.inertia.h, float(link.inertia.m)
+    turned = R @ np.array([[I.xx, I.xy, I.xz], [I.xy, I.yy, I.yz], [I.xz, I.yz, I.zz]], float) @ R.T
+    H = _cross(R @ np.array([*h], float))
+    return np.block([[turned, H], [-H, m * np.eye(3)]])
+
+
+def _moved(r: Array) -> Array:
+    """A motion at one place as it is at another, r further."""
+    return np.block([[np.eye(3), np.zeros((3, 3))], [-_cross(r), np.eye(3)]])
+
+
+def _cross(r: Array) -> Array:
+    x, y, z = r
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

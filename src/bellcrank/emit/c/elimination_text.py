@@ -1,0 +1,67 @@
+"""Linear systems (graph/elimination.py) in C: loops within each other, as emit/cpu/elimination_code.py has them."""
+
+from __future__ import annotations
+
+from bellcrank.emit.c.routine import LOOPS, Declaration, Routine, fresh
+from bellcrank.graph.elimination import Factors, Loops
+
+ELIMINATED = """for (int {k} = 0; {k} < {n}; ++{k}) {{
+    const {real} {r} = {one} / {rows}[{n} * {k} + {k}];
+    {reciprocal}[{k}] = {r};
+    for (int {i} = {k} + 1; {i} < {n}; ++{i}) {{
+        const {real} {f} = {rows}[{n} * {i} + {k}] * {r};
+        {rows}[{n} * {i} + {k}] = {f};
+        for (int {j} = {k} + 1; {j} < {n}; ++{j})
+            {rows}[{n} * {i} + {j}] = {rows}[{n} * {i} + {j}] - {f} * {rows}[{n} * {k} + {j}];
+    }}
+}}"""
+
+SUBSTITUTED = """for (int {i} = 0; {i} < {n}; ++{i}) {{
+    {real} {r} = {b}[{i}];
+    for (int {j} = 0; {j} < {i}; ++{j})
+        {r} = {r} - {rows}[{n} * {i} + {j}] * {x}[{j}];
+    {x}[{i}] = {r};
+}}
+for (int {i} = {n} - 1; {i} >= 0; --{i}) {{
+    {real} {r} = {x}[{i}];
+    for (int {j} = {n} - 1; {j} > {i}; --{j})
+        {r} = {r} - {rows}[{n} * {i} + {j}] * {x}[{j}];
+    {x}[{i}] = {r} * {reciprocal}[{i}];
+}}"""
+
+ASSEMBLED = """{real} {unit}[{n}], {column}[{n}];
+for (int {j} = 0; {j} < {n}; ++{j})
+    {unit}[{j}] = {none};
+for (int {j} = 0; {j} < {n}; ++{j}) {{
+    {unit}[{j}] = {one};
+    {function}({arguments});
+    {unit}[{j}] = {none};
+    for (int {i} = 0; {i} < {n}; ++{i})
+        {rows}[{n} * {i} + {j}] = {column}[{i}];
+}}"""
+
+
+class EliminationText(Routine):
+    loops = LOOPS
+
+    def __init__(self, graph: Loops, d: Declaration) -> None:
+        super().__init__(graph, d)
+        self.system = graph
+        letters = ("i", "j", "k", "r", "f", "unit", "column")
+        self.words = {x: fresh(x, self.taken) for x in letters} | {**self.inputs, **self.outputs}
+        self.words |= {"n": str(graph.n), "real": self.real, "one": self.value(1.0), "none": self.value(0.0)}
+
+    @property
+    def stack(self) -> int:
+        deepest = self.known[id(self.system.of)].stack if isinstance(self.system, Factors) else 0
+        return 2 * 8 * self.system.n + 32 * len(self.arrays) + 512 + deepest
+
+    def code(self) -> str:
+        texts = [SUBSTITUTED]
+        if isinstance(self.system, Factors):
+            given = {**self.inputs, self.system.along_input: self.words["unit"]}
+            arguments = [*(given[x] for x in self.system.of.inputs), self.words["column"]]
+            self.words |= {"function": self.known[id(self.system.of)].name, "arguments": ", ".join(arguments)}
+            texts = [ASSEMBLED, ELIMINATED]
+        lines = [line for text in texts for line in text.format(**self.words).split("\n")]
+        return "\n".join(self.function(f"{self.kind} {self.name}", self.arrays, lines))

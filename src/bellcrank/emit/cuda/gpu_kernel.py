@@ -1,0 +1,208 @@
+"""A kernel on the GPU: numpy in, numpy out; arrays of the GPU in, CuPy arrays out, and nothing is copied.
+
+An array (rows, n) may lie in either order. Who computes them is open here: straight-line code (kernel.py), loops over
+alike bodies (state_kernel.py), or the whole GPU for each state (wave_kernel.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cuda.device import (
+    DeviceMemoryError,
+    adopted,
+    cupy,
+    forget,
+    free_bytes,
+    on_gpu,
+    out_of_memory,
+)
+from bellcrank.emit.target import Shape
+from bellcrank.errors import InputError, warn
+
+LARGEST_STRIDE = 2**32 - 1  # a stride, in elements
+MEMORY_SHARE = 0.9  # of the free memory that one part of a batch may take
+
+
+class GpuKernel(Kernel):
+    """Call it with arrays; see `.graph`, `.source` (PTX)."""
+
+    target = "cuda"
+    share = MEMORY_SHARE
+
+    @property
+    def tiles(self) -> Sequence[int]:
+        """Which arrays, inputs first, are best in rows where the others lie so; else results are in columns."""
+        raise NotImplementedError
+
+    def launch(self, rows: int, given: Sequence[Any]) -> None:
+        """given: inputs and results as (rows, size); an input of one row is that of all."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.signature.name} by {self.method}, {self.signature.dtype}, on the GPU>"
+
+    def convert(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        other = self._extend(named) if named and self._extend is not None else None
+        if other is not None:  # keywords that ask for another kernel
+            return other[0].convert(*args, out=out, **other[1])
+        values = self._bind(args, named)
+        if any(on_gpu(values[name]) for name in self.signature.inputs):
+            called = f'{self.signature.name}: input "{{}}"'.format
+            arrays = {name: self._fitting(name, adopted(values[name], called(name))) for name in self.signature.inputs}
+            results = self._on_device(arrays, self._batch(arrays), out)
+        else:
+            results = self._from_host({name: self._array(name, values[name]) for name in self.signature.inputs}, out)
+        if len(results) > 1:
+            return dict(zip(self.signature.outputs, results, strict=True))
+        return results[0] if results[0].ndim or on_gpu(results[0]) else results[0][()]
+
+    # -- arrays of the GPU
+
+    def _on_device(self, arrays: Mapping[str, Any], batch: Shape, out: Any = None) -> list[Any]:
+        rows = math.prod(batch)
+        out = adopted(out, f"{self.signature.name}: out") if out is not None and on_gpu(out) else out
+        self._takes(out, batch)
+        if not rows and out is not None:
+            return [out]
+        if not rows:
+            return [cupy().empty((*batch, *shape), self.signature.dtype) for shape in self.signature.outputs.values()]
+        flat = [self._flat(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()]
+        columns = adjacent([a for a in flat if a.shape[0] > 1 and a.shape[1] > 1], 0)
+        results, views = self._room(batch, rows, out, columns, flat)
+        self.launch(rows, [*flat, *views])
+        if out is not None and results[0] is not out:
+            out[...] = results[0]
+            return [out]
+        return results
+
+    def _flat(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:
+        """(rows, size), or (1, size) for all rows alike; a view wherever strides can say it."""
+        cp, size = cupy(), math.prod(shape)
+        if a.ndim == len(shape):
+            return cp.ascontiguousarray(a).reshape(1, size)
+        if a.shape[: len(batch)] != batch or a.ndim != len(batch) + len(shape):
+            a = cp.broadcast_to(a, (*batch, *shape))
+        a = a.reshape(rows, size)
+        return a if all(0 <= s <= LARGEST_STRIDE for s in strides(a)) else cp.ascontiguousarray(a)
+
+    def _room(
+        self, batch: Shape, rows: int, out: Any, columns: bool, inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The results, and the same as (rows, size): in `out` where it can be written while the inputs are read.
+
+        Columns side by side, where the inputs lie so, and where rows could not go through a tile.
+        """
+        cp, s = cupy(), self.signature
+        if out is not None and not any(cp.may_share_memory(out, a) for a in inputs):
+            flat = out.reshape(rows, -1)
+            inside = cp.may_share_memory(flat, out)
+            if inside and all(0 <= x <= LARGEST_STRIDE for x in strides(flat)):
+                return [out], [flat]
+        results, views = [], []
+        try:
+            for k, shape in enumerate(s.outputs.values(), len(s.inputs)):
+                if columns or k not in self.tiles:
+                    base = cp.empty((*shape, *batch), s.dtype)
+                    results.append(base.transpose(*range(len(shape), base.ndim), *range(len(shape))))
+                    views.append(base.reshape(-1, rows).T)
+                else:
+                    results.append(cp.empty((*batch, *shape), s.dtype))
+                    views.append(results[-1].reshape(rows, -1))
+        except out_of_memory() as error:
+            raise DeviceMemoryError(
+                f"{s.name}: the result of {rows} states does not fit the GPU's memory ({error}). Give fewer at a time, "
+                "or give numpy arrays, which are done in parts."
+            ) from None
+        return results, views
+
+    def _takes(self, out: Any, batch: Shape) -> None:
+        """Whether the result can be put there."""
+        s = self.signature
+        if out is None:
+            return
+        if len(s.outputs) > 1:
+            raise InputError(f"{s.name} gives {len(s.outputs)} arrays; out= takes one.")
+        (shape,) = s.outputs.values()
+        if not on_gpu(out) or out.shape != (*batch, *shape) or out.dtype != s.dtype:
+            got = f"{out.dtype} {out.shape}" if hasattr(out, "shape") else type(out).__name__
+            where = "" if on_gpu(out) else " in ordinary memory"
+            raise InputError(
+                f"{s.name}: out must be a {s.dtype} array of shape {(*batch, *shape)} on the GPU; got {got}{where}."
+            )
+
+    # -- arrays of numpy
+
+    def _from_host(self, arrays: Mapping[str, Any], out: Any) -> list[Any]:
+        """Copied to the GPU and back, in as many parts as its memory asks for."""
+        cp, s = cupy(), self.signature
+        batch = self._batch(arrays)
+        results = self._results(batch, out, list(arrays.values()))
+        rows = math.prod(batch)
+        if not rows:
+            return results
+        flat = {name: self._host_rows(a, s.inputs[name], batch, rows) for name, a in arrays.items()}
+        views = [r.reshape(rows, -1) for r in results]
+        part = self._part(rows, [*flat.values(), *views])
+        start = 0
+        while start < rows:
+            end = min(rows, start + part)
+            try:
+                here = {n: cp.asarray(a[start:end] if len(a) > 1 else a) for n, a in flat.items()}
+                shaped = {
+                    n: a.reshape((-1, *s.inputs[n])) if len(flat[n]) > 1 else a.reshape(s.inputs[n])
+                    for n, a in here.items()
+                }
+                done = self._on_device(shaped, (end - start,))
+                for view, result in zip(views, done, strict=True):
+                    view[start:end] = cp.asnumpy(result).reshape(end - start, -1)
+            except (out_of_memory(), DeviceMemoryError):
+                if part == 1:
+                    raise
+                here = shaped = done = {}  # type: ignore[assignment]
+                forget()
+                part = -(-part // 2)
+                continue
+            start = end
+        if part < rows:
+            warn(f"{s.name}: {rows} states do not fit the GPU's memory; they were done {part} at a time.")
+        if not all(np.isfinite(r).all() for r in results):
+            self._explain(arrays)
+        if out is not None and results[0] is not out:
+            np.copyto(out, results[0])
+            return [out]
+        return results
+
+    def _host_rows(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:
+        size = math.prod(shape)
+        if a.ndim == len(shape):
+            return np.ascontiguousarray(a).reshape(1, size)
+        return np.broadcast_to(a, (*batch, *shape)).reshape(rows, size)
+
+    def _part(self, rows: int, arrays: Sequence[Any]) -> int:
+        """Rows that fit the memory that is free, where results that lie in columns are turned round."""
+        sizes = [a.shape[1] for a in arrays if len(a) > 1]
+        sizes += [math.prod(x) for k, x in enumerate(self.signature.outputs.values(), len(self.signature.inputs))
+                  if k not in self.tiles]  # fmt: skip
+        each: int = sum(sizes) * np.dtype(self.signature.dtype).itemsize
+        return max(1, min(rows, int(self.share * free_bytes()) // max(1, each)))
+
+    def _fitting(self, name: str, array: Any) -> Any:
+        self._fits(name, array)
+        return array.astype(self.signature.dtype, copy=False)
+
+
+def adjacent(arrays: Sequence[Any], axis: int) -> bool:
+    """Whether there are any, and neighbours along this axis lie side by side in all."""
+    return bool(arrays) and all(strides(a)[axis] == 1 for a in arrays)
+
+
+def strides(a: Any) -> tuple[int, int]:
+    """From row to row and from column to column, in elements; 0 repeats one row for all."""
+    row, column = a.strides[0] // a.itemsize, a.strides[1] // a.itemsize
+    return (0 if a.shape[0] == 1 else row), (column if a.shape[1] > 1 else 1)

@@ -1,0 +1,123 @@
+"""LLVM IR for a thread whose numbers lie in memory beside those of the 31 others of its warp.
+
+The functions are those of emit/cpu/routine.py, of one lane: an element of an array or of the workspace is one number of
+each of 32 states, side by side, so that a warp reads and writes what lies together. A block is a warp, with a workspace
+of its own behind that of the block before. There are as many as can be at work at once, and each takes one group of 32
+states after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from bellcrank.emit.cuda.arith import Arithmetic
+from bellcrank.emit.cuda.numbers import ThreadWriter
+
+LANES = 32
+FETCHED = ""  # which cache (L1, L2) is told of what will be read soon: none
+SLACK = 2**16  # bytes before and behind the workspace, where that may lie
+HEAD = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+"""
+
+
+class LaneWriter(ThreadWriter):
+    """Numbers of one thread, 32 of which stand side by side."""
+
+    def __init__(self, lanes: int, dtype: str) -> None:
+        super().__init__(dtype, scarce=True)
+        assert lanes == 1
+        self.align = LANES * self.bytes  # from an element to the next
+
+    def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
+        return super().load(pointer, kind, align or self.bytes)
+
+    def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
+        super().store(value, pointer, kind, align or self.bytes, volatile)
+
+    def ahead(self, pointer: str, offset: int) -> None:
+        if FETCHED and abs(offset) <= SLACK:
+            self.do(f'call void asm sideeffect "prefetch.{FETCHED} [$0+{offset}];", "l"(ptr {pointer})')
+
+    def function(self, op: str, args: Sequence[str]) -> str:
+        made = Arithmetic(self)
+        return made.sincos(*args)[op == "cos"] if op in ("sin", "cos") else made.op(op, *args)
+
+
+def turned(dtype: str) -> str:
+    """@sincos, as functions of routine.py call it: of so many angles, one after the other."""
+    w = LaneWriter(1, dtype)
+    offset = w.let(f"mul i64 %k, {w.align}")
+    x, *results = (w.let(f"getelementptr i8, ptr %{to}, i64 {offset}", "p") for to in ("x", "s", "c"))
+    w.ahead(x, 4 * w.align)
+    for value, to in zip(Arithmetic(w).sincos(w.load(x)), results, strict=True):
+        w.store(value, to)
+    return _looped("sincos", "ptr %x, ptr %s, ptr %c, i64 %count", w)
+
+
+def copied(dtype: str) -> str:
+    """@copied: so many numbers from here to there, which lie so many bytes apart."""
+    w = LaneWriter(1, dtype)
+    at, to = (w.let(f"getelementptr i8, ptr %{x}, i64 {w.let(f'mul i64 %k, %{x}.step')}", "p") for x in ("from", "to"))
+    w.store(w.load(at), to)
+    return _looped("copied", "ptr %to, i64 %to.step, ptr %from, i64 %from.step, i64 %count", w)
+
+
+def kernel(name: str, parameters: str, own: Mapping[str, int], w: LaneWriter, body: str) -> str:
+    """@name(i64 n, parameters, ptr workspace, i64 blocks). The body, from label begin to a jump to next, is done for
+    each %state below n. own: arrays of the thread in the workspace, by name, and how many numbers they have.
+    """
+    starts = accumulate(own.values(), initial=0)
+    places = "".join(
+        f"  %{array} = getelementptr i8, ptr %mine, i64 {start * w.align}\n"
+        for array, start in zip(own, starts, strict=False)
+    )
+    return f"""define ptx_kernel void @{name}(i64 %n, {parameters}, ptr %workspace, i64 %blocks) nounwind \
+"nvvm.maxntid"="{LANES}" {{
+entry:
+  %tid.32 = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %block.32 = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %tid = zext i32 %tid.32 to i64
+  %block = zext i32 %block.32 to i64
+  %lane = mul i64 %tid, {w.bytes}
+  %before = mul i64 %block, {sum(own.values()) * w.align}
+  %behind = add i64 %before, {SLACK}
+  %place = add i64 %behind, %lane
+  %mine = getelementptr i8, ptr %workspace, i64 %place
+{places}  br label %group
+group:
+  %g = phi i64 [%block, %entry], [%g.next, %next]
+  %first = mul i64 %g, {LANES}
+  %state = add i64 %first, %tid
+  %exists = icmp ult i64 %state, %n
+  br i1 %exists, label %begin, label %done
+begin:
+{body}next:
+  %g.next = add i64 %g, %blocks
+  br label %group
+done:
+  ret void
+}}"""
+
+
+def numbers(blocks: int, each: int, size: int) -> int:
+    """Of a workspace for so many blocks, each with so many numbers for every state. size: bytes of a number."""
+    return blocks * LANES * each + 2 * SLACK // size
+
+
+def _looped(name: str, parameters: str, w: LaneWriter) -> str:
+    """A function whose lines are done for every %k below %count."""
+    body = "".join(f"  {line}\n" for line in w.lines)
+    return f"""define internal void @{name}({parameters}) noinline nounwind {{
+entry:
+  %any = icmp ne i64 %count, 0
+  br i1 %any, label %turn, label %done
+turn:
+  %k = phi i64 [0, %entry], [%next, %turn]
+{body}  %next = add i64 %k, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %turn, label %done
+done:
+  ret void
+}}"""

@@ -1,0 +1,152 @@
+"""A whole simulation of a large mechanism as one kernel: every thread takes one run, its state in memory.
+
+    run(i64 n, i64 ticks, ptr s, ptr p, ptr inputs, i64 per_run, i64 per_element, ptr rows, i64 capacity, ptr counts,
+        ptr workspace, i64 blocks)
+
+Arguments are those of loop.py, and a workspace for so many blocks. Hundreds of coordinates fit no registers, and a step
+written out no cache: so the step is the functions of emit/cpu/routine.py, with loops over alike bodies and over alike
+coordinates, and @go of the same file takes a run from tick to tick, in threads that stand side by side (lane_text.py).
+What a thread needs lies in its workspace: the state and the one after it, free numbers, inputs, a row, and what the
+functions keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from bellcrank.emit.cpu.routine import Routines, call_of, gone, sign, ticking
+from bellcrank.emit.cuda.lane_text import HEAD, LANES, LaneWriter, copied, kernel, turned
+from bellcrank.emit.cuda.looptext import START, begins
+from bellcrank.emit.cuda.ptx import ptx, rolled
+from bellcrank.graph import Program
+from bellcrank.quoting import comment
+
+
+@dataclass(frozen=True, eq=False)
+class LargeLoop:
+    program: Program
+    dtype: str = "float64"
+    threads = LANES
+    shared = 0
+
+    @cached_property
+    def begins(self) -> bool:
+        return begins(self.program)
+
+    @cached_property
+    def made(self) -> Routines:
+        """@go, and what is called beside it."""
+        beside = ("start", "observe") if self.begins else ("observe",)
+        more = {name: g for name, g in self.program.graphs.items() if name in beside}
+        return ticking(self.program, 1, 1, self.dtype, more, writer=LaneWriter)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of what lies in the workspace of a run, in its order."""
+        p = self.program
+        return {"s": p.size, "spare": p.size, "p": p.free, "u": p.nu, "row": p.row, "ws": self.made.slots}
+
+    @property
+    def workspace(self) -> int:
+        """Numbers of a run in the workspace."""
+        return sum(self.sizes.values())
+
+    @cached_property
+    def text(self) -> str:
+        """The whole kernel as LLVM IR."""
+        tick = self.program.tick
+        head = f"; {comment(tick.name)}: {self.program.size} numbers of state, a thread for each run\n"
+        feed = [_feed(self.program, LaneWriter(1, self.dtype))] if self.program.nu else []
+        parts = [turned(self.dtype), copied(self.dtype), self.made.text, *feed, _run(self, LaneWriter(1, self.dtype))]
+        return "\n".join([head + HEAD, *parts])
+
+    @cached_property
+    def ptx(self) -> str:
+        return rolled(ptx(self.text))
+
+
+def _feed(program: Program, w: LaneWriter) -> str:
+    """@feed: the inputs that are valid now."""
+    return f"""define internal void @feed(ptr %s, ptr %u, ptr %inputs, i64 %per_element) noinline nounwind {{
+  %line.at = getelementptr i8, ptr %s, i64 {program.input * w.align}
+  %line.x = load {w.type}, ptr %line.at, align {w.bytes}
+  %line = fptoui {w.type} %line.x to i64
+  %step = mul i64 %per_element, {w.bytes}
+  %lines = mul i64 %line, {program.nu}
+  %offset = mul i64 %lines, %step
+  %from = getelementptr i8, ptr %inputs, i64 %offset
+  call void @copied(ptr %u, i64 {w.align}, ptr %from, i64 %step, i64 {program.nu})
+  ret void
+}}"""
+
+
+def _fed(program: Program, state: str) -> str:
+    call = f"  call void @feed(ptr {state}, ptr %u, ptr %inputs.at, i64 %per_element)\n"
+    return call if program.nu else ""
+
+
+def _run(loop: LargeLoop, w: LaneWriter) -> str:
+    program, wide = loop.program, w.align
+    start = "  br label %top\n"
+    if loop.begins:
+        start = f"""  br i1 %is.start, label %start, label %top
+start:
+{_fed(program, "%s")}{call_of(program.start, "start", "%s", "%spare")}  br label %leave
+"""
+    observe = call_of(program.observe, "observe", "%here", "%row", "%there") if program.observe else ""
+    # Without observe the row is the head of the state itself, which says that it has been written.
+    row, after = ("%row", "look") if program.observe else ("%here", "ready")
+    noted = "" if program.observe else f"  store {w.type} {w.constant(0.0)}, ptr %due.at, align {w.bytes}\n"
+    back = ("[%there, %put], ", "[%here, %put], ") if program.observe else ("", "")
+    left = ", [%spare, %start]" if loop.begins else ""
+    left_count = ", [%count.first, %start]" if loop.begins else ""
+    arrays = "".join(f"  %{a}.at = getelementptr {w.type}, ptr %all.{a}, i64 %state\n" for a in ("s", "p", "rows"))
+    body = f"""{arrays}  %step = mul i64 %n, {w.bytes}
+  %inputs.o = mul i64 %state, %per_run
+  %inputs.at = getelementptr {w.type}, ptr %inputs, i64 %inputs.o
+  %counts.at = getelementptr i64, ptr %counts, i64 %state
+  %count.first = load i64, ptr %counts.at
+  call void @copied(ptr %s, i64 {wide}, ptr %s.at, i64 %step, i64 {program.size})
+  call void @copied(ptr %p, i64 {wide}, ptr %p.at, i64 %step, i64 {program.free})
+  %is.start = icmp eq i64 %ticks, {START}
+{start}top:
+  %k = phi i64 [0, %begin], [%k.next, %tick]
+  %now = phi ptr [%s, %begin], [%to, %tick]
+  %other = phi ptr [%spare, %begin], [%from, %tick]
+  %count.now = phi i64 [%count.first, %begin], [%count.here, %tick]
+  %used = icmp uge i64 %k, %ticks
+  br i1 %used, label %leave, label %look
+look:
+  %here = phi ptr {back[0]}[%now, %top]
+  %there = phi ptr {back[1]}[%other, %top]
+  %count = phi i64 {"[%count.next, %put], " if program.observe else ""}[%count.now, %top]
+{sign(w, "due", "%here", program.due)}  br i1 %due, label %room, label %ready
+room:
+  %full = icmp uge i64 %count, %capacity
+  br i1 %full, label %leave, label %put
+put:
+{observe}  %rows.first = mul i64 %count, {program.row}
+  %rows.o = mul i64 %rows.first, %step
+  %rows.to = getelementptr i8, ptr %rows.at, i64 %rows.o
+  call void @copied(ptr %rows.to, i64 %step, ptr {row}, i64 {wide}, i64 {program.row})
+{noted}  %count.next = add i64 %count, 1
+  br label %{after}
+ready:
+  %count.here = phi i64 [%count, %look]{"" if program.observe else ", [%count.next, %put]"}
+{sign(w, "live", "%here", program.live)}  br i1 %live, label %tick, label %leave
+tick:
+{_fed(program, "%here")}{gone("1", "%here", "%there", "%to", "%from")}  %k.next = add i64 %k, 1
+  br label %top
+leave:
+  %last = phi ptr [%now, %top], [%here, %room], [%here, %ready]{left}
+  %count.last = phi i64 [%count.now, %top], [%count, %room], [%count.here, %ready]{left_count}
+  call void @copied(ptr %s.at, i64 %step, ptr %last, i64 {wide}, i64 {program.size})
+  store i64 %count.last, ptr %counts.at
+  br label %next
+"""
+    parameters = (
+        "i64 %ticks, ptr %all.s, ptr %all.p, ptr %inputs, i64 %per_run, i64 %per_element, ptr %all.rows, "
+        "i64 %capacity, ptr %counts"
+    )
+    return kernel("run", parameters, loop.sizes, w, body)

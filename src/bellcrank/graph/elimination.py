@@ -1,0 +1,204 @@
+"""Linear systems of any size as graphs of loops: the matrix of a linear map is eliminated, and solved with.
+
+    Factors(map)    rows (n, n) and reciprocal (n): L U of the matrix whose columns the map gives for unit vectors
+    Substitution    x (n) from rows, reciprocal and a right side b
+
+Rows have L below the diagonal, with ones on it, and U above and on it; the diagonal is kept as reciprocals. No rows are
+exchanged. Written out that is n^3/3 multiplications, each an operation of its own; targets that know these graphs have
+three loops within each other instead. Whoever asks for `nodes` gets them written out, if there are not too many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.graph.graph import Array, Count, Graph, Shape, trace
+from bellcrank.graph.inline import inlined
+from bellcrank.graph.numbers import checked
+from bellcrank.graph.span import weights
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.ops import KINDS
+from bellcrank.nodes.tape import Tape
+
+MOST_WRITTEN = 5_000_000  # operations that are written out one by one
+
+
+class Loops(Graph):
+    """What both have in common: they are not made of nodes, unless somebody asks for them."""
+
+    opaque = True
+    n: int
+    results: dict[str, Shape]  # shapes of what it gives
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        return self.results
+
+    @cached_property
+    def written(self) -> Graph:
+        """The same as a graph of nodes."""
+        operations = self.count().arithmetic
+        if operations > MOST_WRITTEN:
+            raise InputError(
+                f"{self.name} solves {self.n} equations, and what is asked for needs its {operations:,} operations one "
+                f"by one; at most {MOST_WRITTEN:,} are written out. Loops are made for runs on the CPU and for C. Take "
+                "an explicit integrator, or fewer bodies."
+            )
+        made = trace(self.name, self._body, self.inputs)
+        return inlined(made) if made.calls else made
+
+    def _body(self, **given: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    @property
+    def calls(self) -> list[Graph]:
+        return []
+
+    @property
+    def widest(self) -> int:
+        return self.n * self.n
+
+    @property
+    def size(self) -> int:
+        return self.count().arithmetic
+
+    @cached_property
+    def outputs(self) -> Mapping[str, Array]:
+        return self.written.outputs
+
+    @cached_property
+    def tape(self) -> Tape:
+        return self.written.tape
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        return self.written.nodes
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.n} equations, {self.count().arithmetic} operations>"
+
+    __str__ = __repr__
+
+
+class Factors(Loops):
+    """of: a map that is linear in its input `along`, and gives as many numbers as that has."""
+
+    def __init__(self, name: str, of: Graph, along: str) -> None:
+        inputs = {x: shape for x, shape in of.inputs.items() if x != along}
+        n = math.prod(of.inputs[along])
+        shapes: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,)}
+        self.__dict__.update(name=name, inputs=inputs, only="", of=of, along_input=along, n=n, results=shapes)
+
+    of: Graph
+    along_input: str
+
+    def _body(self, **given: Any) -> dict[str, Any]:
+        """The matrix of a linear map is its slope; where that is zero it costs nothing."""
+        of = inlined(self.of) if self.of.calls else self.of
+        (output,) = of.outputs
+        slope = of.jacobian(output, self.along_input, "forward")
+        (matrix,) = slope.call(**given, **{self.along_input: [0.0] * self.n}).values()
+        rows, reciprocal = eliminated(matrix.reshape(self.n, self.n).tolist())
+        return {"rows": rows, "reciprocal": reciprocal}
+
+    def evaluate(self, **values: Any) -> dict[str, Array]:
+        arrays = _shaped(checked(self.name, self.inputs, values), self.inputs)
+        columns = [next(iter(self.of.evaluate(**arrays, **{self.along_input: e}).values())) for e in np.eye(self.n)]
+        rows = np.stack(columns, axis=-1)
+        reciprocal = np.empty(rows.shape[:-1])
+        with np.errstate(all="ignore"):
+            for k in range(self.n):
+                reciprocal[..., k] = 1.0 / rows[..., k, k]
+                rows[..., k + 1 :, k] *= reciprocal[..., k, None]
+                rows[..., k + 1 :, k + 1 :] -= rows[..., k + 1 :, k, None] * rows[..., k, None, k + 1 :]
+        return {"rows": rows, "reciprocal": reciprocal}
+
+    def count(self) -> Count:
+        below = range(self.n)
+        own = {"div": self.n, "mul": sum(k + k * k for k in below), "sub": sum(k * k for k in below)}
+        return Count({kind: self.n * c + own.get(kind, 0) for kind, c in self.of.count().by_kind.items()})
+
+    def work(self, cost: Mapping[str, float] | None = None) -> float:
+        w, count = weights(cost), Factors.count(self)
+        own = {kind: count[kind] - self.n * self.of.count()[kind] for kind in ("div", "mul", "sub")}
+        return self.n * self.of.work(cost) + sum(w[kind] * c for kind, c in own.items())
+
+    def span(self, cost: Mapping[str, float] | None = None) -> float:
+        w = weights(cost)
+        return self.of.span(cost) + self.n * w["div"] + (self.n - 1) * (2 * w["mul"] + w["sub"])
+
+
+class Substitution(Loops):
+    """The solution of n equations whose factors are known."""
+
+    def __init__(self, name: str, n: int) -> None:
+        inputs: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,), "b": (n,)}
+        self.__dict__.update(name=name, inputs=inputs, only="", n=n, results={"x": (n,)})
+
+    def _body(self, **given: Any) -> dict[str, Any]:
+        rows, reciprocal = given["rows"], given["reciprocal"]
+        x, n = list(given["b"]), self.n
+        for i in range(n):
+            for j in range(i):
+                x[i] = x[i] - rows[i][j] * x[j]
+        for i in reversed(range(n)):
+            for j in reversed(range(i + 1, n)):  # what was known first
+                x[i] = x[i] - rows[i][j] * x[j]
+            x[i] = x[i] * reciprocal[i]
+        return {"x": x}
+
+    def evaluate(self, **values: Any) -> dict[str, Array]:
+        arrays = _shaped(checked(self.name, self.inputs, values), self.inputs)
+        rows, reciprocal, b = arrays["rows"], arrays["reciprocal"], arrays["b"]
+        x = np.array(np.broadcast_to(b, np.broadcast_shapes(b.shape, rows.shape[:-1], reciprocal.shape)))
+        with np.errstate(all="ignore"):
+            for i in range(self.n):
+                x[..., i] -= (rows[..., i, :i] * x[..., :i]).sum(axis=-1)
+            for i in reversed(range(self.n)):
+                x[..., i] -= (rows[..., i, i + 1 :] * x[..., i + 1 :]).sum(axis=-1)
+                x[..., i] *= reciprocal[..., i]
+        return {"x": x}
+
+    def count(self) -> Count:
+        n = self.n
+        return Count(dict.fromkeys(KINDS, 0) | {"mul": n * n, "sub": n * (n - 1)})
+
+    def work(self, cost: Mapping[str, float] | None = None) -> float:
+        w = weights(cost)
+        return self.n * self.n * w["mul"] + self.n * (self.n - 1) * w["sub"]
+
+    def span(self, cost: Mapping[str, float] | None = None) -> float:
+        w = weights(cost)
+        return 2 * (self.n - 1) * (w["mul"] + w["sub"]) + self.n * w["mul"]
+
+
+def called(graph: Graph) -> list[Graph]:
+    """The graphs that it calls, and what they call, each once and after its own, where linear systems are loops."""
+    found: dict[int, Graph] = {}
+    for g in graph.calls:
+        for inner in (*called(g.of), g.of) if isinstance(g, Factors) else ():
+            found.setdefault(id(inner), inner)
+        found.setdefault(id(g), g)
+    return list(found.values())
+
+
+def eliminated(matrix: Sequence[Sequence[Any]]) -> tuple[list[list[Any]], list[Any]]:
+    """Rows and reciprocals over any scalar."""
+    rows, reciprocal = [list(row) for row in matrix], list[Any]()
+    for k, pivot in enumerate(rows):
+        reciprocal.append(1.0 / pivot[k])
+        for row in rows[k + 1 :]:
+            row[k] = row[k] * reciprocal[k]
+            for j in range(k + 1, len(rows)):
+                row[j] = row[j] - row[k] * pivot[j]
+    return rows, reciprocal
+
+
+def _shaped(arrays: Mapping[str, Array], shapes: Mapping[str, Shape]) -> dict[str, Array]:
+    return {name: a.reshape((*a.shape[:-1], *shapes[name])) for name, a in arrays.items()}

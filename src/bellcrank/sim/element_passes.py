@@ -1,0 +1,243 @@
+"""Force elements of a large mechanism: alike ones are one loop over a table of their numbers.
+
+    bodies that carry ends   where they are and how they move: a recursion, one pass outwards (frame_passes.py)
+    elements                 each from its two ends, in world axes: a loop for each kind (forces/alike.py)
+    joints                   what all of that does to them: another recursion, one pass inwards
+
+So an element from one end of a chain to the other costs no more than one between neighbours, and a thousand no more
+code than one. Elements of a kind of their own are code of their own between the same passes. Where bodies are few, an
+element is a force on the coordinates between its ends (between.py), which is less work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import accumulate
+from typing import Any
+
+from bellcrank.build.places import TURNED
+from bellcrank.build.side_by_side import Kind, side_by_side
+from bellcrank.dynamics.ends import End
+from bellcrank.forces import alike
+from bellcrank.forces.element import Between, Coupling, Element
+from bellcrank.graph.cells import RESULT
+from bellcrank.graph.graph import Graph, Shape
+from bellcrank.model import Mechanism
+from bellcrank.parameters import Parameters
+from bellcrank.scalar import Scalar, step
+from bellcrank.sim import frame_passes
+from bellcrank.sim.between import Act, joined, pulled
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+
+FEW = 4  # of a kind: fewer are code of their own
+PLACED = 12  # numbers of a frame: where it is on its body, and how it is turned
+SLOTS = 8  # wrenches that a body takes one by one; more are added up before
+
+Numbers = Sequence[Scalar]
+Wrench = tuple[str, list[Scalar]]
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """Of all elements of a system. Its graphs are made once, so that equal calls are one."""
+
+    mechanism: Mechanism
+    elements: tuple[Element, ...]
+    parameters: Parameters
+
+    def acts(self, t: Scalar, q: Numbers, v: Numbers, x: Numbers, shown: bool) -> list[Act]:
+        """What each element does; shown: with what it stores and loses."""
+        known: dict[str, Numbers] = {"t": [t], "q": q, "v": v, "x": x, "bodies": ()}
+        if self.carriers:
+            known["bodies"] = frame_passes.called(self.mechanism, self.seeing, q=q, v=v)
+        looped = self._looped(known, shown) if self.kinds else {}
+        found = []
+        for i, e in enumerate(self.elements):
+            if i not in looped:
+                mine = [[known[name][k] for k in own] for name, own in self.reads[i].items()]
+                looped[i] = self.law(e, list(self.reads[i]), shown, self._constants(e), *mine)
+            found.append(self._act(e, looped[i]))
+        return found
+
+    def _looped(self, known: Mapping[str, Numbers], shown: bool) -> dict[int, list[Scalar]]:
+        """What elements of kinds give, by their number."""
+        graph = self._shown if shown else self._acting
+        free = {"p": self.parameters.leaves} if self.parameters else {}
+        given = {name: list(known[name]) for name in graph.inputs if name != "p"}
+        numbers = list(graph.call(**given, **free)["acts"])
+        return {i: [numbers[k] for k in own] for i, own in self._laid(shown).items()}
+
+    def felt(self, wrenches: Sequence[Wrench], q: Numbers) -> list[Scalar]:
+        """What wrenches on bodies do to each element of v."""
+        count = Counter(body for body, _ in wrenches)
+        acts = [(body, wrench) for body, wrench in wrenches if count[body] <= SLOTS]
+        for body in (body for body, n in count.items() if n > SLOTS):
+            first, *more = (wrench for at, wrench in wrenches if at == body)
+            acts.append((body, [sum(column, x) for x, *column in zip(first, *more, strict=True)]))
+        return frame_passes.felt(self.mechanism, acts, q)
+
+    # -- where things are
+
+    @cached_property
+    def carriers(self) -> dict[str, int]:
+        """Bodies that carry ends, in the order in which they are seen."""
+        ends = [body for e in self.elements if isinstance(e, Between) for body in self._bodies(e)]
+        return {body: i for i, body in enumerate(dict.fromkeys(ends))}
+
+    @cached_property
+    def seeing(self) -> Graph:
+        return frame_passes.seeing(self.mechanism, list(self.carriers))
+
+    def _bodies(self, e: Between) -> list[str]:
+        """Of its two ends, those that are not on the ground."""
+        return [body for body in map(self._body, (e.a, e.b)) if body]
+
+    def _body(self, frame: str) -> str:
+        """The body that carries a frame; "" is the ground."""
+        body = self.mechanism.tree.frames[frame][0]
+        return self.mechanism.tree.links[body].name if body >= 0 else ""
+
+    def _placed(self, frame: str) -> list[Scalar]:
+        """A frame on its body, or where it is if that is the ground."""
+        if self._body(frame):
+            f = self.mechanism.frames[frame]
+            return [*f.point, *(x for row in f.rotation for x in row)]
+        _, R, p = self.mechanism.tree.frames[frame]
+        ground, origin = self.mechanism.tree.ground.pose(IDENTITY, ZERO)
+        return [*(origin + ground @ p), *(x for row in ground.times(R).rows for x in row)]
+
+    # -- kinds
+
+    @cached_property
+    def kinds(self) -> list[list[int]]:
+        """Elements by number, alike ones together; those of small kinds are in none."""
+        found: dict[Any, list[int]] = {}
+        for i, e in enumerate(self.elements):
+            on = (bool(self._body(e.a)), bool(self._body(e.b))) if isinstance(e, Between) else ()
+            if not (self.parameters and alike.hides(e)):
+                found.setdefault((on, alike.kind(e)), []).append(i)
+        return [members for members in found.values() if len(members) >= FEW]
+
+    @cached_property
+    def _shown(self) -> Graph:
+        return self._graph(True)
+
+    @cached_property
+    def _acting(self) -> Graph:
+        return self._graph(False)
+
+    def _graph(self, shown: bool) -> Graph:
+        """(t, q, v, x, bodies, p) -> what all elements of kinds give, one after the other."""
+        m = self.mechanism
+        states = sum(len(e.states) for e in self.elements)
+        sizes = {"t": 1, "q": m.nq, "v": m.nv, "x": states, "bodies": TURNED * len(self.carriers)}
+        used = [name for name in sizes if any(self.reads[members[0]][name] for members in self.kinds)]
+        laid, kinds = self._laid(shown), []
+        for members in self.kinds:
+            like = self.elements[members[0]]
+            own = {name: [self.reads[i][name] for i in members] for name in used}
+            own[RESULT] = [laid[i] for i in members]
+            rows = [self._constants(self.elements[i]) for i in members]
+            law = partial(self.law, like, used, shown)
+            kinds.append(Kind(law, f"{type(like).__name__} as {like.name}", like.name, rows, own))
+        inputs: dict[str, Shape] = {name: (sizes[name],) for name in used}
+        output = "acts", sum(map(len, laid.values()))
+        return side_by_side(f"{m.name}.elements", inputs, output, kinds, self.parameters)
+
+    def _laid(self, shown: bool) -> dict[int, tuple[int, ...]]:
+        """Where what each element of a kind gives lies: the forces of all, the rates of all, what is shown of all. So
+        they are taken further in one piece.
+        """
+        found: dict[int, tuple[int, ...]] = dict.fromkeys(sorted(i for members in self.kinds for i in members), ())
+        at = 0
+        for block in range(2 + shown):
+            for i in found:
+                size = self._sizes(self.elements[i])[block]
+                found[i] += tuple(range(at, at + size))
+                at += size
+        return found
+
+    @cached_property
+    def reads(self) -> list[dict[str, tuple[int, ...]]]:
+        """Of each element, its elements of what there is to see."""
+        names, ends = self.mechanism.columns, accumulate((len(e.states) for e in self.elements), initial=0)
+        found = []
+        for e, at in zip(self.elements, ends, strict=False):
+            q, v = ([of.index(joint) for joint in getattr(e, "joints", ())] for of in names)
+            on = [self.carriers[body] for body in self._bodies(e)] if isinstance(e, Between) else []
+            bodies = [TURNED * k + i for k in on for i in range(TURNED)]
+            mine = {"t": [0], "q": q, "v": v, "x": range(at, at + len(e.states)), "bodies": bodies}
+            found.append({name: tuple(own) for name, own in mine.items()})
+        return found
+
+    # -- one element
+
+    def _constants(self, e: Element) -> list[Scalar]:
+        return [*alike.numbers(e), *(x for frame in _frames(e) for x in self._placed(frame))]
+
+    def _sizes(self, e: Element) -> tuple[int, int, int]:
+        """How many forces the law gives, rates of states, and numbers to be shown."""
+        if isinstance(e, Between):
+            return 6 * len(self._bodies(e)), len(e.states), 8
+        return len(getattr(e, "joints", ())), len(e.states), 2
+
+    def law(
+        self, like: Element, names: Sequence[str], shown: bool, constants: Numbers, *given: Numbers
+    ) -> list[Scalar]:
+        """Forces on joints, or wrenches on bodies, in world axes; rates of states; and if it is shown what is."""
+        step("element", like.name)
+        at = {"x": [], **dict(zip(names, given, strict=True))}
+        numbers = iter(constants)
+        e = alike.with_numbers(like, numbers)
+        (t,), x = at["t"], at["x"]
+        if isinstance(e, Coupling):
+            force, rates = joined(e, t, at["q"], at["v"], x)
+            return [*force, *rates, *([e.energy(t, at["q"], x), e.loss(t, at["q"], at["v"], x)] if shown else [])]
+        assert isinstance(e, Between)
+        seen = [at["bodies"][i : i + TURNED] for i in range(0, len(at["bodies"]), TURNED)]
+        bodies = iter(map(frame_passes.end, seen))
+        ends = [
+            _Carried(next(bodies) if self._body(f) else None, [next(numbers) for _ in range(PLACED)])
+            for f in _frames(e)
+        ]
+        pull = pulled(e, t, ends[0].end, ends[1].end, x)
+        out: list[Scalar] = []
+        for end, f, n in zip(ends, (-pull.f, pull.f), (-pull.back, pull.n), strict=True):
+            out += end.wrench(f, n)
+        return [*out, *pull.rates, *([*pull.f, *pull.n, *pull.about(t, x)] if shown else [])]
+
+    def _act(self, e: Element, numbers: list[Scalar]) -> Act:
+        """What the law gave, by what it is."""
+        if isinstance(e, Coupling):
+            at = [self.mechanism.columns[1].index(joint) for joint in e.joints]
+            force, rest = numbers[: len(at)], numbers[len(at) :]
+            return Act(e, dict(zip(at, force, strict=True)), rest[: len(e.states)], [*force, *rest[len(e.states) :]])
+        assert isinstance(e, Between)
+        bodies = self._bodies(e)
+        wrenches = [(body, numbers[6 * k : 6 * k + 6]) for k, body in enumerate(bodies)]
+        rest = numbers[6 * len(bodies) :]
+        return Act(e, {}, rest[: len(e.states)], rest[len(e.states) :], wrenches)
+
+
+def _frames(e: Element) -> tuple[str, ...]:
+    return (e.a, e.b) if isinstance(e, Between) else ()
+
+
+class _Carried:
+    """A frame on a body that is seen, or on the ground."""
+
+    def __init__(self, body: End | None, placed: Numbers) -> None:
+        p, *rows = (Vec(*placed[i : i + 3]) for i in range(0, PLACED, 3))
+        self.body = body
+        self.end = End(Mat(*rows), p, [], ZERO, ZERO, ZERO, ZERO)
+        if body is not None:
+            self.arm = body.R @ p
+            u = body.u + body.w.cross(self.arm)
+            self.end = End(body.R.times(Mat(*rows)), body.p + self.arm, [], body.w, u, ZERO, ZERO)
+
+    def wrench(self, f: Vec, n: Vec) -> list[Scalar]:
+        """On the body, at its origin."""
+        return [] if self.body is None else [*f, *(n + self.arm.cross(f))]

@@ -1,0 +1,189 @@
+"""Runs of large mechanisms in the GPU's code without a GPU: loops over alike bodies, the state in memory, on this
+processor (emulated.py), against the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+import gpu_runs
+from bellcrank.emit.cuda.large_loop import LargeLoop
+from bellcrank.emit.cuda.state_kernel import StateKernel
+from bellcrank.sim.gpu import GpuProgram
+from emulated import Function, emulated
+from emulated_blocks import kernels_here
+from ticking import Spelled, begun, program
+
+__all__ = ["emulated"]  # a fixture
+Emulated = Callable[[int], None]
+# One of each kind of program: rows, rows between steps, events, inputs, closed loops, summaries, sensitivities.
+KINDS = (
+    "arm rk4", "arm abm4 chosen", "bounces rk4", "bounces dopri5", "limited dopri5", "stops final", "fed rk4",
+    "fed event dopri5", "actuated rodas4", "rod dopri5", "summary fed rk4", "derivatives dopri5",
+)  # fmt: skip
+
+
+@pytest.fixture
+def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small mechanisms go the same way."""
+    monkeypatch.setattr("bellcrank.sim.gpu._shares", lambda program: True)
+
+
+@pytest.mark.usefixtures("emulated", "all_large")
+@pytest.mark.parametrize("name", KINDS)
+def test_a_run_is_that_of_the_cpu(name: str) -> None:
+    cpu, gpu = (gpu_runs.done(name, target) for target in ("cpu", "cuda"))
+    gpu_runs.same(gpu, cpu)
+    assert gpu.provenance["steps"] == cpu.provenance["steps"]
+
+
+@pytest.mark.usefixtures("emulated", "all_large")
+@pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
+def test_the_loop_does_what_it_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In launches of a tick each, with rows that do not fit: the same rows as the loop in Python."""
+    monkeypatch.setattr("bellcrank.sim.gpu.FIRST", 1)
+    monkeypatch.setattr("bellcrank.sim.gpu.PAUSE", 0.0)
+    p = program(kind)
+    s, inputs = begun(40, [23, 0, 31, 7, 1])
+    spelled = Spelled(p, s, inputs)
+    while spelled.run(100, 1000):
+        pass
+    made = GpuProgram(p, "float64")
+    given = inputs if p.nu else np.zeros((40, 1, 0))
+    pieces = made.finish(np.ascontiguousarray(s), given, np.zeros((40, 0)), 2, lambda s: True)
+    assert isinstance(made.loop, LargeLoop)
+    for run in range(40):
+        rows = np.concatenate([rows[: counts[run], :, run] for rows, counts in pieces])
+        want = np.array(spelled.rows[run]).reshape(-1, p.row)
+        np.testing.assert_allclose(rows, want, rtol=1e-13, atol=1e-13)
+
+
+def started(m: bc.Mechanism, runs: int) -> dict[str, Any]:
+    q, v, _ = m.random(0, (runs,))
+    return {"q0": 0.3 * q, "v0": 0.1 * v, "step": 1e-3}
+
+
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("name", ["chain:100", "tree:127"])
+def test_alike_bodies_share_their_code(name: str) -> None:
+    """To the last bit: the same loops, in another order of memory."""
+    m = bc.zoo.load(name)
+    sim, given = bc.Simulator(m), started(m, 35)
+    cpu, gpu = (sim.run(5e-3, every=2e-3, target=target, progress=False, **given) for target in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu.q, cpu.q, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(gpu.v, cpu.v, rtol=1e-14, atol=1e-12)
+
+
+@pytest.mark.usefixtures("emulated")
+def test_what_is_fetched_ahead_is_in_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every place is read, at both ends of every loop; and nothing else changes."""
+    m = bc.zoo.load("chain:300")
+    given = started(m, 3) | {"target": "cuda", "progress": False, "keep": "final"}
+    plain = bc.simulate(m, 2e-3, **given)
+    monkeypatch.setattr("bellcrank.emit.cuda.lane_text.FETCHED", "L2")
+    sim = bc.Simulator(m)
+    text = LargeLoop(sim.program(rows=False)).text
+    assert text.count("prefetch.L2 [$0+-") > 10  # the way inwards
+    assert text.count("prefetch.L2") > 30
+    np.testing.assert_array_equal(sim.run(2e-3, **given).v, plain.v)
+
+
+@pytest.mark.usefixtures("emulated")
+def test_loops_that_close() -> None:
+    """Equations of loops around recursions over the tree beneath."""
+    m = bc.zoo.ring(90)
+    given = {"q0": bc.zoo.start(m)[0][None].repeat(3, 0), "step": 1e-3, "progress": False}
+    cpu, gpu = (bc.simulate(m, 5e-3, target=target, **given) for target in ("cpu", "cuda"))
+    assert gpu.provenance["form"] == "projected"
+    np.testing.assert_allclose(gpu.q, cpu.q, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(gpu.v, cpu.v, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.usefixtures("emulated")
+def test_single_precision() -> None:
+    m = bc.zoo.load("chain:100")
+    sim, given = bc.Simulator(m), started(m, 3)
+    cpu = sim.run(5e-3, progress=False, **given)
+    gpu = sim.run(5e-3, target="cuda", dtype="float32", progress=False, **given)
+    np.testing.assert_allclose(gpu.q, cpu.q, atol=2e-5)
+
+
+def test_the_workspace_is_counted(emulated: Emulated) -> None:
+    """Where it does not fit for all runs, they are done in parts."""
+    m = bc.zoo.load("chain:100")
+    sim, given = bc.Simulator(m), started(m, 40)
+    whole = sim.run(2e-3, target="cuda", keep="final", progress=False, **given)
+    emulated(10 * LargeLoop(sim.program(rows=False)).workspace * 8)
+    with pytest.warns(RuntimeWarning, match="at a time"):
+        parts = sim.run(2e-3, target="cuda", keep="final", progress=False, **given)
+    np.testing.assert_array_equal(parts.q, whole.q)
+
+
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("how", [
+    {"step": 1e-3, "sensitivities": ["joint1.q"]},
+    {"integrator": "dopri5", "tolerance": 1e-6, "summary": ["max(*.v)", "max(energy)"]},
+])  # fmt: skip
+def test_what_else_is_said_of_a_run(how: dict[str, Any]) -> None:
+    m = bc.zoo.load("chain:70")
+    given = started(m, 3) | {"step": None} | how
+    cpu, gpu = (bc.simulate(m, 5e-3, target=target, progress=False, **given) for target in ("cpu", "cuda"))
+    assert list(gpu.columns) == list(cpu.columns)
+    for name in cpu.columns:
+        np.testing.assert_allclose(gpu[name], cpu[name], rtol=1e-10, atol=1e-10, err_msg=name)
+
+
+@pytest.mark.usefixtures("emulated")
+def test_a_gradient() -> None:
+    """Against the CPU's; the way back through all bodies is loops, too."""
+    m = bc.zoo.load("chain:70")
+    made = bc.Adjoint(m, None, lambda t, q, v, x, u: q[69] * q[69] + v[0] * v[1])
+    cpu, gpu = (made.run(5e-3, target=target, checkpoints=3, **started(m, 3)) for target in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu.value, cpu.value, rtol=1e-13)
+    np.testing.assert_allclose(gpu.q0, cpu.q0, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gpu.v0, cpu.v0, rtol=1e-10, atol=1e-12)
+
+
+@pytest.fixture
+def stepping(emulated: Emulated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Steppers, too: every array is one of the GPU."""
+    cupy = kernels_here(monkeypatch)
+    cupy.empty, cupy.arange, cupy.asarray = np.empty, np.arange, np.array
+    for module in ("sim.gpu_stepping", "emit.cuda.gpu_kernel"):
+        monkeypatch.setattr(f"bellcrank.{module}.on_gpu", lambda x: isinstance(x, np.ndarray))
+        monkeypatch.setattr(f"bellcrank.{module}.adopted", lambda x, name: np.asarray(x))
+    monkeypatch.setattr("bellcrank.sim.gpu_stepping.cupy", lambda: cupy)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.Function", Function)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_loops.ptx", lambda text: text)
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+
+
+@pytest.mark.usefixtures("stepping")
+@pytest.mark.parametrize("name", ["chain:70", "chain:700"])
+def test_a_stepper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done before and after its steps, for every coordinate alike, is loops as well where there are many."""
+    m = bc.zoo.load(name)
+    here = bc.stepper(m, 3, 2e-3, step=1e-3)
+    there: Any = bc.stepper(m, 3, 2e-3, step=1e-3, target="cuda")
+    kinds = {isinstance(k, StateKernel) for k in there._kernels.values()}
+    assert kinds == {name == "chain:700"}
+    monkeypatch.setattr(there, "_here", lambda x: x)
+    for u in np.random.default_rng(0).normal(size=(3, 3, m.nv)):
+        np.testing.assert_allclose(there.step(u), here.step(u), rtol=1e-13, atol=1e-13)
+
+
+def test_it_assembles(tmp_path: Path) -> None:
+    """And its code grows with the kinds of bodies and not with their number."""
+    from test_cuda import assembled
+
+    small, large = (LargeLoop(bc.Simulator(bc.zoo.load(f"chain:{n}")).program()).ptx for n in (100, 400))
+    assert small.count(".entry") == 1
+    assert len(large) < 2 * len(small)
+    _, spilled = assembled(small, tmp_path)
+    assert spilled == 0
