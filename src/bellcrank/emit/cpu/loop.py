@@ -22,6 +22,7 @@ from dataclasses import replace
 
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
+from bellcrank.emit.cpu.input_rows import LONG_ROW, fed
 from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.plan import TILE, tiles
 from bellcrank.emit.cpu.routine import CHUNK, Routines, begin, call_of, gone, sign, ticking
@@ -30,7 +31,6 @@ from bellcrank.quoting import comment
 
 DONE, PAUSE, FULL, NEW, SWAPPED = 0, 1, 2, 3, 16
 NEWLINE = "\n"
-LONG_ROW = 300  # numbers that are copied by instructions of their own
 
 
 def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
@@ -122,7 +122,7 @@ def _run(program: Program, w: Writer) -> str:
     source_row = "%row" if program.observe else "%here"
     after = ("%top2", "%there", "%here") if program.observe else ("%advance", "%here", "%there")
     copy = Writer(w.lanes, w.dtype)  # one for all that is copied: its names are fresh
-    gather = _gather(program, w, copy) if program.nu else "  br label %fed\n"
+    gather = fed(program, w, copy) if program.nu else "  br label %fed\n"
     back, back2 = ("[%there, %stored], ", "[%here, %stored], ") if program.observe else ("", "")
     return f"""define i64 @run(
   i64 %ticks, ptr noalias %s, ptr noalias %spare, ptr noalias %p, ptr noalias %u, ptr %inputs, i64 %inputs_lane,
@@ -243,65 +243,4 @@ all.put:
   %all.n1 = add {counts} %all.n, {one}
   store {counts} %all.n1, ptr %counts, align 8
 {"".join(f"  {line}{NEWLINE}" for line in copy.lines[first:])}  br label %stored
-"""
-
-
-def _gather(program: Program, w: Writer, copy: Writer) -> str:
-    """The inputs that are valid now, for every lane from its own table. Usually all lanes are at the same line of it:
-    then they are read as a batch is.
-    """
-    if w.lanes == 1 or program.nu > LONG_ROW:
-        return f"  br label %feed.lane\n{_gather_each(program, w, '%feed')}"
-    W, bits = w.lanes, f"i{w.lanes}"
-    places = ", ".join(f"i32 {(lane + 1) % W}" for lane in range(W))
-    first = len(copy.lines)
-    for tile in tiles("u", program.nu, (2 * TILE, TILE)):
-        copied.store(copy, tile, "%u", "", copied.load(copy, tile, "%one.from", "%inputs_lane"))
-    return f"""  %one.at = getelementptr i8, ptr %here, i64 {program.input * w.align}
-  %one.x = load {w.type}, ptr %one.at, align {w.align}
-  %one.turned = shufflevector {w.type} %one.x, {w.type} poison, <{W} x i32> <{places}>
-  %one.same = fcmp oeq {w.type} %one.x, %one.turned
-  %one.bits = bitcast {w.mask} %one.same to {bits}
-  %one = icmp eq {bits} %one.bits, -1
-  br i1 %one, label %feed.all, label %feed.each
-feed.all:
-  %one.first = extractelement {w.type} %one.x, i64 0
-  %one.line = fptosi {w.element} %one.first to i64
-  %one.o = mul i64 %one.line, {program.nu * w.bytes}
-  %one.from = getelementptr i8, ptr %inputs, i64 %one.o
-{"".join(f"  {line}{NEWLINE}" for line in copy.lines[first:])}  br label %fed
-feed.each:
-  br label %feed.lane
-{_gather_each(program, w, "%feed.each")}"""
-
-
-def _gather_each(program: Program, w: Writer, before: str) -> str:
-    """Lane by lane, number by number."""
-    e = w.element
-    return f"""feed.lane:
-  %f = phi i64 [0, {before}], [%f.next, %feed.on]
-  %f.at = getelementptr i8, ptr %here, i64 {program.input * w.align}
-  %f.line.at = getelementptr {e}, ptr %f.at, i64 %f
-  %f.line.x = load {e}, ptr %f.line.at, align {w.bytes}
-  %f.line = fptosi {e} %f.line.x to i64
-  %f.line.o = mul i64 %f.line, {program.nu * w.bytes}
-  %f.table = mul i64 %f, %inputs_lane
-  %f.offset = add i64 %f.table, %f.line.o
-  %f.from = getelementptr i8, ptr %inputs, i64 %f.offset
-  %f.to = getelementptr {e}, ptr %u, i64 %f
-  br label %feed.column
-feed.column:
-  %g = phi i64 [0, %feed.lane], [%g.next, %feed.column]
-  %g.from = getelementptr {e}, ptr %f.from, i64 %g
-  %g.x = load {e}, ptr %g.from, align {w.bytes}
-  %g.to.o = mul i64 %g, {w.align}
-  %g.to = getelementptr i8, ptr %f.to, i64 %g.to.o
-  store {e} %g.x, ptr %g.to, align {w.bytes}
-  %g.next = add i64 %g, 1
-  %g.more = icmp ult i64 %g.next, {program.nu}
-  br i1 %g.more, label %feed.column, label %feed.on
-feed.on:
-  %f.next = add i64 %f, 1
-  %f.more = icmp ult i64 %f.next, {w.lanes}
-  br i1 %f.more, label %feed.lane, label %fed
 """
