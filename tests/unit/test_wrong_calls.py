@@ -225,3 +225,23 @@ def test_a_mask_says_which_runs(mask: Any) -> None:
 def test_a_kernel_is_made_by_others() -> None:
     with pytest.raises(InputError, match="Kernel: about is None; expected an About"):
         bc.Kernel(None, None)  # type: ignore[arg-type]
+
+
+def test_a_progress_that_fails_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'progress\("tracing"\) failed: ValueError: invalid literal'):
+        bc.export(bc.zoo.chain(2), tmp_path / "out", progress=int)  # type: ignore[arg-type]
+
+
+def test_a_table_of_points_that_does_not_fit_is_refused_before_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bellcrank.room.free_memory", lambda: 2e10)
+    m = bc.zoo.chain(2).free("link1.mass")
+    with pytest.raises(InputError, match=r"2,147,483,648 points needs 51.5 GB .* take fewer runs"):
+        bc.study(m, {"link1.mass": bc.uniform(1, 2)}, runs=2**31, seconds=0.01, to=tmp_path / "s")
+
+
+def test_a_move_that_is_no_matrix_is_named() -> None:
+    graph = bc.kernel(bc.zoo.chain(2), "forward_dynamics").graph
+    with pytest.raises(InputError, match=r"q moves by \(\); expected \(2, directions\)"):
+        graph.along({"q": 1.0}, ["forward_dynamics"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def export(
         raise InputError(f"export: name: {why}.")
     if to in ("fmu2", "fmu3", "casadi"):
         check_place(place, "Export")
-    tell = progress or silent
+    tell = silent if progress is None else partial(_told, progress)
     tell("tracing")
     found = export_of(thing, functions, name, chosen, events, dtype)
     if to in ("fmu2", "fmu3"):
@@ -105,3 +106,12 @@ def _check_dtype(dtype: str, to: str) -> None:
         raise InputError(unknown("dtype", dtype, REALS))
     if dtype != "float64" and to != "c":
         raise InputError(f'export: dtype="{dtype}" is for C; to="{to}" computes in float64.')
+
+
+def _told(progress: Callable[[str], None], what: str) -> None:
+    """Tells the user's own function, whose failure is not one of the export."""
+    try:
+        progress(what)
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}"
+        raise InputError(f'export: progress("{what}") failed: {got}. Expected a function of one text.') from error

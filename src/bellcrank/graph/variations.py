@@ -174,7 +174,8 @@ def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[s
         _known(graph, key, graph.outputs)
     moves = {_known(graph, name, graph.inputs): np.asarray(array) for name, array in moves.items()}
     for name, array in moves.items():
-        if (size := math.prod(graph.inputs[name])) != len(array) or array.ndim != 2:
+        size = math.prod(graph.inputs[name])
+        if array.ndim != 2 or size != len(array):
             raise InputError(f"{graph.name}: {name} moves by {array.shape}; expected ({size}, directions).")
     if not moves:
         raise InputError(f"{graph.name}: nothing moves; expected inputs and how each of them moves.")

@@ -19,11 +19,13 @@ import numpy as np
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.extras import extra
+from bellcrank.room import check_room
 from bellcrank.seeds import generator
 from bellcrank.studies.ranges import Array, Levels, Range, ranged
 
 DESIGNS = ("grid", "random", "latin", "sobol", "saltelli")
 MOST_RUNS = 2**31  # runs of one study
+BYTES = 24.0  # of a number of a point: where in its range, its value, and what its digest is made of
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,7 @@ def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: 
         return Points(_grid(ranges, runs), design, ranges)
     if isinstance(runs, bool) or not isinstance(runs, (int, np.integer)) or not 1 <= runs <= MOST_RUNS:
         raise InputError(f"runs is {runs!r}; expected how many runs there are to be, a whole number from 1.")
+    _check_room(int(runs), len(ranges))
     u = _shares(design, int(runs), len(ranges), seed)
     return Points({name: r.at(u[:, i]) for i, (name, r) in enumerate(ranges.items())}, design, ranges)
 
@@ -93,8 +96,14 @@ def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, A
         raise InputError(f"runs is {runs}, and the grid has {n} points; leave runs out.")
     if n > MOST_RUNS:
         raise InputError(f"the grid has {n:g} points; expected at most {MOST_RUNS}.")
+    _check_room(n, len(shape))
     places = np.unravel_index(np.arange(n), shape)
     return {name: r.take(k) for (name, r), k in zip(lists.items(), places, strict=True)}
+
+
+def _check_room(runs: int, names: int) -> None:
+    fewer = "take fewer runs, or several studies with seeds and folders of their own"
+    check_room(f"A table of {runs:,} points", BYTES * runs * names, fewer)
 
 
 def _shares(design: str, runs: int, d: int, seed: int) -> Array:
