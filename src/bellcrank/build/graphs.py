@@ -11,7 +11,7 @@ import numpy as np
 from bellcrank.build import forecast, springs_apart
 from bellcrank.build.beneath import Beneath, moved, rolls_beneath
 from bellcrank.build.places import path
-from bellcrank.build.rolling import as_shipped, rollable, rolled, told
+from bellcrank.build.rolling import as_shipped, kinds, rollable, rolled, told
 from bellcrank.build.segments import divided
 from bellcrank.dynamics import (
     METHODS,
@@ -27,7 +27,6 @@ from bellcrank.dynamics import (
     quantity,
     shape_of,
 )
-from bellcrank.dynamics.alike import classes
 from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
@@ -46,6 +45,7 @@ RATE, BYTES = 30_000, 1_600  # operations that are traced in a second, and memor
 # a second to compile, and runs no faster, because it no longer fits where a processor keeps its code.
 MOST_STRAIGHT = 25_000
 MOST_NUMBERS = 1_000  # that a graph reads and writes, likewise: to compile, each is many operations
+MOST_TOLD = 20  # of those, for a coordinate or a body
 ALIKE = 4  # bodies that a class has on average, where it pays
 Choose = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
 
@@ -146,14 +146,18 @@ def fits(mechanism: Mechanism, name: str, by: Method, tree: Tree | None = None) 
 
 def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
-    if request.packed or not rollable(mechanism.tree, by.name, request.quantity):
-        return False
     tree = concerned(mechanism, request)
-    numbers = told(tree, by.name, request.quantity, request.frame) / MOST_NUMBERS
-    size = max(estimate(by.name, request.quantity, tree) / MOST_STRAIGHT, numbers)
-    if size <= 1.0 or not as_shipped(tree):
+    size = estimate(by.name, request.quantity, tree) / MOST_STRAIGHT
+    if request.packed or (
+        size <= 1.0 and max(tree.nv, len(tree.links)) * MOST_TOLD <= MOST_NUMBERS
+    ):  # nobody need look closer
         return False
-    return size > 10.0 or ALIKE * len(classes(tree)) <= len(tree.links)
+    if not rollable(mechanism.tree, by.name, request.quantity) or not as_shipped(tree):
+        return False
+    size = max(size, told(tree, by.name, request.quantity, request.frame) / MOST_NUMBERS)
+    if size <= 1.0:
+        return False
+    return size > 10.0 or ALIKE * kinds(tree) <= len(tree.links)
 
 
 def concerned(mechanism: Mechanism, request: Request) -> Tree:
@@ -189,6 +193,8 @@ def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[M
     """Of methods those whose code alike bodies share, if there are any."""
     looped = mechanism.loops and request.quantity == "forward_dynamics"
     beneath = [m for m in able if looped and rolls_beneath(mechanism, m)]
+    if mechanism.tree.following and METHODS["crba"] in able:  # of alike ones aba knows also joints that follow others
+        able = [METHODS["aba"], *able] if rolls(mechanism, request, METHODS["aba"]) else able
     return [m for m in able if rolls(mechanism, request, m)] or beneath or able
 
 
@@ -216,7 +222,7 @@ def expected(mechanism: Mechanism, request: Request, calls: bool) -> forecast.Fo
     beneath = [bool(tree.loops) and rolls_beneath(mechanism, m) for m in by]
     rolled_up = calls and all(rolls(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
     if rolled_up or all(divides(mechanism, request, m) for m in by):  # the latter on every target
-        return forecast.shared(min(work), len(tree.links))
+        return forecast.shared(min(work), len(tree.links), kinds(tree))
     return forecast.written_out(work)
 
 

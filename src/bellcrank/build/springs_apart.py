@@ -21,8 +21,9 @@ from bellcrank.build.cell_tracing import Part, traced
 from bellcrank.build.places import NUMBERS, SEEN, elements
 from bellcrank.build.rolling import of_numbers, rolled, rolled_by
 from bellcrank.dynamics.alike import columns, folded
-from bellcrank.dynamics.bodies import FromParent, Hands, frames_seen
+from bellcrank.dynamics.bodies import frames_seen
 from bellcrank.dynamics.ends import End
+from bellcrank.dynamics.neighbours import FromParent, Hands
 from bellcrank.dynamics.springs import pull, stretched
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Array, Graph, Shape, trace
