@@ -26,6 +26,8 @@ def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "lin
     5.0
     """
     rows = pieces(xs, ys, kind)
+    if isinstance(x, (type, str, bytes)) or x is None:
+        raise InputError(f"interp: x is {brief(x)}; expected a number, an array, or what is traced.")
     x = clip(x, float(xs[0]), float(xs[-1]))
     origin, *coefficients = _piece(x, rows)
     total, along = 0.0, x - origin

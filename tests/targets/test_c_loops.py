@@ -12,7 +12,7 @@ from bellcrank import zoo
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
 from bellcrank.emit.cpu.rolled_code import MOST_CALLS
-from bellcrank.exporting.things import driven
+from bellcrank.exporting.things import driven, function
 from bellcrank.graph import Recursion, strip_parts, trace
 from bellcrank.scalar import cos, sin
 from laws.test_rolled import MECHANISMS, METHODS, arguments, close, made
@@ -40,6 +40,15 @@ def test_what_bodies_say_beside_their_dynamics_agrees(quantity: str, method: str
     loops, straight = both(mechanism, quantity, method)
     given = arguments(mechanism, quantity)
     close(compiled(loops, tmp_path)(**given)[quantity], straight.evaluate(**given)[quantity], 1e-12)
+
+
+def test_functions_of_a_long_chain_are_short() -> None:
+    """Loops that are called, too: a sum over all bodies, and a matrix of all of them; not their derivatives."""
+    chain = zoo.chain(300)
+    for name in ("momentum", "momentum_matrix", "poses"):
+        _, graph = function(chain, name)
+        assert sum(map(len, c99.source(graph).values())) < 150_000
+    assert not function(zoo.chain(60), "d(poses)/d(q)")[1].calls
 
 
 def test_single_precision(tmp_path: Path) -> None:

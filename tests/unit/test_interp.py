@@ -61,3 +61,9 @@ def test_points_that_are_none(xs: list[float], ys: list[float], word: str) -> No
 def test_an_unknown_kind() -> None:
     with pytest.raises(InputError, match="linear, smooth"):
         bc.interp(0.5, XS, YS, "cubic")
+
+
+def test_what_is_no_number_is_named() -> None:
+    for x in (int, "0.5", None):
+        with pytest.raises(bc.InputError, match=r"interp: x is .*; expected a number"):
+            bc.interp(x, [0.0, 1.0], [0.0, 1.0])  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.graphs import rolls, shared, traced
-from bellcrank.build.rolling import rolled
+from bellcrank.build.rolling import rollable, rolled
 from bellcrank.build.wrench_arguments import stacked
 from bellcrank.dynamics import Quantity, candidates, estimate, shape_of
 from bellcrank.dynamics.requests import MOST_STRAIGHT, Request
@@ -52,7 +52,7 @@ def columnwise(mechanism: Mechanism, q: Quantity) -> bool:
 def sloped(mechanism: Mechanism, q: Quantity) -> bool:
     """Whether a matrix is had so: it is too much to write out, and alike bodies share the code of what it is of."""
     of = SLOPES[q.name][0] if q.name in SLOPES else PRODUCTS[q.name][1]
-    if mechanism.loops:
+    if mechanism.loops or (q.name in PRODUCTS and not rollable(mechanism.tree, PRODUCTS[q.name][0], "product")):
         return False
     work = [estimate(m.name, q.name, mechanism.tree) for m in candidates(q.name, mechanism.tree)]
     return min(work, default=0.0) > MOST_WRITTEN and _shares(mechanism, of)

@@ -1,20 +1,21 @@
 """What a class of alike parts does, traced once: its cell.
 
-What parts hand to each other (dynamics/bodies.py) is made of numbers; which of those are constants, so that the next
-one folds them away, is found by going round until nothing changes: at first nothing is known, a body on the ground gets
-what the ground hands over, and whatever two bodies hand to one class differently becomes a symbol there.
+What parts hand to each other (dynamics/neighbours.py) is made of numbers; which of those are constants, so that the
+next one folds them away, is found by going round until nothing changes: at first nothing is known, a body on the ground
+gets what the ground hands over, and whatever two bodies hand to one class differently becomes a symbol there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bellcrank.build.places import NUMBERS
-from bellcrank.dynamics.bodies import FromChildren, FromParent, Hands
+from bellcrank.dynamics.leaves import leaves, rebuilt
+from bellcrank.dynamics.neighbours import FromChildren, FromParent, Hands
 from bellcrank.graph.cells import RESULT, Cell, handed, taken
 from bellcrank.graph.graph import Graph, Shape
 from bellcrank.graph.recursion import Tree as Places
@@ -142,7 +143,7 @@ class _Tracing:
         if outwards:
             for k, g in enumerate(self.groups):
                 if g.on_ground:
-                    known[k, -1] = [self.tapes[k].value(x) for x in _leaves(self._ground(k))]
+                    known[k, -1] = [self.tapes[k].value(x) for x in leaves(self._ground(k))]
         waiting = set(range(n))
         while waiting:
             k = next(k for k in sorted(waiting) if self._ready(k, outwards, known))  # parents, or children, come first
@@ -150,14 +151,14 @@ class _Tracing:
             value = self._value(k, channel, outwards, like, known)
             given = self._given(k, [value])[channel]
             like = given if like is None else like
-            mine = [VARIES if isinstance(x, Node) else float(x) for x in _leaves(given)]
+            mine = [VARIES if isinstance(x, Node) else float(x) for x in leaves(given)]
             for other, slot in self._receivers(k, outwards):
                 before = known.get((other, slot))
                 after = mine if before is None else [_joined(a, b) for a, b in zip(before, mine, strict=True)]
                 if before is None or any(a is not b and a != b for a, b in zip(before, after, strict=True)):
                     known[other, slot] = after
                     waiting.add(other)
-        self.widths.append(len(list(_leaves(like))))
+        self.widths.append(len(list(leaves(like))))
         for k in range(n):
             self.received[k].append(self._value(k, channel, outwards, like, known))
 
@@ -175,12 +176,12 @@ class _Tracing:
     def _value(self, k: int, channel: int, outwards: bool, like: Any, known: dict[tuple[int, int], list[Any]]) -> Any:
         """What class k receives: symbols where that varies."""
         if outwards and self.groups[k].on_ground:
-            return _rebuilt(like, iter(known[k, -1]))
+            return rebuilt(like, iter(known[k, -1]))
         tape = self.tapes[k]
 
         def symbols(name: str, constants: Sequence[Any]) -> Any:
             values = (tape.node("input", name, e) if c is VARIES else c for e, c in enumerate(constants))
-            return _rebuilt(like, values)
+            return rebuilt(like, values)
 
         if outwards:
             return symbols(taken(channel), known[k, -1])
@@ -189,7 +190,7 @@ class _Tracing:
     def _cell(self, k: int) -> Cell:
         g = self.groups[k]
         *given, result = self._given(k, [])
-        outputs = {handed(i): _array(list(_leaves(x))) for i, x in enumerate(given)} | {RESULT: _array(list(result))}
+        outputs = {handed(i): _array(list(leaves(x))) for i, x in enumerate(given)} | {RESULT: _array(list(result))}
         tape = self.tapes[k]
         outputs = {key: _array([tape.value(x) for x in array]) for key, array in outputs.items()}
         cell = Cell(Graph(g.name, {}, {}, tape), tuple(self.outwards), g.children, g.on_ground)
@@ -211,24 +212,3 @@ def _array(values: Sequence[Any]) -> Array:
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found
-
-
-def _leaves(thing: Any) -> Iterator[Any]:
-    """The numbers in a structure of vectors and matrices, always in the same order."""
-    if is_dataclass(thing):
-        for f in fields(thing):
-            yield from _leaves(getattr(thing, f.name))
-    elif isinstance(thing, tuple | list):
-        for x in thing:
-            yield from _leaves(x)
-    else:
-        yield thing
-
-
-def _rebuilt(thing: Any, numbers: Iterator[Any]) -> Any:
-    """The same structure with other numbers."""
-    if is_dataclass(thing):
-        return type(thing)(*(_rebuilt(getattr(thing, f.name), numbers) for f in fields(thing)))  # type: ignore[misc]
-    if isinstance(thing, tuple | list):
-        return type(thing)(_rebuilt(x, numbers) for x in thing)
-    return next(numbers)

@@ -15,7 +15,7 @@ from bellcrank.room import free_memory
 
 TRACED, COMPILED = 2e-5, 3e-4  # seconds for an operation that is written out: to trace it, and to compile it
 OPERATION = 2_700.0  # bytes that it takes until it is machine code
-FIRST, BODY, BODY_BYTES = 1.0, 2.5e-4, 6_000.0  # seconds for all, seconds and bytes for each body whose code is shared
+FIRST, BODY, BODY_BYTES = 0.5, 2.5e-4, 6_000.0  # seconds for all, seconds and bytes for each body whose code is shared
 EQUATION = 0.15  # of a pass through the bodies that it moves: what the force of a loop's equation takes
 PATIENCE = 60.0  # seconds that are not worth a warning
 
@@ -52,9 +52,10 @@ def written_out(work: Sequence[float]) -> Forecast:
     return Forecast(least, TRACED * sum(work) + COMPILED * least, OPERATION * least)
 
 
-def shared(work: float, bodies: int) -> Forecast:
-    """Code that alike bodies share."""
-    return Forecast(work, FIRST + BODY * bodies, BODY_BYTES * bodies)
+def shared(work: float, bodies: int, kinds: int) -> Forecast:
+    """Code that alike bodies share: that of so many kinds of bodies is compiled."""
+    code = work / bodies * kinds
+    return Forecast(work, FIRST + BODY * bodies + COMPILED * code, BODY_BYTES * bodies)
 
 
 def of_graph(graph: Graph) -> Forecast:

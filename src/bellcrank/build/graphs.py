@@ -106,6 +106,8 @@ def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
 
 def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
     """Of methods those whose code alike bodies share, if there are any."""
+    if mechanism.tree.following and METHODS["crba"] in able:  # of alike ones aba knows also joints that follow others
+        able = [METHODS["aba"], *able] if rolls(mechanism, request, METHODS["aba"]) else able
     if sharing := [m for m in able if rolls(mechanism, request, m)]:
         return sharing
     if not mechanism.loops or request.quantity != "forward_dynamics":
@@ -132,13 +134,14 @@ def expected(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
     """What a kernel will take to make. calls: whether it is for a target that shares the code of alike bodies."""
     from bellcrank.build import forecast
     from bellcrank.build.beneath import passes, rolls_beneath
+    from bellcrank.build.rolling import kinds
 
     tree, by = concerned(mechanism, request), considered(mechanism, request)
     work = [passes(tree) * estimate(m.name, request.quantity, tree) for m in by]
     beneath = [bool(tree.loops) and rolls_beneath(mechanism, m) for m in by]
     rolled_up = calls and all(rolls(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
     if rolled_up or all(divides(mechanism, request, m) for m in by):  # the latter on every target
-        return forecast.shared(min(work), len(tree.links))
+        return forecast.shared(min(work), len(tree.links), kinds(tree))
     return forecast.written_out(work)
 
 

@@ -17,6 +17,8 @@ import numpy as np
 from bellcrank.dynamics.alike import Alike, Arrangement, arranged, classes
 from bellcrank.dynamics.body_quantities import FRAMES, POSITIONS, SUM, VELOCITIES
 from bellcrank.dynamics.quantities import POSITIONS as COORDINATES
+from bellcrank.dynamics.shares import Shared, constants
+from bellcrank.dynamics.shares import shared as shared_of
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.recursion import Run
 from bellcrank.graph.recursion import Tree as Places
@@ -27,6 +29,7 @@ from bellcrank.scalar import Scalar
 Array = np.ndarray[Any, Any]
 Own = Sequence[tuple[int, ...]]  # of every link, its elements of an input
 SEEN, TURNED = 6, 18  # results of a frame: place and velocity; and angular velocity and axes
+TAU = "tau"  # input of those that answer for coordinates
 WRENCH, NUMBERS = "wrench", "numbers"  # inputs: of frames, [force, moment] each; and of constants that are free
 
 
@@ -34,7 +37,8 @@ WRENCH, NUMBERS = "wrench", "numbers"  # inputs: of frames, [force, moment] each
 class Asked:
     """What bodies are told beside their states, and what they say. pushed: frames that wrenches act on. seen: frames
     that are constants of their bodies, and if turned how they are turned. of: what has results, `width` of each
-    (dynamics/body_quantities.py). shared: inputs that all bodies read, by their sizes.
+    (dynamics/body_quantities.py). coupled: whether links must know which coordinates others have as well. shared:
+    inputs that all bodies read, by their sizes.
     """
 
     pushed: Sequence[str] = ()
@@ -42,26 +46,29 @@ class Asked:
     turned: bool = True
     of: str = VELOCITIES
     width: int = 1
+    coupled: bool = False
     shared: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Laid:
     """groups: members and rows in the order of the places. numbers: what the elements of that input are. size: of the
-    result.
+    result. shared: what links have of coordinates of others.
     """
 
     groups: list[Alike]
     places: Places
     numbers: list[Scalar]
     size: int
+    shared: Shared | None
 
 
 def laid_out(tree: Tree, inputs: Sequence[str], asked: Asked) -> Laid:
     """Where frames are in their bodies are constants of these, and so is a gravity that is free of those that stand on
     the ground.
     """
-    groups = classes(tree, more=_told(tree, asked))
+    shared = shared_of(tree) if asked.coupled and tree.coupled else None
+    groups = classes(tree, more=_told(tree, asked, shared), shares=shared.share if shared else None)
     arrangement = arranged(tree, groups)
     groups = _sorted(groups, arrangement.order)
     own: dict[str, Own] = {}
@@ -70,18 +77,22 @@ def laid_out(tree: Tree, inputs: Sequence[str], asked: Asked) -> Laid:
             own[x] = [tuple(range(asked.shared[x]))] * len(tree.links)
         elif x == WRENCH:
             own[x] = _by_frames(tree, asked.pushed, 6)
+        elif shared:
+            own[x] = shared.answers if x == TAU else shared.q if x in COORDINATES else shared.v
         else:
             own[x] = [link.q_index if x in COORDINATES else link.v_index for link in tree.links]
     own[RESULT], size = _results(tree, asked)
+    if shared and asked.of == VELOCITIES:
+        own[RESULT] = shared.answers
     numbers: dict[Scalar, int] = {}
     own[NUMBERS] = _numbered(groups, len(tree.links), numbers)
-    return Laid(groups, _places(tree, groups, arrangement, own), list(numbers), size)
+    return Laid(groups, _places(tree, groups, arrangement, own), list(numbers), size, shared)
 
 
-def _told(tree: Tree, asked: Asked) -> list[list[Scalar]] | None:
-    """Of every link, the constants that it has of its frames and of gravity."""
+def _told(tree: Tree, asked: Asked, shared: Shared | None) -> list[list[Scalar]] | None:
+    """Of every link, the constants that it has of its frames, of gravity, and of how its body bends."""
     weighs = depends(tree.gravity)
-    if not (asked.pushed or asked.seen or weighs):
+    if not (asked.pushed or asked.seen or weighs or shared):
         return None
     found: list[list[Scalar]] = [[] for _ in tree.links]
     for names, turned in ((asked.pushed, False), (asked.seen, asked.turned)):
@@ -89,6 +100,8 @@ def _told(tree: Tree, asked: Asked) -> list[list[Scalar]] | None:
             row += [x for k in mine for x in _pose(tree, names[k], turned)]
     for link, row in zip(tree.links, found, strict=True):
         row += [*tree.gravity] if weighs and link.parent < 0 else []
+    for body, row in zip(shared.bending if shared else (), found, strict=False):
+        row += constants(body)
     return found
 
 
@@ -120,7 +133,7 @@ def path(tree: Tree, frame: str) -> Tree:
     """As much of the tree as moves a frame."""
     body, R, p = tree.frames[frame]
     links = [replace(tree.links[i], parent=k - 1) for k, i in enumerate(reversed(tree.path(body)))]
-    return replace(tree, links=tuple(links), frames={frame: (len(links) - 1, R, p)}, loops=(), springs=())
+    return replace(tree, links=tuple(links), frames={frame: (len(links) - 1, R, p)}, loops=(), springs=(), flexible=())
 
 
 def _pose(tree: Tree, frame: str, turned: bool) -> list[Scalar]:

@@ -11,20 +11,23 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.cell_tracing import Part, traced
-from bellcrank.build.places import NUMBERS, SEEN, WRENCH, Asked, columns_of, laid_out, path
-from bellcrank.dynamics.alike import Alike
-from bellcrank.dynamics.bodies import Frames, Ground, ground_of
-from bellcrank.dynamics.body_quantities import BODIES, COLUMNS, FRAMES, SUM, Said
+from bellcrank.build.places import NUMBERS, SEEN, TAU, WRENCH, Asked, columns_of, laid_out, path
+from bellcrank.dynamics.alike import Alike, classes
+from bellcrank.dynamics.body_quantities import BODIES, COLUMNS, FRAMES, OWN, SHARED, SUM, Said
+from bellcrank.dynamics.neighbours import Frames, Ground, ground_of
 from bellcrank.dynamics.quantities import POSITIONS, QUANTITIES
+from bellcrank.dynamics.shares import Shared, constants, shared, sharing
 from bellcrank.graph.cells import Cell
 from bellcrank.graph.graph import Graph, Shape, trace
 from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
+from bellcrank.model.joints.modal import Modal
+from bellcrank.model.tree import Link
 from bellcrank.parameters import Parameters, depends
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.vector import ZERO, Mat, vec
+from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
 
 Array = np.ndarray[Any, Any]
 CLOSED = ("forward_dynamics", "inverse_dynamics", "reactions")  # what loops change
@@ -35,8 +38,16 @@ def rollable(tree: Tree, method: str, quantity: str) -> bool:
     neighbour. Springs, which pull at frames, are added to what feels them (springs_apart.py); loops concern few
     quantities, which all others are those of the tree (dynamics/loops/layer.py).
     """
-    loose = not (tree.coupled or tree.flexible or depends(tree.ground.moves))
-    return loose and (method, quantity) in BODIES and not (tree.loops and quantity in CLOSED)
+    if (method, quantity) not in BODIES or depends(tree.ground.moves) or (tree.loops and quantity in CLOSED):
+        return False
+    how = BODIES[method, quantity].coupled
+    return not tree.coupled or how == OWN or (how == SHARED and shared(tree) is not None)
+
+
+def kinds(tree: Tree) -> int:
+    """How many classes of bodies there are."""
+    found = shared(tree) if tree.coupled else None
+    return len(classes(tree, shares=found.share if found else None))
 
 
 def told(tree: Tree, method: str, quantity: str, frame: str = "") -> int:
@@ -48,7 +59,8 @@ def told(tree: Tree, method: str, quantity: str, frame: str = "") -> int:
 
 def as_shipped(tree: Tree) -> bool:
     """Whether all joints are of the package: of others nobody knows what they branch on."""
-    return all(SHIPPED.get(kind.name) is kind for kind in {type(link.kind) for link in tree.links})
+    kinds = {type(link.kind) for link in tree.links}
+    return all(SHIPPED.get(kind.name) is kind or issubclass(kind, Modal) for kind in kinds)
 
 
 def rolled(
@@ -67,9 +79,9 @@ def rolled(
     said, one = BODIES[method, quantity], frame.pop("frame", "")
     part = path(tree, one) if one else tree
     seen = [one] if one else [link.name for link in tree.links] if said.of == FRAMES else []
-    shared = dict.fromkeys(said.shared, 3)
-    asked = Asked(frames, seen, said.turned, said.of, math.prod(said.shape), shared)
-    shapes = {**inputs, **{x: (size,) for x, size in shared.items()}}
+    everybody = dict.fromkeys(said.shared, 3)
+    asked = Asked(frames, seen, said.turned, said.of, math.prod(said.shape), said.coupled == SHARED, everybody)
+    shapes = {**inputs, **{x: (size,) for x, size in everybody.items()}}
     shape = _shape(part, said, bool(one))
     found = recursion(name, part, said.body, quantity, shapes, asked, parameters, shape, **frame)
     if not (said.last or said.shared or (said.of == COLUMNS and shape[1] < tree.nv)):
@@ -161,18 +173,39 @@ def recursion(
     laid = laid_out(tree, list(inputs), asked)
     parts = []
     for g in laid.groups:
-        ground, pushed, seen = _constants(tree, g, asked)
+        link, vectors = _sharing(g, laid.shared)
+        ground, pushed, seen = _constants(tree, g, asked, vectors)
         options = told | ({"pushed": pushed} if asked.pushed else {}) | ({"seen": seen} if asked.seen else {})
         more = {**asked.shared, **({WRENCH: 6 * len(pushed.points)} if WRENCH in inputs else {})}
-        parts.append(part(g, list(inputs), partial(body, g.link, ground, **options), **more))
+        more |= _sizes(g, laid.shared, [x for x in inputs if x not in more])
+        parts.append(part(g, list(inputs), partial(body, link, ground, **options), **more))
     cells, tables = traced(parts, laid.places, list(inputs)), [g.table for g in laid.groups]
     output = quantity, laid.size
     return of_numbers(name, inputs, output, cells, tables, laid.places, laid.numbers, parameters, shape)
 
 
-def _constants(tree: Tree, g: Alike, asked: Asked) -> tuple[Ground, Frames, Frames]:
+def _sharing(g: Alike, found: Shared | None) -> tuple[Link, list[Vec]]:
+    """The link of a class, with what it shares; and the constants that are left, which are vectors."""
+    link, more = g.link, list(g.more)
+    if found is not None:
+        first = int(g.members[0])
+        own = len(more) - len(constants(found.bending[first]))
+        link, more = sharing(link, found.share[first], found.bending[first], more[own:]), more[:own]
+    return link, [vec(more[i : i + 3]) for i in range(0, len(more), 3)]
+
+
+def _sizes(g: Alike, found: Shared | None, inputs: Sequence[str]) -> dict[str, int]:
+    """Of inputs, how many elements a body of the class reads, where that are not those of its joint."""
+    if found is None:
+        return {}
+    first = int(g.members[0])
+    of = {x: found.answers if x == TAU else found.q if x in POSITIONS else found.v for x in inputs}
+    return {x: len(rows[first]) for x, rows in of.items()}
+
+
+def _constants(tree: Tree, g: Alike, asked: Asked, vectors: list[Vec]) -> tuple[Ground, Frames, Frames]:
     """What a class was given beside its links' own constants: the ground, and its frames."""
-    vectors, ground = [vec(g.more[i : i + 3]) for i in range(0, len(g.more), 3)], ground_of(tree)
+    ground = ground_of(tree)
     if depends(tree.gravity):  # of others than those on the ground nobody asks for it
         ground = replace(ground, gravity=vectors.pop() if g.on_ground else ZERO)
     at = _pushed(tree, g, asked)

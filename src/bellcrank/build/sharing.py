@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bellcrank.build import springs_apart
-from bellcrank.build.rolling import as_shipped, rollable, rolled, told
+from bellcrank.build.rolling import as_shipped, kinds, rollable, rolled, told
 from bellcrank.build.segments import divided
 from bellcrank.dynamics import Method, estimate, quantity, requests, shape_of
-from bellcrank.dynamics.alike import classes
 from bellcrank.dynamics.requests import Request
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism, Tree
@@ -22,7 +21,7 @@ def shares(mechanism: Mechanism, tree: Tree, request: Request, by: Method) -> bo
         return False
     numbers = told(tree, by.name, request.quantity, request.frame) / requests.MOST_NUMBERS
     size = max(estimate(by.name, request.quantity, tree) / requests.MOST_STRAIGHT, numbers)
-    return size > 10.0 or (size > 1.0 and ALIKE * len(classes(tree)) <= len(tree.links))
+    return size > 10.0 or (size > 1.0 and ALIKE * kinds(tree) <= len(tree.links))
 
 
 def recursion(mechanism: Mechanism, request: Request, by: Method) -> Graph:

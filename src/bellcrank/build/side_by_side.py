@@ -17,7 +17,7 @@ from bellcrank.build.cell_tracing import Part, traced
 from bellcrank.build.places import NUMBERS, elements
 from bellcrank.build.rolling import of_numbers
 from bellcrank.dynamics.alike import columns
-from bellcrank.dynamics.bodies import FromParent, Hands
+from bellcrank.dynamics.neighbours import FromParent, Hands
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Array, Graph, Shape
 from bellcrank.graph.recursion import Run

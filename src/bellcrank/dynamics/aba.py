@@ -31,6 +31,10 @@ STILL = articulated(NO_INERTIA)
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    if tree.following:
+        from bellcrank.dynamics import following  # which is made of what is below
+
+        return following.forward_dynamics(tree, q, v, tau, frames, wrench)
     outer = external(tree, q, frames, wrench)
     passive = passive_torque(tree, q, v)
     links, X, S = tree.links, [], []

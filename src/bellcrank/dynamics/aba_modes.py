@@ -41,7 +41,7 @@ class Modes:
         for k in reversed(range(len(self.u))):
             inverse = 1.0 / self.M[k][k]
             psi = self.F[k] * inverse
-            IA, pA = _less(IA, self.F[k], psi), pA + psi * self.u[k]
+            IA, pA = less(IA, self.F[k], psi), pA + psi * self.u[k]
             for l in range(k):
                 ratio = self.M[k][l] * inverse
                 for j in range(l + 1):
@@ -70,7 +70,7 @@ def modes(body: Bending, q: Vector, v: Vector, driven: Vector, w: Vec) -> tuple[
     return Modes(body, M, body.felt(q), u), force
 
 
-def _less(IA: Articulated, U: Force, psi: Force) -> Articulated:
+def less(IA: Articulated, U: Force, psi: Force) -> Articulated:
     """IA - U psi^T, which is symmetric."""
 
     def product(a: Vec, b: Vec) -> Sym:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from bellcrank.dynamics.leaves import leaves, rebuilt
 from bellcrank.model.tree import Link, Tree
 from bellcrank.parameters import Free, depends, nominal, parameter
 from bellcrank.scalar import Scalar
@@ -62,11 +63,15 @@ class Alike:
 
 
 def classes(
-    tree: Tree, apart: Sequence[Any] | None = None, more: Sequence[Sequence[Scalar]] | None = None
+    tree: Tree,
+    apart: Sequence[Any] | None = None,
+    more: Sequence[Sequence[Scalar]] | None = None,
+    shares: Sequence[Any] | None = None,
 ) -> list[Alike]:
     """Every link in one of them. The numbers of a class are those of its members, and of nobody else. apart: what keeps
     links apart beside their own equations, unless it is the ground and how many children they have. more: further
-    constants of every link.
+    constants of every link. shares: what it has to do with coordinates of others (shares.py), which keeps links apart,
+    too.
     """
     numbers = [_numbers(link) for link in tree.links]
     more = more or [()] * len(tree.links)
@@ -75,8 +80,9 @@ def classes(
         if link.parent >= 0:
             children[link.parent] += 1
     apart = apart or [(link.parent < 0, int(children[i])) for i, link in enumerate(tree.links)]
+    apart = list(zip(apart, shares, strict=True)) if shares else apart
     keys: list[Any] = [
-        (type(link.kind), *shape, _pattern(values), folded(more[i]), apart[i])
+        (type(link.kind), _follows(link), *shape, _pattern(values), folded(more[i]), apart[i])
         for i, (link, (shape, values)) in enumerate(zip(tree.links, numbers, strict=True))
     ]
     groups = _grouped(keys)
@@ -85,9 +91,14 @@ def classes(
             for i in members if len(members) < FEW else ():
                 if set(numbers[i][0]) <= set(PLACED):
                     numbers[i] = PLACED, _in_full(tree.links[i], numbers[i])
-                keys[i] = (type(tree.links[i].kind), "in full", numbers[i][0], len(more[i]), apart[i])
+                of = type(tree.links[i].kind), _follows(tree.links[i])
+                keys[i] = (*of, "in full", numbers[i][0], len(more[i]), apart[i])
         groups = _grouped(keys)
     return [_alike(tree.links, members, numbers, more, int(children[members[0]])) for members in groups.values()]
+
+
+def _follows(link: Link) -> bool:
+    return link.joint.mimic is not None
 
 
 def _grouped(keys: Sequence[Any]) -> dict[Any, list[int]]:
@@ -152,10 +163,9 @@ def _numbers(link: Link) -> tuple[tuple[str, ...], list[Scalar]]:
 def _own(link: Link) -> list[Scalar]:
     """Constants of joint and body."""
     inertia, joint, I = link.inertia, link.joint, link.inertia.I
-    of_kind = [getattr(link.kind, f.name) for f in fields(link.kind)]
-    laws = [getattr(joint, law) for law in LAWS]
+    laws = [*(getattr(joint, law) for law in LAWS), *leaves(joint.mimic)]
     h = inertia.h
-    return [*of_kind, inertia.m, h.x, h.y, h.z, I.xx, I.yy, I.zz, I.xy, I.xz, I.yz, *laws]
+    return [*leaves(link.kind), inertia.m, h.x, h.y, h.z, I.xx, I.yy, I.zz, I.xy, I.xz, I.yz, *laws]
 
 
 def _pattern(values: Sequence[Scalar]) -> tuple[Any, ...]:
@@ -191,13 +201,14 @@ def _in_full(link: Link, numbers: tuple[tuple[str, ...], list[Scalar]]) -> list[
 
 def _with(link: Link, shape: Sequence[str], numbers: Iterator[Scalar]) -> Link:
     """The link with other constants, and with its own coordinates alone."""
-    kind = replace(link.kind, **{f.name: next(numbers) for f in fields(link.kind)})
+    kind = rebuilt(link.kind, numbers)
 
     def some(n: int) -> list[Scalar]:
         return [next(numbers) for _ in range(n)]
 
     inertia = Inertia(next(numbers), Vec(*some(3)), Sym(*some(6)))
     joint = replace(link.joint, **dict(zip(LAWS, some(len(LAWS)), strict=True)))
+    joint = replace(joint, mimic=rebuilt(joint.mimic, numbers))
     moves: list[Move] = []
     for move in shape:
         if move == FULL:

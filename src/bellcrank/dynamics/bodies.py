@@ -1,70 +1,19 @@
-"""Recursions as what one body does: for mechanisms of so many bodies that alike ones share their code.
-
-A method of the table sweeps over all links at once. Here is the same for one link, as a generator that asks for what
-its neighbours hand over and says what it hands on:
-
-    w = yield FromParent(ZERO)         what the parent handed on; a body on the ground gets the value named here
-    yield Hands(w)                     what this body hands on, in the direction of the last question
-    parts = yield FromChildren()       what each child handed on
-
-What is computed between two questions belongs to one sweep over the tree. It returns its elements of the result. The
-equations themselves are those of the method's own file.
-"""
+"""Forward and inverse dynamics as what one body does (neighbours.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
-from bellcrank.dynamics import aba, rnea
-from bellcrank.dynamics.sweep import Vector, along
-from bellcrank.model.tree import Link, Tree
+from bellcrank.dynamics import aba, body_shares, rnea
+from bellcrank.dynamics.neighbours import Asked, Body, Frames, FromChildren, FromParent, Ground, Hands
+from bellcrank.dynamics.shares import Sharing
+from bellcrank.dynamics.sweep import Vector, along, own
+from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Acceleration, Force, Mat, Motion, Vec, vec
-
-
-@dataclass(frozen=True)
-class FromParent:
-    ground: Any
-
-
-@dataclass(frozen=True)
-class FromChildren:
-    pass
-
-
-@dataclass(frozen=True)
-class Hands:
-    value: Any
-
-
-Asked = FromParent | FromChildren | Hands
-Body = Generator[Asked, Any, list[Scalar]]
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What bodies stand on: gravity, in the ground's own axes, and where in the world those are."""
-
-    gravity: Vec
-    R: Mat
-    p: Vec
-
-
-def ground_of(tree: Tree) -> Ground:
-    return Ground(tree.gravity, *tree.ground.pose(IDENTITY, ZERO))
-
-
-@dataclass(frozen=True)
-class Frames:
-    """Some frames of a body: where they are in it, and if it is asked for, how they are turned. `pushed` are those that
-    forces from outside act on, `seen` those that something is said of.
-    """
-
-    points: Sequence[Vec]
-    axes: Sequence[Mat] = ()
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO, Acceleration, Force, Mat, Motion, vec
 
 
 def forward_dynamics(
@@ -80,8 +29,10 @@ def forward_dynamics(
 
 def freely(
     link: Link, ground: Ground, q: Vector, v: Vector, tau: Vector, outer: Force
-) -> Generator[Asked, Any, tuple[list[Scalar], Acceleration]]:
-    """The accelerations of its joint, and those of the body itself, which gravity is part of."""
+) -> Generator[Asked, Any, tuple[list[Scalar], Force]]:
+    """The accelerations that it answers for, and the force about its F that it takes to move the body so."""
+    if isinstance(link, Sharing):
+        return (yield from body_shares.freely(link, ground, q, v, tau, outer))
     X, S = aba.placed(link, q)
     w = yield FromParent(ZERO)
     m = aba.moved(link, X, S, q, v, w)
@@ -103,7 +54,7 @@ def freely(
         a.append(u[k] * D[k] - A.dot(psi[k]))
         A = A + s * a[-1]
     yield Hands(A)
-    return a, Acceleration(m.w, A.ang, A.lin)
+    return a, link.inertia.newton_euler(Acceleration(m.w, A.ang, A.lin)) - outer
 
 
 def response(link: Link, ground: Ground, q: Vector, tau: Vector) -> Body:
@@ -134,14 +85,11 @@ def inverse_dynamics(
     outer = NO_FORCE
     if pushed is not None:
         outer = outside(link, (yield from turned(link, ground, q)), wrench, pushed)
-    tau = yield from _rigid(link, ground, q, v, a, outer)
-    passive = link.passive(q, v)
-    step("tau - passive", link.name)
-    return [t - p for t, p in zip(tau, passive, strict=True)]
+    return (yield from _needed(link, ground, q, v, a, outer, passive=True))
 
 
 def bias(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
-    return _rigid(link, ground, q, v, [0.0] * len(v))
+    return _needed(link, ground, q, v, [0.0] * len(v))
 
 
 def coriolis_torque(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
@@ -149,11 +97,17 @@ def coriolis_torque(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
 
 
 def gravity_torque(link: Link, ground: Ground, q: Vector) -> Body:
-    still = [0.0] * len(link.v_index)
-    return _rigid(link, ground, q, still, still)
+    modes = link.bending.v_index if isinstance(link, Sharing) and link.bending else ()
+    still = [0.0] * (len(link.v_index) + len(modes))
+    return _needed(link, ground, q, still, still)
 
 
-def _rigid(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, outer: Force = NO_FORCE) -> Body:
+def _needed(
+    link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, outer: Force = NO_FORCE, passive: bool = False
+) -> Body:
+    """What the coordinates need that it answers for; passive: with springs and friction overcome."""
+    if isinstance(link, Sharing):
+        return (yield from body_shares.needed(link, ground, q, v, a, outer, passive))
     up = yield FromParent(Acceleration(ZERO, ZERO, -ground.gravity))
     A = rnea.beyond(link, q, v, a, up)
     yield Hands(A)
@@ -164,7 +118,12 @@ def _rigid(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, outer: F
         f = f + force
     yield Hands(link.transform(q).force(f))
     step("tau", link.name)
-    return [s.dot(f) + link.armature * a[k] for s, k in zip(link.subspace(q), link.v_index, strict=True)]
+    tau = [s.dot(f) + link.armature * a[k] for s, k in zip(link.subspace(q), link.v_index, strict=True)]
+    if not passive:
+        return tau
+    lost = link.passive(q, v)
+    step("tau - passive", link.name)
+    return [t - p for t, p in zip(tau, lost, strict=True)]
 
 
 def turned(link: Link, ground: Ground, q: Vector) -> Generator[Asked, Any, Mat]:
@@ -195,7 +154,7 @@ def frames_seen(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames) 
     step("pose", link.name)
     R, p = X.pose(R, p)
     step("V", link.name)
-    V = X.motion(V) + along(link.subspace(q), v)
+    V = X.motion(V) + along(link.subspace(q), own(link, v))
     yield Hands((R, p, V))
     out: list[Scalar] = []
     for i, r in enumerate(seen.points):

@@ -1,4 +1,4 @@
-"""Matrices as what one body says (bodies.py): of each of its coordinates a column, or, of those that are as wide as
+"""Matrices as what one body says (neighbours.py): of each of its coordinates a column, or, of those that are as wide as
 there are coordinates, its elements of the product with a vector. All columns are then a batch of unit vectors
 (build/by_tangents.py).
 """
@@ -9,12 +9,12 @@ from collections.abc import Generator
 from typing import Any
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.bodies import Asked, Body, Frames, FromChildren, FromParent, Ground, Hands
 from bellcrank.dynamics.body_motion import each, gathered, moving
 from bellcrank.dynamics.centroidal import about
 from bellcrank.dynamics.flow import flow
 from bellcrank.dynamics.frame_motion import axes_in_space
 from bellcrank.dynamics.kinematics import Pose, motion_seen
+from bellcrank.dynamics.neighbours import Asked, Body, Frames, FromChildren, FromParent, Ground, Hands
 from bellcrank.dynamics.sweep import Vector, along
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step

@@ -1,4 +1,4 @@
-"""What bodies tell each other of their motion (bodies.py), and what each says of its own frames, and of its own joint.
+"""What bodies tell each other of their motion (neighbours.py), and what each says of its own frames and of its joint.
 
 X   R and p of the body in the world        V   its velocity        A   its acceleration, without gravity
 """
@@ -9,9 +9,9 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from bellcrank.dynamics import bodies, rnea
-from bellcrank.dynamics.bodies import Asked, Body, Frames, FromChildren, FromParent, Ground, Hands
 from bellcrank.dynamics.frame_motion import acceleration_seen, at_a_place
 from bellcrank.dynamics.kinematics import Pose, four_by_four, motion_seen
+from bellcrank.dynamics.neighbours import Asked, Body, Frames, FromChildren, FromParent, Ground, Hands
 from bellcrank.dynamics.sweep import Vector, along, own
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
@@ -131,9 +131,9 @@ def reactions(
     """reactions.py, for one body."""
     R = yield from bodies.turned(link, ground, q)
     outer = NO_FORCE if pushed is None else bodies.outside(link, R, wrench, pushed)
-    _, A = yield from bodies.freely(link, ground, q, v, tau, outer)
+    _, f = yield from bodies.freely(link, ground, q, v, tau, outer)
     step("f", link.name)
-    (f,) = yield from gathered([link.inertia.newton_euler(A) - outer], link.transform(q).force)
+    (f,) = yield from gathered([f], link.transform(q).force)
     step("reaction", link.name)
     (p,) = seen.points
     return [*(R @ f.lin), *(R @ (f.ang - p.cross(f.lin)))]

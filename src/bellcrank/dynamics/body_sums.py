@@ -1,4 +1,4 @@
-"""Quantities of all bodies together, as what one of them adds (bodies.py): energies, the centre of mass, momentum.
+"""Quantities of all bodies together, as what one of them adds (neighbours.py): energies, the centre of mass, momentum.
 Those on the ground know the sum, and the functions that take a tree make the quantity of it. World axes.
 """
 
@@ -7,14 +7,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.dynamics.bodies import Body, Ground, ground_of
 from bellcrank.dynamics.body_motion import gathered, moving
+from bellcrank.dynamics.body_shares import bending_of, carried_by, inertia_of
 from bellcrank.dynamics.centroidal import about, mass
 from bellcrank.dynamics.kinematics import Pose, spring_energy
+from bellcrank.dynamics.neighbours import Body, Ground, ground_of
 from bellcrank.dynamics.sweep import Vector, own
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.vector import Force, Vec, vec
+from bellcrank.spatial.vector import NO_FORCE, Force, Motion, Vec, vec
 
 
 def _summed(link: Link, *mine: Any) -> Body:
@@ -26,17 +27,20 @@ def _summed(link: Link, *mine: Any) -> Body:
 def kinetic_energy(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
     (V,) = yield from moving(link, ground, "V", q, v)
     step("T", link.name)
-    energy = link.inertia.kinetic_energy(V)
+    energy = inertia_of(link, q).kinetic_energy(V)
     for u in own(link, v) if link.armature else ():
         energy = energy + (0.5 * link.armature) * u * u
+    if body := bending_of(link):
+        energy = energy + body.kinetic_energy(q, v, V)
     return (yield from _summed(link, energy))
 
 
 def potential_energy(link: Link, ground: Ground, q: Vector) -> Body:
     """-g.h is made at last: of h, and of what the springs in the joints have."""
     (X,) = yield from moving(link, ground, "X", q)
-    h = _first_moment(link, X)
-    return (yield from _summed(link, h, spring_energy(link, q)))
+    body = bending_of(link)
+    energy = spring_energy(link, q, body.elastic_energy(q) if body else 0.0)
+    return (yield from _summed(link, _first_moment(link, q, X), energy))
 
 
 def height_energy(tree: Tree, total: Sequence[Scalar]) -> Scalar:
@@ -44,16 +48,16 @@ def height_energy(tree: Tree, total: Sequence[Scalar]) -> Scalar:
     return total[3] - (ground.R @ ground.gravity).dot(vec(total[:3]))
 
 
-def _first_moment(link: Link, X: Pose) -> Vec:
+def _first_moment(link: Link, q: Vector, X: Pose) -> Vec:
     step("h", link.name)
-    R, p = X
-    h: Vec = p * link.inertia.m + R @ link.inertia.h
+    (R, p), inertia = X, inertia_of(link, q)
+    h: Vec = p * inertia.m + R @ inertia.h
     return h
 
 
 def com(link: Link, ground: Ground, q: Vector) -> Body:
     (X,) = yield from moving(link, ground, "X", q)
-    return (yield from _summed(link, _first_moment(link, X)))
+    return (yield from _summed(link, _first_moment(link, q, X)))
 
 
 def over_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
@@ -65,14 +69,20 @@ def over_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
 def momentum(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
     """About the world's origin; with h, which says where the centre is."""
     X, V = yield from moving(link, ground, "XV", q, v)
-    f = _in_world(link, X, link.inertia @ V)
-    return (yield from _summed(link, f.lin, f.ang, _first_moment(link, X)))
+    f = _in_world(link, X, _momentum(link, q, v, V))
+    return (yield from _summed(link, f.lin, f.ang, _first_moment(link, q, X)))
+
+
+def _momentum(link: Link, q: Vector, v: Vector, V: Motion) -> Force:
+    own = inertia_of(link, q) @ V
+    body = bending_of(link)
+    return own if body is None else own + body.momentum(q, v)
 
 
 def momentum_rate(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> Body:
     X, A = yield from moving(link, ground, "XA", q, v, a)
-    f = _in_world(link, X, link.inertia.newton_euler(A))
-    return (yield from _summed(link, f.lin, f.ang, _first_moment(link, X)))
+    f = _in_world(link, X, carried_by(link, q, v, a, A, NO_FORCE)[0])
+    return (yield from _summed(link, f.lin, f.ang, _first_moment(link, q, X)))
 
 
 def _in_world(link: Link, X: Pose, f: Force) -> Force:
@@ -91,10 +101,10 @@ def about_centre(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
 def com_velocity(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
     (R, _), V = yield from moving(link, ground, "XV", q, v)
     step("momentum", link.name)
-    return (yield from _summed(link, R @ (link.inertia @ V).lin))
+    return (yield from _summed(link, R @ _momentum(link, q, v, V).lin))
 
 
 def com_acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> Body:
     (R, _), A = yield from moving(link, ground, "XA", q, v, a)
     step("momentum", link.name)
-    return (yield from _summed(link, R @ link.inertia.newton_euler(A).lin))
+    return (yield from _summed(link, R @ carried_by(link, q, v, a, A, NO_FORCE)[0].lin))

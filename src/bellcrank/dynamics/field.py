@@ -3,15 +3,15 @@
     tau = sum of J_i^T f(p_i, v_i, m_i)
 
 One sweep outwards for places and velocities, one inwards for forces, as in rnea.py; so it takes as long as the bodies
-are many, and for mechanisms of many alike bodies (bodies.py) the law is in the code of the class.
+are many, and for mechanisms of many alike bodies (neighbours.py) the law is in the code of the class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellcrank.dynamics.bodies import Body, FromChildren, FromParent, Ground, Hands
 from bellcrank.dynamics.kinematics import velocities
+from bellcrank.dynamics.neighbours import Body, FromChildren, FromParent, Ground, Hands
 from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step

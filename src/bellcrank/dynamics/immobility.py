@@ -12,10 +12,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bellcrank.dynamics import crba
+from bellcrank.dynamics.body_shares import Subtree, begun, inertia_of, nothing_open
+from bellcrank.dynamics.shares import Shared, constants, localised, shared, sharing
 from bellcrank.errors import ModelError
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Tree
 from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO
 
 Array = np.ndarray[Any, Any]
 
@@ -31,10 +34,12 @@ def check(mechanism: Mechanism) -> None:
     if not mechanism.nv:
         return
     q, _, _ = mechanism.random(seed=0)
-    if mechanism.nv > LARGE and not mechanism.tree.coupled:
-        if _heavy(mechanism.tree):
+    tree = mechanism.tree
+    common = shared(tree) if tree.coupled and mechanism.nv > LARGE else None
+    if mechanism.nv > LARGE and (common or not tree.coupled):
+        if not tree.coupled and _heavy(tree):
             return
-        motion = _pivots(mechanism.tree, q.tolist())
+        motion = _open_pivots(tree, common, q.tolist()) if common else _pivots(tree, q.tolist())
         if motion.any():
             _refuse(mechanism, motion)
         return
@@ -93,6 +98,45 @@ def _pivots(tree: Tree, q: Sequence[float]) -> Array:
         if link.parent >= 0:
             IA[link.parent] = IA[link.parent] + X[i].articulated(IA[i])
     return found
+
+
+def _open_pivots(tree: Tree, common: Shared, q: Sequence[float]) -> Array:
+    """The same, where several links have a coordinate: its pivot is known where it ends (body_shares.py)."""
+    found, size = np.zeros(tree.nv), np.zeros(tree.nv)
+    carried: list[list[tuple[Any, ...]]] = [[] for _ in tree.links]
+    for i, link in reversed(list(enumerate(tree.links))):
+        mine, share, last = [q[k] for k in common.q[i]], common.share[i], common.share[i].slots
+        own = sharing(localised(link), share, common.bending[i], constants(common.bending[i]))
+        body = Subtree(articulated(inertia_of(own, mine)), NO_FORCE, nothing_open(last + 1), range(last + 1))
+        begun(own, mine, [0.0] * len(common.v[i]), ZERO, body)
+        for k, slot in zip(common.v[i][len(link.v_index) :], share.modes, strict=True):
+            size[k] += body.open.at(slot, slot)
+        for IA, _, more in carried[i]:
+            body.IA, body.open = body.IA + IA, body.open + more
+        ends = [k for k in common.answers[i] if k not in link.v_index]
+        closing = list(zip(share.ends, ends, strict=True))
+        for slot, k in reversed(closing):
+            found[k] = not _closed(body, slot, size[k])
+        for j, s in reversed(list(enumerate(own.subspace(mine)))):
+            k, slot = link.v_index[j], share.axes[j] if share.axes[j] >= 0 else last
+            I, M = body.IA.I, body.IA.M
+            size[k] += s.ang.dot(s.ang) * max(I.xx, I.yy, I.zz) + s.lin.dot(s.lin) * max(M.xx, M.yy, M.zz)
+            size[k] += float(own.armature)
+            body.enter(slot, s, 0.0, own.armature)
+            if share.closes[j]:
+                found[k] = not _closed(body, slot, size[k])
+        if link.parent >= 0:
+            carried[link.parent].append(body.handed(own.transform(mine), NO_MOTION))
+    return found
+
+
+def _closed(body: Subtree, slot: int, size: float) -> bool:
+    """Whether a coordinate could be eliminated, and if so, without it."""
+    if not SINGULAR * size < body.open.at(slot, slot):
+        body.clear(slot)
+        return False
+    body.close(slot)
+    return True
 
 
 def _refuse(mechanism: Mechanism, motion: Array) -> NoReturn:

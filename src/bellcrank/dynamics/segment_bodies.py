@@ -1,4 +1,4 @@
-"""Divide and conquer (dca.py) as what one part does (bodies.py): bodies in rows, and what stands between the rows.
+"""Divide and conquer (dca.py) as what one part does (neighbours.py): bodies in rows, and what stands between the rows.
 
 A long branch is cut into segments of alike bodies, which are gone through side by side. Places of the tree are
 
@@ -17,8 +17,8 @@ from collections.abc import Generator
 from typing import Any
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.bodies import Body, FromChildren, FromParent, Hands
 from bellcrank.dynamics.dca import NO_PULL, Turned, turned, turned_by
+from bellcrank.dynamics.neighbours import Body, FromChildren, FromParent, Hands
 from bellcrank.dynamics.segments import CLOSED, OPEN, Segment, begun, joined, parted, through
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Link

@@ -126,9 +126,9 @@ def _passed_on(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
     return list(u)
 
 
-def function(m: Mechanism | None, asked: Any) -> tuple[str, Graph]:
+def function(m: Mechanism | None, asked: Any, calls: bool = True) -> tuple[str, Graph]:
     """A graph and what it is called: one's own, or by the name of a quantity, as in "pose(tool0)" and
-    "d(forward_dynamics)/d(q)".
+    "d(forward_dynamics)/d(q)". calls: whether it may call others, as those of large mechanisms do.
     """
     if isinstance(asked, Kernel):
         asked = asked.graph
@@ -143,7 +143,7 @@ def function(m: Mechanism | None, asked: Any) -> tuple[str, Graph]:
             f"functions: {shown(asked)} is a derivative of order {asked.count('d(') // 2} or so; too high."
         )
     if found := DERIVATIVE.fullmatch(asked):
-        name, graph = function(m, found["of"])
+        name, graph = function(m, found["of"], calls=False)
         of = next(iter(graph.shapes))
         costs.announce(f"export of {shown(asked)}", costs.jacobian(graph, of, [found["wrt"]]), WRITTEN_OUT)
         return f"d{name}_d{found['wrt']}", graph.jacobian(of, found["wrt"])
@@ -154,5 +154,5 @@ def function(m: Mechanism | None, asked: Any) -> tuple[str, Graph]:
         )
     request = Request(found["name"], frame=found["frame"] or "")
     check(m, request)
-    _, graph = graphs.chosen(m, request, Cpu("float64").choose)
+    _, graph = graphs.chosen(m, request, Cpu("float64").choose, calls)
     return "_".join(filter(None, (found["name"], found["frame"]))), graph

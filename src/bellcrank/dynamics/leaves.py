@@ -1,0 +1,28 @@
+"""Structures of vectors, matrices and the like as rows of numbers, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+
+def leaves(thing: Any) -> Iterator[Any]:
+    """The numbers in a structure, always in the same order. What has a name or is None is none."""
+    if is_dataclass(thing):
+        for f in fields(thing):
+            yield from leaves(getattr(thing, f.name))
+    elif isinstance(thing, tuple | list):
+        for x in thing:
+            yield from leaves(x)
+    elif not (thing is None or isinstance(thing, str)):
+        yield thing
+
+
+def rebuilt(thing: Any, numbers: Iterator[Any]) -> Any:
+    """The same structure with other numbers."""
+    if is_dataclass(thing):
+        return type(thing)(*(rebuilt(getattr(thing, f.name), numbers) for f in fields(thing)))  # type: ignore[misc]
+    if isinstance(thing, tuple | list):
+        return type(thing)(rebuilt(x, numbers) for x in thing)
+    return thing if thing is None or isinstance(thing, str) else next(numbers)

@@ -1,0 +1,194 @@
+"""Joints that follow others, and bodies that bend, in loops over alike bodies: coordinates that several links have are
+open between them. Against straight-line code by other methods, and where a law says what they must be.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bellcrank as bc
+from bellcrank.build import graphs
+from bellcrank.build.compiling import of_graph
+from bellcrank.build.rolling import rollable, rolled
+from bellcrank.dynamics import METHODS, aba, crba, shape_of
+from bellcrank.dynamics.body_quantities import BODIES
+from bellcrank.dynamics.immobility import LARGE
+from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.dynamics.shares import MOST_OPEN, shared
+from bellcrank.graph import Graph, Recursion
+from bellcrank.model import Mechanism
+from laws.test_flexible_random import random_tree as flexible_tree
+from trees import close, few, trees
+
+SAID = sorted((quantity, method) for (method, quantity), said in BODIES.items() if said.coupled)
+JOINTS = ("revolute", "prismatic", "helical", "spherical", "universal")
+
+
+def loops(m: Mechanism, quantity: str, method: str, frames: tuple[str, ...] = ()) -> Graph:
+    """However small the mechanism is; of its last body, where it is about one."""
+    row = QUANTITIES[quantity]
+    names = [*row.inputs, *(["wrench"] if frames else [])]
+    inputs = {x: shape_of(x, m.tree, frames) for x in names}
+    told = {"frame": m.bodies[-1].name} if row.option == "frame" else {}
+    told |= {"reference": "local"} if row.referred else {}
+    return rolled(m.name, m.tree, method, quantity, inputs, frames, m.parameters, **told)
+
+
+def straight(m: Mechanism, quantity: str, method: str, frames: tuple[str, ...] = ()) -> Graph:
+    """Where joints follow others, aba is written for loops only: crba is another way."""
+    by = METHODS[method if METHODS[method].applies(m.tree, quantity) else "crba"]
+    row = QUANTITIES[quantity]
+    frame = m.bodies[-1].name if row.option == "frame" else ""
+    asked = graphs.Request(quantity, by.name, frame, frames, reference="local" if row.referred else "aligned")
+    return graphs.traced(m, asked, by)
+
+
+def state(m: Mechanism, graph: Graph, batch: tuple[int, ...] = ()) -> dict[str, Any]:
+    q, v, a = m.random(3, batch)
+    for body in m.tree.flexible:
+        q[..., list(body.q_index)] *= 10.0
+    known = {"q": q, "v": v, "a": a, "tau": a}
+    known["wrench"] = np.random.default_rng(4).normal(size=(*batch, *graph.inputs.get("wrench", ())))
+    known["p"] = m.parameters.nominal
+    return {x: known[x] for x in graph.inputs}
+
+
+def agree(m: Mechanism, said: list[tuple[str, str]], tolerance: float) -> None:
+    for quantity, method in said:
+        assert rollable(m.tree, method, quantity)
+        frames = (m.bodies[-1].name, m.bodies[0].name) if QUANTITIES[quantity].option == "frames" else ()
+        found = loops(m, quantity, method, frames)
+        at = state(m, found, (2,))
+        expected = straight(m, quantity, method, frames).evaluate(**at)[quantity]
+        close(found.evaluate(**at)[quantity], expected, tolerance)
+
+
+@few(8)
+@given(
+    trees(JOINTS, max_bodies=7, base="revolute", passive=True, armature=True, coupled=True),
+    st.lists(st.sampled_from(SAID), min_size=4, max_size=4),
+)
+def test_joints_that_follow_others_agree_with_straight_line_code(m: Mechanism, said: list[tuple[str, str]]) -> None:
+    agree(m, [("forward_dynamics", "aba"), *said], 1e-10)
+    q, v, tau = (x.tolist() for x in m.random(2))
+    close(aba.forward_dynamics(m.tree, q, v, tau), crba.forward_dynamics(m.tree, q, v, tau), 1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_trees_of_bodies_that_bend_agree_with_straight_line_code(seed: int) -> None:
+    """Rigid ones and beams with two nodes each, others on them."""
+    agree(flexible_tree(seed), SAID[seed::4], 1e-10)
+
+
+def snake(bodies: int, every: int = 2) -> Mechanism:
+    """The first joint of so many has a coordinate, and the others follow it."""
+    b = bc.Builder("snake")
+    for i in range(bodies):
+        b.body(f"l{i}", mass=1.0, com=(i + 0.5, 0.1, 0.05), inertia=(0.01, 0.02, 0.03))
+        follows = {"mimic": (f"j{i - i % every}", 1.0 + 0.1 * (i % every))} if i % every else {}
+        b.joint(
+            f"j{i}", "revolute", f"l{i - 1}" if i else "ground", f"l{i}", point=(i, 0, 0), axis=(0, 1, 0), **follows
+        )
+    return b.build()
+
+
+def beams(bodies: int) -> Mechanism:
+    b, steel = bc.Builder("beams"), bc.Material(2.1e11, 0.3, 7850.0)
+    for i in range(bodies):
+        b.beam(
+            f"b{i}", length=1.0, start=(i, 0, 0), section=bc.Section.rectangle(0.02, 0.03), material=steel, elements=4,
+            modes=0, motions=("bend_y",),
+        )  # fmt: skip
+        b.joint(f"j{i}", "revolute", f"b{i - 1}.end" if i else "ground", f"b{i}", point=(i, 0, 0), axis=(0, 1, 0))
+    return b.build()
+
+
+@pytest.mark.parametrize("make", [lambda: snake(9, 3), lambda: beams(4)], ids=["snake", "beams"])
+def test_machine_code_and_derivatives_agree(make: Any) -> None:
+    m = make()
+    found, other = loops(m, "forward_dynamics", "aba"), straight(m, "forward_dynamics", "crba")
+    kernel = of_graph(found)
+    for batch in ((), (11,)):
+        at = state(m, found, batch)
+        close(kernel(**at), other.evaluate(**at)["forward_dynamics"], 1e-9)
+    rng, at = np.random.default_rng(1), state(m, found)
+    moves = {f"d_{x}": rng.normal(size=np.shape(value)) for x, value in at.items()}
+    expected = other.jvp().evaluate(**at, **moves)["d_forward_dynamics"]
+    close(found.jvp().evaluate(**at, **moves)["d_forward_dynamics"], expected, 1e-8)
+    back = found.vjp()
+    assert back.calls
+    w = rng.normal(size=m.nv)
+    want = other.vjp().evaluate(**at, w_forward_dynamics=w)
+    for key, g in back.evaluate(**at, w_forward_dynamics=w).items():
+        close(g, want[key], 1e-8)
+
+
+def test_a_snake_of_hundreds_is_shared_by_all_ways() -> None:
+    """Forces from accelerations from forces, its energy by its mass matrix, and the derivatives column by column."""
+    m = snake(300)
+    q, v, tau = m.random(0)
+    kernel = bc.kernel(m, "forward_dynamics")
+    assert isinstance(kernel.graph, Recursion)
+    assert len(kernel.graph.cells) < 8
+    a = m.forward_dynamics(q, v, tau)
+    close(m.inverse_dynamics(q, v, a), tau, 1e-8)
+    M = m.mass_matrix(q)
+    close(m.kinetic_energy(q, v), 0.5 * v @ M @ v, 1e-9)
+    close(M @ a + m.bias(q, v), tau, 1e-8 * float(np.abs(m.bias(q, v)).max()))
+
+
+def test_one_coordinate_for_all_has_one_slot() -> None:
+    """However far they are from each other: a chain that curls up by one coordinate is a pendulum of one freedom."""
+    m = snake(200, 200)
+    assert m.nv == 1
+    found = shared(m.tree)
+    assert found is not None
+    assert found.share[0].slots == 1
+    q, v, tau = m.random(0)
+    a = m.forward_dynamics(q, v, tau)
+    h = 1e-5
+    M = 2.0 * m.kinetic_energy(q, [1.0])
+    slope = (m.kinetic_energy(q + h, v) - m.kinetic_energy(q - h, v)) / (2 * h)  # M' v^2 / 2
+    weight = (m.potential_energy(q + h) - m.potential_energy(q - h)) / (2 * h)
+    close(M * a, tau - slope - weight, 1e-6 * float(np.abs(weight)))
+
+
+def chain(follows: dict[int, int], parents: dict[int, str], bodies: int) -> Mechanism:
+    b = bc.Builder("chain")
+    for i in range(bodies):
+        b.body(f"l{i}", mass=1.0, com=(i + 0.5, 0, 0), inertia=(0.1, 0.2, 0.3))
+        more = {"mimic": f"j{follows[i]}"} if i in follows else {}
+        up = parents.get(i, f"l{i - 1}" if i else "ground")
+        b.joint(f"j{i}", "revolute", up, f"l{i}", point=(i, 0, 0), axis=(0, 1, 0), **more)
+    return b.build()
+
+
+def test_coordinates_that_move_nothing_are_found_among_many() -> None:
+    """Points on a line, the last two of which turn about it by one coordinate."""
+    b = bc.Builder("line")
+    for i in range(LARGE + 40):
+        last = i >= LARGE + 38
+        b.body(f"l{i}", mass=1.0, com=(i + 1.0, 0, 0), inertia=(0, 0, 0))
+        follows = {"mimic": f"j{i - 1}"} if i % 2 and (last or i < 20) else {}
+        up, axis = f"l{i - 1}" if i else "ground", (1, 0, 0) if last else (0, 1, 0)
+        b.joint(f"j{i}", "revolute", up, f"l{i}", point=(i, 0, 0), axis=axis, **follows)
+    m = b.build()
+    assert m.nv > LARGE
+    with pytest.raises(bc.ModelError, match=f'because "j{LARGE + 38}" can move without moving any inertia'):
+        m.forward_dynamics(*m.random(0))
+
+
+def test_what_is_open_down_to_the_ground_or_too_wide_stays_straight_line_code() -> None:
+    apart = chain({1: 0}, {1: "ground"}, 2)
+    wide = chain({i: i - MOST_OPEN - 1 for i in range(MOST_OPEN + 1, 2 * MOST_OPEN + 2)}, {}, 2 * MOST_OPEN + 2)
+    for m in (apart, wide):
+        assert shared(m.tree) is None
+        assert not rollable(m.tree, "aba", "forward_dynamics")
+        assert rollable(m.tree, "frame_motion", "poses")
+        q, v, tau = m.random(0)
+        close(m.inverse_dynamics(q, v, m.forward_dynamics(q, v, tau)), tau, 1e-8)
