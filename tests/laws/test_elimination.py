@@ -112,6 +112,17 @@ def stepped(s: Any, integrator: str, **more: Any) -> Any:
     return bc.simulate(s, 2e-3, q, v, step=1e-3, integrator=integrator, **more)
 
 
+def test_steps_of_bodies_that_bend(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = bc.Builder("bent")
+    b.beam("arm", length=2.0, section=bc.Section.box(0.1, 0.1, 0.004), material=bc.Material.steel(), modes=2)
+    b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))
+    m, runs = b.build(), list[Any]()
+    for many in (10**9, 1):
+        monkeypatch.setattr(tree_dynamics, "MANY", many)
+        runs.append(stepped(m, "rodas4"))
+    close(runs[1].q, runs[0].q, 1e-10)
+
+
 @few(3)
 @given(trees(max_bodies=3), st.sampled_from(["rodas4", "midpoint"]))
 def test_steps_of_any_tree_are_those_written_out(m: Mechanism, integrator: str) -> None:

@@ -18,6 +18,7 @@ from bellcrank.integrate import INTEGRATORS
 from bellcrank.sim.looped_dynamics import looped_dynamics
 from bellcrank.sim.operating_point import dependent, displaced
 from bellcrank.sim.settings import Solver
+from bellcrank.sim.tangents import motions
 from loops import Closed
 from loops import looped as mechanisms
 from trees import HOLONOMIC, close, few, random_tree, trees
@@ -280,3 +281,11 @@ def test_feedback_is_what_the_matrices_say() -> None:
     close(bc.linearize(closed, at=rest).A, lin.A - lin.B @ K)
     run = bc.simulate(closed, 20.0, q0=rest.q + np.array([0.05, -0.05]))
     close(run.q[-1], rest.q, 1e-6)
+
+
+@few(10)
+@given(trees(max_bodies=6))
+def test_motions_are_the_rate_of_positions(m: Any) -> None:
+    """Joint by joint: what a unit of each speed does to q."""
+    q, v, _ = m.random(3)
+    close(v @ motions(m, q), np.array(kinematics.rate(m.tree, q.tolist(), v.tolist()), float), 1e-13)

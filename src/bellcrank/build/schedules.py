@@ -17,7 +17,7 @@ from bellcrank.dynamics import Method
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit.target import Target
 from bellcrank.errors import InputError, unknown, warn
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Recursion
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import Machine, Schedule, Tasks, laid_out, listing
@@ -158,7 +158,8 @@ def laid(
 
         target = Cores(on)
         return Laid(by, target.schedule(fitted(by, graph, target)[1]))
-    _announced(graph)
+    if not (isinstance(graph, Recursion) and listing.by_places(graph, on)):
+        _announced(graph)
     return Laid(by, listing.schedule(graph, on, level or "auto"))
 
 
@@ -168,7 +169,7 @@ def _announced(graph: Graph) -> None:
     if (seconds := LAYING * operations) > PATIENCE:
         warn(
             f"{graph.name}: {operations:,} operations are laid out one by one, which takes some {seconds / 60:.0f} "
-            'minutes. machine="threads" takes loops over alike bodies as they are, in seconds; or take fewer bodies.'
+            "minutes. Alike bodies are laid out body by body, in seconds, on all machines but a warp; or take fewer."
         )
 
 

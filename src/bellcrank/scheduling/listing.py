@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Recursion
+from bellcrank.scheduling import places
 from bellcrank.scheduling.lockstep import in_step
 from bellcrank.scheduling.machines import Machine
 from bellcrank.scheduling.placing import MANY_PROCESSORS, Placement, Plan, Timetable
@@ -22,22 +23,35 @@ from bellcrank.scheduling.timetable import Schedule
 
 EFFORT = 300_000  # values that are looked up, in all: a second or two
 EFFORT_ONCE = 1_000_000  # as many for a single round, or to find out how many processors to use: some seconds
+EFFORT_PLACES = 3_000_000  # and of a recursion that is not laid out operation by operation
 WEIGHTS = (1.0, 0.0, 3.0, 10.0)
 SMALLEST_PART = 4  # processors: the smallest part of a large machine that is tried
 PATIENCE = 16  # rounds without gain
+MOST_WRITTEN = 100_000  # operations of a recursion that are laid out one by one
 
 
 def schedule(graph: Graph, machine: Machine, level: str = "cluster") -> Schedule:
     """A graph laid out on a machine, by "cluster", "node", or "auto": the best of all sizes that are affordable.
 
-    On a warp it is always by node: only single operations can be the same in all lanes.
+    On a warp it is always by node: only single operations can be the same in all lanes. A large recursion is laid out
+    place by place: by clusters, or if those are too many, by all that a place does for a channel.
     """
+    if isinstance(graph, Recursion) and by_places(graph, machine):
+        fine = places.tasks(graph, "cluster" if level == "auto" else level)
+        if level != "auto" or affordable(fine, machine, EFFORT_PLACES):
+            return laid_out(fine, machine)
+        return laid_out(places.tasks(graph, "place"), machine)
     if machine.topology.lockstep:
         return laid_out(tasks(graph, "node"), machine)
     if level != "auto":
         return laid_out(tasks(graph, level), machine)
     found = [laid_out(todo, machine) for todo in sizes(graph, machine)]
     return min(found, key=lambda s: s.makespan)
+
+
+def by_places(r: Recursion, machine: Machine) -> bool:
+    """Whether it is too large to be written out, and need not be."""
+    return not machine.topology.lockstep and r.count().arithmetic > MOST_WRITTEN
 
 
 def sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
@@ -59,9 +73,9 @@ def sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
         yield single
 
 
-def affordable(todo: Tasks, machine: Machine) -> bool:
+def affordable(todo: Tasks, machine: Machine, effort: float = EFFORT_ONCE) -> bool:
     plan = Plan(todo, machine)
-    return plan.effort(plan.candidates) <= EFFORT_ONCE
+    return plan.effort(plan.candidates) <= effort
 
 
 def laid_out(todo: Tasks, machine: Machine) -> Schedule:

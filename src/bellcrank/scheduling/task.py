@@ -55,6 +55,20 @@ class Tasks:
     def __getitem__(self, i: int) -> Task:
         return self.tasks[i]
 
+    def work(self, cost: Mapping[str, float]) -> float:
+        """Time on one processor, where nothing is computed twice."""
+        ops = {node.serial: node.op for task in self.tasks for node in task.nodes}
+        return sum(cost[op] for op in ops.values())
+
+    def span(self, cost: Mapping[str, float]) -> float:
+        """Time of the longest chain of operations."""
+        finish: dict[int, float] = {}
+        for task in self.tasks:
+            for node in task.nodes:
+                before = (finish.get(a.serial, 0.0) for a in node.operands)
+                finish[node.serial] = cost[node.op] + max(before, default=0.0)
+        return max(finish.values(), default=0.0)
+
 
 def tasks(
     graph: Graph, level: str = "cluster", grain: float = float("inf"), cost: Mapping[str, float] | None = None

@@ -65,7 +65,7 @@ class Schedule:
 
     # -- what it comes to
 
-    @property
+    @cached_property
     def makespan(self) -> float:
         """When the last task ends, in the machine's unit."""
         return max(self.finish, default=0.0)
@@ -73,19 +73,12 @@ class Schedule:
     @cached_property
     def work(self) -> float:
         """Time on one processor, where nothing is computed twice."""
-        ops = {node.serial: node.op for task in self.tasks for node in task.nodes}
-        return sum(self.machine.cost[op] for op in ops.values())
+        return self.tasks.work(self.machine.cost)
 
     @cached_property
     def span(self) -> float:
         """Time of the longest chain of operations: no machine is faster."""
-        finish: dict[int, float] = {}
-        cost = self.machine.cost
-        for task in self.tasks:
-            for node in task.nodes:
-                before = (finish.get(a.serial, 0.0) for a in node.operands)
-                finish[node.serial] = cost[node.op] + max(before, default=0.0)
-        return max(finish.values(), default=0.0)
+        return self.tasks.span(self.machine.cost)
 
     @property
     def bound(self) -> float:

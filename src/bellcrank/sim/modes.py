@@ -166,19 +166,18 @@ def modes(linear: Linear) -> Modes:
     if linear.step is not None:
         values = np.log(values.astype(complex)) / linear.step
     fastest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-    found = []
+    found, shapes = [], linear.shapes.astype(complex)
     for value, z in zip(values.astype(complex), vectors.T.astype(complex), strict=True):
         value = 0j if abs(value) <= NOTHING * fastest else value
         value = complex(value.real, 0.0) if abs(value.imag) <= NOTHING * abs(value) else complex(value)
         value = complex(0.0, value.imag) if abs(value.real) <= ROUNDING * fastest else value
         if value.imag < 0.0:  # the same motion as its partner
             continue
-        found.append(_mode(linear, value, z))
+        found.append(_mode(linear, value, shapes @ z, z))
     return Modes(tuple(sorted(found, key=lambda mode: abs(mode.eigenvalue))), linear)
 
 
-def _mode(linear: Linear, value: complex, z: Array) -> Mode:
-    shape = linear.shapes @ z
+def _mode(linear: Linear, value: complex, shape: Array, z: Array) -> Mode:
     largest = int(np.argmax(np.abs(shape))) if len(shape) else 0
     scale = shape[largest] if len(shape) and abs(shape[largest]) > 1e-12 * np.abs(z).max() else 0.0
     if not scale:  # no joint moves

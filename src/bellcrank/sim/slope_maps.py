@@ -100,9 +100,6 @@ class SlopeMaps:
                 pushed = _turned(link.kind, q, v, g).solve(pushed)
             for i, one in zip(link.q_index, pushed, strict=True):
                 found[i] = one
-        for body in m.tree.flexible:
-            for i, k in zip(body.q_index, body.v_index, strict=True):
-                found[i] = b[i] + g * x[k]
         return found
 
     def _own(self, link: Link, y: Any, x: State) -> list[tuple[Any, Sequence[int]]]:

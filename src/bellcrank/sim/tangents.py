@@ -162,12 +162,14 @@ class Tangents:
 
 def motions(m: Mechanism, q: Array) -> Array:
     """N at each q, by rows: how q moves for a unit of each element of v, (..., nv, nq)."""
-    rows = []
-    for i in range(m.nv):
-        unit = [1.0 if j == i else 0.0 for j in range(m.nv)]
-        row = kinematics.rate(m.tree, list(np.moveaxis(q, -1, 0)), unit)
-        rows.append(np.stack([np.broadcast_to(np.asarray(x, float), q.shape[:-1]) for x in row], axis=-1))
-    return np.stack(rows, axis=-2) if rows else np.zeros((*q.shape[:-1], 0, m.nq))
+    found = np.zeros((*q.shape[:-1], m.nv, m.nq))
+    for link in m.tree.links:
+        own = [q[..., i] for i in link.q_index]
+        for i in link.v_index if link.joint.mimic is None else ():
+            unit = [1.0 if j == i else 0.0 for j in link.v_index]
+            for k, x in zip(link.q_index, link.kind.rate(own, unit), strict=True):
+                found[..., i, k] = x
+    return found
 
 
 def displacement(N: Array, dq: Array) -> Array:

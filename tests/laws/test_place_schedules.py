@@ -1,0 +1,115 @@
+"""Schedules of recursions, place by place: against those of the same written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import bellcrank as bc
+from bellcrank.errors import InputError
+from bellcrank.graph import Node, Recursion
+from bellcrank.graph.cells import RESULT, handed, place_of
+from bellcrank.graph.graph import weights
+from bellcrank.model import Mechanism
+from bellcrank.scheduling import listing, machine, places, tasks
+from laws.test_rolled import MECHANISMS, METHODS, made
+from trees import few, trees
+
+SIZES = ("node", "cluster", "place")
+
+
+def longest(r: Recursion, todo: Any, cost: Any) -> float:
+    """The longest chain of tasks to a result, each as long as its work."""
+    results = {id(x) for cell in r.cells for x in cell.graph.outputs[RESULT].flat}
+    done, found = list[float](), 0.0
+    for task in todo:
+        assert all(j < task.index for j in task.needs)
+        done.append(task.work(cost) + max((done[j] for j in task.needs), default=0.0))
+        if any(id(node) in results for node in task.nodes):
+            found = max(found, done[-1])
+    return found
+
+
+def by_definition(r: Recursion, cost: Any) -> float:
+    """The longest path to a result, operation by operation at every place."""
+    weight, cells = weights(cost), [r.cells[k] for run in r.tree.runs for k in run.cells * run.repeats]
+    given: dict[tuple[int, int], list[float]] = {}
+
+    def finished(i: int) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for n in cells[i].graph.nodes:
+            at = place_of(n) if n.op == "input" else None
+            if at is None:
+                found[n.serial] = weight[n.op] + max(found[a.serial] for a in n.operands)
+            else:
+                other = {"parent": r.tree.parent[i], "child": r.tree.children[i, at.child]}.get(at.kind)
+                known = [] if other is None else given.get((int(at.name), int(other)), [])
+                found[n.serial] = known[at.element] if known else 0.0
+        return found
+
+    def values(i: int, name: str) -> list[float]:
+        found = finished(i)
+        return [found[x.serial] if isinstance(x, Node) else 0.0 for x in cells[i].graph.outputs[name].flat]
+
+    places = range(len(cells))
+    for k, outwards in enumerate(r.outwards):
+        for i in places if outwards else reversed(places):
+            given[k, i] = values(i, handed(k))
+    return max(x for i in places for x in values(i, RESULT))
+
+
+def compare(r: Recursion) -> None:
+    """Work and span are those of the recursion. Written out, constants of single places fold, and of the span so do
+    those that a place is handed.
+    """
+    on = machine("complete:3", "t800")
+    written = tasks(r.written, "node")
+    for size in SIZES:
+        todo = places.tasks(r, size)
+        assert sum(task.work(on.cost) for task in todo) == pytest.approx(r.work(on.cost), rel=1e-12)
+        assert todo.work(on.cost) == r.work(on.cost) >= written.work(on.cost)
+        assert longest(r, todo, on.cost) >= todo.span(on.cost) == r.span(on.cost) >= written.span(on.cost)
+        if size == "node":  # then no dependency is missing, and none too many
+            assert longest(r, todo, on.cost) == pytest.approx(by_definition(r, on.cost), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["alternate", "mixed", "bush", "floating"])
+def test_work_and_span_are_those_of_the_recursion(name: str) -> None:
+    for method, quantity in METHODS[:2]:
+        compare(made(MECHANISMS[name](), method, quantity))
+
+
+@few(4)
+@given(trees(max_bodies=5))
+def test_of_any_tree(m: Mechanism) -> None:
+    if not m.tree.coupled:
+        compare(made(m, "aba", "forward_dynamics"))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("complete:4", "ideal"), ("mesh:2,2", "t800"), ("bus:3", "explicit")])
+def test_machines_can_follow_them(name: str, kind: str) -> None:
+    """And between what no schedule is shorter than, and one processor."""
+    r, on = made(bc.zoo.tree(15), "aba", "forward_dynamics"), machine(name, kind)
+    for size in ("cluster", "place"):
+        s = listing.laid_out(places.tasks(r, size), on)
+        s.check()
+        assert s.bound <= s.makespan * (1.0 + 1e-9) <= s.work * (1.0 + 1e-8)
+
+
+def test_large_ones_are_laid_out_without_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By clusters as long as they are affordable; a wide tree keeps all processors busy."""
+    monkeypatch.setattr("bellcrank.graph.recursion.MOST_WRITTEN", 1000)
+    monkeypatch.setattr(listing, "MOST_WRITTEN", 1000)
+    m = bc.zoo.tree(127)
+    s = bc.schedule(m, machine="complete:8", method="aba")
+    s.check()
+    assert s.tasks.level == "cluster"
+    assert s.speedup > 6.5
+    monkeypatch.setattr(listing, "EFFORT_PLACES", 10)
+    assert bc.schedule(m, machine="complete:8", method="aba").tasks.level == "place"
+    nodes = bc.schedule(m, machine="complete:2", method="aba", level="node").tasks
+    assert len(nodes) > 3 * len(s.tasks)
+    with pytest.raises(InputError, match="one by one"):
+        bc.schedule(m, machine="warp", method="aba")
