@@ -15,11 +15,11 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, repeat
 
-from bellcrank.emit.cpu import lanes, sincos
+from bellcrank.emit.cpu import lanes, row_code, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.cpu.lanes import LIBRARY, Writer
-from bellcrank.emit.cpu.plan import MATRIX, Item, Tile
-from bellcrank.emit.cpu.registers import Lodgings, departures, in_a_row, taken
+from bellcrank.emit.cpu.plan import MATRIX, Item, Tile, runs
+from bellcrank.emit.cpu.registers import Lodgings, departures, elements, homes, in_a_row, taken
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
@@ -74,15 +74,18 @@ class Speller:
         self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees have the first ones
         self.letters = 0, 0  # where arguments of calls lie
         self.lodgings = Lodgings()  # where their results lie
+        self.given: dict[int, int] = {}  # of a loop over columns, where what it is given begins
+        self.homes = homes(pieces)  # node -> the loop that is given it, and its place there
         self.free: list[int] = []
         self.names: dict[int, str] = {}  # node -> value, in the chunk being spelled
         self.sum: list[str] = []  # what the chunk adds to slot 0
         self.uses = _uses(graph)
         self.products = {n.serial: p for n in graph.nodes if (p := self._product(n)) is not None}
         self.fused = self._fused()
-        self.watch_inputs = self._watch_inputs()
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
+        self.matrices = elements(pieces)  # nodes that wait in the workspace to be stored with all of a matrix
+        self.watch_inputs = self._watch_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
         self.next = False  # whether what is being spelled is for the next block
         self.strays = ""  # bits of its angles, see sincos.outside
@@ -122,6 +125,8 @@ class Speller:
 
     def _watch_inputs(self) -> bool:
         """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
+        if self.matrices:
+            return True
         selects = any(OPS[n.op].kind == "select" for n in self.graph.nodes if n.op not in PLUMBING)
         outputs = sum(array.size for array in self.graph.outputs.values())
         return selects or outputs >= sum(n.op == "input" for n in self.graph.nodes)
@@ -206,7 +211,7 @@ class Speller:
         for t, (item, gone) in enumerate(zip(piece, leave, strict=False)):
             self._item(item)
             if item.kind in ("load", "op", "call", "receive"):
-                self._keep([n for n in item.defines if last.get(n.serial, k) > k])
+                self._keep([n for n in item.defines if last.get(n.serial, k) > k or n.serial in self.matrices])
             if gone:
                 self._leave(gone)
             if t in over:
@@ -289,6 +294,8 @@ done:
             return  # read where it lies, whenever it is used
         elif item.tile is not None and item.kind == "load":
             self._load(item.tile, item.defines)
+        elif item.tile is not None and item.tile.whole:
+            self._matrix(item.tile)
         elif item.tile is not None:
             self._store(item.tile)
 
@@ -311,6 +318,20 @@ done:
         lanes.store(self.w, tile, f"%{out}", stride, values, in_order=len(flat) > MATRIX)
         if not self.watch_inputs:
             self.sum += values
+
+    def _matrix(self, tile: Tile) -> None:
+        """From the workspace, by a loop."""
+        elements = self.outputs[tile.array][tile.start : tile.start + tile.width]
+        self._keep([x for x in elements if isinstance(x, Node) and x.serial not in self.slots])
+        numbers = {x: self._new_slot() for x in dict.fromkeys(x for x in elements if not isinstance(x, Node))}
+        for x, slot in numbers.items():
+            self.w.store(self.w.immediate(x), self._slot(slot))
+        places = [self.slots[x.serial] if isinstance(x, Node) else numbers[x] for x in elements]
+        name, out = f"rows{len(self.loops)}", f"out_{symbol(tile.array)}"
+        self.loops.append(row_code.definition(name, self.w.lanes, self.w.dtype, places))
+        start = self.w.at(f"%{out}", tile.start * self.w.bytes)
+        self.w.do(f"call void @{name}(ptr %ws, ptr {start}, i64 %stride_{out})")
+        self.free += numbers.values()
 
     def _value(self, x: Node | float) -> str:
         if not isinstance(x, Node):
@@ -403,29 +424,32 @@ done:
             at += size
         return found
 
+    def _given(self, call: Node) -> int:
+        """Where the columns of a loop begin, so that what waits for it does so in its place."""
+        if call.serial not in self.given:
+            room = math.prod(call.args[0].inputs["given"]) + self.trig_width  # vectors may reach beyond the last column
+            self.given[call.serial] = self._room(room)
+        return self.given[call.serial]
+
     def _columns(self, call: Node, results: Sequence[Node]) -> None:
         """Columns to the workspace, where shared numbers are read as they lie; results to the outputs, or they stay
         where they are put until they are used.
         """
         function, *values = call.args
         code, to = self.columns.codes[call.serial], self.columns.places.get(call.serial)
-        shared, given = (math.prod(shape) for shape in function.inputs.values())
+        shared = math.prod(function.inputs["shared"])
         self._keep([x for x in values[:shared] if x.serial not in self.slots])
         self.loops.append(code.text([self.slots[x.serial] for x in values[:shared]]))
-        start, room = self.letters
-        if room < given + self.trig_width:  # a vector may reach beyond the last column
-            start, room = self.size, given + self.trig_width
-            self.letters, self.size = (start, room), self.size + room
-        for i, x in enumerate(values[shared:]):
-            self.w.store(self._value(x), self._slot(start + i))
+        start = self._given(call)
+        for i, x in enumerate(values[shared:], start):
+            if not isinstance(x, Node) or self.slots.get(x.serial) != i:
+                self.w.store(self._value(x), self._slot(i))
         arguments, name = f"ptr %ws, ptr {self._slot(start)}", code.name
         if to is not None:
             out = f"out_{symbol(to.array)}"
-            stride = f", i64 %stride_{out}" if self.w.lanes > 1 else ""
-            self.w.do(f"call void @{name}({arguments}, ptr %{out}{stride})")
+            self.w.do(f"call void @{name}({arguments}, ptr %{out})")
             return
-        base = self.size
-        self.size += math.prod(function.shapes["x"])
+        base = self._room(math.prod(function.shapes["x"]))
         self.w.do(f"call void @{name}({arguments}, ptr {self._slot(base)})")
         for n in results:
             self.slots[n.serial] = base + n.args[1]
@@ -473,11 +497,29 @@ done:
     def _keep(self, nodes: Sequence[Node]) -> None:
         for n in nodes:
             if n.serial in self.names:
-                if not self.free:
-                    self.free.append(self.size)
-                    self.size += 1
-                self.slots[n.serial] = self.free.pop()
+                self.slots[n.serial] = self._home(n)
                 self.w.store(self.names[n.serial], self._slot(self.slots[n.serial]))
+
+    def _home(self, n: Node) -> int:
+        """Where a value waits."""
+        if n.serial in self.homes:
+            call, place = self.homes.pop(n.serial)
+            return self._given(call) + place
+        return self._new_slot()
+
+    def _room(self, size: int) -> int:
+        """Where so many slots begin that follow each other and are free."""
+        found = [begin for begin, end in runs(sorted(self.free)) if end - begin >= size or end == self.size]
+        begin = found[0] if found else self.size
+        self.free = [k for k in self.free if not begin <= k < begin + size]
+        self.size = max(self.size, begin + size)
+        return begin
+
+    def _new_slot(self) -> int:
+        if not self.free:
+            self.free.append(self.size)
+            self.size += 1
+        return self.free.pop()
 
     def _leave(self, nodes: Sequence[Node]) -> None:
         self._keep([n for n in nodes if n.serial not in self.slots])
