@@ -23,6 +23,7 @@ from bellcrank.emit.cpu.column_places import ColumnCalls, Places, places, units,
 from bellcrank.emit.cpu.column_tiles import operands, tiles
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.lanes import Writer, data
+from bellcrank.emit.cpu.reach import near
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
@@ -49,7 +50,7 @@ class ColumnCode:
         self.element = self.w.bytes * lanes
         self.slots: Sequence[int] = ()
         self.waiting: dict[int, int] = {}  # of a sum that a later tile reads, its place among those of a round
-        self.masks = host().masks
+        self.masks = host().avx512
         self.units = units(graph.number, width if alone else STATES, to, self.masks or lanes > 1)
         begins = self.units.begins
         rounds = -(-len(begins) // VECTORS) if alone else len(begins)
@@ -68,7 +69,7 @@ class ColumnCode:
             f"noinline nounwind{f' alignstack({w.align})' if w.align > 16 else ''} {{",
             "entry:",
             f"  %waiting = alloca [{len(self.rounds) * self._wait} x i8], align {w.align}",
-            *(f"  {line}" for line in w.lines),
+            *(f"  {line}" for line in (near(w.lines, w.align) if self.masks and self.lanes > 1 else w.lines)),
             "  ret void",
             "}",
         ]

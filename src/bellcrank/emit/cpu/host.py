@@ -42,8 +42,8 @@ class Host:
         return 16 if self.triple.startswith(("x86_64", "i686")) and self.vector_bytes < 64 else 32
 
     @property
-    def masks(self) -> bool:
-        """Whether some lanes of a vector are stored as fast as all: with AVX-512."""
+    def avx512(self) -> bool:
+        """Whether some lanes of a vector are stored as fast as all, and short displacements are counted in vectors."""
         return self.vector_bytes == 64
 
 

@@ -81,7 +81,7 @@ def loops(graph: Graph) -> bool:
 
 def alone(graph: Graph, width: int, dtype: str, chunk: int = CHUNK) -> Speller:
     """Of a state that is computed alone."""
-    graph = condensed(graph, SPARED, known=width > 1, apart=not host().masks) if graph.tape.alike else graph
+    graph = condensed(graph, SPARED, known=width > 1, apart=not host().avx512) if graph.tape.alike else graph
     calls = column_code.calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
     return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))

@@ -17,8 +17,10 @@ from itertools import accumulate, repeat
 
 from bellcrank.emit.cpu import lanes, row_code, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
+from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.lanes import LIBRARY, Writer
 from bellcrank.emit.cpu.plan import MATRIX, Item, Tile, runs
+from bellcrank.emit.cpu.reach import near
 from bellcrank.emit.cpu.registers import Lodgings, departures, elements, homes, in_a_row, taken
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
@@ -235,7 +237,12 @@ class Speller:
         self.w.lines, self.names, self.sum = [], {}, []
 
     def _body(self) -> str:
-        return "".join(f"  {line}\n" for line in self.w.lines)
+        return "".join(f"  {line}\n" for line in self._lines)
+
+    @property
+    def _lines(self) -> list[str]:
+        far = host().avx512 and self.w.lanes > 1 and self.registers
+        return near(self.w.lines, self.w.align) if far else self.w.lines
 
     def _first(self) -> str:
         """What the first block of all has nobody to do for it. It is also right where angles are out of range."""
