@@ -12,7 +12,7 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.cpu import llvm
 from bellcrank.emit.cpu.column_code import ColumnCode
-from bellcrank.emit.cpu.column_places import begins, places
+from bellcrank.emit.cpu.column_places import Units, places, units
 from bellcrank.emit.cpu.column_tiles import operands, tiles
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, trace
@@ -48,7 +48,6 @@ def product(columns: int, blocks: int = 1, beside: bool = False, used: bool = Fa
 
 def compiled(graph: Graph, monkeypatch: pytest.MonkeyPatch, dtype: str = "float64") -> Any:
     monkeypatch.setattr(llvm, "SPARED", 0)
-    monkeypatch.setattr(llvm, "SPARED_ABREAST", 0)
     return bc.compile(graph, dtype=dtype)
 
 
@@ -80,10 +79,12 @@ def test_columns_that_lie_side_by_side_are_stored_together(order: list[int], mon
     whole = product(len(order))
     C = whole.outputs["C"][:, order]
     graph = Graph(whole.name, whole.inputs, {"C": C}, whole.tape)
-    short = condensed(graph)
+    assert [f.number for f in condensed(graph).calls] == [len(order)]  # type: ignore[attr-defined]
+    short = condensed(graph, apart=True)
     assert sorted(f.number for f in short.calls) == ([2, 14] if len(order) == 16 else [14])
     largest = max(places(short).values(), key=lambda to: len(to.columns))
-    assert begins(14, 4, largest) == ([0, 3, 7, 10], 4)
+    assert units(14, 4, largest, any_size=False) == Units([0, 3, 7, 10], 4, [4])
+    assert units(14, 8, largest, any_size=True) == Units([0, 7], 7, [7])
     rng = np.random.default_rng(2)
     A, B = rng.normal(size=(9, N, N - 2)), rng.normal(size=(9, N, len(order)))
     f = compiled(graph, monkeypatch)
@@ -138,13 +139,13 @@ def test_a_tile_reads_what_is_known_before_it() -> None:
     s = Speller(body, 1, 1, "float64", [], called={})
     for most in (1, 3, 100):
         found = tiles(body, s.inline, s.added, most)
-        order = [n for tile in found for n in tile]
+        order = [n for tile in found for group in tile for n in group]
         assert {n.serial for n in order} == {n.serial for n in body.nodes if n.op != "input" and not s.inline(n)}
         assert len(order) == len({n.serial for n in order})
         seen: set[int] = set()
         for tile in found:
             before = set(seen)
-            for n in tile:
+            for n in (n for group in tile for n in group):
                 for a in operands(n, s.inline):
                     known = seen if a is s.added.get(n.serial) else before
                     assert a.op == "input" or a.serial in known

@@ -141,14 +141,15 @@ def factors(M: Rows, names: Sequence[str], divide: bool = False) -> tuple[Rows, 
     D, inverse_D = [0.0] * n, [0.0] * n
     for k in reversed(range(n)):
         step("L", names[k])
+        carried = [c for c in reversed(range(k + 1, n)) if k in M[c]]
+        for j in sorted({k, *M[k], *(j for c in carried for j in M[c] if j < k)}):
+            for c in carried:
+                if j in M[c]:
+                    M[k][j] = M[k].get(j, 0.0) - L[c][k] * M[c][j]
         D[k] = M[k].pop(k)
         inverse_D[k] = 1.0 / D[k]
         for i, m in M[k].items():
             L[k][i] = m / D[k] if divide else m * inverse_D[k]
-        for i in M[k]:
-            for j in M[k]:
-                if j <= i:
-                    M[i][j] = M[i].get(j, 0.0) - L[k][i] * M[k][j]
     return L, D, inverse_D
 
 

@@ -109,27 +109,26 @@ def _constants(values: Sequence[Value]) -> list[Value]:
     return [0.0 if isinstance(x, Node) else x for x in values]
 
 
-def condensed(graph: Graph, fewest: int = 0, known: bool = False) -> Graph:
+def condensed(graph: Graph, fewest: int = 0, known: bool = False, apart: bool = False) -> Graph:
     """With calls of Columns where that leaves out so many operations; else the graph as it is. known: also for what is
-    known by fewer operations one by one.
+    known by fewer operations one by one. apart: columns that are written in other ways have a call of their own.
     """
-    parts = _parts(graph, known) if graph.tape.alike and graph.size > fewest else []
+    parts = _parts(graph, known, apart) if graph.tape.alike and graph.size > fewest else []
     if not parts:
         return graph
     short = _Condensed(graph, parts)
     return short.graph() if short.spared >= fewest else graph
 
 
-def _parts(graph: Graph, known: bool) -> list[_Part]:
+def _parts(graph: Graph, known: bool, apart: bool) -> list[_Part]:
     live = {n.serial for n in graph.nodes}
     found = []
     for note in (note for note in graph.tape.alike if known or not note.known):
         taken = np.array([[isinstance(x, Node) and x.serial in live for x in row] for row in note.found])
         columns, rows = np.flatnonzero(taken.any(axis=1)).tolist(), np.flatnonzero(taken.any(axis=0)).tolist()
         if len(columns) >= FEWEST:
-            found += [
-                _Part(note, rows, mine) for mine in _bands(graph, [note.found[k][rows[0]] for k in columns], columns)
-            ]
+            first = [note.found[k][rows[0]] for k in columns]
+            found += [_Part(note, rows, mine) for mine in (_bands(graph, first, columns) if apart else [columns])]
     return found
 
 

@@ -66,23 +66,27 @@ def _columns(s: Speller, call: Node, results: Sequence[Node]) -> None:
     """
     function, *values = call.args
     code, to = s.columns.codes[call.serial], s.columns.places.get(call.serial)
-    shared, given = (math.prod(shape) for shape in function.inputs.values())
+    shared = math.prod(function.inputs["shared"])
     s._keep([x for x in values[:shared] if x.serial not in s.slots])
     s.loops.append(code.text([s.slots[x.serial] for x in values[:shared]]))
-    start, room = s.letters
-    if room < given + s.trig_width:  # a vector may reach beyond the last column
-        start, room = s.size, given + s.trig_width
-        s.letters, s.size = (start, room), s.size + room
-    for i, x in enumerate(values[shared:]):
-        s.w.store(s._value(x), s._slot(start + i))
+    start = given(s, call)
+    for i, x in enumerate(values[shared:], start):
+        if not isinstance(x, Node) or s.slots.get(x.serial) != i:
+            s.w.store(s._value(x), s._slot(i))
     arguments, name = f"ptr %ws, ptr {s._slot(start)}", code.name
     if to is not None:
         out = f"out_{symbol(to.array)}"
-        stride = f", i64 %stride_{out}" if s.w.lanes > 1 else ""
-        s.w.do(f"call void @{name}({arguments}, ptr %{out}{stride})")
+        s.w.do(f"call void @{name}({arguments}, ptr %{out})")
         return
-    base = s.size
-    s.size += math.prod(function.shapes["x"])
+    base = s._room(math.prod(function.shapes["x"]))
     s.w.do(f"call void @{name}({arguments}, ptr {s._slot(base)})")
     for n in results:
         s.slots[n.serial] = base + n.args[1]
+
+
+def given(s: Speller, call: Node) -> int:
+    """Where the columns of a loop begin, so that what waits for it does so in its place."""
+    if call.serial not in s.given:
+        room = math.prod(call.args[0].inputs["given"]) + s.trig_width  # vectors may reach beyond the last column
+        s.given[call.serial] = s._room(room)
+    return s.given[call.serial]

@@ -1,30 +1,29 @@
 """Columns of a graph (graph/columns.py) as LLVM IR: a loop over the columns, and in it the graph of one.
 
-    void @name(ptr ws, ptr given, ptr x)                  results to the workspace
-    void @name(ptr ws, ptr given, ptr out, i64 stride)    or to an output, rows of states; one lane has no stride
+    void @name(ptr ws, ptr given, ptr x)     results to the workspace; of one state, to an output where they are one
 
 Numbers that all columns share are read where they lie in the caller's workspace. Sums are added up in tiles
 (column_tiles.py), each in a loop of its own over the columns.
 Elements are as wide as the lanes, and matrices lie row by row. A state that is computed alone has its columns in the
 lanes of vectors. Some columns or vectors go abreast, so that a shared number is fetched once for all of them; the last
-ones are moved back so that they end with the last column, and what they share with others is computed twice. So are
-those that end where the columns of an output do not go on, if else every element would be stored by itself.
+ones are moved back so that they end with the last column, and what they share with others is computed twice. Where
+some lanes of a vector cannot be stored, so are those that end where the columns of an output do not go on, if else
+every element would be stored by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bellcrank.emit.cpu import lanes, registers
-from bellcrank.emit.cpu.column_places import ColumnCalls, Places, begins, places, written
+from bellcrank.emit.cpu.column_places import ColumnCalls, Places, places, units, written
 from bellcrank.emit.cpu.column_tiles import operands, tiles
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.plan import Tile
-from bellcrank.emit.cpu.rolled_code import data
+from bellcrank.emit.cpu.lanes import Writer, data
+from bellcrank.emit.cpu.reach import near
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
@@ -51,26 +50,26 @@ class ColumnCode:
         self.element = self.w.bytes * lanes
         self.slots: Sequence[int] = ()
         self.waiting: dict[int, int] = {}  # of a sum that a later tile reads, its place among those of a round
-        self.unit = min(graph.number, width if alone else STATES)  # columns that lie side by side in `given`
-        units, self.run = begins(graph.number, self.unit, to)
-        rounds = -(-len(units) // VECTORS) if alone else len(units)
-        each = -(-len(units) // rounds)
-        self.rounds = [units[k : k + each] for k in [*range(0, len(units) - each, each), len(units) - each]]
-        self.abreast = each if alone else self.unit
+        self.masks = host().avx512
+        self.units = units(graph.number, width if alone else STATES, to, self.masks or lanes > 1)
+        begins = self.units.begins
+        rounds = -(-len(begins) // VECTORS) if alone else len(begins)
+        each = -(-len(begins) // rounds)
+        self.rounds = [begins[k : k + each] for k in [*range(0, len(begins) - each, each), len(begins) - each]]
+        self.abreast = each if alone else self.units.size
 
     def text(self, slots: Sequence[int]) -> str:
         """slots: of the shared numbers, in the workspace."""
         w = self.w
         w.lines, self.slots = [], slots
         self._tiles()
-        stride = ", i64 %stride" if self.to is not None and self.lanes > 1 else ""
         lines = [
             data(f"{self.name}_units", np.array([self._offsets(units) for units in self.rounds], np.int64)),
-            f"define internal void @{self.name}(ptr %ws, ptr noalias %given, ptr noalias %x{stride}) "
+            f"define internal void @{self.name}(ptr %ws, ptr noalias %given, ptr noalias %x) "
             f"noinline nounwind{f' alignstack({w.align})' if w.align > 16 else ''} {{",
             "entry:",
             f"  %waiting = alloca [{len(self.rounds) * self._wait} x i8], align {w.align}",
-            *(f"  {line}" for line in w.lines),
+            *(f"  {line}" for line in (near(w.lines, w.align) if self.masks and self.lanes > 1 else w.lines)),
             "  ret void",
             "}",
         ]
@@ -82,7 +81,7 @@ class ColumnCode:
         for k in units:
             found.append(k * self.element)
             if self.to is not None:
-                found += [self.to.columns[c] * self.w.bytes for c in range(k, k + self.unit, self.run)]
+                found += [self.to.columns[k + c] * self.w.bytes for c in self.units.starts]
         return found
 
     def _round(self, k: str) -> Round:
@@ -113,12 +112,12 @@ class ColumnCode:
         for i, x in enumerate(body.outputs["x"].flat):
             rows.setdefault(x, []).append(i)
         sums = tiles(body, one.inline, one.added, self._together())
-        for n in (n for tile in sums for n in tile):
+        for n in (n for tile in sums for group in tile for n in group):
             for a in operands(n, one.inline):
                 if a.op != "input" and a is not one.added.get(n.serial):
                     self.waiting.setdefault(a.serial, len(self.waiting))
         known = [x for x in rows if not isinstance(x, Node) or x.op == "input"]
-        order: list[Sequence[Node | float]] = [known, *sums] if known else [*sums]
+        order: list[Sequence[Sequence[Node | float]]] = [[known], *sums] if known else [*sums]
         for k, tile in enumerate(order):
             w.do(f"br label %tile{k}\ntile{k}:")
             w.do(f"%k{k} = phi i64 [0, %{f'done{k - 1}' if k else 'entry'}], [%next{k}, %tile{k}]")
@@ -129,25 +128,42 @@ class ColumnCode:
 
     def _tile(
         self,
-        tile: Sequence[Node | float],
+        tile: Sequence[Sequence[Node | float]],
         spellers: list[Speller],
         rows: Mapping[Node | float, list[int]],
         at: Round,
     ) -> None:
         for s in spellers:
             s.names.clear()
-        for n in (n for n in tile if isinstance(n, Node)):
-            for a in [n] if n.op == "input" else operands(n, spellers[0].inline):
-                self._fetch(a, spellers, at)
+        for group in tile:
+            self._terms([n for n in group if isinstance(n, Node)], spellers, at)
+        for x in (x for group in tile for x in group):
+            if not isinstance(x, Node) or x.serial in self.waiting or x in rows:
+                values = [s.names[x.serial] if isinstance(x, Node) else self.w.immediate(x) for s in spellers]
+                if isinstance(x, Node) and x.serial in self.waiting:
+                    for k, value in enumerate(values):
+                        self.w.store(value, self._waiting(x, k, at))
+                for i in rows.get(x, ()):
+                    self._store(i, values, at.starts)
+
+    def _terms(self, group: Sequence[Node], spellers: list[Speller], at: Round) -> None:
+        """A term of each sum of a tile, of all columns abreast. Registers hold what is fewer: numbers that all columns
+        share, of which every sum has one, or those of the columns, of which every column has one.
+        """
+        inputs = [(n, [n] if n.op == "input" else operands(n, spellers[0].inline)) for n in group]
+        if len(group) < len(spellers):
+            for _, read in inputs:
+                self._fetch([a for a in read if a.args[:1] == ("shared",)], spellers, range(len(spellers)), at)
+            for k, s in enumerate(spellers):
+                for n, read in inputs:
+                    self._fetch(read, spellers, [k], at)
+                    if n.op != "input":
+                        s.names[n.serial] = s._operation(n)
+            return
+        for n, read in inputs:
+            self._fetch(read, spellers, range(len(spellers)), at)
             for s in spellers if n.op != "input" else ():
                 s.names[n.serial] = s._operation(n)
-        for x in tile:
-            values = [s.names[x.serial] if isinstance(x, Node) else self.w.immediate(x) for s in spellers]
-            if isinstance(x, Node) and x.serial in self.waiting:
-                for k, value in enumerate(values):
-                    self.w.store(value, self._waiting(x, k, at))
-            for i in rows.get(x, ()):
-                self._store(i, values, at.starts)
 
     @property
     def _wait(self) -> int:
@@ -158,23 +174,29 @@ class ColumnCode:
         return self.w.at(at.wait, (self.waiting[n.serial] * self.abreast + k) * self.w.align)
 
     def _together(self) -> int:
-        """Sums in a tile: as many as there are registers for, beside a number of each column and one of all."""
-        return max(1, (host().registers - registers.SPARE - self.abreast) // self.abreast)
+        """Sums in a tile: as many as there are registers for, beside one number of each sum or of each column."""
+        room, k = host().registers - registers.SPARE - 1, self.abreast
+        return max(1, (room - k) // k, min(k, room // (k + 1)))
 
-    def _fetch(self, n: Node, spellers: list[Speller], at: Round) -> None:
-        """An input, or a sum of an earlier tile, before its first use in this one."""
-        if n.serial in spellers[0].names:
-            return
+    def _fetch(self, nodes: Sequence[Node], spellers: list[Speller], columns: Iterable[int], at: Round) -> None:
+        """Inputs, or sums of an earlier tile, before their first use in this one."""
         w = self.w
-        for k, s in enumerate(spellers):
-            if n.op != "input":
-                s.names[n.serial] = w.load(self._waiting(n, k, at))
-            elif n.args[0] == "shared":
-                s.names[n.serial] = spellers[0].names[n.serial] if k else self._shared(n.args[1])
-            else:
-                start, column = (at.given[0], k) if self.step == 1 else (at.given[k], 0)
-                place = (n.args[1] * self.graph.number + column) * self.element
-                s.names[n.serial] = w.load(w.at(start, place), align=w.bytes)
+        for n in nodes:
+            for k in columns:
+                s = spellers[k]
+                if n.serial in s.names:
+                    continue
+                if n.op != "input":
+                    s.names[n.serial] = w.load(self._waiting(n, k, at))
+                elif n.args[0] == "shared":
+                    one = spellers[0].names
+                    if n.serial not in one:
+                        one[n.serial] = self._shared(n.args[1])
+                    s.names[n.serial] = one[n.serial]
+                else:
+                    start, column = (at.given[0], k) if self.step == 1 else (at.given[k], 0)
+                    place = (n.args[1] * self.graph.number + column) * self.element
+                    s.names[n.serial] = w.load(w.at(start, place), align=w.bytes)
 
     def _shared(self, i: int) -> str:
         w, at = self.w, self.w.at("%ws", self.slots[i] * self.element)
@@ -185,22 +207,21 @@ class ColumnCode:
 
     def _store(self, row: int, values: list[str], starts: list[str]) -> None:
         """A row of a round."""
-        w = self.w
+        w, unit = self.w, self.units
         at = [w.at(p, (row * self.graph.number * self.element) if self.to is None else 0) for p in starts]
         if self.step > 1:
-            each = min(self.run, self.unit)
             down = 0 if self.to is None else self.to.rows[row] * w.bytes
-            pieces = self.unit // each
+            count = len(unit.pieces)
             for k, value in enumerate(values):
-                self._columns(value, [(w.at(p, down), each) for p in at[k * pieces : (k + 1) * pieces]])
+                mine = [w.at(p, down) for p in at[k * count : (k + 1) * count]]
+                self._columns(value, [*zip(mine, unit.pieces, strict=True)])
         elif self.to is None:
             for k, value in enumerate(values):
                 w.store(value, w.at(at[0], k * self.element), align=w.bytes)
         else:
-            stride = "%stride" if self.lanes > 1 else ""
-            for k, start in enumerate(at):
-                mine = values[k * self.run : (k + 1) * self.run]
-                lanes.store(w, Tile("", self.to.rows[row], len(mine)), start, stride, mine)
+            for first, start, size in zip(unit.starts, at, unit.pieces, strict=True):
+                for k, value in enumerate(values[first : first + size], self.to.rows[row]):
+                    w.store(value, w.at(start, k * w.bytes))
 
     def _columns(self, value: str, pieces: list[tuple[str, int]]) -> None:
         """Lanes of a vector, so many of them to each of some places."""
@@ -208,6 +229,8 @@ class ColumnCode:
         for at, size in pieces:
             if size == self.step:
                 w.store(value, at, align=w.bytes)
+            elif self.masks:
+                lanes.masked(w, value, w.lanes, w.at(at, -lane * w.bytes), lane, size)
             elif size & (size - 1):
                 for j in range(size):
                     self._columns_lane(value, lane + j, w.at(at, j * w.bytes))
@@ -224,8 +247,8 @@ class ColumnCode:
 
 
 def calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str = "") -> ColumnCalls:
-    """The functions of all columns that a graph calls."""
-    to = places(graph)
+    """The functions of all columns that a graph calls. Several states leave all results in the workspace."""
+    to = places(graph) if lanes == 1 else {}
     made = {
         n.serial: ColumnCode(n.args[0], to.get(n.serial), f"{prefix}columns{k}", lanes, width, dtype)
         for k, n in enumerate(n for n in graph.nodes if n.op == "call")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 import numpy as np
@@ -42,20 +42,43 @@ class Places:
         return {r + c for r in self.rows for c in self.columns}
 
 
-def begins(number: int, unit: int, to: Places | None) -> tuple[list[int], int]:
-    """Where units of so many columns begin that are all of them, and in how large pieces results lie side by side.
-    The last one is moved back to end with the last column; so are others to end with a run of columns, if else every
+@dataclass(frozen=True)
+class Units:
+    """Columns of a loop in units of `size`, beginning at `begins`, and the sizes of the pieces of a unit, all in a row:
+    results of a piece lie side by side.
+    """
+
+    begins: list[int]
+    size: int
+    pieces: list[int]
+
+    @property
+    def starts(self) -> list[int]:
+        """Where in a unit each piece begins."""
+        return [0, *accumulate(self.pieces)][:-1]
+
+
+def units(number: int, most: int, to: Places | None, any_size: bool) -> Units:
+    """Of so many columns, `most` to a unit. The last unit is moved back to end with the last column, and what it shares
+    with another is computed twice. any_size: a unit, and every piece of it, can be stored however large it is.
+    Else pieces are powers of two; and other units are moved back, too, to end with a run of columns, if else every
     result would be a piece by itself.
     """
-    found = _units(0, number, unit)
-    run = unit if to is None else to.run(found, unit)
-    if to is not None and run == 1 < unit and all(end - begin >= unit for begin, end in to.together):
-        return [k for begin, end in to.together for k in _units(begin, end, unit)], unit
-    return found, run
+    if any_size:
+        size = -(-number // -(-number // most))
+        found = _units(0, number, size)
+        ends = {b - k for k in found for _, b in (to.together if to else ()) if 0 < b - k < size}
+        return Units(found, size, [b - a for a, b in pairwise([0, *sorted(ends), size])])
+    size = min(number, most)
+    found = _units(0, number, size)
+    run = size if to is None else to.run(found, size)
+    if to is not None and run == 1 < size and all(end - begin >= size for begin, end in to.together):
+        found, run = [k for begin, end in to.together for k in _units(begin, end, size)], size
+    return Units(found, size, [run] * (size // run))
 
 
-def _units(begin: int, end: int, unit: int) -> list[int]:
-    return [*range(begin, end - unit, unit), end - unit]
+def _units(begin: int, end: int, size: int) -> list[int]:
+    return [*range(begin, end - size, size), end - size]
 
 
 class Code(Protocol):

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bellcrank.graph import Graph, Node
 
+Tile = list[list[Node]]  # operations, and together those that read the same number of a column's own
 Chain = list[Node]  # operations, each of which adds to the one before; others see the last alone
 
 
-def tiles(graph: Graph, inline: Callable[[Node], bool], sums: Mapping[int, Node], most: int) -> list[list[Node]]:
+def tiles(graph: Graph, inline: Callable[[Node], bool], sums: Mapping[int, Node], most: int) -> list[Tile]:
     """All operations, `most` sums to a tile. inline: what is spelled where it is used; sums: by the serial number of an
     operation, what it adds to.
     """
@@ -48,8 +49,8 @@ def operands(n: Node, inline: Callable[[Node], bool]) -> list[Node]:
     return [x for a in n.operands for x in (operands(a, inline) if inline(a) else [a])]
 
 
-def _merged(tile: Sequence[Chain], inline: Callable[[Node], bool], sums: Mapping[int, Node]) -> list[Node]:
-    """Operations of some chains, those that read the same number of a column's own next to each other."""
+def _merged(tile: Sequence[Chain], inline: Callable[[Node], bool], sums: Mapping[int, Node]) -> Tile:
+    """Operations of some chains."""
 
     def key(n: Node) -> int:
         before = sums.get(n.serial)
@@ -57,8 +58,8 @@ def _merged(tile: Sequence[Chain], inline: Callable[[Node], bool], sums: Mapping
         return min(own, default=-1)
 
     waiting = [[(key(n), n) for n in reversed(chain)] for chain in tile]
-    order: list[Node] = []
+    order: Tile = []
     while waiting := [chain for chain in waiting if chain]:
         least = min(chain[-1][0] for chain in waiting)
-        order += [chain.pop()[1] for chain in waiting if chain[-1][0] == least]
+        order.append([chain.pop()[1] for chain in waiting if chain[-1][0] == least])
     return order

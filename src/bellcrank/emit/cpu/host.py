@@ -41,6 +41,11 @@ class Host:
         """For vectors: AVX-512 and NEON have twice as many as what came before on x86."""
         return 16 if self.triple.startswith(("x86_64", "i686")) and self.vector_bytes < 64 else 32
 
+    @property
+    def avx512(self) -> bool:
+        """Whether some lanes of a vector are stored as fast as all, and short displacements are counted in vectors."""
+        return self.vector_bytes == 64
+
 
 @cache
 def llvm() -> Any:

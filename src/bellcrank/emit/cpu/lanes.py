@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -134,6 +135,12 @@ def library(w: Writer) -> list[str]:
     ]
 
 
+def data(name: str, array: np.ndarray[Any, Any]) -> str:
+    """An array that never changes, by its bytes."""
+    raw = array.tobytes()
+    return f'@{name} = internal constant [{len(raw)} x i8] c"\\{raw.hex(chr(92))}", align 64'
+
+
 def load(w: Writer, tile: Tile, array: str, stride: str) -> list[str]:
     """One value per column of the tile."""
     if w.lanes == 1 or not stride:
@@ -164,6 +171,20 @@ def store(w: Writer, tile: Tile, array: str, stride: str, values: Sequence[str],
         group = r // width
         row = w.shuffle(w.type, vectors[r % width], "poison", list(range(group * width, (group + 1) * width)))
         _store_row(w, tile, row, _address(w, array, stride, tile.start, r), width, kind, in_order)
+
+
+def masked(w: Writer, value: str, width: int, pointer: str, lane: int, size: int) -> None:
+    """Some lanes of a vector, to where they would go if all did."""
+    kind = f"<{width} x {w.element}>"
+    if size == width:
+        w.store(value, pointer, kind, w.bytes)
+        return
+    mask = ", ".join(f"i1 {int(lane <= k < lane + size)}" for k in range(width))
+    short = "f64" if w.dtype == "float64" else "f32"
+    w.do(
+        f"call void @llvm.masked.store.v{width}{short}.p0({kind} {value}, ptr {pointer}, i32 {w.bytes}, "
+        f"<{width} x i1> <{mask}>)"
+    )
 
 
 def far(sizes: Mapping[str, int], w: Writer) -> int:
@@ -236,21 +257,29 @@ def _join(w: Writer, parts: Sequence[str], width: int) -> str:
 
 
 def _exchange(w: Writer, vectors: Sequence[str]) -> list[str]:
-    """Transposes the square blocks that lie side by side in the lanes of as many vectors.
-
-    Where one block fills the vectors, pairs of lanes are not exchanged but sorted, even ones first: x86 has an
-    instruction for that (vshuff64x2), and the one that it needs to exchange them (vpermt2pd) keeps multipliers waiting.
-    """
-    result, step, W = list(vectors), 1, w.lanes
+    """Transposes the square blocks that lie side by side in the lanes of as many vectors."""
+    result, step = list(vectors), 1
     while step < len(result):
-        low = [lane + W - step if lane & step else lane for lane in range(W)]
-        high = [lane + W if lane & step else lane + step for lane in range(W)]
-        if step > 1 and len(result) == W:
-            low = [lane for lane in range(2 * W) if not lane & 2]
-            high = [lane for lane in range(2 * W) if lane & 2]
-        for i in range(len(result)):
-            if not i & step:
-                a, b = result[i], result[i + step]
-                result[i], result[i + step] = w.shuffle(w.type, a, b, low), w.shuffle(w.type, a, b, high)
+        result = exchanged(w, result, step, len(result) == w.lanes)
         step *= 2
+    return result
+
+
+def exchanged(w: Writer, vectors: Sequence[str], step: int, whole: bool) -> list[str]:
+    """A step of that.
+
+    Where one block fills the vectors, as a whole, pairs of lanes are not exchanged but sorted, even ones first: x86 has
+    an instruction for that (vshuff64x2), and the one that it needs to exchange them (vpermt2pd) keeps multipliers
+    waiting.
+    """
+    result, W = list(vectors), w.lanes
+    low = [lane + W - step if lane & step else lane for lane in range(W)]
+    high = [lane + W if lane & step else lane + step for lane in range(W)]
+    if step > 1 and whole:
+        low = [lane for lane in range(2 * W) if not lane & 2]
+        high = [lane for lane in range(2 * W) if lane & 2]
+    for i in range(len(result)):
+        if not i & step:
+            a, b = result[i], result[i + step]
+            result[i], result[i + step] = w.shuffle(w.type, a, b, low), w.shuffle(w.type, a, b, high)
     return result

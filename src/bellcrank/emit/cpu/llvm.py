@@ -29,9 +29,7 @@ FEW = 6  # window of the order for matrices: there is enough to do at any time, 
 NARROW = 40  # window of the order where the next block's sines fill the gaps: fewer values wait for their turn
 
 
-# Operations that loops over columns must spare straight-line code to be worth their while: of one state they fill the
-# lanes, a block of states has filled them already and gains only where its code is too large for any cache.
-SPARED, SPARED_ABREAST = 4_000, 20_000
+SPARED = 4_000  # operations that loops over columns must spare straight-line code to be worth their while
 LARGE = 8_000  # nodes from which on loops over alike parts are looked for
 
 
@@ -83,7 +81,7 @@ def loops(graph: Graph) -> bool:
 
 def alone(graph: Graph, width: int, dtype: str, chunk: int = CHUNK) -> Speller:
     """Of a state that is computed alone."""
-    graph = condensed(graph, SPARED, known=width > 1) if graph.tape.alike else graph
+    graph = condensed(graph, SPARED, known=width > 1, apart=not host().avx512) if graph.tape.alike else graph
     calls = column_code.calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
     return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))
@@ -91,12 +89,12 @@ def alone(graph: Graph, width: int, dtype: str, chunk: int = CHUNK) -> Speller:
 
 def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int = CHUNK) -> Speller:
     """Of a block of states."""
-    graph = condensed(graph, SPARED_ABREAST) if graph.tape.alike else graph
+    graph = condensed(graph, SPARED) if graph.tape.alike else graph
     if small and not graph.calls and _waits(graph) and width > 1:
         first, sequence = ahead(items(graph, order(graph, NARROW)))
         return Speller(graph, width, width, dtype, chunks(sequence, chunk), first, registers=_registers(graph))
     calls = column_code.calls(graph, width, width, dtype, "block_") if graph.calls else NO_COLUMNS
-    sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
+    sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), whole=bool(graph.calls))
     return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))
 
 

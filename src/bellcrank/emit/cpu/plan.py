@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from bellcrank.graph import Graph, Node
+from bellcrank.graph.columns import Columns
 
 # Cycles until a result can be used, about right for today's cores; only the proportions matter.
 LATENCY = {
@@ -38,6 +39,7 @@ LATENCY = {
 WINDOW = 100  # nodes
 TILE = 4
 MATRIX = 16  # outputs of more elements than this are stored in order and, where they can be, in tiles of eight
+WHOLE = 40  # matrices of more elements than this can be stored at once: two and a half vectors of sixteen lanes
 _known: WeakKeyDictionary[Graph, dict[int, list[Node]]] = WeakKeyDictionary()  # a choice and its code ask for the same
 
 
@@ -45,8 +47,22 @@ def order(graph: Graph, window: int = WINDOW) -> list[Node]:
     """All live nodes, arguments first. Made once for each graph: take it as it is."""
     orders = _known.setdefault(graph, {})
     if window not in orders:
-        orders[window] = _ordered(graph.nodes, window)
+        nodes = _late(graph) if any(isinstance(g, Columns) for g in graph.calls) else graph.nodes
+        orders[window] = _ordered(nodes, window)
     return orders[window]
+
+
+def _late(graph: Graph) -> list[Node]:
+    """Every node after what the loops and the results before the first that needs it need. What a method does for one
+    body after the other, and then again on the way back, is done limb by limb so: fewer values wait, and they are near.
+    """
+    nodes, (users, _) = graph.nodes, _users(graph.nodes)
+    results = {x.serial for array in graph.outputs.values() for x in array.flat if isinstance(x, Node)}
+    first = list(range(len(nodes)))  # of the loops and results that need a node
+    for i in range(len(nodes) - 1, -1, -1):
+        if users[i] and nodes[i].op != "call":
+            first[i] = min([first[u] for u in users[i]] + [i] * (nodes[i].serial in results))
+    return [nodes[i] for i in sorted(range(len(nodes)), key=lambda i: (first[i], i))]
 
 
 def _users(nodes: Sequence[Node]) -> tuple[list[list[int]], list[int]]:
@@ -107,6 +123,11 @@ class Tile:
     start: int
     width: int
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is a matrix, which row_code.py stores."""
+        return self.width > WHOLE
+
 
 @dataclass
 class Item:
@@ -133,11 +154,13 @@ def tiles(array: str, size: int, widths: Sequence[int] = (TILE,), begin: int = 0
     return result
 
 
-def items(graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]] | None = None) -> list[Item]:
+def items(
+    graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]] | None = None, whole: bool = False
+) -> list[Item]:
     """Every node of `order` in an executable sequence; loads as late and stores as early as can be. written: elements
-    of outputs that are stored by what is called.
+    of outputs that are stored by what is called. whole: all of a matrix is stored at once.
     """
-    line = _Line(graph, order, written or {})
+    line = _Line(graph, order, written or {}, whole)
     for group in trig_groups(order):
         needed = ancestors([n.operands[0] for n in group])
         for node in order:
@@ -152,9 +175,9 @@ def items(graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]] |
 class _Line:
     """The items so far, and what is done and loaded by them."""
 
-    def __init__(self, graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]]) -> None:
+    def __init__(self, graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]], whole: bool) -> None:
         self.items: list[Item] = []
-        self.stores = _Stores(graph, written)
+        self.stores = _Stores(graph, written, whole)
         self.done: set[int] = set()
         self.loaded: set[Tile] = set()
         self.tile_of = {
@@ -216,15 +239,18 @@ def ahead(sequence: Sequence[Item]) -> tuple[list[Item], list[Item]]:
 class _Stores:
     """Output tiles, given out when their last column is known."""
 
-    def __init__(self, graph: Graph, written: Mapping[str, set[int]]) -> None:
+    def __init__(self, graph: Graph, written: Mapping[str, set[int]], whole: bool) -> None:
         self.waiting: dict[int, list[int]] = {}
         self.items: list[Item] = []
         self.missing: list[set[int]] = []
         for name, array in graph.outputs.items():
             flat = list(array.flat)
             widths = (2 * TILE, TILE) if len(flat) > MATRIX else (TILE,)
+            size = math.prod(array.shape[-2:])
             rest = runs([k for k in range(len(flat)) if k not in written.get(name, ())])
-            for tile in (t for begin, end in rest for t in tiles(name, end, widths, begin)):
+            cut = [t for begin, end in rest for t in tiles(name, end, widths, begin)]
+            matrices = [Tile(name, start, size) for start in range(0, len(flat), size)] if whole else []
+            for tile in matrices if size > WHOLE and matrices else cut:
                 nodes = [x for x in flat[tile.start : tile.start + tile.width] if isinstance(x, Node)]
                 self.items.append(Item("store", uses=nodes, tile=tile))
                 self.missing.append({n.serial for n in nodes})

@@ -8,11 +8,13 @@ good at code with branches, stores half as many values again as that, and has li
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bellcrank.emit.cpu.plan import Item
 from bellcrank.graph import Graph, Node
+from bellcrank.graph.columns import Columns
 from bellcrank.quoting import symbol
 
 SPARE = 2  # registers for what is between two operations: a negated factor, rows that are exchanged with lanes
@@ -50,7 +52,19 @@ def departures(
 
 
 def _nothing(item: Item, inline: Callable[[Node], bool]) -> bool:
-    return item.kind == "op" and inline(item.defines[0])
+    """What is spelled elsewhere, and a matrix, whose elements are all in the workspace when it is stored."""
+    return (item.kind == "op" and inline(item.defines[0])) or (item.tile is not None and item.tile.whole)
+
+
+def homes(pieces: Sequence[Sequence[Item]]) -> dict[int, tuple[Node, int]]:
+    """Of what loops over columns are given, by serial: the call, and the place among all that it is given."""
+    found: dict[int, tuple[Node, int]] = {}
+    for call in (item.defines[0] for piece in pieces for item in piece if item.kind == "call"):
+        if isinstance(call.args[0], Columns):
+            for i, x in enumerate(call.args[1 + math.prod(call.args[0].inputs["shared"]) :]):
+                if isinstance(x, Node):
+                    found.setdefault(x.serial, (call, i))
+    return found
 
 
 @dataclass

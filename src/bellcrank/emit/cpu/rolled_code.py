@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.lanes import Writer
+from bellcrank.emit.cpu.lanes import Writer, data
 from bellcrank.emit.cpu.rolled_loop import ANGLES, Loop
 from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import symbol
@@ -206,9 +206,3 @@ class Rolled:
         """The table of a relation, made once: its name."""
         self.indices[f"{self.tag}_{name}"] = values
         return f"{self.tag}_{name}"
-
-
-def data(name: str, array: Array) -> str:
-    """An array that never changes, by its bytes."""
-    raw = array.tobytes()
-    return f'@{name} = internal constant [{len(raw)} x i8] c"\\{raw.hex(chr(92))}", align 64'

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 
-from bellcrank.emit.cpu import ahead, calls, lanes
+from bellcrank.emit.cpu import ahead, calls, lanes, row_code
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
+from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.lanes import LIBRARY, Writer
-from bellcrank.emit.cpu.plan import MATRIX, Item, Tile
-from bellcrank.emit.cpu.registers import Lodgings, departures
+from bellcrank.emit.cpu.plan import MATRIX, Item, Tile, runs
+from bellcrank.emit.cpu.reach import near
+from bellcrank.emit.cpu.registers import Lodgings, departures, homes
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
 from bellcrank.quoting import symbol
@@ -67,15 +69,19 @@ class Speller:
         self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees have the first ones
         self.letters = 0, 0  # where arguments of calls lie
         self.lodgings = Lodgings()  # where their results lie
+        self.given: dict[int, int] = {}  # of a loop over columns, where what it is given begins
+        self.homes = homes(pieces) if columns.codes else {}  # node -> the loop that is given it, and its place there
         self.free: list[int] = []
         self.names: dict[int, str] = {}  # node -> value, in the chunk being spelled
         self.sum: list[str] = []  # what the chunk adds to slot 0
         self.uses = _uses(graph)
         self.products = {n.serial: p for n in graph.nodes if (p := self._product(n)) is not None}
         self.fused = self._fused()
-        self.watch_inputs = self._watch_inputs()
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
+        whole = (item for piece in pieces for item in piece if item.tile is not None and item.tile.whole)
+        self.matrices = {n.serial for item in whole for n in item.uses}  # they wait to be stored with all of a matrix
+        self.watch_inputs = self._watch_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
         self.next = False  # whether what is being spelled is for the next block
         self.strays = ""  # bits of its angles, see sincos.outside
@@ -115,6 +121,8 @@ class Speller:
 
     def _watch_inputs(self) -> bool:
         """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
+        if self.matrices:
+            return True
         selects = any(OPS[n.op].kind == "select" for n in self.graph.nodes if n.op not in PLUMBING)
         outputs = sum(array.size for array in self.graph.outputs.values())
         return selects or outputs >= sum(n.op == "input" for n in self.graph.nodes)
@@ -199,7 +207,7 @@ class Speller:
         for t, (item, gone) in enumerate(zip(piece, leave, strict=False)):
             self._item(item)
             if item.kind in ("load", "op", "call", "receive"):
-                self._keep([n for n in item.defines if last.get(n.serial, k) > k])
+                self._keep([n for n in item.defines if last.get(n.serial, k) > k or n.serial in self.matrices])
             if gone:
                 self._leave(gone)
             if t in over:
@@ -223,7 +231,12 @@ class Speller:
         self.w.lines, self.names, self.sum = [], {}, []
 
     def _body(self) -> str:
-        return "".join(f"  {line}\n" for line in self.w.lines)
+        return "".join(f"  {line}\n" for line in self._lines)
+
+    @property
+    def _lines(self) -> list[str]:
+        far = host().avx512 and self.w.lanes > 1 and self.registers
+        return near(self.w.lines, self.w.align) if far else self.w.lines
 
     def reads(self, item: Item) -> list[Node]:
         """Nodes whose values the item needs, looking through what is spelled inside it."""
@@ -252,6 +265,8 @@ class Speller:
             return  # read where it lies, whenever it is used
         elif item.tile is not None and item.kind == "load":
             self._load(item.tile, item.defines)
+        elif item.tile is not None and item.tile.whole:
+            self._matrix(item.tile)
         elif item.tile is not None:
             self._store(item.tile)
 
@@ -274,6 +289,20 @@ class Speller:
         lanes.store(self.w, tile, f"%{out}", stride, values, in_order=len(flat) > MATRIX)
         if not self.watch_inputs:
             self.sum += values
+
+    def _matrix(self, tile: Tile) -> None:
+        """From the workspace, by a loop."""
+        elements = self.outputs[tile.array][tile.start : tile.start + tile.width]
+        self._keep([x for x in elements if isinstance(x, Node) and x.serial not in self.slots])
+        numbers = {x: self._new_slot() for x in dict.fromkeys(x for x in elements if not isinstance(x, Node))}
+        for x, slot in numbers.items():
+            self.w.store(self.w.immediate(x), self._slot(slot))
+        places = [self.slots[x.serial] if isinstance(x, Node) else numbers[x] for x in elements]
+        name, out = f"rows{len(self.loops)}", f"out_{symbol(tile.array)}"
+        self.loops.append(row_code.definition(name, self.w.lanes, self.w.dtype, places))
+        start = self.w.at(f"%{out}", tile.start * self.w.bytes)
+        self.w.do(f"call void @{name}(ptr %ws, ptr {start}, i64 %stride_{out})")
+        self.free += numbers.values()
 
     def _value(self, x: Node | float) -> str:
         if not isinstance(x, Node):
@@ -335,11 +364,29 @@ class Speller:
     def _keep(self, nodes: Sequence[Node]) -> None:
         for n in nodes:
             if n.serial in self.names:
-                if not self.free:
-                    self.free.append(self.size)
-                    self.size += 1
-                self.slots[n.serial] = self.free.pop()
+                self.slots[n.serial] = self._home(n)
                 self.w.store(self.names[n.serial], self._slot(self.slots[n.serial]))
+
+    def _home(self, n: Node) -> int:
+        """Where a value waits."""
+        if n.serial in self.homes:
+            call, place = self.homes.pop(n.serial)
+            return calls.given(self, call) + place
+        return self._new_slot()
+
+    def _room(self, size: int) -> int:
+        """Where so many slots begin that follow each other and are free."""
+        found = [begin for begin, end in runs(sorted(self.free)) if end - begin >= size or end == self.size]
+        begin = found[0] if found else self.size
+        self.free = [k for k in self.free if not begin <= k < begin + size]
+        self.size = max(self.size, begin + size)
+        return begin
+
+    def _new_slot(self) -> int:
+        if not self.free:
+            self.free.append(self.size)
+            self.size += 1
+        return self.free.pop()
 
     def _leave(self, nodes: Sequence[Node]) -> None:
         self._keep([n for n in nodes if n.serial not in self.slots])

@@ -12,9 +12,8 @@ import math
 from collections.abc import Mapping
 from itertools import accumulate
 
-from bellcrank.emit.cpu.lanes import Writer
+from bellcrank.emit.cpu.lanes import Writer, data
 from bellcrank.emit.cpu.plan import order
-from bellcrank.emit.cpu.rolled_code import data
 from bellcrank.emit.cpu.speller import SPELL, Speller
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.strips import At, Call, Fold, Loop, Strips, Turn

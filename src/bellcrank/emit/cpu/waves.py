@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.rolled_code import data
+from bellcrank.emit.cpu.lanes import Writer, data
 from bellcrank.emit.cpu.rolled_loop import ANGLES
 from bellcrank.emit.cpu.wave_loop import WaveLoop
 from bellcrank.graph.recursion import Recursion
