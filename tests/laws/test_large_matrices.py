@@ -47,6 +47,16 @@ def test_many_bodies_have_a_mass_matrix_and_small_ones_straight_line_code() -> N
     assert not by_tangents.sloped(bc.zoo.tree(255), quantity("mass_matrix"))
 
 
+def test_a_matrix_that_is_much_is_shared_however_little_one_product_is() -> None:
+    """Coriolis forces of a hundred bodies are straight-line code, their matrix would be 430,000 operations."""
+    m = bc.zoo.chain(100)
+    q, v, _ = m.random(2)
+    assert by_tangents.sloped(m, quantity("coriolis_matrix"))
+    np.testing.assert_allclose(m.coriolis_matrix(q, v) @ v, m.coriolis_torque(q, v), atol=1e-11, rtol=1e-11)
+    assert not by_tangents.sloped(bc.zoo.chain(60), quantity("coriolis_matrix"))
+    assert not by_tangents.sloped(bc.zoo.random_tree(1, 90), quantity("mass_matrix_factors"))
+
+
 def test_what_is_too_large_for_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     m = bc.zoo.chain(300)
     monkeypatch.setattr(room, "free_memory", lambda: 1e6)

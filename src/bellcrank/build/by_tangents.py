@@ -16,7 +16,8 @@ import numpy as np
 
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.graphs import rolls, shared, traced
-from bellcrank.build.rolling import rolled
+from bellcrank.build.rolling import rollable, rolled
+from bellcrank.build.sharing import pays
 from bellcrank.build.wrench_arguments import stacked
 from bellcrank.dynamics import Quantity, candidates, estimate, shape_of
 from bellcrank.dynamics.requests import MOST_STRAIGHT, Request
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
 
 SLOPES = {"mass_matrix": ("inverse_dynamics", "a"), "inverse_mass_matrix": ("forward_dynamics", "tau")}  # of what
-# By which method their product with a vector is written, and a quantity whose recursion goes through the same bodies.
-PRODUCTS = {"coriolis_matrix": ("coriolis", "coriolis_torque"), "mass_matrix_factors": ("aba", "forward_dynamics")}
+PRODUCTS = {"coriolis_matrix": "coriolis", "mass_matrix_factors": "aba"}  # by which method
 LESS = "apply it instead, by inverse_dynamics to accelerations, or by forward_dynamics to forces"
 MOST_WRITTEN = 10 * MOST_STRAIGHT  # operations of a matrix that is straight-line code, which runs faster
 
@@ -51,11 +51,13 @@ def columnwise(mechanism: Mechanism, q: Quantity) -> bool:
 
 def sloped(mechanism: Mechanism, q: Quantity) -> bool:
     """Whether a matrix is had so: it is too much to write out, and alike bodies share the code of what it is of."""
-    of = SLOPES[q.name][0] if q.name in SLOPES else PRODUCTS[q.name][1]
-    if mechanism.loops:
+    tree = mechanism.tree
+    work = min((estimate(m.name, q.name, tree) for m in candidates(q.name, tree)), default=0.0) / MOST_WRITTEN
+    if mechanism.loops or work <= 1.0:
         return False
-    work = [estimate(m.name, q.name, mechanism.tree) for m in candidates(q.name, mechanism.tree)]
-    return min(work, default=0.0) > MOST_WRITTEN and _shares(mechanism, of)
+    if q.name in SLOPES:
+        return _shares(mechanism, SLOPES[q.name][0])
+    return rollable(tree, PRODUCTS[q.name], "product") and pays(tree, work)  # however little one product is
 
 
 def _shares(mechanism: Mechanism, of: str) -> bool:
@@ -130,7 +132,7 @@ def _slopes(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
 
 def _products(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
     """A matrix by its products with unit vectors; where bodies say two numbers, the second is on the diagonal."""
-    tree, method, n = mechanism.tree, PRODUCTS[row.name][0], mechanism.nv
+    tree, method, n = mechanism.tree, PRODUCTS[row.name], mechanism.nv
     inputs = {x: shape_of(x, tree) for x in (*row.inputs, "x")}
     graph = rolled(f"{mechanism.name}.{row.name}.x", tree, method, "product", inputs, (), mechanism.parameters)
     kernel = of_graph(graph, name=f"{row.name}.x", parameters=mechanism.parameters)
