@@ -63,3 +63,21 @@ def test_what_is_too_large_for_memory_says_so(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(room, "KEEP", 1e5)
     with pytest.raises(InputError, match="inverse_dynamics"):
         m.mass_matrix(np.zeros(300))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["mass_matrix", "coriolis_matrix", "forward_dynamics_derivatives"])
+def test_wrong_arrays_end_in_a_sentence_as_those_of_kernels_do(name: str) -> None:
+    m = bc.zoo.chain(40, twist="general").free("link3.mass")
+    f, given = getattr(m, name), m.random(0)[: len(quantity(name).inputs)]
+    f(*given)
+    for wrong in (1.0, None, "a", ["a"] * 40, given[0] + 1j, [[1, 2], [3]], given[0][:-1], {"q": 0.0}):
+        with pytest.raises(InputError, match=f'{name}: input "q"'):
+            f(wrong, *given[1:])
+    for p in (1.0, np.ones(2), "a"):
+        with pytest.raises(InputError, match=f'{name}: input "p"'):
+            f(*given, p=p)
+    if quantity(name).result is None:
+        for out in ([1], np.empty(3), np.empty((40, 40), np.float32), np.empty((2, 40, 40))):
+            with pytest.raises(InputError, match=rf"{name}: out must be .* \(40, 40\)"):
+                f(*given, out=out)

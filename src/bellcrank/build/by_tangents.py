@@ -22,6 +22,7 @@ from bellcrank.build.wrench_arguments import stacked
 from bellcrank.dynamics import Quantity, candidates, estimate, shape_of
 from bellcrank.dynamics.requests import MOST_STRAIGHT, Request
 from bellcrank.errors import InputError
+from bellcrank.graph.numbers import checked
 from bellcrank.graph.variations import tangent
 from bellcrank.model import Mechanism
 from bellcrank.room import check_room
@@ -82,16 +83,30 @@ def _free(mechanism: Mechanism, name: str, p: Any, parameters: Any) -> dict[str,
         return {}
     if p is None:
         p = mechanism.parameters.vector({} if parameters is None else parameters, name)
-    return {"p": np.asarray(p, float)[..., None, :]}
+    return {"p": checked(name, {"p": (len(mechanism.parameters),)}, {"p": p})["p"][..., None, :]}
 
 
-def _bound(q: Quantity, given: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of a call by name, p among them where it is given."""
+def _bound(
+    mechanism: Mechanism, q: Quantity, given: Sequence[Any], named: dict[str, Any]
+) -> tuple[dict[str, Any], Any]:
+    """The arrays of a call by name; and p, where it is given."""
     names = *q.inputs, "p"
     found = dict(zip(names, given, strict=False)) | named
     if len(given) > len(names) or set(found) - {"p"} != set(q.inputs):
         raise InputError(f"{q.name}: expected {', '.join(q.inputs)}; got {len(given)} arrays and {sorted(named)}.")
-    return found
+    p = found.pop("p", None)
+    return checked(q.name, {x: shape_of(x, mechanism.tree) for x in q.inputs}, found), p
+
+
+def _kept(name: str, made: Any, out: Any) -> Any:
+    """The result where it is wanted."""
+    if out is None:
+        return made
+    if not isinstance(out, np.ndarray) or out.shape != made.shape or out.dtype != float or not out.flags.writeable:
+        got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise InputError(f"{name}: out must be a writable float64 array of shape {made.shape}; got {got}.")
+    out[...] = made
+    return out
 
 
 def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
@@ -100,17 +115,12 @@ def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
     columns = cache(lambda: _slopes(mechanism, row) if row.name in SLOPES else _products(mechanism, row))
 
     def matrix_of(*given: Any, parameters: Any = None, out: Any = None, **named: Any) -> Any:
-        found = _bound(row, given, named)
-        free = _free(mechanism, row.name, found.pop("p", None), parameters)
-        state = {x: np.asarray(array, float) for x, array in found.items()}
+        state, p = _bound(mechanism, row, given, named)
+        free = _free(mechanism, row.name, p, parameters)
         size = max(array.size for array in state.values())
         check_room(f"{row.name} of {mechanism.name}", 40.0 * n * max(n, size), LESS)
         state = {x: array[..., None, :] for x, array in state.items()}
-        made = columns()(**state, **free)
-        if out is None:
-            return made
-        out[...] = made
-        return out
+        return _kept(row.name, columns()(**state, **free), out)
 
     return matrix_of
 
@@ -157,10 +167,10 @@ def derivatives(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
         return _tangent(mechanism, q.differentiates, x, f"{q.name}.{x}", frames)
 
     def differentiated(*given: Any, wrenches: Any = None, parameters: Any = None, **named: Any) -> Any:
-        found = _bound(q, given, named)
+        found, p = _bound(mechanism, q, given, named)
         frames, wrench = stacked(q.name, wrenches) if wrenches is not None else ((), None)
-        state = _free(mechanism, q.name, found.pop("p", None), parameters)
-        state |= {x: np.asarray(array, float)[..., None, :] for x, array in found.items()}
+        state = _free(mechanism, q.name, p, parameters)
+        state |= {x: array[..., None, :] for x, array in found.items()}
         state |= {"wrench": np.asarray(wrench)[..., None, :, :]} if frames else {}
         return made(*(np.swapaxes(of(x, frames)(**state, **{f"d_{x}": unit}), -1, -2) for x in q.inputs))
 
