@@ -17,6 +17,7 @@ from bellcrank.forces import (
     Bushing,
     Cable,
     Contact,
+    Coupling,
     Element,
     EndStop,
     Gear,
@@ -152,19 +153,40 @@ def test_a_thousand_are_one_loop() -> None:
     assert f.count().arithmetic == sum(g.count().arithmetic for g in f.calls)
 
 
-def test_what_an_own_class_is_made_of_is_not_looked_into() -> None:
-    """It may branch on its numbers, so that only equal ones are alike."""
+class Magnet(Between):
+    """It has a number that is no field."""
 
-    class Own(Bushing):
-        def __call__(self, t: Any, pose: Any, velocity: Any, x: Any) -> Any:
-            return ([-1.0, 0.0, 0.0] if self.stiffness[0] > 5.0 else [0.0, 2.0, 0.0]), [0.0, 0.0, 0.0], []
+    def __init__(self, name: str, a: str, b: str, strength: float) -> None:
+        super().__init__(name, a, b)
+        object.__setattr__(self, "strength", strength)
 
-    m = bc.zoo.chain(70)
-    some = [Own(f"e{i}", "ground", f"link{i + 1}", (float(i % 2) * 9.0,) * 6) for i in range(10)]
-    f = Simulator(bc.system(m, elements=some), "rk4").dynamics.f
-    (loop,) = (g for g in f.calls if g.name.endswith(".elements"))
-    assert isinstance(loop, Recursion)
-    assert loop.counts == [5, 5]
+    def __call__(self, t: Any, pose: Any, velocity: Any, x: Any) -> Any:
+        return [self.strength, 0.0, 0.0], [0.0, 0.0, 0.0], []  # type: ignore[attr-defined]
+
+
+class Named(Between):
+    """What it does is in its name."""
+
+    def __call__(self, t: Any, pose: Any, velocity: Any, x: Any) -> Any:
+        return [float(self.name.removeprefix("e")), 0.0, 0.0], [0.0, 0.0, 0.0], []
+
+
+class Jointed(Coupling):
+    def __call__(self, t: Any, q: Any, v: Any, x: Any) -> Any:
+        return [float(self.joints[0].removeprefix("joint")) - 1.0], []
+
+
+@pytest.mark.parametrize("kind", ["magnet", "named", "jointed"])
+def test_an_element_of_an_own_class_is_asked_itself(kind: str) -> None:
+    """Of six none speaks for another: nobody knows what they read."""
+    made: dict[str, Any] = {
+        "magnet": lambda i: Magnet(f"e{i}", "ground", f"link{i + 1}", float(i)),
+        "named": lambda i: Named(f"e{i}", "ground", f"link{i + 1}"),
+        "jointed": lambda i: Jointed(f"e{i}", (f"joint{i + 1}",)),
+    }
+    run = bc.simulate(bc.system(bc.zoo.chain(70), elements=[made[kind](i) for i in range(6)]), 1e-4, step=1e-4)
+    columns = [f"e{i}.joint{i + 1}" if kind == "jointed" else f"e{i}.fx" for i in range(6)]
+    assert [float(run[name][0]) for name in columns] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
 @few(10)

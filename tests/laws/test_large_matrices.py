@@ -47,9 +47,37 @@ def test_many_bodies_have_a_mass_matrix_and_small_ones_straight_line_code() -> N
     assert not by_tangents.sloped(bc.zoo.tree(255), quantity("mass_matrix"))
 
 
+def test_a_matrix_that_is_much_is_shared_however_little_one_product_is() -> None:
+    """Coriolis forces of a hundred bodies are straight-line code, their matrix would be 430,000 operations."""
+    m = bc.zoo.chain(100)
+    q, v, _ = m.random(2)
+    assert by_tangents.sloped(m, quantity("coriolis_matrix"))
+    np.testing.assert_allclose(m.coriolis_matrix(q, v) @ v, m.coriolis_torque(q, v), atol=1e-11, rtol=1e-11)
+    assert not by_tangents.sloped(bc.zoo.chain(60), quantity("coriolis_matrix"))
+    assert not by_tangents.sloped(bc.zoo.random_tree(1, 90), quantity("mass_matrix_factors"))
+
+
 def test_what_is_too_large_for_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     m = bc.zoo.chain(300)
     monkeypatch.setattr(room, "free_memory", lambda: 1e6)
     monkeypatch.setattr(room, "KEEP", 1e5)
     with pytest.raises(InputError, match="inverse_dynamics"):
         m.mass_matrix(np.zeros(300))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["mass_matrix", "coriolis_matrix", "forward_dynamics_derivatives"])
+def test_wrong_arrays_end_in_a_sentence_as_those_of_kernels_do(name: str) -> None:
+    m = bc.zoo.chain(40, twist="general").free("link3.mass")
+    f, given = getattr(m, name), m.random(0)[: len(quantity(name).inputs)]
+    f(*given)
+    for wrong in (1.0, None, "a", ["a"] * 40, given[0] + 1j, [[1, 2], [3]], given[0][:-1], {"q": 0.0}):
+        with pytest.raises(InputError, match=f'{name}: input "q"'):
+            f(wrong, *given[1:])
+    for p in (1.0, np.ones(2), "a"):
+        with pytest.raises(InputError, match=f'{name}: input "p"'):
+            f(*given, p=p)
+    if quantity(name).result is None:
+        for out in ([1], np.empty(3), np.empty((40, 40), np.float32), np.empty((2, 40, 40))):
+            with pytest.raises(InputError, match=rf"{name}: out must be .* \(40, 40\)"):
+                f(*given, out=out)

@@ -11,17 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import kernels
+from bellcrank.build import originals
 from bellcrank.dynamics import rnea
 from bellcrank.dynamics.table import ANY, METHODS, SHIPPED, Method
 from bellcrank.emit import cache
 from bellcrank.model import Loop, Mechanism, Spring
 from bellcrank.model.joints import KINDS
+from bellcrank.model.tree import Tree
 from trees import random_tree
 
 
@@ -57,14 +59,14 @@ def test_what_is_found_by_its_request_is_not_traced(
     folder: Path, arm: Mechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else every start of a process would trace all that it asks for, with the right numbers, and slowly."""
-    assert kernels.untouched()
+    assert originals.untouched()
     first = bc.kernel(arm, "mass_matrix")
 
     def traced(*_: Any) -> Any:
         raise AssertionError("it was traced again")
 
-    # a partial, because a function of ours that was exchanged would be noticed
-    monkeypatch.setattr("bellcrank.build.graphs.chosen", functools.partial(traced))
+    monkeypatch.setattr("bellcrank.build.graphs.chosen", traced)
+    monkeypatch.setattr("bellcrank.build.kernels.untouched", lambda: True)  # which would notice that
     assert bc.kernel(arm, "mass_matrix").method == first.method
 
 
@@ -97,13 +99,13 @@ def test_what_a_trace_can_reach_is_there() -> None:
     package = Path(bc.__file__).parent
     files = [
         f
-        for part in kernels.PARTS
+        for part in originals.PARTS
         for f in ((package / part).rglob("*.py") if (package / part).is_dir() else [package / f"{part}.py"])
     ]
     imported = {
         room for f in files for room in re.findall(r"^from bellcrank\.(\w+)", f.read_text("utf-8"), re.MULTILINE)
     }
-    assert imported - set(kernels.PARTS) <= {
+    assert imported - set(originals.PARTS) <= {
         "emit",
         "errors",
         "misfits",
@@ -115,7 +117,7 @@ def test_what_a_trace_can_reach_is_there() -> None:
         "version",
         "seeds",
     }
-    assert rnea.__file__.startswith(kernels.ROOT)
+    assert rnea.__file__.startswith(originals.ROOT)
 
 
 def test_every_part_of_a_mechanism_counts(arm: Mechanism) -> None:
@@ -184,6 +186,46 @@ def test_two_methods_of_one_name_in_one_process(folder: Path, monkeypatch: pytes
     assert found == [[1.0] * 3, [2.0] * 3]
 
 
+class Twice:
+    """Whatever can be called in place of a function."""
+
+    def __init__(self, really: Any) -> None:
+        self.really = really
+
+    def __call__(self, *args: Any) -> Any:
+        return [2.0 * x for x in self.really(*args)]
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [Twice, lambda f: functools.partial(Twice(f)), lambda f: Mock(side_effect=Twice(f)), lambda f: Twice(f).__call__],
+    ids=["instance", "partial", "mock", "bound"],
+)
+def test_what_is_called_in_place_of_a_function_is_seen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, wrapped: Any
+) -> None:
+    arm = bc.zoo.planar3r()
+    right = bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3))
+    with monkeypatch.context() as patch:
+        patch.setattr(rnea, "gravity_torque", wrapped(rnea.gravity_torque))
+        assert not originals.untouched()
+        np.testing.assert_allclose(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), 2.0 * right)
+    assert originals.untouched()
+
+
+def test_classes_and_properties_of_others_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(rnea, "Force", type("Force", (rnea.Force,), {"__module__": "mine"}))
+        assert not originals.untouched()
+    for inner in (property(lambda tree: 3), staticmethod(lambda: 3), functools.partial(len)):
+        with monkeypatch.context() as patch:
+            patch.setattr(Tree, "invertible", inner)
+            assert not originals.untouched()
+    assert originals.untouched()
+
+
 def test_an_exchanged_function_and_joint_are_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arm = bc.zoo.planar3r()
     right = bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3))
@@ -196,14 +238,14 @@ def test_an_exchanged_function_and_joint_are_seen(folder: Path, monkeypatch: pyt
 
     with monkeypatch.context() as patch:
         patch.setattr(rnea, "gravity_torque", twice)
-        assert not kernels.untouched()
+        assert not originals.untouched()
         np.testing.assert_allclose(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), 2.0 * right)
-    assert kernels.untouched()
+    assert originals.untouched()
     assert np.array_equal(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), right)
     with monkeypatch.context() as patch:
         patch.setitem(KINDS, "revolute", type("Own", (KINDS["revolute"],), {}))
-        assert not kernels.untouched()
-    assert kernels.untouched()
+        assert not originals.untouched()
+    assert originals.untouched()
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "one bit", "longer", "a folder"])

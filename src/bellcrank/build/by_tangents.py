@@ -17,10 +17,12 @@ import numpy as np
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.graphs import rolls, shared, traced
 from bellcrank.build.rolling import rollable, rolled
+from bellcrank.build.sharing import pays
 from bellcrank.build.wrench_arguments import stacked
 from bellcrank.dynamics import Quantity, candidates, estimate, shape_of
 from bellcrank.dynamics.requests import MOST_STRAIGHT, Request
 from bellcrank.errors import InputError
+from bellcrank.graph.numbers import checked
 from bellcrank.graph.variations import tangent
 from bellcrank.model import Mechanism
 from bellcrank.room import check_room
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
 
 SLOPES = {"mass_matrix": ("inverse_dynamics", "a"), "inverse_mass_matrix": ("forward_dynamics", "tau")}  # of what
-# By which method their product with a vector is written, and a quantity whose recursion goes through the same bodies.
-PRODUCTS = {"coriolis_matrix": ("coriolis", "coriolis_torque"), "mass_matrix_factors": ("aba", "forward_dynamics")}
+PRODUCTS = {"coriolis_matrix": "coriolis", "mass_matrix_factors": "aba"}  # by which method
 LESS = "apply it instead, by inverse_dynamics to accelerations, or by forward_dynamics to forces"
 MOST_WRITTEN = 10 * MOST_STRAIGHT  # operations of a matrix that is straight-line code, which runs faster
 
@@ -51,11 +52,13 @@ def columnwise(mechanism: Mechanism, q: Quantity) -> bool:
 
 def sloped(mechanism: Mechanism, q: Quantity) -> bool:
     """Whether a matrix is had so: it is too much to write out, and alike bodies share the code of what it is of."""
-    of = SLOPES[q.name][0] if q.name in SLOPES else PRODUCTS[q.name][1]
-    if mechanism.loops or (q.name in PRODUCTS and not rollable(mechanism.tree, PRODUCTS[q.name][0], "product")):
+    tree = mechanism.tree
+    work = min((estimate(m.name, q.name, tree) for m in candidates(q.name, tree)), default=0.0) / MOST_WRITTEN
+    if mechanism.loops or work <= 1.0:
         return False
-    work = [estimate(m.name, q.name, mechanism.tree) for m in candidates(q.name, mechanism.tree)]
-    return min(work, default=0.0) > MOST_WRITTEN and _shares(mechanism, of)
+    if q.name in SLOPES:
+        return _shares(mechanism, SLOPES[q.name][0])
+    return rollable(tree, PRODUCTS[q.name], "product") and pays(tree, work)  # however little one product is
 
 
 def _shares(mechanism: Mechanism, of: str) -> bool:
@@ -80,16 +83,30 @@ def _free(mechanism: Mechanism, name: str, p: Any, parameters: Any) -> dict[str,
         return {}
     if p is None:
         p = mechanism.parameters.vector({} if parameters is None else parameters, name)
-    return {"p": np.asarray(p, float)[..., None, :]}
+    return {"p": checked(name, {"p": (len(mechanism.parameters),)}, {"p": p})["p"][..., None, :]}
 
 
-def _bound(q: Quantity, given: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of a call by name, p among them where it is given."""
+def _bound(
+    mechanism: Mechanism, q: Quantity, given: Sequence[Any], named: dict[str, Any]
+) -> tuple[dict[str, Any], Any]:
+    """The arrays of a call by name; and p, where it is given."""
     names = *q.inputs, "p"
     found = dict(zip(names, given, strict=False)) | named
     if len(given) > len(names) or set(found) - {"p"} != set(q.inputs):
         raise InputError(f"{q.name}: expected {', '.join(q.inputs)}; got {len(given)} arrays and {sorted(named)}.")
-    return found
+    p = found.pop("p", None)
+    return checked(q.name, {x: shape_of(x, mechanism.tree) for x in q.inputs}, found), p
+
+
+def _kept(name: str, made: Any, out: Any) -> Any:
+    """The result where it is wanted."""
+    if out is None:
+        return made
+    if not isinstance(out, np.ndarray) or out.shape != made.shape or out.dtype != float or not out.flags.writeable:
+        got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise InputError(f"{name}: out must be a writable float64 array of shape {made.shape}; got {got}.")
+    out[...] = made
+    return out
 
 
 def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
@@ -98,17 +115,12 @@ def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
     columns = cache(lambda: _slopes(mechanism, row) if row.name in SLOPES else _products(mechanism, row))
 
     def matrix_of(*given: Any, parameters: Any = None, out: Any = None, **named: Any) -> Any:
-        found = _bound(row, given, named)
-        free = _free(mechanism, row.name, found.pop("p", None), parameters)
-        state = {x: np.asarray(array, float) for x, array in found.items()}
+        state, p = _bound(mechanism, row, given, named)
+        free = _free(mechanism, row.name, p, parameters)
         size = max(array.size for array in state.values())
         check_room(f"{row.name} of {mechanism.name}", 40.0 * n * max(n, size), LESS)
         state = {x: array[..., None, :] for x, array in state.items()}
-        made = columns()(**state, **free)
-        if out is None:
-            return made
-        out[...] = made
-        return out
+        return _kept(row.name, columns()(**state, **free), out)
 
     return matrix_of
 
@@ -130,7 +142,7 @@ def _slopes(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
 
 def _products(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
     """A matrix by its products with unit vectors; where bodies say two numbers, the second is on the diagonal."""
-    tree, method, n = mechanism.tree, PRODUCTS[row.name][0], mechanism.nv
+    tree, method, n = mechanism.tree, PRODUCTS[row.name], mechanism.nv
     inputs = {x: shape_of(x, tree) for x in (*row.inputs, "x")}
     graph = rolled(f"{mechanism.name}.{row.name}.x", tree, method, "product", inputs, (), mechanism.parameters)
     kernel = of_graph(graph, name=f"{row.name}.x", parameters=mechanism.parameters)
@@ -155,10 +167,10 @@ def derivatives(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
         return _tangent(mechanism, q.differentiates, x, f"{q.name}.{x}", frames)
 
     def differentiated(*given: Any, wrenches: Any = None, parameters: Any = None, **named: Any) -> Any:
-        found = _bound(q, given, named)
+        found, p = _bound(mechanism, q, given, named)
         frames, wrench = stacked(q.name, wrenches) if wrenches is not None else ((), None)
-        state = _free(mechanism, q.name, found.pop("p", None), parameters)
-        state |= {x: np.asarray(array, float)[..., None, :] for x, array in found.items()}
+        state = _free(mechanism, q.name, p, parameters)
+        state |= {x: array[..., None, :] for x, array in found.items()}
         state |= {"wrench": np.asarray(wrench)[..., None, :, :]} if frames else {}
         return made(*(np.swapaxes(of(x, frames)(**state, **{f"d_{x}": unit}), -1, -2) for x in q.inputs))
 

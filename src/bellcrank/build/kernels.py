@@ -14,19 +14,14 @@ found by the text that came out.
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
-from importlib import import_module
 from inspect import Signature
-from pathlib import Path
-from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from bellcrank import plugins
 from bellcrank.build import attributes
+from bellcrank.build.originals import sources, untouched
 from bellcrank.build.stages import Job, Where, built, shared_out
 from bellcrank.build.stages import target as target_of
 from bellcrank.build.wrench_arguments import extended
@@ -36,7 +31,7 @@ from bellcrank.dynamics.requests import Request, check, straight
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.host import host
 from bellcrank.misfits import explained
-from bellcrank.model import Mechanism, parts
+from bellcrank.model import Mechanism
 from bellcrank.quoting import line
 
 if TYPE_CHECKING:
@@ -179,93 +174,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 # -- what is found again without tracing
-
-ROOT = str(Path(__file__).resolve().parents[1]) + os.sep  # the package
-NAME = __name__.partition(".")[0]
-# What a traced function can reach: both towers up to here.
-PARTS = ("build", "dynamics", "graph", "integrate", "jets", "model", "nodes", "parameters", "scalar", "spatial")
-# The tables that people add to, and where they are, beside what they were when they were made.
-TABLES = {
-    "method": ("dynamics.table", "METHODS"),
-    "quantity": ("dynamics.quantities", "QUANTITIES"),
-    "closure": ("dynamics.loops.rows", "CLOSURES"),
-    "joint": ("model.joints", "KINDS"),
-}
-_fine: set[FunctionType] = set()  # that were looked at already
-_looked: dict[str, list[tuple[Any, list[Any], list[int]]]] = {}  # by module: itself, its classes, and what they had
-
-
-def untouched() -> bool:
-    """Whether the tables have the rows they were made with, and those of installed packages (whose sources are part of
-    the key), and the package's modules their own functions.
-    """
-    counts = {name: len(row[0]) for (kind, name), row in plugins.rows.items() if kind == "closure"}
-    tables = all(_as_made(kind, *place) for kind, place in TABLES.items())
-    same = tables and {**parts.SHIPPED, **counts} == parts.EQUATIONS
-    return same and all(_unchanged(module) or _fine_now(module) for module in _modules())
-
-
-def _unchanged(module: ModuleType) -> bool:
-    """Whether it has the very objects that it had when it was looked at: a tenth of the time that a look takes."""
-    before = _looked.get(module.__name__, [])
-    return bool(before) and all(list(map(id, vars(x).values())) == ids for x, _, ids in before)
-
-
-def _fine_now(module: ModuleType) -> bool:
-    if not all(f in _fine or _known(f) for f in _functions(module)):
-        return False
-    parts = [module, *(x for x in vars(module).values() if isinstance(x, type) and x.__module__ == module.__name__)]
-    held = [(x, list(vars(x).values())) for x in parts]  # held, so that nothing else gets their places in memory
-    _looked[module.__name__] = [(x, values, list(map(id, values))) for x, values in held]
-    return True
-
-
-def _as_made(kind: str, module: str, attribute: str) -> bool:
-    """A table that nobody has loaded yet is."""
-    if f"{NAME}.{module}" not in sys.modules:
-        return True
-    found = import_module(f"{NAME}.{module}")  # which waits where another thread is loading it
-    now, then = getattr(found, attribute), found.SHIPPED
-    expected = {**then, **{name: row for (of, name), row in plugins.rows.items() if of == kind}}
-    return now.keys() == expected.keys() and all(now[key] is expected[key] for key in expected)
-
-
-def sources() -> tuple[str, ...]:
-    """What of a request's key is not the request: the sources of installed packages that add to the tables."""
-    return (plugins.fingerprint(),) if plugins.packages else ()
-
-
-def _known(f: FunctionType) -> bool:
-    """Python's, numpy's, or of our files; dataclasses write some of ours at run time. A wrapper takes over the name of
-    the module, but not the file.
-    """
-    top, file = str(f.__module__).partition(".")[0], f.__code__.co_filename
-    if top == NAME:
-        known = file.startswith(ROOT) or file == "<string>"
-    else:
-        known = top == "numpy" or top in sys.stdlib_module_names
-    if known:
-        _fine.add(f)
-    return known
-
-
-def _modules() -> Iterator[ModuleType]:
-    for name, module in list(sys.modules.items()):
-        package, _, rest = name.partition(".")
-        if package == NAME and rest.partition(".")[0] in PARTS and module is not None:
-            yield module
-
-
-def _functions(module: ModuleType) -> Iterator[FunctionType]:
-    """Those of a module, and those of the classes it defines."""
-    for value in list(vars(module).values()):
-        if isinstance(value, FunctionType):
-            yield value
-        elif isinstance(value, type) and value.__module__ == module.__name__:
-            for name, inner in list(vars(value).items()):
-                if isinstance(inner, FunctionType) and name != "__repr__":
-                    yield inner
-
 
 _methods: dict[str, str] = {}  # methods by their keys, so that a second look is not at the disk
 

@@ -17,11 +17,16 @@ def shares(mechanism: Mechanism, tree: Tree, request: Request, by: Method) -> bo
     """Whether alike bodies share the code of a quantity of (part of) a mechanism: the method can, and written out it
     would be much, either of many alike bodies or far too much. tree: what the request is about.
     """
-    if not rollable(mechanism.tree, by.name, request.quantity) or not as_shipped(tree):
+    if not rollable(mechanism.tree, by.name, request.quantity):
         return False
     numbers = told(tree, by.name, request.quantity, request.frame) / requests.MOST_NUMBERS
-    size = max(estimate(by.name, request.quantity, tree) / requests.MOST_STRAIGHT, numbers)
-    return size > 10.0 or (size > 1.0 and ALIKE * kinds(tree) <= len(tree.links))
+    return pays(tree, max(estimate(by.name, request.quantity, tree) / requests.MOST_STRAIGHT, numbers))
+
+
+def pays(tree: Tree, size: float) -> bool:
+    """size: of what would be written out, in terms of the most that is."""
+    much = size > 10.0 or (size > 1.0 and ALIKE * kinds(tree) <= len(tree.links))
+    return much and as_shipped(tree)
 
 
 def recursion(mechanism: Mechanism, request: Request, by: Method) -> Graph:

@@ -1,7 +1,7 @@
 """Force elements that are alike: of one class, with the same functions, and 0, 1 and -1 at the same places.
 
 What may differ is what a part leaves open to be free (docs/parameters.md): fields whose annotations say Scalar, also
-those of shapes. Classes of other people may branch on their numbers, so those must be equal.
+those of shapes. Elements of other people's classes may read their names, or what is no field: each is its own kind.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ OTHER = ("Callable", "Mapping", "|")
 
 def kind(e: Element) -> Hashable:
     """Equal for those that are alike."""
+    if not _shipped(e):
+        return "only", id(e)
     return _shape(e), tuple(_folded(x) for x in numbers(e))
 
 
@@ -60,13 +62,13 @@ def _numbers(part: Any) -> Iterator[Scalar]:
 
 
 def _shape(part: Any) -> Hashable:
-    """All of it but its numbers and its place."""
+    """All of a part of ours but its numbers and its place."""
     found: list[Any] = [type(part)]
     for f in fields(part):
         value = getattr(part, f.name)
         if isinstance(part, Element) and f.name in PLACES:
             found.append(len(value) if f.name == "joints" else None)
-        elif _shipped(part) and _open(f):
+        elif _open(f):
             found.append(len(list(_leaves(value))))
         else:
             found.append(_shape(value) if _shipped(value) else _same(value))
