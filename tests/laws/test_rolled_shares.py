@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs
+from bellcrank.build import graphs, springs_apart
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.rolling import rollable, rolled
-from bellcrank.dynamics import METHODS, aba, crba, shape_of
+from bellcrank.dynamics import METHODS, aba, alike, crba, shape_of
 from bellcrank.dynamics.body_quantities import BODIES
 from bellcrank.dynamics.immobility import LARGE
 from bellcrank.dynamics.quantities import QUANTITIES
@@ -23,7 +23,7 @@ from bellcrank.dynamics.shares import MOST_OPEN, shared
 from bellcrank.graph import Graph, Recursion
 from bellcrank.model import Mechanism
 from laws.test_flexible_random import random_tree as flexible_tree
-from trees import close, few, trees
+from trees import close, few, random_tree, trees
 
 SAID = sorted((quantity, method) for (method, quantity), said in BODIES.items() if said.coupled)
 JOINTS = ("revolute", "prismatic", "helical", "spherical", "universal")
@@ -77,6 +77,17 @@ def test_joints_that_follow_others_agree_with_straight_line_code(m: Mechanism, s
     agree(m, [("forward_dynamics", "aba"), *said], 1e-10)
     q, v, tau = (x.tolist() for x in m.random(2))
     close(aba.forward_dynamics(m.tree, q, v, tau), crba.forward_dynamics(m.tree, q, v, tau), 1e-10)
+
+
+def test_joints_that_follow_others_in_classes_that_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of few bodies have every constant in a table, of which joints that follow others have more."""
+    m = random_tree(4, ["revolute", "prismatic"] * 15, coupled=True, passive=True)
+    found = shared(m.tree)
+    assert found is not None
+    apart = len(alike.classes(m.tree, shares=found.share))
+    monkeypatch.setattr(alike, "MANY_CLASSES", 2)
+    assert len(alike.classes(m.tree, shares=found.share)) <= apart
+    agree(m, [("inverse_dynamics", "rnea"), ("forward_dynamics", "aba")], 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -192,3 +203,29 @@ def test_what_is_open_down_to_the_ground_or_too_wide_stays_straight_line_code() 
         assert rollable(m.tree, "frame_motion", "poses")
         q, v, tau = m.random(0)
         close(m.inverse_dynamics(q, v, m.forward_dynamics(q, v, tau)), tau, 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "method"),
+    [
+        ("forward_dynamics", "aba"),
+        ("inverse_dynamics", "rnea"),
+        ("reactions", "reactions"),
+        ("potential_energy", "kinematics"),
+    ],
+)
+def test_with_springs_and_free_numbers(quantity: str, method: str) -> None:
+    """Gravity, masses, and how much faster a joint follows another."""
+    b = bc.Builder("sprung", gravity=(0, 0.1, bc.parameter("g", -9.0)))
+    for i in range(8):
+        follows: dict[str, Any] = {"mimic": (f"j{i - 1}", bc.parameter("ratio", 1.5))} if i % 2 else {}
+        up = f"l{i - 1}" if i else "ground"
+        b.body(f"l{i}", mass=bc.parameter("m", 1.2), com=(i + 0.5, 0.1, 0.05), inertia=(0.01, 0.02, 0.03))
+        b.joint(f"j{i}", "revolute", up, f"l{i}", point=(i, 0, 0), axis=(0, 1, 0), **follows)
+        if i > 2:
+            b.spring(f"s{i}", f"l{i - 2}", f"l{i}", (i - 2, 0, 1), (i, 0, 0.5), stiffness=30.0, length=1.0, damping=0.1)
+    m = b.build()
+    inputs = {x: shape_of(x, m.tree) for x in QUANTITIES[quantity].inputs}
+    found = springs_apart.sprung(m.name, m.tree, method, quantity, inputs, (), m.parameters)
+    at = {**state(m, found), "p": m.parameters.nominal * np.array([1.1, 1.05, 0.9])}
+    close(found.evaluate(**at)[quantity], straight(m, quantity, method).evaluate(**at)[quantity], 1e-10)

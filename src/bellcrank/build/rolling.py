@@ -59,8 +59,8 @@ def told(tree: Tree, method: str, quantity: str, frame: str = "") -> int:
 
 def as_shipped(tree: Tree) -> bool:
     """Whether all joints are of the package: of others nobody knows what they branch on."""
-    kinds = {type(link.kind) for link in tree.links}
-    return all(SHIPPED.get(kind.name) is kind or issubclass(kind, Modal) for kind in kinds)
+    types = {type(link.kind) for link in tree.links}
+    return all(SHIPPED.get(kind.name) is kind or issubclass(kind, Modal) for kind in types)
 
 
 def rolled(
@@ -77,25 +77,25 @@ def rolled(
     the model's free numbers. frame, reference: where it is about one.
     """
     said, one = BODIES[method, quantity], frame.pop("frame", "")
-    part = path(tree, one) if one else tree
+    stretch = path(tree, one) if one else tree
     seen = [one] if one else [link.name for link in tree.links] if said.of == FRAMES else []
     everybody = dict.fromkeys(said.shared, 3)
     asked = Asked(frames, seen, said.turned, said.of, math.prod(said.shape), said.coupled == SHARED, everybody)
     shapes = {**inputs, **{x: (size,) for x, size in everybody.items()}}
-    shape = _shape(part, said, bool(one))
-    found = recursion(name, part, said.body, quantity, shapes, asked, parameters, shape, **frame)
+    shape = _shape(stretch, said, bool(one))
+    found = recursion(name, stretch, said.body, quantity, shapes, asked, parameters, shape, **frame)
     if not (said.last or said.shared or (said.of == COLUMNS and shape[1] < tree.nv)):
         return found
-    told = {
+    known = {
         x: rolled(f"{name}.{of}", tree, method_of(of), of, _inputs(of, inputs), (), parameters)
         for x, of in said.shared.items()
     }
     free = {"p": parameters.leaves} if isinstance(parameters, Parameters) and parameters else {}
 
     def whole(**given: Any) -> dict[str, Any]:
-        more = {x: g.call(**{k: given[k] for k in g.inputs if k in given}, **free) for x, g in told.items()}
+        more = {x: g.call(**{k: given[k] for k in g.inputs if k in given}, **free) for x, g in known.items()}
         values = found.call(**given, **{x: y[said.shared[x]] for x, y in more.items()}, **free)[quantity]
-        return {quantity: _made(tree, part, said, values)}
+        return {quantity: _made(tree, stretch, said, values)}
 
     return trace(name, whole, inputs, parameters)
 
@@ -117,7 +117,7 @@ def _shape(tree: Tree, said: Said, one: bool) -> Shape:
     return ()
 
 
-def _made(tree: Tree, part: Tree, said: Said, values: Array) -> Any:
+def _made(tree: Tree, stretch: Tree, said: Said, values: Array) -> Any:
     """The quantity, of what the bodies say."""
     if said.of == SUM:
         assert said.last is not None
@@ -127,7 +127,7 @@ def _made(tree: Tree, part: Tree, said: Said, values: Array) -> Any:
         values = np.array([said.last(tree, row) for row in values], dtype=object)
     if said.of == COLUMNS:
         found = np.full((len(values), tree.nv), 0.0, dtype=object)
-        found[:, columns_of(part)] = values
+        found[:, columns_of(stretch)] = values
         return found
     return values
 

@@ -2,8 +2,8 @@
 Robotics Research 2 (1), 1983; equation numbers are those of Wong 1991, section 2.2.2. The velocity terms c and pA are
 part of the recursion, as in R. Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 7.
 
-Solves: forward_dynamics. Any tree whose joints do not share coordinates; bodies may bend (aba_modes.py). Work O(n),
-span O(depth).
+Solves: forward_dynamics. Any tree whose joints do not share coordinates (where they do: body_shares.py); bodies may
+bend (aba_modes.py). Work O(n), span O(depth).
 
     c_i   acceleration of body i from velocities alone       IA_i      inertia of body i with its subtree free to move
     pA_i  force that holds it at zero acceleration           D, psi    1/(s.IA s), IA s D for one axis s

@@ -82,7 +82,7 @@ def classes(
     apart = apart or [(link.parent < 0, int(children[i])) for i, link in enumerate(tree.links)]
     apart = list(zip(apart, shares, strict=True)) if shares else apart
     keys: list[Any] = [
-        (type(link.kind), _follows(link), *shape, _pattern(values), folded(more[i]), apart[i])
+        (type(link.kind), *shape, _pattern(values), folded(more[i]), apart[i])
         for i, (link, (shape, values)) in enumerate(zip(tree.links, numbers, strict=True))
     ]
     groups = _grouped(keys)
@@ -91,14 +91,10 @@ def classes(
             for i in members if len(members) < FEW else ():
                 if set(numbers[i][0]) <= set(PLACED):
                     numbers[i] = PLACED, _in_full(tree.links[i], numbers[i])
-                of = type(tree.links[i].kind), _follows(tree.links[i])
-                keys[i] = (*of, "in full", numbers[i][0], len(more[i]), apart[i])
+                sizes = len(numbers[i][1]), len(more[i])  # a joint that follows another has more
+                keys[i] = (type(tree.links[i].kind), "in full", numbers[i][0], *sizes, apart[i])
         groups = _grouped(keys)
     return [_alike(tree.links, members, numbers, more, int(children[members[0]])) for members in groups.values()]
-
-
-def _follows(link: Link) -> bool:
-    return link.joint.mimic is not None
 
 
 def _grouped(keys: Sequence[Any]) -> dict[Any, list[int]]:
