@@ -188,7 +188,7 @@ class System:
     @cached_property
     def element_units(self) -> dict[str, str]:
         """Columns of all force elements, with their units."""
-        return between.columns(self.mechanism, self.elements)
+        return between.columns(self.mechanism, self.elements) if self.elements else {}
 
     @property
     def motion_units(self) -> dict[str, str]:

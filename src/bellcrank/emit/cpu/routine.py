@@ -72,7 +72,7 @@ def routines(
     called: dict[int, tuple[str, int]] = {}
     parts: list[str] = []
     names: dict[str, str] = {}
-    inside = {id(g): g for a in asked.values() for g in elimination.called(a)}
+    inside = {id(g): g for a in asked.values() for g in a.functions}
     wanted: Sequence[tuple[str, Graph]] = [
         *((f"{prefix}{k}", g) for k, g in enumerate(inside.values())),
         *asked.items(),
