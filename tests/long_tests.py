@@ -68,6 +68,11 @@ ALLOWED = {
 LONG = (
     "test_rolled_shares.py::test_random_trees_of_bodies_that_bend*",
     "test_rolled_shares.py::test_machine_code_and_derivatives_agree[[]beams]",
+    "test_recursion_tangent.py::test_sensitivities_of_implicit_steps_of_many_bodies",
+    "test_element_passes.py::test_a_run_of_many_keeps_momentum_and_energy",
+    "test_place_schedules.py::test_large_ones_are_laid_out_without_being_written",
+    "test_elimination.py::test_further_states_inputs_and_free_numbers[[]rodas4]",
+    "test_c_loops.py::test_implicit_steps_of_a_long_chain_are_those_here",
     "test_machine_pages_live.py::test_an_excavator_its_hole_and_its_heap",
     "test_rolling.py::*[[]*projected*",
     "test_elements.py::test_action_is_reaction_and_runs_balance[[]smooth]",

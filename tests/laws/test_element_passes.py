@@ -83,8 +83,8 @@ def looped(patch: pytest.MonkeyPatch, few: int = 1) -> None:
     patch.setattr(element_passes, "FEW", few)
 
 
-@few(5)
-@given(trees(max_bodies=5), st.integers(1, 4), st.integers(1, 3), st.randoms(use_true_random=False))
+@few(3)
+@given(trees(max_bodies=4), st.integers(1, 4), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_they_agree_with_written_out_elements(m: Mechanism, few: int, slots: int, random: Any) -> None:
     """Between any frames, those of the ground among them, in loops and one by one, several on one body."""
     body = {name: f.body for name, f in m.frames.items()}

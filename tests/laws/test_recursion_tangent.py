@@ -124,3 +124,28 @@ def test_implicit_steps_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
         monkeypatch.setattr(sharing, "ALIKE", 0)
     assert np.abs(runs[1].q - runs[0].q).max() < 1e-10
+
+
+def test_a_tangent_has_a_tangent() -> None:
+    """All of its inputs move, also those that say how fast others do: their names are told apart."""
+    m, rng = bc.zoo.chain(6), np.random.default_rng(2)
+    r = tangent(recursion(m, "aba", "forward_dynamics", ("q", "v", "tau")), ["q", "v", "tau"])
+    second = tangent(r, list(r.inputs))
+    at = {x: rng.normal(size=6) for x in r.inputs}
+    along = {x: rng.normal(size=6) for x in r.inputs}
+    step = 1e-6
+    ahead, behind = (
+        r.evaluate(**{x: at[x] + h * along[x] for x in at})["d_forward_dynamics"] for h in (step, -step)
+    )  # fmt: skip
+    want = (ahead - behind) / (2 * step)
+    got = second.evaluate(**dict(zip(second.inputs, [*at.values(), *along.values()], strict=True)))
+    assert np.abs(got["d_d_forward_dynamics"] - want).max() < 1e-7 * np.abs(want).max()
+
+
+def test_sensitivities_of_implicit_steps_of_many_bodies() -> None:
+    m = bc.zoo.chain(66)
+    q, given = 0.1 * m.random(1)[0], {"step": 1e-3, "integrator": "rodas4"}
+    run = bc.simulate(m, 3e-3, q, sensitivities=["joint1.q"], **given)
+    unit, h = np.eye(66)[0], 1e-5
+    ahead, behind = (bc.simulate(m, 3e-3, q + s * h * unit, **given)["joint2.v"][-1] for s in (1, -1))
+    assert abs(run["d(joint2.v)/d(joint1.q)"][-1] - (ahead - behind) / (2 * h)) < 1e-6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from bellcrank.emit.cpu.rolled_code import MOST_CALLS
 from bellcrank.exporting.things import driven, function
 from bellcrank.graph import Recursion, strip_parts, trace
 from bellcrank.scalar import cos, sin
+from laws.test_elimination import solving
 from laws.test_rolled import MECHANISMS, METHODS, arguments, close, made
 from laws.test_rolled_quantities import both
 from laws.test_strips import N, stepped
@@ -107,12 +109,22 @@ def test_a_long_chain_is_short_and_runs_as_it_does_here(tmp_path: Path) -> None:
     assert "loops of fixed length" in (tmp_path / "chain100.h").read_text()
 
 
+def test_implicit_steps_of_a_long_chain_are_those_here(tmp_path: Path) -> None:
+    """Slopes, elimination and substitution are loops there, too, and the stack has room for the matrix."""
+    s = driven(zoo.chain(70))
+    same_steps(s, tmp_path, 3e-3, dict.fromkeys(s.inputs, 0.1), step=1e-3, integrator="rodas4")
+    assert len((tmp_path / "chain70.c").read_text()) < 300_000
+    told = re.findall(r"STACK_BYTES (\d+)", (tmp_path / "chain70.h").read_text())
+    assert max(map(int, told)) > 8 * 70 * 70
+
+
 def test_the_stack_stays_below_what_the_header_says(eager: None, tmp_path: Path) -> None:
     assert CC is not None
     if "gcc" not in Path(CC).name:
         pytest.skip("only gcc writes down the stack of each function")
     step = trace("step", stepped, {"x": (N,), "h": ()})
-    for graph, deep in ((made(zoo.chain(40, twist="general"), "aba", "forward_dynamics"), 1), (step, 2)):
+    chain = made(zoo.chain(40, twist="general"), "aba", "forward_dynamics")
+    for graph, deep in ((chain, 1), (step, 2), (solving(40), 3)):
         name = write(tmp_path, c99.source(graph))
         run(tmp_path, CC, "-std=c99", "-O0", "-fstack-usage", "-c", f"{name}.c")
         rows = [line.split("\t") for line in (tmp_path / f"{name}.su").read_text().splitlines()]

@@ -98,6 +98,10 @@ class Factors(Loops):
     of: Graph
     along_input: str
 
+    @property
+    def within(self) -> list[Graph]:
+        return [self.of]
+
     def _body(self, **given: Any) -> dict[str, Any]:
         """The matrix of a linear map is its slope; where that is zero it costs nothing."""
         of = inlined(self.of) if self.of.calls else self.of
@@ -176,16 +180,6 @@ class Substitution(Loops):
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         w = weights(cost)
         return 2 * (self.n - 1) * (w["mul"] + w["sub"]) + self.n * w["mul"]
-
-
-def called(graph: Graph) -> list[Graph]:
-    """The graphs that it calls, and what they call, each once and after its own, where linear systems are loops."""
-    found: dict[int, Graph] = {}
-    for g in graph.calls:
-        for inner in (*called(g.of), g.of) if isinstance(g, Factors) else ():
-            found.setdefault(id(inner), inner)
-        found.setdefault(id(g), g)
-    return list(found.values())
 
 
 def eliminated(matrix: Sequence[Sequence[Any]]) -> tuple[list[list[Any]], list[Any]]:

@@ -177,6 +177,17 @@ class Graph:
                     found.setdefault(id(g), g)
         return list(found.values())
 
+    @property
+    def within(self) -> list[Graph]:
+        """Graphs that its loops call, where a target makes loops of what its nodes write out (elimination.py)."""
+        return []
+
+    @cached_property
+    def functions(self) -> list[Graph]:
+        """What it calls, and what the loops call that it calls, each once and after its own."""
+        found = [(*(f for inner in g.within for f in (*inner.functions, inner)), g) for g in self.calls]
+        return list({id(g): g for some in found for g in some}.values())
+
     def jacobian(self, of: str, wrt: str, mode: str = "auto") -> Graph:
         """d(of)/d(wrt) as a new graph with the same inputs and one output, `d{of}_d{wrt}`, of shape (*of, *wrt).
 

@@ -7,7 +7,7 @@ derivative of a chain of thousands is traced and compiled once for each class, a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,15 +32,27 @@ def jvp(r: Recursion, names: Sequence[str]) -> Graph:
 
 def tangent(r: Recursion, names: Sequence[str]) -> Recursion:
     """d_y alone, from the inputs and the d_x of those that move."""
-    inputs = {**r.inputs, **{f"d_{x}": r.inputs[x] for x in names}}
-    elements = {**r.tree.elements, **{f"d_{x}": r.tree.elements[x] for x in names}}
+    moving = moves(r.inputs, names)
+    inputs = {**r.inputs, **{d: r.inputs[x] for x, d in moving.items()}}
+    elements = {**r.tree.elements, **{d: r.tree.elements[x] for x, d in moving.items()}}
     widths = [r.cells[0].graph.outputs[handed(k)].size for k in range(len(r.outwards))]
-    cells = [_moved(cell, names, widths) for cell in r.cells]
+    cells = [_moved(cell, moving, widths) for cell in r.cells]
     output, places = (f"d_{r.output[0]}", r.output[1]), replace(r.tree, elements=elements)
     return Recursion(f"{r.name}.tangent", inputs, output, cells, r.tables, places, shape=r.shape)
 
 
-def _moved(cell: Cell, names: Sequence[str], widths: Sequence[int]) -> Cell:
+def moves(inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """How what says how fast an input moves is called: d_x, or dd_x of what has a d_x already, as a tangent has."""
+    found: dict[str, str] = {}
+    for x in names:
+        name = f"d_{x}"
+        while name in inputs or name in found.values():
+            name = f"d{name}"
+        found[x] = name
+    return found
+
+
+def _moved(cell: Cell, moving: Mapping[str, str], widths: Sequence[int]) -> Cell:
     """What a cell hands on is twice as wide: values, and how fast they change."""
     g = cell.graph
     wide = {name: widths[k] for k in range(len(widths)) for name in cell.sources(k)}
@@ -49,8 +61,8 @@ def _moved(cell: Cell, names: Sequence[str], widths: Sequence[int]) -> Cell:
         name, element = n.args[:2] if n.op == "input" else ("", 0)
         if name in wide:
             seeds[n.serial] = {0: g.tape.node("input", name, wide[name] + element)}
-        elif name in names:
-            seeds[n.serial] = {0: g.tape.node("input", f"d_{name}", element)}
+        elif name in moving:
+            seeds[n.serial] = {0: g.tape.node("input", moving[name], element)}
     rows = [x for array in g.outputs.values() for x in array.flat]
     rates = iter([row[0] for row in derivative.along(g.nodes, rows, seeds, 1)])
     outputs = {}
@@ -58,7 +70,7 @@ def _moved(cell: Cell, names: Sequence[str], widths: Sequence[int]) -> Cell:
         moves = [next(rates) for _ in range(array.size)]
         outputs[key] = _array(moves if key == RESULT else [*array.flat, *moves], g)
     inputs: dict[str, Shape] = {x: (2 * wide[x],) if x in wide else shape for x, shape in g.inputs.items()}
-    inputs |= {f"d_{x}": (math.prod(g.inputs[x]),) for x in names if x in g.inputs}
+    inputs |= {d: (math.prod(g.inputs[x]),) for x, d in moving.items() if x in g.inputs}
     return replace(cell, graph=Graph(g.name, inputs, outputs, g.tape))
 
 

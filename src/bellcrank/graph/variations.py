@@ -28,6 +28,8 @@ MANY, COMPILED = 150_000, 2e-4  # operations whose vjp takes half a minute and m
 def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     """The outputs y and, as d_y, how fast they change when each input x of `wrt` (all, unless told) moves by d_x."""
     names = _names(graph, wrt)
+    for x in names:
+        _unused(graph, f"d_{x}")
     if isinstance(graph, Recursion):  # stays one: nothing of it is written out
         return recursion_tangent.jvp(graph, names)
     if any(g.opaque for g in graph.calls):
@@ -52,7 +54,8 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), made: dict[int, Graph] | None
     if isinstance(graph, Recursion):
         return recursion_tangent.tangent(graph, names)
     of = _tangents({} if made is None else made)
-    moves = {x: _new(graph, f"d_{x}", graph.inputs[x]) for x in names}
+    called = recursion_tangent.moves(graph.inputs, names)
+    moves = {x: graph.tape.inputs(d, graph.inputs[x]) for x, d in called.items()}
     nodes = graph.nodes
     seeds = {graph.tape.node("input", x, i).serial: d for x, array in moves.items() for i, d in enumerate(array.flat)}
     rates = derivative.forwards(nodes, seeds, of)
@@ -60,7 +63,7 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), made: dict[int, Graph] | None
         f"d_{y}": _shaped([rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in array.flat], array.shape)
         for y, array in graph.outputs.items()
     }
-    inputs = {**graph.inputs, **{f"d_{x}": graph.inputs[x] for x in names}}
+    inputs = {**graph.inputs, **{d: graph.inputs[x] for x, d in called.items()}}
     return Graph(f"{graph.name}.tangent", inputs, outputs, graph.tape)
 
 
@@ -231,9 +234,13 @@ def _known(graph: Graph, name: str, among: Mapping[str, Any]) -> str:
 
 
 def _new(g: Graph, name: str, shape: tuple[int, ...]) -> Array:
-    if name in g.inputs or name in g.outputs:
-        raise InputError(f'{g.name}: "{name}" would be the name of two things; rename the input or output that has it.')
+    _unused(g, name)
     return g.tape.inputs(name, shape)
+
+
+def _unused(g: Graph, name: str) -> None:
+    if name in g.inputs or name in g.shapes:
+        raise InputError(f'{g.name}: "{name}" would be the name of two things; rename the input or output that has it.')
 
 
 def _shaped(flat: Sequence[Any], shape: tuple[int, ...]) -> Array:

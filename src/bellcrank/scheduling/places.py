@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 from bellcrank.graph import Node, Recursion
 from bellcrank.graph.cells import Cell, handed, place_of
@@ -61,13 +62,8 @@ class _Cut:
             for k, mine in enumerate(wanted)
         ]
         self.given = [[self._maker(x) for x in values] for values in outputs]
-        used: dict[int, set[int]] = {}
-        for n in (x for values in outputs for x in values if isinstance(x, Node) and x.op != "input"):
-            used.setdefault(self.home[n.serial], set()).add(n.serial)
         needs = [self._needs(nodes) for _, nodes in groups]
-        for inside, _ in needs:
-            for i, serials in inside.items():
-                used.setdefault(i, set()).update(serials)
+        gives = self._gives([x for values in outputs for x in values], [inside for inside, _ in needs])
         self.parts = [
             Part(
                 step_of(nodes[0].label) or cell.graph.name,
@@ -75,10 +71,20 @@ class _Cut:
                 tuple(nodes),
                 {j: len(serials) for j, serials in inside.items()},
                 {source: tuple(sorted(found)) for source, found in reads.items()},
-                len(used.get(i, ())),
+                gives.get(i, 0),
             )
             for i, ((k, nodes), (inside, reads)) in enumerate(zip(groups, needs, strict=True))
         ]
+
+    def _gives(self, handed_on: list[Any], inside: list[dict[int, set[int]]]) -> dict[int, int]:
+        """How many values of each part others use, here or at a neighbour."""
+        used: dict[int, set[int]] = {}
+        for n in (x for x in handed_on if isinstance(x, Node) and x.op != "input"):
+            used.setdefault(self.home[n.serial], set()).add(n.serial)
+        for needed in inside:
+            for i, serials in needed.items():
+                used.setdefault(i, set()).update(serials)
+        return {i: len(serials) for i, serials in used.items()}
 
     def _groups(self, cell: Cell, channel: int, size: str) -> Iterator[list[Node]]:
         mine = [n for n in cell.graph.nodes if n.op != "input" and self.waits[n.serial] == channel]

@@ -35,7 +35,7 @@ from bellcrank.emit.c.routine import (
 from bellcrank.emit.c.strip_text import StripText
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Recursion
-from bellcrank.graph.elimination import Loops, called
+from bellcrank.graph.elimination import Loops
 from bellcrank.graph.strip_parts import stripped
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
@@ -71,7 +71,7 @@ def texts(
     taken: other names of the file. static: whether the graphs, too, are for this file alone.
     """
     public, names = {id(g): name for name, g in graphs.items()}, dict(taken or {}) | dict.fromkeys(graphs, 0)
-    inner = {id(g): g for graph in graphs.values() for g in called(graph)}
+    inner = {id(g): g for graph in graphs.values() for g in graph.functions}
     words = {key: public.get(key) or fresh(identifier(g.name)[:LONGEST_NAME], names) for key, g in inner.items()}
     known, turning = dict[int, Routine](), (fresh("turned", names), fresh("turned_far", names))
     for key, g in inner.items():

@@ -84,8 +84,7 @@ def routines(
     called: dict[int, tuple[str, int]] = {}
     parts: list[str] = []
     names: dict[str, str] = {}
-    solves = any(isinstance(g, elimination.Loops) for a in asked.values() for g in a.calls)
-    inside = {id(g): g for a in asked.values() for g in (elimination.called(a) if solves else a.calls)}
+    inside = {id(g): g for a in asked.values() for g in a.functions}
     wanted: Sequence[tuple[str, Graph]] = [
         *((f"{prefix}{k}", g) for k, g in enumerate(inside.values())),
         *asked.items(),
