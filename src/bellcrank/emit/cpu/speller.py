@@ -15,12 +15,11 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, repeat
 
-from bellcrank.emit.cpu import lanes, row_code, sincos
+from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.lanes import LIBRARY, Writer
 from bellcrank.emit.cpu.plan import MATRIX, Item, Tile, runs
-from bellcrank.emit.cpu.reach import near
 from bellcrank.emit.cpu.registers import Lodgings, departures, elements, homes, in_a_row, taken
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
@@ -77,7 +76,7 @@ class Speller:
         self.letters = 0, 0  # where arguments of calls lie
         self.lodgings = Lodgings()  # where their results lie
         self.given: dict[int, int] = {}  # of a loop over columns, where what it is given begins
-        self.homes = homes(pieces)  # node -> the loop that is given it, and its place there
+        self.homes = homes(pieces) if columns.codes else {}  # node -> the loop that is given it, and its place there
         self.free: list[int] = []
         self.names: dict[int, str] = {}  # node -> value, in the chunk being spelled
         self.sum: list[str] = []  # what the chunk adds to slot 0
@@ -86,7 +85,9 @@ class Speller:
         self.fused = self._fused()
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
-        self.matrices = elements(pieces)  # nodes that wait in the workspace to be stored with all of a matrix
+        self.matrices = (
+            elements(pieces) if columns.codes else set()
+        )  # nodes that wait in the workspace to be stored with all of a matrix
         self.watch_inputs = self._watch_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
         self.next = False  # whether what is being spelled is for the next block
@@ -241,8 +242,11 @@ class Speller:
 
     @property
     def _lines(self) -> list[str]:
-        far = host().avx512 and self.w.lanes > 1 and self.registers
-        return near(self.w.lines, self.w.align) if far else self.w.lines
+        if not (self.registers and self.w.lanes > 1 and host().avx512):
+            return self.w.lines
+        from bellcrank.emit.cpu.reach import near  # few graphs are so large
+
+        return near(self.w.lines, self.w.align)
 
     def _first(self) -> str:
         """What the first block of all has nobody to do for it. It is also right where angles are out of range."""
@@ -328,6 +332,8 @@ done:
 
     def _matrix(self, tile: Tile) -> None:
         """From the workspace, by a loop."""
+        from bellcrank.emit.cpu import row_code  # few graphs are so large
+
         elements = self.outputs[tile.array][tile.start : tile.start + tile.width]
         self._keep([x for x in elements if isinstance(x, Node) and x.serial not in self.slots])
         numbers = {x: self._new_slot() for x in dict.fromkeys(x for x in elements if not isinstance(x, Node))}
