@@ -92,15 +92,15 @@ void planar2r_forward_dynamics(const double *restrict q, const double *restrict 
     const double Ic_upper_2 = 1.9375 + Ic_upper_1;
     /* L[lower] */
     const double L_lower_1 = 5.333333333333333 * F_lower_2;
-    const double L_lower_2 = F_lower_2 * L_lower_1;
-    const double L_lower_3 = Ic_upper_2 - L_lower_2;
     /* L[upper] */
-    const double L_upper_1 = 1.0 / L_lower_3;
+    const double L_upper_1 = F_lower_2 * L_lower_1;
+    const double L_upper_2 = Ic_upper_2 - L_upper_1;
+    const double L_upper_3 = 1.0 / L_upper_2;
     /* L[lower] */
-    const double L_lower_4 = tau_C_2 * L_lower_1;
-    const double L_lower_5 = tau_C_1 - L_lower_4;
+    const double L_lower_2 = tau_C_2 * L_lower_1;
+    const double L_lower_3 = tau_C_1 - L_lower_2;
     /* a[upper] */
-    const double a_upper_1 = L_upper_1 * L_lower_5;
+    const double a_upper_1 = L_upper_3 * L_lower_3;
     /* a[lower] */
     const double a_lower_1 = 5.333333333333333 * tau_C_2;
     const double a_lower_2 = L_lower_1 * a_upper_1;

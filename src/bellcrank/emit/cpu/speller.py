@@ -85,9 +85,7 @@ class Speller:
         self.fused = self._fused()
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
-        self.matrices = (
-            elements(pieces) if columns.codes else set()
-        )  # nodes that wait in the workspace to be stored with all of a matrix
+        self.matrices = elements(pieces) if columns.codes else set()  # they wait in the workspace, by serial
         self.watch_inputs = self._watch_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
         self.next = False  # whether what is being spelled is for the next block
