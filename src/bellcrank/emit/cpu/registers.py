@@ -67,6 +67,12 @@ def homes(pieces: Sequence[Sequence[Item]]) -> dict[int, tuple[Node, int]]:
     return found
 
 
+def elements(pieces: Sequence[Sequence[Item]]) -> set[int]:
+    """Of all matrices that are stored as wholes, by serial."""
+    whole = (item for piece in pieces for item in piece if item.tile is not None and item.tile.whole)
+    return {n.serial for item in whole for n in item.uses}
+
+
 @dataclass
 class Lodgings:
     """Rows of slots for the results of calls. A row is taken again once no later chunk reads any of it."""

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 
-from bellcrank.emit.cpu import ahead, calls, lanes, row_code
+from bellcrank.emit.cpu import ahead, calls, lanes
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.lanes import LIBRARY, Writer
 from bellcrank.emit.cpu.plan import MATRIX, Item, Tile, runs
-from bellcrank.emit.cpu.reach import near
-from bellcrank.emit.cpu.registers import Lodgings, departures, homes
+from bellcrank.emit.cpu.registers import Lodgings, departures, elements, homes
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
 from bellcrank.quoting import symbol
@@ -79,8 +78,7 @@ class Speller:
         self.fused = self._fused()
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
-        whole = (item for piece in pieces for item in piece if item.tile is not None and item.tile.whole)
-        self.matrices = {n.serial for item in whole for n in item.uses}  # they wait to be stored with all of a matrix
+        self.matrices = elements(pieces) if columns.codes else set()  # they wait in the workspace, by serial
         self.watch_inputs = self._watch_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
         self.next = False  # whether what is being spelled is for the next block
@@ -235,8 +233,11 @@ class Speller:
 
     @property
     def _lines(self) -> list[str]:
-        far = host().avx512 and self.w.lanes > 1 and self.registers
-        return near(self.w.lines, self.w.align) if far else self.w.lines
+        if not (self.registers and self.w.lanes > 1 and host().avx512):
+            return self.w.lines
+        from bellcrank.emit.cpu.reach import near  # few graphs are so large
+
+        return near(self.w.lines, self.w.align)
 
     def reads(self, item: Item) -> list[Node]:
         """Nodes whose values the item needs, looking through what is spelled inside it."""
@@ -292,6 +293,8 @@ class Speller:
 
     def _matrix(self, tile: Tile) -> None:
         """From the workspace, by a loop."""
+        from bellcrank.emit.cpu import row_code  # few graphs are so large
+
         elements = self.outputs[tile.array][tile.start : tile.start + tile.width]
         self._keep([x for x in elements if isinstance(x, Node) and x.serial not in self.slots])
         numbers = {x: self._new_slot() for x in dict.fromkeys(x for x in elements if not isinstance(x, Node))}
