@@ -186,6 +186,45 @@ def test_two_methods_of_one_name_in_one_process(folder: Path, monkeypatch: pytes
     assert found == [[1.0] * 3, [2.0] * 3]
 
 
+HALVES = """
+import sys
+import numpy as np
+import bellcrank as bc
+
+m = bc.zoo.chain(24)
+q = m.random(1, (8,))[0]
+k = bc.kernel(m, "mass_matrix")
+one = k(q[0])
+if sys.argv[1] == "registered":
+
+    @bc.register("method", "light")
+    def mass_matrix(tree, q):
+        return [[1.0 if i == j else 0.0 for j in range(tree.nv)] for i in range(tree.nv)]
+
+if sys.argv[1] == "exchanged":
+    from bellcrank.dynamics import crba
+
+    crba.mass_matrix = lambda tree, q: [[1.0] * tree.nv] * tree.nv
+if sys.argv[1] != "first":
+    try:
+        print(k.from_cache, np.abs(k(q)[0] - one).max() < 1e-9)
+    except bc.CompileError as error:
+        print("changed since" in str(error))
+"""
+
+
+@pytest.mark.parametrize(("then", "told"), [("registered", "True True"), ("exchanged", "True")])
+def test_the_half_for_batches_is_of_the_same_graph_whatever_there_is_by_then(
+    folder: Path, then: str, told: str
+) -> None:
+    """One state comes from the cache; the first batch is traced, when somebody's method is quicker, or ours is gone."""
+    said = []
+    for which in ("first", then, "after"):
+        run = subprocess.run([sys.executable, "-c", HALVES, which], capture_output=True, text=True, check=True)
+        said.append(run.stdout.strip())
+    assert said == ["", told, "True True"]
+
+
 class Twice:
     """Whatever can be called in place of a function."""
 

@@ -33,7 +33,7 @@ class Job:
     """What is to be compiled. key: all that decides the graph, where that is known without tracing it."""
 
     name: str
-    graph: Callable[[], tuple[str, Graph]]  # by which method, and what came out
+    graph: Callable[[str], tuple[str, Graph]]  # by a method, if one is known; by which, and what came out
     key: tuple[str, ...] = ()
     columns: Mapping[str, Sequence[str]] | None = None  # names of the elements of inputs
     call: str = ""  # "(q, v, *, out=None)": how it is called, where that is more than its inputs
@@ -45,9 +45,10 @@ class Job:
 
 def built(job: Job, on: Target) -> Kernel:
     """The Kernel of a job: what an earlier process made, or compiled now."""
-    made = cache(lambda: fitted(*job.graph(), on))
     index = store.key(*job.key, *on.key, store.package_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)
+    by = facts["method"] if facts else ""  # whatever else there is by now
+    made = cache(lambda: fitted(*job.graph(by), on))
     if facts is None:
         with patience.uncollected(), patience.said(f"tracing {job.name}"):
             method, graph = made()
