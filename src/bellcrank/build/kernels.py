@@ -21,8 +21,7 @@ from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.build import attributes
-from bellcrank.build.originals import sources, untouched
-from bellcrank.build.stages import Job, Where, built, shared_out
+from bellcrank.build.stages import Job, Where, built, shared_out, sources, untouched
 from bellcrank.build.stages import target as target_of
 from bellcrank.build.wrench_arguments import extended
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, quantity
