@@ -24,6 +24,7 @@ Everything is loaded when it is first used, so that importing bellcrank costs ne
 
 from importlib import import_module as _import_module
 
+from bellcrank import began as _began  # noqa: F401  # before any other file
 from bellcrank import forks as _forks  # noqa: F401  # what is to be done when this process forks
 
 # Where the public names are: {module: names}. __init__.pyi is written from this, for type checkers and editors.

@@ -178,3 +178,27 @@ def test_a_long_chain_steps_as_exactly_as_by_an_explicit_method() -> None:
     close(run.q[-1], fine.q[-1], 1e-7)
     tick = s.program(None).tick
     assert sum(isinstance(g, Loops) for g in tick.calls) == 2
+
+
+@pytest.mark.parametrize(("integrator", "share"), [("rodas4", 0.25), ("midpoint", 0.5)])
+def test_a_pivot_of_zero_ends_the_run_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, integrator: str, share: float
+) -> None:
+    """1 - g df/dv is zero where something drives a velocity as fast as the step is long; a little less, and it runs."""
+    monkeypatch.setattr(tree_dynamics, "MANY", 1)
+    b, h = bc.Builder("slides"), 2.0**-6
+    for i in range(2):
+        b.body(f"l{i}", mass=1.0, inertia=(1, 1, 1))
+        b.joint(f"j{i}", "prismatic", "ground", f"l{i}", axis=(1, 0, 0))
+    m = b.build()
+    runs = []
+    for part in (1.0, 0.75):
+        rate = part / (share * h)
+        s = bc.system(m, everywhere=lambda place, velocity, mass, rate=rate: [rate * mass * velocity[0], 0.0, 0.0])
+        runs.append(bc.simulate(s, h, [0.0, 0.0], [1.0, 2.0], step=h, integrator=integrator))
+    assert "not finite" in str(runs[0])
+    assert "j1.v" in str(runs[0])
+    assert "a stiff integrator" not in str(runs[0])
+    assert len(runs[0].t) == 1
+    assert np.isfinite(runs[1].v).all()
+    close(runs[1].v[-1][1], 2.0 * runs[1].v[-1][0], 1e-12)

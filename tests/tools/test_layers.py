@@ -20,6 +20,7 @@ ROOT = Path(bellcrank.__file__).resolve().parent
 NEUTRAL = {
     *(
         "atomic_file",
+        "began",
         "errors",
         "extras",
         "forks",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import originals
+from bellcrank.build import stages
 from bellcrank.dynamics import rnea
 from bellcrank.dynamics.table import ANY, METHODS, SHIPPED, Method
 from bellcrank.emit import cache
@@ -59,7 +60,7 @@ def test_what_is_found_by_its_request_is_not_traced(
     folder: Path, arm: Mechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else every start of a process would trace all that it asks for, with the right numbers, and slowly."""
-    assert originals.untouched()
+    assert stages.untouched()
     first = bc.kernel(arm, "mass_matrix")
 
     def traced(*_: Any) -> Any:
@@ -99,13 +100,13 @@ def test_what_a_trace_can_reach_is_there() -> None:
     package = Path(bc.__file__).parent
     files = [
         f
-        for part in originals.PARTS
+        for part in stages.PARTS
         for f in ((package / part).rglob("*.py") if (package / part).is_dir() else [package / f"{part}.py"])
     ]
     imported = {
         room for f in files for room in re.findall(r"^from bellcrank\.(\w+)", f.read_text("utf-8"), re.MULTILINE)
     }
-    assert imported - set(originals.PARTS) <= {
+    assert imported - set(stages.PARTS) <= {
         "emit",
         "errors",
         "misfits",
@@ -117,7 +118,7 @@ def test_what_a_trace_can_reach_is_there() -> None:
         "version",
         "seeds",
     }
-    assert rnea.__file__.startswith(originals.ROOT)
+    assert rnea.__file__.startswith(stages.ROOT)
 
 
 def test_every_part_of_a_mechanism_counts(arm: Mechanism) -> None:
@@ -186,6 +187,45 @@ def test_two_methods_of_one_name_in_one_process(folder: Path, monkeypatch: pytes
     assert found == [[1.0] * 3, [2.0] * 3]
 
 
+HALVES = """
+import sys
+import numpy as np
+import bellcrank as bc
+
+m = bc.zoo.chain(24)
+q = m.random(1, (8,))[0]
+k = bc.kernel(m, "mass_matrix")
+one = k(q[0])
+if sys.argv[1] == "registered":
+
+    @bc.register("method", "light")
+    def mass_matrix(tree, q):
+        return [[1.0 if i == j else 0.0 for j in range(tree.nv)] for i in range(tree.nv)]
+
+if sys.argv[1] == "exchanged":
+    from bellcrank.dynamics import crba
+
+    crba.mass_matrix = lambda tree, q: [[1.0] * tree.nv] * tree.nv
+if sys.argv[1] != "first":
+    try:
+        print(k.from_cache, np.abs(k(q)[0] - one).max() < 1e-9)
+    except bc.CompileError as error:
+        print("changed since" in str(error))
+"""
+
+
+@pytest.mark.parametrize(("then", "told"), [("registered", "True True"), ("exchanged", "True")])
+def test_the_half_for_batches_is_of_the_same_graph_whatever_there_is_by_then(
+    folder: Path, then: str, told: str
+) -> None:
+    """One state comes from the cache; the first batch is traced, when somebody's method is quicker, or ours is gone."""
+    said = []
+    for which in ("first", then, "after"):
+        run = subprocess.run([sys.executable, "-c", HALVES, which], capture_output=True, text=True, check=True)
+        said.append(run.stdout.strip())
+    assert said == ["", told, "True True"]
+
+
 class Twice:
     """Whatever can be called in place of a function."""
 
@@ -210,20 +250,20 @@ def test_what_is_called_in_place_of_a_function_is_seen(
     right = bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3))
     with monkeypatch.context() as patch:
         patch.setattr(rnea, "gravity_torque", wrapped(rnea.gravity_torque))
-        assert not originals.untouched()
+        assert not stages.untouched()
         np.testing.assert_allclose(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), 2.0 * right)
-    assert originals.untouched()
+    assert stages.untouched()
 
 
 def test_classes_and_properties_of_others_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(rnea, "Force", type("Force", (rnea.Force,), {"__module__": "mine"}))
-        assert not originals.untouched()
+        assert not stages.untouched()
     for inner in (property(lambda tree: 3), staticmethod(lambda: 3), functools.partial(len)):
         with monkeypatch.context() as patch:
             patch.setattr(Tree, "invertible", inner)
-            assert not originals.untouched()
-    assert originals.untouched()
+            assert not stages.untouched()
+    assert stages.untouched()
 
 
 def test_an_exchanged_function_and_joint_are_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,14 +278,14 @@ def test_an_exchanged_function_and_joint_are_seen(folder: Path, monkeypatch: pyt
 
     with monkeypatch.context() as patch:
         patch.setattr(rnea, "gravity_torque", twice)
-        assert not originals.untouched()
+        assert not stages.untouched()
         np.testing.assert_allclose(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), 2.0 * right)
-    assert originals.untouched()
+    assert stages.untouched()
     assert np.array_equal(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), right)
     with monkeypatch.context() as patch:
         patch.setitem(KINDS, "revolute", type("Own", (KINDS["revolute"],), {}))
-        assert not originals.untouched()
-    assert originals.untouched()
+        assert not stages.untouched()
+    assert stages.untouched()
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "one bit", "longer", "a folder"])
@@ -403,6 +443,35 @@ def test_what_makes_code_decides_the_key_and_knows_nothing_else() -> None:
     assert {name for name in counted if outside.search((package / name).read_text("utf-8"))} == {
         "__main__.py"
     }  # the command
+
+
+EDITED = """
+import sys
+from pathlib import Path
+import numpy as np
+import bellcrank as bc
+
+file = Path(bc.__file__).parent / "dynamics" / "coriolis.py"
+m, text = bc.zoo.chain(3), file.read_text()
+if sys.argv[1] == "edited":
+    bc.kernel(m, "mass_matrix")
+    file.write_text(text + "\\n\\ndef coriolis_matrix(tree, q, v):\\n    return [[7.0] * tree.nv] * tree.nv\\n")
+k = bc.kernel(m, "coriolis_matrix")
+print(k.from_cache, k(np.ones(3), np.ones(3))[0, 0] == 7.0)
+file.write_text(text)
+"""
+
+
+def test_code_of_files_that_changed_on_the_way_is_kept_for_nobody(folder: Path, tmp_path: Path) -> None:
+    """A file that is loaded late may be another than the key says; and what was taken back is the key's again."""
+    shutil.copytree(Path(bc.__file__).parent, tmp_path / "src" / "bellcrank")
+    said = []
+    for which in ("edited", "after", "after"):
+        command = [sys.executable, "-B", "-c", EDITED, which]
+        env = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+        run = subprocess.run(command, capture_output=True, text=True, check=True, env=env, cwd=tmp_path)
+        said.append(run.stdout.strip())
+    assert said == ["False True", "False False", "True False"]
 
 
 def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(

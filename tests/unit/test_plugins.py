@@ -51,7 +51,7 @@ def test_the_page_shows_the_whole_package() -> None:
 
 USE = """
 import numpy as np, bellcrank as bc
-from bellcrank.build import originals
+from bellcrank.build import stages
 arm = bc.zoo.load("geared_arm")
 assert np.round(arm.gravity_torque([0.0]), 4).tolist() == [-0.981]
 planar = bc.zoo.planar3r()
@@ -66,7 +66,7 @@ from bellcrank.actuators import ACTUATORS
 assert "Winch" in ACTUATORS
 from bellcrank.excavators.machines import MACHINES
 assert MACHINES["workshop"]().mechanism.nv == 3
-assert originals.untouched() and originals.sources()
+assert stages.untouched() and stages.sources()
 k = bc.kernel(planar, "mass_matrix", method="with_rotors")
 print(k.from_cache, k([0.3, -0.5, 0.8])[0, 0])
 """

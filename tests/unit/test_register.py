@@ -18,7 +18,7 @@ import bellcrank as bc
 import tables
 from bellcrank import registration
 from bellcrank.actuators import ACTUATORS, Actuator
-from bellcrank.build import graphs, originals
+from bellcrank.build import graphs, stages
 from bellcrank.build.schedules import Laid
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, crba, kinematics
 from bellcrank.dynamics.loops.rows import CLOSURES
@@ -37,7 +37,7 @@ from bellcrank.spatial.vector import Force, Motion
 def as_before() -> Iterator[None]:
     with tables.restored():
         yield
-    assert originals.untouched()
+    assert stages.untouched()
 
 
 def times(factor: float) -> Any:
@@ -59,7 +59,7 @@ def test_a_method_of_ones_own() -> None:
     right = arm.mass_matrix(q)
     mine = times(2.0)
     assert bc.register("method", "mine", mine) is mine
-    assert not originals.untouched()  # and so everything is traced
+    assert not stages.untouched()  # and so everything is traced
     k = bc.kernel(arm, "mass_matrix", method="mine")
     assert k.method == "mine"
     np.testing.assert_allclose(k(q), 2.0 * right, rtol=1e-14)
@@ -354,7 +354,7 @@ def test_what_does_not_fit_is_explained(kind: Any, name: Any, thing: Any, words:
     with pytest.raises(bc.InputError) as error:
         bc.register(kind, name, thing)
     assert words in str(error.value)
-    assert originals.untouched()  # and nothing is left behind
+    assert stages.untouched()  # and nothing is left behind
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))

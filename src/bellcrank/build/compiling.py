@@ -92,7 +92,7 @@ def of_graph(
         forecast.of_graph(graph).announced(graph.name)
     # Several cores for one state know no calls, and the others those of recursions.
     flat = inlined(graph, recursions=not shared) if any(not (shared and g.opaque) for g in graph.calls) else graph
-    job = Job(called, lambda: ("", flat), doc=doc, parameters=parameters, recipe=recipe)
+    job = Job(called, lambda _: ("", flat), doc=doc, parameters=parameters, recipe=recipe)
     return built(job, target_of(where, called))
 
 

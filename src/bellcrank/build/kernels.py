@@ -21,8 +21,7 @@ from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.build import attributes
-from bellcrank.build.originals import sources, untouched
-from bellcrank.build.stages import Job, Where, built, shared_out
+from bellcrank.build.stages import Job, Where, built, shared_out, sources, untouched
 from bellcrank.build.stages import target as target_of
 from bellcrank.build.wrench_arguments import extended
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, quantity
@@ -76,15 +75,16 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     check(mechanism, request)
     on, q = target_of(where, request.quantity), quantity(request.quantity)
 
-    def graph() -> tuple[str, Graph]:
+    def graph(known: str) -> tuple[str, Graph]:
         from bellcrank.build import graphs  # what comes from the cache is not traced
 
         calls = not where.machine  # several cores for one state know none
+        asked = replace(request, method=known) if known and calls else request
         if where.machine and (wide := graphs.side_by_side(mechanism, request, lambda g: shared_out(g, on))):
             return wide[0].name, wide[1]
-        if not graphs.small(mechanism, request):
-            graphs.expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
-        by, found = graphs.chosen(mechanism, request, on.choose, calls)
+        if not graphs.small(mechanism, asked):
+            graphs.expected(mechanism, asked, calls).announced(f"{request.quantity} of {mechanism.name}")
+        by, found = graphs.chosen(mechanism, asked, on.choose, calls)
         return by.name, found
 
     @cache

@@ -25,6 +25,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
+from bellcrank.began import BEGAN
 from bellcrank.errors import warn
 from bellcrank.quoting import line
 
@@ -295,8 +296,7 @@ def package_fingerprint() -> str:
     Every first kernel of a process waits for it, so what was read is not read again while all files have the sizes and
     times that they had; unless some are so new that another change would not show in their times.
     """
-    root = str(Path(__file__).resolve().parent.parent)
-    files = sorted(_files(root, len(root) + 1))
+    root, files = _package()
     name = f"{key('package', root, repr(files))}.json"
     if (known := load(name)) is not None:
         return known.decode().strip('"')
@@ -307,6 +307,19 @@ def package_fingerprint() -> str:
     if max(max(times) for _, _, *times in files) < time.time_ns() - SETTLED:
         save(name, f'"{digest.hexdigest()}"'.encode())
     return digest.hexdigest()
+
+
+def steady() -> bool:
+    """Whether nobody has written those files since this process began: files are loaded one after the other, and code
+    that is made of some from before and some from after must not be found by either.
+    """
+    return max(max(times) for _, _, *times in _package()[1]) <= BEGAN
+
+
+def _package() -> tuple[str, list[tuple[str, int, int, int]]]:
+    """Where it is, and its files that make code."""
+    root = str(Path(__file__).resolve().parent.parent)
+    return root, sorted(_files(root, len(root) + 1))
 
 
 def _files(folder: str, skipped: int) -> Iterator[tuple[str, int, int, int]]:

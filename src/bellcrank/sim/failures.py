@@ -36,7 +36,8 @@ def failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     near = o.dynamics.closure.near(o.done.state[o.layout.places["y"], run], o.parameters[run])
     near = f"; {near}: close to a singular configuration" if near else ""
     if code == NOT_FINITE:
-        advice = "take a smaller step, a stiff integrator (rodas4), or look at the control"
+        stiff = "at which its equations have a solution" if o.integrator.stiff else "a stiff integrator (rodas4)"
+        advice = f"take a smaller step, {stiff}, or look at the control"
         return f'"{names[k]}" runs away after {t:.6g} s ({rate}){near}; {advice}'
     advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
     around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'

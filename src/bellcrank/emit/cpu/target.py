@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank import patience
 from bellcrank.emit import cache as store
-from bellcrank.emit.cpu.host import Library, code_size, compile_text, compiled, host
+from bellcrank.emit.cpu.host import Library, code_size, compile_text, compiled, host, object_key
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.target import About, By
+from bellcrank.errors import CompileError
 
 if TYPE_CHECKING:
     from bellcrank.graph import Graph
@@ -72,7 +73,7 @@ class Cpu:
         return store.load(facts["code"])
 
     def load(self, code: bytes, facts: Mapping[str, Any], about: About) -> Kernel:
-        rest = partial(self._batch, facts["batch"], about) if "batch" in facts else None
+        rest = partial(self._batch, facts["batch"], facts["code"], about) if "batch" in facts else None
         return Kernel(about, Library(code), self.threads, facts["code_size"], rest)
 
     def _state(self, graph: Graph) -> str:
@@ -81,13 +82,21 @@ class Cpu:
 
         return self.entered(halves.state_half(graph, host().lanes(self.dtype), self.dtype), graph)
 
-    def _batch(self, name: str, about: About) -> bytes:
-        """The other half of a kernel, from the cache or compiled now."""
+    def _batch(self, name: str, one: str, about: About) -> bytes:
+        """The other half of a kernel, from the cache or compiled now. one: the name of the first half, which tells
+        whether a graph that was traced later is still that one.
+        """
         if (found := store.load(name)) is not None:
             return found
         from bellcrank.emit.cpu import halves
 
         graph = about.graph()
+        if about.cached and object_key(self._state(graph)) != one:
+            raise CompileError(
+                f"{graph.name}: its code for batches is made now, and what it is made of has changed since its code "
+                "for one state was: a function of a method or a joint was exchanged. Make the kernel anew: "
+                "bellcrank.kernel(...)."
+            )
         with patience.said(f"compiling {graph.name}, for batches"):
             code = compile_text(halves.batch_half(graph, host().lanes(self.dtype), self.dtype))
         store.save(name, code)
