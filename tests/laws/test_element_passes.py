@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bellcrank as bc
@@ -33,7 +33,7 @@ from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
 from bellcrank.sim import element_passes, frame_passes, stiff_elements
 from bellcrank.sim.simulator import Simulator
-from trees import close, few, trees
+from trees import close, few, random_tree, trees
 
 PROGRESSIVE = curve([(-0.5, -900.0), (-0.1, -50.0), (0.0, 0.0), (0.1, 60.0), (0.5, 400.0)])
 
@@ -191,6 +191,7 @@ def test_an_element_of_an_own_class_is_asked_itself(kind: str) -> None:
 
 @few(10)
 @given(trees(max_bodies=7))
+@example(random_tree(0, ["revolute", "revolute"], []))
 def test_how_fast_elements_swing_is_the_same_without_the_mass_matrix(m: Mechanism) -> None:
     body = {name: f.body for name, f in m.frames.items()}
     pairs = [(a, b) for a in m.frames for b in m.frames if body[a] != body[b]][:6]

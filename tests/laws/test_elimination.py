@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bellcrank as bc
@@ -19,7 +19,7 @@ from bellcrank.model import Mechanism
 from bellcrank.sim import tree_dynamics
 from bellcrank.sim.simulator import Simulator
 from targets.test_c99 import compiled, needs_cc
-from trees import close, few, trees
+from trees import close, few, random_tree, trees
 
 
 def matrix_map(n: int) -> Graph:
@@ -125,6 +125,7 @@ def test_steps_of_bodies_that_bend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @few(3)
 @given(trees(max_bodies=3), st.sampled_from(["rodas4", "midpoint"]))
+@example(random_tree(0, ["prismatic", "floating"], []), "rodas4")  # of which an element of x stays what it is
 def test_steps_of_any_tree_are_those_written_out(m: Mechanism, integrator: str) -> None:
     """With any joints, quaternions among them, in single runs and side by side."""
     want = stepped(m, integrator)

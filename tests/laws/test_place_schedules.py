@@ -11,7 +11,7 @@ import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.graph import Node, Recursion
 from bellcrank.graph.cells import RESULT, handed, place_of
-from bellcrank.graph.graph import weights
+from bellcrank.graph.span import weights
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import listing, machine, places, tasks
 from laws.test_rolled import MECHANISMS, METHODS, made

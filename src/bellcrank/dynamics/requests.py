@@ -142,7 +142,8 @@ def _margin(m: Method, tree: Tree, least: float) -> float:
     not won there, no other does.
     """
     doubtful = tree.coupled and (not tree.flexible or least < QUICK or m.name in STRONG)
-    return COUPLED if doubtful else MARGIN
+    several = tree.nv > len(tree.links) and least < QUICK  # axes of a joint, where the estimate is of joints of one
+    return COUPLED if doubtful or several else MARGIN
 
 
 def estimate(method: str, quantity: str, tree: Tree) -> float:

@@ -86,6 +86,21 @@ class Yielding:
         arm = np.array([*(self.poses[body][0] @ p)], float) if body >= 0 else np.zeros(3)
         return body, np.array([*(moment + np.cross(arm, force)), *force])
 
+    def between(self, pair: Sequence[tuple[int, Array]]) -> list[tuple[int, Array]]:
+        """Two forces as the joints between their bodies feel them, and no others: the body that carries both bears what
+        they are together, which is nothing where they are along one line.
+        """
+        (i, a), (k, b) = pair
+        carrier, other = i, k
+        while carrier != other:  # children come after their parents
+            carrier, other = max(carrier, other), min(carrier, other)
+            carrier = self.tree.links[carrier].parent
+        if carrier < 0:
+            return [*pair]
+        at = self.poses[carrier][1]
+        arms = [np.array([*(self.poses[body][1] - at)], float) for body in (i, k)]
+        return [*pair, (carrier, -(_moved(arms[0]).T @ a + _moved(arms[1]).T @ b))]
+
     def on_joint(self, i: int, size: float) -> list[tuple[int, Array]]:
         """A force on the coordinate of a joint of one: on its body, and the opposite on the one before."""
         s = self.S[i][:, 0]

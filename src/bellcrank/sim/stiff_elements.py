@@ -102,7 +102,7 @@ def _of_bodies(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) 
             for i, axis in enumerate(by.axes(e.a)):
                 for k, force, moment in ((six[i], axis, still), (six[3 + i], still, axis)):
                     pair = [by.on_frame(e.a, -force, -moment), by.on_frame(e.b, force, moment)]
-                    rates.append(k * by.rate(together(pair)) if k else 0.0)
+                    rates.append(k * by.rate(together(by.between(pair))) if k else 0.0)
         found.append(max(rates))
     return np.sqrt(found)
 

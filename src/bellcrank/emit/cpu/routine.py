@@ -89,9 +89,10 @@ def routines(
         *((f"{prefix}{k}", g) for k, g in enumerate(inside.values())),
         *asked.items(),
     ]
+    whole = {id(g) for g in (*asked.values(), *(f for g in inside.values() for f in g.within))}  # all results are read
     for name, graph in wanted:
         if id(graph) not in called:
-            inner = not any(graph is g for g in asked.values())
+            inner = id(graph) not in whole
             text, size = _spelled(name, graph, lanes, trig_width, dtype, called, chunk, inner, writer)
             parts.append(f"; {comment(graph.name)}\n{text}")
             called = {**called, id(graph): (name, size)}

@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import os
 import tempfile
+import warnings
 from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
@@ -193,7 +194,9 @@ def fetched(x: Any) -> Any:
 
 def in_stream(stream: int) -> Any:
     """Within it, memory is somebody's whose stream this is, by its address."""
-    return cupy().cuda.ExternalStream(stream)
+    with warnings.catch_warnings():  # the way that replaces it is not there in older ones
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return cupy().cuda.ExternalStream(stream)
 
 
 def address(x: Any) -> int:
