@@ -165,7 +165,7 @@ def test_matrices_lie_as_vectors_do(how: str, monkeypatch: pytest.MonkeyPatch, t
         want, got = m.mass_matrix(q), k(lying(q, how))
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11 * np.abs(want).max())
-        assert (got.strides[0] == got.itemsize) == (how == "columns" or 1 not in k._tiles)
+        assert (got.strides[0] == got.itemsize) == (how == "columns" or 1 not in k.tiles)
         rows, columns = np.triu_indices(m.nv)
         np.testing.assert_array_equal(packed(lying(q, how)), got[:, rows, columns])
         out = np.full((m.nv, m.nv, 130), np.nan).view(OnGpu).transpose(2, 0, 1)
