@@ -56,13 +56,6 @@ define void @fetch(ptr %p, i64 %o) {
   ret void
 }
 """
-# So is this, whose place must be somebody's memory.
-TOUCH = """define void @touch(ptr %p, i64 %o) {
-  %at = getelementptr i8, ptr %p, i64 %o
-  %x = load volatile i8, ptr %at
-  ret void
-}
-"""
 
 
 def played(text: str) -> str:
@@ -77,10 +70,6 @@ def played(text: str) -> str:
         text,
     )
     text += FETCH if "@fetch(" in text else ""
-    text, fetched = re.subn(
-        r'asm sideeffect "prefetch\.L\d \[\$0\+(-?\d+)\];", "l"\((ptr [^)]*)\)', r"@touch(\2, i64 \1)", text
-    )
-    text += TOUCH if fetched else ""
     text = re.sub(r" addrspace\(\d\)|externally_initialized |ptx_kernel ", " ", text)
     for k, name in enumerate(("tid", "ctaid")):
         place = f"getelementptr (i32, ptr @place, i64 {k})"

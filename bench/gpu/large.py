@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.emit.cuda import lane_text, large_loop
+from bellcrank.emit.cuda import large_loop
 from bellcrank.emit.cuda.device import cupy, forget
 from bellcrank.sim import gpu
 
@@ -78,10 +78,9 @@ def _others() -> list[Row]:
 
 
 def _changed() -> list[Row]:
-    """Runs by other code: function by function, with fewer registers, with what is read soon fetched ahead."""
-    changes: dict[str, tuple[Callable[[str], str], str, bool]] = {
-        "as it is": (str, "", True), "linked": (str, "", False), "128 registers": (_at_most(128), "", True),
-        "L2 ahead": (str, "L2", True), "L1 ahead": (str, "L1", True), "128, L2 ahead": (_at_most(128), "L2", True),
+    """Runs by other code: function by function, with fewer registers."""
+    changes: dict[str, tuple[Callable[[str], str], bool]] = {
+        "as it is": (str, True), "linked": (str, False), "128 registers": (_at_most(128), True),
     }  # fmt: skip
     counts = RUNS["chain:300"]
     return [
@@ -149,17 +148,16 @@ def _run(name: str, dtype: str, runs: int) -> list[str]:
     return cells(runs * STEPS, took, first, core, _ends(run)[:SOME], expected, code.run.registers)
 
 
-def _varied(name: str, runs: int, change: Callable[[str], str], ahead: str, whole: bool) -> list[str]:
+def _varied(name: str, runs: int, change: Callable[[str], str], whole: bool) -> list[str]:
     """With another text for the assembler; compiled as a whole, or function by function."""
-    made, before, loaded = large_loop.rolled, lane_text.FETCHED, gpu.Function
+    made, loaded = large_loop.rolled, gpu.Function
     large_loop.rolled = lambda text: change(made(text))  # type: ignore[assignment]
-    lane_text.FETCHED = ahead
     if not whole:
         gpu.Function = lambda *given, **more: loaded(*given)  # type: ignore[assignment, misc]
     try:
         return _run(name, "float64", runs)
     finally:
-        large_loop.rolled, lane_text.FETCHED, gpu.Function = made, before, loaded  # type: ignore[misc]
+        large_loop.rolled, gpu.Function = made, loaded  # type: ignore[misc]
 
 
 def _at_most(registers: int) -> Callable[[str], str]:

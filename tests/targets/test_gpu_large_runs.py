@@ -81,20 +81,6 @@ def test_alike_bodies_share_their_code(name: str) -> None:
 
 
 @pytest.mark.usefixtures("emulated")
-def test_what_is_fetched_ahead_is_in_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every place is read, at both ends of every loop; and nothing else changes."""
-    m = bc.zoo.load("chain:300")
-    given = started(m, 3) | {"target": "cuda", "progress": False, "keep": "final"}
-    plain = bc.simulate(m, 2e-3, **given)
-    monkeypatch.setattr("bellcrank.emit.cuda.lane_text.FETCHED", "L2")
-    sim = bc.Simulator(m)
-    text = LargeLoop(sim.program(rows=False)).text
-    assert text.count("prefetch.L2 [$0+-") > 10  # the way inwards
-    assert text.count("prefetch.L2") > 30
-    np.testing.assert_array_equal(sim.run(2e-3, **given).v, plain.v)
-
-
-@pytest.mark.usefixtures("emulated")
 def test_loops_that_close() -> None:
     """Equations of loops around recursions over the tree beneath."""
     m = bc.zoo.ring(90)

@@ -94,9 +94,6 @@ class Writer:
         word = "store volatile" if volatile else "store"
         self.do(f"{word} {kind or self.type} {value}, ptr {pointer}, align {align or self.align}")
 
-    def ahead(self, pointer: str, offset: int) -> None:
-        """Says that what lies so many bytes on will be read soon. A CPU's loops are short enough for it to see that."""
-
     def function(self, op: str, args: Sequence[str]) -> str:
         """One of the C library, lane by lane."""
         name = op if self.dtype == "float64" else f"{op}f"

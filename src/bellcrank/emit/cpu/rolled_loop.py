@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 ANGLES = -1  # the loop before all channels
-AHEAD = 2  # turns: what will be read then is said now, to who wants to know
 
 
 class Loop:
@@ -34,7 +33,6 @@ class Loop:
         self.runs: list[Run] = all_of.runs_of[pattern]
         self.given: dict[int, str] = {}  # what the cell before handed on
         self.bases: dict[tuple[str, str], str] = {}
-        self.steps: dict[str, int] = {}  # of an address, bytes to that of the next place
 
     def _body(self, cell: int) -> Body:
         cut = self.r.cuts[cell]
@@ -161,24 +159,15 @@ class Loop:
         if x.kind == "table":
             return self._constant(x.element, j)
         if x.kind == "input":
-            return self._loaded(self._element(f"%in_{symbol(x.name)}", x.name, x.element, place, j))
+            return w.load(self._element(f"%in_{symbol(x.name)}", x.name, x.element, place, j))
         if x.kind == "parent":
             return w.load(self._handed(self._lookup("parent", self.r.tree.parent, place), int(x.name), x.element))
         if x.kind == "child":
             other = self._lookup(f"child{x.child}", self.r.tree.children[:, x.child], place)
             return w.load(self._handed(other, int(x.name), x.element))
-        return self._loaded(self._kept(place, x.element) if x.kind == "kept" else self._angle(x, place, j))
-
-    def _loaded(self, pointer: str) -> str:
-        """What the same read will want in later turns is on its way, where a formula says where that lies."""
-        if step := self.steps.get(pointer, 0):
-            self.w.ahead(pointer, AHEAD * step * self._turn)
-        return self.w.load(pointer)
-
-    @property
-    def _turn(self) -> int:
-        """Places from one turn to the next."""
-        return len(self.pattern) if self.forwards else -len(self.pattern)
+        if x.kind == "kept":
+            return w.load(self._kept(place, x.element))
+        return w.load(self._angle(x, place, j))
 
     def _written(self, x: Place, place: str, j: int) -> str:
         if x.kind == "output":
@@ -216,14 +205,7 @@ class Loop:
 
     def _angle(self, x: Place, place: str, j: int) -> str:
         start = {"angle": 0, "sine": 1, "cosine": 2}[x.kind] * self.at.room * self.w.align
-        base = self._indexed("%ws", f"angle_{x.element}", self.at.angle_of[:, x.element], place, j)
-        return self._within(base, start)
-
-    def _within(self, base: str, offset: int) -> str:
-        """An address so many bytes behind another, which goes on as that does."""
-        found = self.w.at(base, offset)
-        self.steps[found] = self.steps.get(base, 0)
-        return found
+        return self.w.at(self._indexed("%ws", f"angle_{x.element}", self.at.angle_of[:, x.element], place, j), start)
 
     def _indexed(self, array: str, name: str, values: Array, place: str, j: int) -> str:
         """The address of an element whose number follows from the place: by a formula if there is one."""
@@ -234,15 +216,11 @@ class Loop:
             mine = values[at]
             slope = int((mine[-1] - mine[0]) // (at[-1] - at[0])) if at[-1] > at[0] else 1
             offset = mine - slope * at
-            step = 0
             if (offset == offset[0]).all():
-                step = slope * w.align
                 number = w.let(f"add i64 {w.let(f'mul i64 {place}, {slope}')}, {int(offset[0])}")
             else:
                 number = self._lookup(name, values, place)
-            found = w.let(f"getelementptr i8, ptr {array}, i64 {w.let(f'mul i64 {number}, {w.align}')}", "p")
-            self.steps[found] = step
-            return found
+            return w.let(f"getelementptr i8, ptr {array}, i64 {w.let(f'mul i64 {number}, {w.align}')}", "p")
 
         return self._based(array + name, place, made)
 
@@ -267,10 +245,8 @@ class Loop:
         return self.w.at(base, self.at.field[channel, e] * self.w.align)
 
     def _kept(self, place: str, f: int) -> str:
-        width = self.at.kept * self.w.align
-        base = self._based("kept", place, lambda: self._row_of(self.at.kept_at, place, width))
-        self.steps[base] = width
-        return self._within(base, f * self.w.align)
+        base = self._based("kept", place, lambda: self._row_of(self.at.kept_at, place, self.at.kept * self.w.align))
+        return self.w.at(base, f * self.w.align)
 
     def _row_of(self, start: int, place: str, width: int) -> str:
         w = self.w

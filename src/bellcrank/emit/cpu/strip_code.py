@@ -19,8 +19,6 @@ from bellcrank.graph import Graph, Node
 from bellcrank.graph.strips import At, Call, Fold, Loop, Strips, Turn
 from bellcrank.quoting import symbol
 
-AHEAD = 8  # turns: what will be read then is said now, to who wants to know
-
 
 class StripCode:
     def __init__(
@@ -144,8 +142,6 @@ class StripCode:
 
     def _read(self, at: At, pointer: str) -> str:
         w = self.w
-        if at.stride and at.array[0] != "table":
-            w.ahead(pointer, AHEAD * at.stride * w.align)
         if at.array[0] != "table" or w.lanes == 1:
             return w.load(pointer)
         x = w.load(pointer, w.element, w.bytes)

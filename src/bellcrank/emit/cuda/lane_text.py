@@ -15,8 +15,6 @@ from bellcrank.emit.cuda.arith import Arithmetic
 from bellcrank.emit.cuda.numbers import ThreadWriter
 
 LANES = 32
-FETCHED = ""  # which cache (L1, L2) is told of what will be read soon: none
-SLACK = 2**16  # bytes before and behind the workspace, where that may lie
 HEAD = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 """
@@ -36,10 +34,6 @@ class LaneWriter(ThreadWriter):
     def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
         super().store(value, pointer, kind, align or self.bytes, volatile)
 
-    def ahead(self, pointer: str, offset: int) -> None:
-        if FETCHED and abs(offset) <= SLACK:
-            self.do(f'call void asm sideeffect "prefetch.{FETCHED} [$0+{offset}];", "l"(ptr {pointer})')
-
     def function(self, op: str, args: Sequence[str]) -> str:
         made = Arithmetic(self)
         return made.sincos(*args)[op == "cos"] if op in ("sin", "cos") else made.op(op, *args)
@@ -50,7 +44,6 @@ def turned(dtype: str) -> str:
     w = LaneWriter(1, dtype)
     offset = w.let(f"mul i64 %k, {w.align}")
     x, *results = (w.let(f"getelementptr i8, ptr %{to}, i64 {offset}", "p") for to in ("x", "s", "c"))
-    w.ahead(x, 4 * w.align)
     for value, to in zip(Arithmetic(w).sincos(w.load(x)), results, strict=True):
         w.store(value, to)
     return _looped("sincos", "ptr %x, ptr %s, ptr %c, i64 %count", w)
@@ -82,8 +75,7 @@ entry:
   %block = zext i32 %block.32 to i64
   %lane = mul i64 %tid, {w.bytes}
   %before = mul i64 %block, {sum(own.values()) * w.align}
-  %behind = add i64 %before, {SLACK}
-  %place = add i64 %behind, %lane
+  %place = add i64 %before, %lane
   %mine = getelementptr i8, ptr %workspace, i64 %place
 {places}  br label %group
 group:
@@ -99,11 +91,6 @@ begin:
 done:
   ret void
 }}"""
-
-
-def numbers(blocks: int, each: int, size: int) -> int:
-    """Of a workspace for so many blocks, each with so many numbers for every state. size: bytes of a number."""
-    return blocks * LANES * each + 2 * SLACK // size
 
 
 def _looped(name: str, parameters: str, w: LaneWriter) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bellcrank.emit.cuda.device import DeviceMemoryError, Function, address, in_stream, out_of_memory, total_bytes
 from bellcrank.emit.cuda.gpu_kernel import GpuKernel, strides
-from bellcrank.emit.cuda.lane_text import LANES, numbers
+from bellcrank.emit.cuda.lane_text import LANES
 from bellcrank.emit.cuda.state_loops import LoopText
 from bellcrank.emit.cuda.workspace import blocks, resident, shared_out, workspace
 from bellcrank.emit.target import About
@@ -76,4 +76,4 @@ class StateKernel(GpuKernel):
 
     def scratch(self, rows: int) -> int:
         """Numbers of the workspace for so many states."""
-        return numbers(shared_out(rows, self.most), self.room, np.dtype(self.signature.dtype).itemsize)
+        return shared_out(rows, self.most) * LANES * self.room

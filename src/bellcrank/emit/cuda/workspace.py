@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank.emit.cuda import lane_text
 from bellcrank.emit.cuda.choice import FILE
 from bellcrank.emit.cuda.device import Function, cupy, free_bytes
 from bellcrank.emit.cuda.lane_text import LANES
@@ -33,4 +32,4 @@ def blocks(states: int, function: Function, numbers: int, dtype: str) -> int:
 
 def workspace(count: int, numbers: int, dtype: str) -> Any:
     """For so many blocks."""
-    return cupy().empty(lane_text.numbers(count, numbers, int(dtype[-2:]) // 8), dtype)
+    return cupy().empty(count * LANES * numbers, dtype)
