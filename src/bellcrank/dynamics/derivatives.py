@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from bellcrank.dynamics.crba import composite, mass_matrix
 from bellcrank.dynamics.crba import forward_dynamics as accelerations
-from bellcrank.dynamics.flow import NO_PUSH, Push, direction, flow, pushed
+from bellcrank.dynamics.flow import NO_FLOW, NO_PUSH, Push, direction, flow, pushed
 from bellcrank.dynamics.inertia_matrix import MassInverse, coordinate_names
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
 from bellcrank.model.joints.revolute import Revolute
@@ -33,7 +33,7 @@ from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, cos, sin, step, where
 from bellcrank.spatial.inertia import NO_INERTIA
 from bellcrank.spatial.moves import STILL, Transform, Turn
-from bellcrank.spatial.vector import AXES, NO_MOTION, ZERO, Acceleration, Force, Motion, vec
+from bellcrank.spatial.vector import AXES, NO_FORCE, NO_MOTION, ZERO, Acceleration, Force, Motion, Vec, vec
 
 Rows = list[list[Scalar]]
 
@@ -71,31 +71,63 @@ def forward_dynamics_derivatives(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Rows]:
     """-M^-1 times those of inverse dynamics at the accelerations that tau gives, and M^-1."""
-    a = accelerations(tree, q, v, tau, frames, wrench)
+    afloat = [link for link in tree.links if _afloat(link)]
+    if len(afloat) == sum(link.parent < 0 for link in tree.links):
+        still, u = replace(tree, gravity=ZERO), _without(v, [k for link in afloat for k in link.v_index[:3]])
+    else:  # what stands on the ground feels gravity
+        still, u = tree, v
+    a = accelerations(still, q, u, tau, frames, wrench)
     M1 = MassInverse(composite(tree, q), coordinate_names(tree))
-    inverse = inverse_dynamics_derivatives(tree, q, v, a, frames, wrench)
+    inverse = inverse_dynamics_derivatives(still, q, u, a, frames, wrench)
     dq, dv = M1.minus_times(*inverse[:2])
-    if not frames:
-        _afloat(tree, q, v, dq, dv)
+    for link in afloat:
+        if still is not tree:
+            _falling(link, tree.gravity, q, v, dq, dv)
+        if not frames:
+            _drifting(link, tree.gravity, q, v, dq, dv)
     return [dq, dv, M1.square]
 
 
-def _afloat(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
-    """What floats moves as it does wherever it is, however it is turned and however fast it drifts: only its own
-    acceleration is seen along other axes, so that nothing has to be solved for these columns.
+def _afloat(link: Link) -> bool:
+    """What floats on nothing, and nothing holds it: it moves as it does wherever it is, however it is turned, however
+    fast it drifts and falls. Only its own acceleration is seen along other axes.
     """
-    for link in tree.links:
-        j = link.joint
-        if link.parent >= 0 or link.kind.name != "floating" or any((j.armature, j.damping, j.friction, j.stiffness)):
-            continue
-        step("afloat", link.name)
-        linear, angular = link.v_index[:3], link.v_index[3:]
-        up, w = link.transform(q).acceleration(Acceleration(ZERO, ZERO, -tree.gravity)).a, vec(own(link, v)[3:])
-        for k, e in enumerate(AXES):
-            for row_q, row_v in zip(dq, dv, strict=True):
-                row_q[linear[k]] = row_q[angular[k]] = row_v[linear[k]] = 0.0
-            for i, turned, drifted in zip(linear, e.cross(up), e.cross(w), strict=True):
-                dq[i][angular[k]], dv[i][linear[k]] = turned, drifted
+    j = link.joint
+    held = any((j.armature, j.damping, j.friction, j.stiffness))
+    return link.parent < 0 and link.kind.name == "floating" and not held
+
+
+def _without(v: Vector, places: Sequence[int]) -> list[Scalar]:
+    return [0.0 if k in places else x for k, x in enumerate(v)]
+
+
+def _falling(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
+    """What drift and fall add to derivatives without them: along its own axes, its acceleration is less by g, and by
+    w x its velocity.
+    """
+    step("afloat", link.name)
+    linear, angular = link.v_index[:3], link.v_index[3:]
+    up, drift, w = _up(link, gravity, q), vec(own(link, v)[:3]), vec(own(link, v)[3:])
+    for k, e in enumerate(AXES):
+        for i, turned, spun, drifted in zip(linear, e.cross(up), drift.cross(e), e.cross(w), strict=True):
+            dq[i][angular[k]] = dq[i][angular[k]] + turned
+            dv[i][angular[k]], dv[i][linear[k]] = dv[i][angular[k]] + spun, drifted
+
+
+def _drifting(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
+    """Columns of what floats alone, for which nothing has to be solved."""
+    step("afloat", link.name)
+    linear, angular = link.v_index[:3], link.v_index[3:]
+    up, w = _up(link, gravity, q), vec(own(link, v)[3:])
+    for k, e in enumerate(AXES):
+        for row_q, row_v in zip(dq, dv, strict=True):
+            row_q[linear[k]] = row_q[angular[k]] = row_v[linear[k]] = 0.0
+        for i, turned, drifted in zip(linear, e.cross(up), e.cross(w), strict=True):
+            dq[i][angular[k]], dv[i][linear[k]] = turned, drifted
+
+
+def _up(link: Link, gravity: Vec, q: Vector) -> Vec:
+    return link.transform(q).acceleration(Acceleration(ZERO, ZERO, -gravity)).a
 
 
 def covered(tree: Tree) -> bool:
@@ -111,13 +143,14 @@ def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector, pushes: Sequence[Push]) 
     X, columns, V, A = _moved(tree, q, v, a)
     dq: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     dv: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
-    Ic = [link.inertia for link in tree.links]
-    E = [NO_PUSH] * len(tree.links)
-    for i, push in enumerate(pushes):
-        E[place[i]] = push
-    f = [link.inertia.newton_euler(A[i]) - E[i].force for i, link in enumerate(tree.links)]
-    B = [flow(link.inertia, V[i]) for i, link in enumerate(tree.links)]
+    pushed = {place[i]: push for i, push in enumerate(pushes)}
+    Ic, n = [link.inertia for link in tree.links], len(tree.links)
+    f, B, E = [NO_FORCE] * n, [NO_FLOW] * n, [NO_PUSH] * n  # of what a link carries, until it is its own turn
     for i, link in reversed(list(enumerate(tree.links))):
+        step("f", link.name)
+        push = pushed.get(i, NO_PUSH)
+        f[i], E[i] = link.inertia.newton_euler(A[i]) - push.force + f[i], push + E[i]
+        B[i] = flow(link.inertia, V[i]) + B[i]
         for c in columns[i]:
             step("u", link.name)
             Z = c.Z

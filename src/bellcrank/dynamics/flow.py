@@ -102,7 +102,8 @@ class Push:
         return found
 
 
-NO_PUSH = Push(Flow(ZERO, Mat(ZERO, ZERO, ZERO)), ZERO)
+NO_FLOW = Flow(ZERO, Mat(ZERO, ZERO, ZERO))
+NO_PUSH = Push(NO_FLOW, ZERO)
 
 
 def pushed(tree: Tree, q: Vector, frames: Sequence[str], wrench: Wrenches) -> list[Push]:

@@ -129,6 +129,16 @@ def coordinate_names(tree: Tree) -> list[str]:
     return [names[k] for k in range(tree.nv)]
 
 
+def _reduce_block(M: Rows, L: Rows, mine: Sequence[int]) -> None:
+    """What all that a joint carries leaves of its own block of the matrix. The block is in registers, while row after
+    row is read once for all of it.
+    """
+    for c in reversed(range(mine[-1] + 1, len(M))):
+        for i in (i for i in mine if i in L[c]):
+            for j in (j for j in mine if j <= i and j in M[c]):
+                M[i][j] = M[i].get(j, 0.0) - L[c][i] * M[c][j]
+
+
 def factors(M: Rows, names: Sequence[str], divide: bool = False) -> tuple[Rows, list[Scalar], list[Scalar]]:
     """L below its unit diagonal, D and 1/D, with M = L^T D L: eliminated from the leaves.
 
@@ -139,12 +149,18 @@ def factors(M: Rows, names: Sequence[str], divide: bool = False) -> tuple[Rows, 
     M = [dict(row) for row in M]
     L: Rows = [{} for _ in range(n)]
     D, inverse_D = [0.0] * n, [0.0] * n
+    joints: dict[str, list[int]] = defaultdict(list)
+    for k, name in enumerate(names):
+        joints[name].append(k)
     for k in reversed(range(n)):
         step("L", names[k])
+        mine = joints[names[k]]
+        if k == mine[-1]:
+            _reduce_block(M, L, mine)
         carried = [c for c in reversed(range(k + 1, n)) if k in M[c]]
         for j in sorted({k, *M[k], *(j for c in carried for j in M[c] if j < k)}):
             for c in carried:
-                if j in M[c]:
+                if j in M[c] and not (j in mine and c > mine[-1]):
                     M[k][j] = M[k].get(j, 0.0) - L[c][k] * M[c][j]
         D[k] = M[k].pop(k)
         inverse_D[k] = 1.0 / D[k]

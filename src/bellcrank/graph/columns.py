@@ -105,6 +105,15 @@ class _Part:
         return Columns(self.traced(self.places), len(self.columns))
 
 
+def _taken(x: Value | None, live: set[int]) -> bool:
+    return isinstance(x, Node) and x.serial in live
+
+
+def _opposite(x: Value) -> Node | None:
+    """What it is the negative of: who adds to a negative is made to subtract from that."""
+    return x.operands[0] if isinstance(x, Node) and x.op == "neg" else None
+
+
 def _constants(values: Sequence[Value]) -> list[Value]:
     return [0.0 if isinstance(x, Node) else x for x in values]
 
@@ -124,7 +133,7 @@ def _parts(graph: Graph, known: bool, apart: bool) -> list[_Part]:
     live = {n.serial for n in graph.nodes}
     found = []
     for note in (note for note in graph.tape.alike if known or not note.known):
-        taken = np.array([[isinstance(x, Node) and x.serial in live for x in row] for row in note.found])
+        taken = np.array([[_taken(x, live) or _taken(_opposite(x), live) for x in row] for row in note.found])
         columns, rows = np.flatnonzero(taken.any(axis=1)).tolist(), np.flatnonzero(taken.any(axis=0)).tolist()
         if len(columns) >= FEWEST:
             first = [note.found[k][rows[0]] for k in columns]
@@ -155,13 +164,16 @@ class _Condensed:
 
     def __init__(self, graph: Graph, parts: Sequence[_Part]) -> None:
         self.whole, self.tape = graph, Tape()
-        self.home: dict[int, tuple[_Part, int]] = {}  # of a result, by serial: which part makes it, and its place there
+        # Of a result, or what it is the negative of, by serial: which part makes it, its place there, and the sign.
+        self.home: dict[int, tuple[_Part, int, float]] = {}
         for part in parts:
             for r, i in enumerate(part.rows):
                 for c, k in enumerate(part.columns):
-                    x = part.note.found[k][i]
+                    x, place = part.note.found[k][i], r * len(part.columns) + c
                     if isinstance(x, Node) and x.serial > part.last and x.op != "input":
-                        self.home.setdefault(x.serial, (part, r * len(part.columns) + c))
+                        self.home.setdefault(x.serial, (part, place, 1.0))
+                    if (y := _opposite(x)) is not None and y.serial > part.last and y.op != "input":
+                        self.home.setdefault(y.serial, (part, place, -1.0))
         self.reached: dict[_Part, None] = {}  # parts of which anything is needed
         self.results: dict[_Part, list[Value]] = {}
         self.needed = self._needed()
@@ -193,8 +205,8 @@ class _Condensed:
             n = self.whole.tape.nodes[serial]
             step(n.label)
             if n.serial in self.home:
-                part, place = self.home[n.serial]
-                known[n.serial] = self.results[part][place]
+                part, place, sign = self.home[n.serial]
+                known[n.serial] = sign * self.results[part][place]
             else:
                 known[n.serial] = self.tape.node(n.op, *(known[a.serial] if isinstance(a, Node) else a for a in n.args))
         step("")

@@ -50,6 +50,12 @@ class Tape:
             self.compares = self.compares or op in COMPARISONS
         return found
 
+    def anew(self, op: str, *args: Any) -> Node:
+        """A node of its own, though the same may be there: what is computed twice on purpose."""
+        found = Node(self, op, args, len(self.nodes), current_step())
+        self.nodes.append(found)
+        return found
+
     def call(self, function: Any, *values: Any) -> list[Value]:
         """The outputs of another graph for these inputs, flat, computed by one node: what is called often is compiled
         once. `Graph.call` checks the sizes and is what people use.

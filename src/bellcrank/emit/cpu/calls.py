@@ -78,15 +78,31 @@ def _columns(s: Speller, call: Node, results: Sequence[Node]) -> None:
         out = f"out_{symbol(to.array)}"
         s.w.do(f"call void @{name}({arguments}, ptr %{out})")
         return
-    base = s._room(math.prod(function.shapes["x"]))
+    in_place = _in_place(s, call)
+    base = start if in_place else s._room(math.prod(function.shapes["x"]))
     s.w.do(f"call void @{name}({arguments}, ptr {s._slot(base)})")
+    if in_place:
+        for i, x in enumerate(values[shared:], start):
+            if isinstance(x, Node) and s.slots.get(x.serial) == i:
+                del s.slots[x.serial]
     for n in results:
         s.slots[n.serial] = base + n.args[1]
+
+
+def _in_place(s: Speller, call: Node) -> bool:
+    """Whether results of a loop take the place of what it is given, which is in the nearest cache: where nobody else
+    reads that, and the loop is done with it by then.
+    """
+    function, *values = call.args
+    alone = all(s.uses[x.serial] == 1 for x in values[math.prod(function.inputs["shared"]) :] if isinstance(x, Node))
+    return alone and s.w.lanes > 1 and call.serial not in s.columns.places and s.columns.codes[call.serial].in_place
 
 
 def given(s: Speller, call: Node) -> int:
     """Where the columns of a loop begin, so that what waits for it does so in its place."""
     if call.serial not in s.given:
         room = math.prod(call.args[0].inputs["given"]) + s.trig_width  # vectors may reach beyond the last column
+        if _in_place(s, call):
+            room = max(room, math.prod(call.args[0].shapes["x"]))
         s.given[call.serial] = s._room(room)
     return s.given[call.serial]

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from bellcrank.emit.cpu import lanes, registers
 from bellcrank.emit.cpu.column_places import ColumnCalls, Places, places, units, written
-from bellcrank.emit.cpu.column_tiles import operands, tiles
+from bellcrank.emit.cpu.column_tiles import Tile, operands, tiles
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.lanes import Writer, data
 from bellcrank.emit.cpu.reach import near
@@ -58,6 +59,44 @@ class ColumnCode:
         self.rounds = [begins[k : k + each] for k in [*range(0, len(begins) - each, each), len(begins) - each]]
         self.abreast = each if alone else self.units.size
 
+    @cached_property
+    def in_place(self) -> bool:
+        """Whether results may be stored where columns were: no column is computed twice, and none is read after the
+        tile that stores the first results.
+        """
+        results = {x.serial for x in self.graph.body.outputs["x"].flat if isinstance(x, Node)}
+        tiles = [[n for group in tile for n in group] for tile in self.sums]
+        reads = [k for k, tile in enumerate(tiles) if any(self._given(a) for n in tile for a in self._operands(n))]
+        stores = [k for k, tile in enumerate(tiles) if any(n.serial in results for n in tile)]
+        once = len(self.units.begins) * self.units.size == self.graph.number
+        return once and max(reads, default=0) <= min(stores, default=0) and not any(map(self._given, self.known))
+
+    @cached_property
+    def spellers(self) -> list[Speller]:
+        """One for each of the columns or vectors that go abreast."""
+        w = self.w
+        made = [Speller(self.graph.body, w.lanes, w.lanes, w.dtype, [], called={}) for _ in range(self.abreast)]
+        for s in made:
+            s.w = w
+        return made
+
+    @cached_property
+    def sums(self) -> list[Tile]:
+        one = self.spellers[0]
+        return tiles(self.graph.body, one.inline, one.added, self._together())
+
+    @property
+    def known(self) -> list[Node | float]:
+        """Results that are numbers, or handed on as they came."""
+        found = dict.fromkeys(self.graph.body.outputs["x"].flat)
+        return [x for x in found if not isinstance(x, Node) or x.op == "input"]
+
+    def _operands(self, n: Node) -> list[Node]:
+        return operands(n, self.spellers[0].inline)
+
+    def _given(self, x: Node | float) -> bool:
+        return isinstance(x, Node) and x.op == "input" and x.args[0] == "given"
+
     def text(self, slots: Sequence[int]) -> str:
         """slots: of the shared numbers, in the workspace."""
         w = self.w
@@ -65,7 +104,7 @@ class ColumnCode:
         self._tiles()
         lines = [
             data(f"{self.name}_units", np.array([self._offsets(units) for units in self.rounds], np.int64)),
-            f"define internal void @{self.name}(ptr %ws, ptr noalias %given, ptr noalias %x) "
+            f"define internal void @{self.name}(ptr %ws, ptr %given, ptr %x) "
             f"noinline nounwind{f' alignstack({w.align})' if w.align > 16 else ''} {{",
             "entry:",
             f"  %waiting = alloca [{len(self.rounds) * self._wait} x i8], align {w.align}",
@@ -103,21 +142,16 @@ class ColumnCode:
         """All rounds of a tile before the next one: what its sums share is read again from nearby, and so are the lines
         that its results are written to, a few columns at a time.
         """
-        body, w = self.graph.body, self.w
-        spellers = [Speller(body, w.lanes, w.lanes, w.dtype, [], called={}) for _ in range(self.abreast)]
-        for s in spellers:
-            s.w = w
-        one = spellers[0]
+        body, w, spellers = self.graph.body, self.w, self.spellers
+        added = spellers[0].added
         rows: dict[Node | float, list[int]] = {}  # of a result, where it goes
         for i, x in enumerate(body.outputs["x"].flat):
             rows.setdefault(x, []).append(i)
-        sums = tiles(body, one.inline, one.added, self._together())
-        for n in (n for tile in sums for group in tile for n in group):
-            for a in operands(n, one.inline):
-                if a.op != "input" and a is not one.added.get(n.serial):
+        for n in (n for tile in self.sums for group in tile for n in group):
+            for a in self._operands(n):
+                if a.op != "input" and a is not added.get(n.serial):
                     self.waiting.setdefault(a.serial, len(self.waiting))
-        known = [x for x in rows if not isinstance(x, Node) or x.op == "input"]
-        order: list[Sequence[Sequence[Node | float]]] = [[known], *sums] if known else [*sums]
+        order: list[Sequence[Sequence[Node | float]]] = [[self.known], *self.sums] if self.known else [*self.sums]
         for k, tile in enumerate(order):
             w.do(f"br label %tile{k}\ntile{k}:")
             w.do(f"%k{k} = phi i64 [0, %{f'done{k - 1}' if k else 'entry'}], [%next{k}, %tile{k}]")
@@ -150,7 +184,7 @@ class ColumnCode:
         """A term of each sum of a tile, of all columns abreast. Registers hold what is fewer: numbers that all columns
         share, of which every sum has one, or those of the columns, of which every column has one.
         """
-        inputs = [(n, [n] if n.op == "input" else operands(n, spellers[0].inline)) for n in group]
+        inputs = [(n, [n] if n.op == "input" else self._operands(n)) for n in group]
         if len(group) < len(spellers):
             for _, read in inputs:
                 self._fetch([a for a in read if a.args[:1] == ("shared",)], spellers, range(len(spellers)), at)

@@ -86,6 +86,10 @@ class Code(Protocol):
 
     name: str
 
+    @property
+    def in_place(self) -> bool:
+        """Whether results may be stored where columns were."""
+
     def text(self, slots: Sequence[int]) -> str:
         """Where the shared numbers lie in the workspace of the caller is known when that has been spelled."""
 

@@ -93,6 +93,10 @@ def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int = CHUN
     if small and not graph.calls and _waits(graph) and width > 1:
         first, sequence = ahead(items(graph, order(graph, NARROW)))
         return Speller(graph, width, width, dtype, chunks(sequence, chunk), first, registers=_registers(graph))
+    if graph.calls:
+        from bellcrank.emit.cpu.renewal import renewed  # few graphs are so large
+
+        graph = renewed(graph, order(graph, FEW))
     calls = column_code.calls(graph, width, width, dtype, "block_") if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), whole=bool(graph.calls))
     return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))

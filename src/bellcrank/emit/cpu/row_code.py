@@ -4,8 +4,9 @@
 
 A batch has rows of states, and a vector the same element of several. Results that are stored where they become known
 touch lines of memory here and there, and every line twice, for hardly a row begins where a line does. So a matrix is
-stored from its first element to its last: lines come in the order in which they are expected, and go as wholes. The
-rows of every second state may begin in the middle of a line; those are stored half a vector later.
+stored from its first element to its last: lines come in the order in which they are expected, and go as wholes.
+Vectors of 64 bytes are taken by halves: exchanging lanes of those takes fewer cycles, and wherever rows of states begin
+in a line, stores of 32 bytes seldom go across two.
 """
 
 from __future__ import annotations
@@ -16,32 +17,37 @@ import numpy as np
 
 from bellcrank.emit.cpu.lanes import Writer, data, exchanged
 
+WIDEST = 32  # bytes that are exchanged and stored at once
+
 
 def definition(name: str, lanes: int, dtype: str, slots: Sequence[int]) -> str:
     """slots: of each element, in the workspace."""
     code = _RowCode(name, lanes, dtype, len(slots))
-    table = data(f"{name}_places", np.array(slots, np.int32) * code.w.align)
+    table = data(f"{name}_places", np.array(slots, np.int32) * (lanes * code.w.bytes))
     return f"{table}\n{code.text()}"
 
 
 class _RowCode:
     def __init__(self, name: str, lanes: int, dtype: str, size: int) -> None:
-        self.name, self.size, self.w = name, size, Writer(lanes, dtype)
-        self.half = lanes // 2
+        self.name, self.lanes, self.size = name, lanes, size
+        whole = Writer(lanes, dtype)
+        self.w = Writer(min(lanes, WIDEST // whole.bytes), dtype)
+        self.step = 2 * self.w.lanes  # elements of a round
 
     def text(self) -> str:
-        w, L, half = self.w, self.w.lanes, self.half
-        for at in (0, half, self.size - L - half, self.size - L):  # both ends, wherever lines begin
-            self._stored(str(at), self._group(str(at)), self._group(str(at + half)), range(L))
-        address = w.let("ptrtoint ptr %out to i64")
-        left = w.let(f"and i64 {w.let(f'sub i64 0, {address}')}, {w.align - 1}")
+        w, step = self.w, self.step
+        for at in (0, self.size - step):  # both ends, wherever lines begin
+            self._stored(str(at))
+        address, line = w.let("ptrtoint ptr %out to i64"), step * w.bytes
+        left = w.let(f"and i64 {w.let(f'sub i64 0, {address}')}, {line - 1}")
         w.do(f"%begin = udiv i64 {left}, {w.bytes}")
-        first = self._group("%begin")
-        part = w.let(f"and i64 %stride, {w.align - 1}")
-        w.do(f"%turns = icmp eq i64 {part}, {w.align // 2}")
-        w.do("br i1 %turns, label %turn, label %all")
-        self._loop("turn", first, range(0, L, 2), range(1, L, 2))
-        self._loop("all", first, range(L), range(0))
+        w.do("br label %round")
+        w.do("round:")
+        w.do("%at = phi i64 [%begin, %entry], [%next, %round]")
+        self._stored("%at")
+        w.do(f"%next = add i64 %at, {step}")
+        w.do(f"%more = icmp ule i64 %next, {self.size - step}")
+        w.do("br i1 %more, label %round, label %end")
         w.do("end:")
         lines = "".join(f"  {line}\n" for line in w.lines)
         parameters = "ptr noalias %ws, ptr noalias %out, i64 %stride"
@@ -50,45 +56,25 @@ entry:
 {lines}  ret void
 }}"""
 
-    def _loop(self, label: str, first: Sequence[str], now: range, later: range) -> None:
-        """Some states are stored from an element on, and the others from half a vector later."""
-        w, L, half = self.w, self.w.lanes, self.half
-        at, last = f"%{label}.at", [f"%{label}.last{i}" for i in range(half)]
-        w.do(f"{label}:")
-        w.do(f"{at} = phi i64 [%begin, %entry], [%{label}.next, %{label}]")
-        place = len(w.lines)
-        middle = self._group(w.let(f"add i64 {at}, {half}"))
-        self._stored(at, last, middle, now)
-        w.do(f"%{label}.next = add i64 {at}, {L}")
-        following = self._group(f"%{label}.next")
-        self._stored(w.let(f"add i64 {at}, {half}"), middle, following, later)
-        phis = [
-            f"{x} = phi {w.type} [{a}, %entry], [{b}, %{label}]" for x, a, b in zip(last, first, following, strict=True)
-        ]
-        w.lines[place:place] = phis
-        more = w.let(f"icmp ult i64 %{label}.next, {self.size - L - half + 1}")
-        w.do(f"br i1 {more}, label %{label}, label %end")
-
-    def _group(self, at: str) -> list[str]:
-        """Half as many elements as there are lanes, from one on, exchanged as far as they can be by themselves."""
+    def _stored(self, at: str) -> None:
+        """A round of elements, from one on, to the rows of all states."""
         w = self.w
         table = w.let(f"getelementptr i32, ptr @{self.name}_places, i64 {at}", "p")
-        vectors = []
-        for i in range(self.half):
-            place = w.let(f"zext i32 {w.load(w.at(table, 4 * i), 'i32', 4)} to i64")
-            vectors.append(w.load(w.let(f"getelementptr i8, ptr %ws, i64 {place}", "p")))
-        step = 1
-        while step < self.half:
-            vectors, step = exchanged(w, vectors, step, True), 2 * step
-        return vectors
-
-    def _stored(self, at: str, first: Sequence[str], second: Sequence[str], states: range) -> None:
-        """Two groups, side by side, to the rows of some states."""
-        if not states:
-            return
-        w = self.w
-        rows = exchanged(w, [*first, *second], self.half, True)
+        found = [w.load(w.at(table, 4 * i), "i32", 4) for i in range(self.step)]
+        elements = [w.let(f"getelementptr i8, ptr %ws, i64 {w.let(f'zext i32 {x} to i64')}", "p") for x in found]
         start = w.let(f"getelementptr {w.element}, ptr %out, i64 {at}", "p")
-        for s in states:
-            offset = w.let(f"mul i64 %stride, {s}")
-            w.store(rows[s], w.let(f"getelementptr i8, ptr {start}, i64 {offset}", "p"), align=w.bytes)
+        for first in range(0, self.lanes, w.lanes):
+            rows = [
+                w.let(f"getelementptr i8, ptr {start}, i64 {w.let(f'mul i64 %stride, {first + s}')}", "p")
+                for s in range(w.lanes)
+            ]
+            for begin in range(0, self.step, w.lanes):
+                vectors = [w.load(w.at(p, first * w.bytes)) for p in elements[begin : begin + w.lanes]]
+                for row, vector in zip(rows, self._exchanged(vectors), strict=True):
+                    w.store(vector, w.at(row, begin * w.bytes), align=w.bytes)
+
+    def _exchanged(self, vectors: list[str]) -> list[str]:
+        step = 1
+        while step < self.w.lanes:
+            vectors, step = exchanged(self.w, vectors, step, True), 2 * step
+        return vectors

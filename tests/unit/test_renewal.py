@@ -1,0 +1,121 @@
+"""Values that are computed anew instead of waiting: the same numbers, and fewer that wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.emit.cpu import llvm, renewal
+from bellcrank.graph import Graph, Node, trace
+from bellcrank.scalar import columnwise, sin
+
+
+def long_way(n: int) -> Graph:
+    """x + y, and x y, which is dear to come by, needed at the beginning and at the end of a long chain."""
+
+    def body(x: Any, y: Any) -> dict[str, Any]:
+        cheap, dear = x[0] + y, sin(x[1] * y)
+        total = cheap * dear
+        for k in range(n):
+            total = total * x[k % 3] + float(k)
+        return {"z": [total + cheap * dear, cheap]} if n % 2 else {"z": [total + cheap * dear]}
+
+    return trace("way", body, {"x": (3,), "y": ()})
+
+
+def counted(graph: Graph, op: str) -> int:
+    return sum(n.op == op for n in graph.nodes)
+
+
+@pytest.mark.parametrize("n", [60, 61])
+def test_what_is_cheap_is_computed_again(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renewal, "FAR", 20)
+    graph = long_way(n)
+    again = renewal.renewed(graph, graph.nodes)
+    # A product that waits is made of what waits, too: both again. What is an output waits all the same.
+    assert counted(again, "sin") == 1
+    assert len(again.nodes) - len(graph.nodes) == (1 if n % 2 else 2)
+    x, y = np.array([0.3, 0.5, 0.7]), np.array(0.2)
+    assert (again.evaluate(x=x, y=y)["z"] == graph.evaluate(x=x, y=y)["z"]).all()
+
+
+def test_what_is_near_or_dear_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = long_way(60)
+    assert len(renewal.renewed(graph, graph.nodes).nodes) == len(graph.nodes)
+    monkeypatch.setattr(renewal, "FAR", 20)
+    monkeypatch.setattr(renewal, "PRICE", 0)
+    assert len(renewal.renewed(graph, graph.nodes).nodes) == len(graph.nodes)
+
+
+def test_nothing_waits_long_that_could_be_had_for_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a robot's derivatives: they are the same, and in all its values wait less."""
+    monkeypatch.setattr(renewal, "FAR", 300)
+    monkeypatch.setattr(renewal, "PRICE", 3)
+    graph = bc.kernel(bc.zoo.load("tree:10"), "forward_dynamics_derivatives", method="derivatives").graph
+    again = renewal.renewed(graph, graph.nodes)
+    assert len(again.nodes) > len(graph.nodes)
+    assert longest(again) < 0.9 * longest(graph)
+
+
+def longest(graph: Graph) -> int:
+    """How long values wait between their reads, in all."""
+    last: dict[int, int] = {}
+    total = 0
+    for t, n in enumerate(graph.nodes):
+        for a in n.operands:
+            if a.op != "input":
+                total += t - last[a.serial]
+                last[a.serial] = t
+        last[n.serial] = t
+    return total
+
+
+@pytest.mark.parametrize("columns", [4, 5, 8])
+@pytest.mark.parametrize("stages", [1, 2])
+def test_results_of_loops_take_the_place_of_what_they_were_given(
+    columns: int, stages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where that can be: with several tiles of sums, in one stage and in two."""
+    monkeypatch.setattr(llvm, "SPARED", 0)
+    monkeypatch.setattr(renewal, "FAR", 10)
+    n = 23
+
+    def column(shared: Any, c: Any) -> list[Any]:
+        y = c if stages == 1 else [shared[k] * c[0] + shared[k + 1] * c[k] for k in range(n)]
+        return [-(shared[k] * y[k] + shared[n - 1 - k] * y[n - 1 - k] + shared[0] * y[0]) for k in range(n)]
+
+    def body(A: Any, B: Any) -> dict[str, Any]:
+        given = [[A[0] + b * b for b in B[:, k]] for k in range(columns)]
+        found = columnwise(column, [a + 1.0 for a in A], given)
+        return {"C": [list(row) for row in zip(*found, strict=True)]}
+
+    graph = trace("twice", body, {"A": (n + 1,), "B": (n, columns)})
+    f = bc.compile(graph)
+    assert "@block_columns" in f.source
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(19, n + 1)), rng.normal(size=(19, n, columns))
+    np.testing.assert_allclose(f(A, B), graph.evaluate(A=A, B=B)["C"], rtol=1e-13, atol=1e-13)
+
+
+def test_what_is_subtracted_from_a_result_needs_no_second_sum() -> None:
+    """-s + x is x - s, and s is known where -s is."""
+
+    def column(shared: Any, c: Any) -> list[Any]:
+        return [-(shared[0] * c[0] + shared[1] * c[1]), shared[0] * c[1]]
+
+    def body(A: Any, B: Any) -> dict[str, Any]:
+        found = columnwise(column, list(A), [list(B[:, k]) for k in range(4)])
+        return {"C": [[found[k][0] + A[0] if k % 2 else found[k][0] for k in range(4)], [x[1] for x in found]]}
+
+    from bellcrank.graph.columns import condensed
+
+    graph = trace("less", body, {"A": (2,), "B": (2, 4)})
+    short = condensed(graph)
+    assert not [n for n in short.nodes if isinstance(n, Node) and n.op == "mul"]
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=2), rng.normal(size=(2, 4))
+    np.testing.assert_allclose(bc.compile(graph)(A, B), graph.evaluate(A=A, B=B)["C"], rtol=1e-15)
+    assert short.calls
