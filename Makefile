@@ -27,7 +27,7 @@ test: .venv/ready-dev
 	$(BIN)/python -m pytest --ignore=$(PAGES)
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PAGES)
 
-# The long ones too (an hour or so), and hypothesis looks for examples that nobody has seen.
+# The long ones too, and hypothesis looks for examples that nobody has seen (tests/search.py): some two hours.
 test-all: .venv/ready-dev
 	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2
 	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' --ignore=$(PAGES)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import just
 
 from long_tests import long_among
+from search import Search
 from skips import summary
 
 # A fixed set of examples: a red run is then about the change at hand. BELLCRANK_HYPOTHESIS=deep looks for new ones.
@@ -25,6 +26,7 @@ settings.register_profile(
 )
 settings.register_profile("deep", parent=settings.get_profile("fixed"), derandomize=False, max_examples=500)
 settings.load_profile(os.environ.get("BELLCRANK_HYPOTHESIS", "fixed"))
+search = Search(seconds=30.0) if os.environ.get("BELLCRANK_HYPOTHESIS") == "deep" else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,6 +35,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid in long:
             item.add_marker(pytest.mark.long)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    if search is not None and isinstance(item, pytest.Function):
+        search.begin(item)
 
 
 def pytest_collection_finish() -> None:

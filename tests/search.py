@@ -1,0 +1,45 @@
+"""How long hypothesis may look for an example that fails: of five hundred, those that a test has the time for.
+
+Some tests take a second for an example, and others a millisecond. With five hundred of each `make test-all` took five
+hours of a processor, so that nobody ran it from end to end. Now each has some time, and those that are quick look at
+all of theirs.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import wraps
+from typing import Any
+
+import pytest
+
+
+class Search:
+    """The time of one test after the other."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.until, self.failed = 0.0, False
+
+    def begin(self, item: pytest.Function) -> None:
+        """A test begins; of its examples those that come too late pass by."""
+        self.until, self.failed = time.monotonic() + self.seconds, False
+        given = getattr(item.obj, "hypothesis", None)
+        if given is not None and not hasattr(given.inner_test, "timed"):
+            given.inner_test = self._timed(given.inner_test)
+
+    def _timed(self, test: Any) -> Any:
+        @wraps(test)
+        def timed(*args: Any, **named: Any) -> None:
+            if (
+                time.monotonic() > self.until and not self.failed
+            ):  # one that failed is made smaller, however long it takes
+                return
+            try:
+                test(*args, **named)
+            except Exception:
+                self.failed = True
+                raise
+
+        timed.timed = True  # type: ignore[attr-defined]
+        return timed

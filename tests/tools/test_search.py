@@ -1,0 +1,63 @@
+"""The time that hypothesis has for a test."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers
+
+from search import Search
+
+
+def item(test: Any) -> pytest.Function:
+    return cast(pytest.Function, SimpleNamespace(obj=test))
+
+
+def test_examples_that_come_too_late_pass_by() -> None:
+    seen = []
+
+    @settings(max_examples=200, database=None)
+    @given(integers())
+    def slow(x: int) -> None:
+        seen.append(x)
+        time.sleep(0.01)
+
+    Search(0.05).begin(item(slow))
+    slow()
+    assert 1 <= len(seen) <= 6
+
+
+def test_quick_ones_see_all_and_every_test_has_its_own_time() -> None:
+    seen = []
+
+    @settings(max_examples=50, database=None, derandomize=True)
+    @given(integers(0, 10**9))
+    def quick(x: int) -> None:
+        seen.append(x)
+
+    search = Search(60.0)
+    search.begin(item(quick))
+    quick()
+    assert len(seen) == 50
+    search.until = 0.0  # as if it had been used up
+    search.begin(item(quick))
+    quick()
+    assert len(seen) == 100
+
+
+def test_what_fails_is_made_smaller_when_time_is_up() -> None:
+    search = Search(0.02)
+
+    @settings(max_examples=100, database=None, derandomize=True)
+    @given(integers(0, 10**6))
+    def fails(x: int) -> None:
+        time.sleep(0.001)
+        assert x < 7
+
+    search.begin(item(fails))
+    with pytest.raises(AssertionError, match="assert 7 < 7"):
+        fails()
