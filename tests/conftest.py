@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import just
 
 from long_tests import long_among
-from search import Search
+from search import Search, TimeIsUp
 from skips import summary
 
 # A fixed set of examples: a red run is then about the change at hand. BELLCRANK_HYPOTHESIS=deep looks for new ones.
@@ -37,10 +38,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.long)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> None:
-    if search is not None and isinstance(item, pytest.Function):
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    if search is not None:
         search.begin(item)
+    with suppress(TimeIsUp):
+        yield
 
 
 def pytest_collection_finish() -> None:

@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 
 
+class TimeIsUp(pytest.skip.Exception):
+    """What hypothesis lets through at once, whatever it was about to draw."""
+
+
 class Search:
     """The time of one test after the other."""
 
@@ -21,25 +25,23 @@ class Search:
         self.seconds = seconds
         self.until, self.failed = 0.0, False
 
-    def begin(self, item: pytest.Function) -> None:
-        """A test begins; of its examples those that come too late pass by."""
+    def begin(self, item: pytest.Item) -> None:
+        """A test begins. The first example that ends too late ends it (TimeIsUp)."""
         self.until, self.failed = time.monotonic() + self.seconds, False
-        given = getattr(item.obj, "hypothesis", None)
+        given = getattr(getattr(item, "obj", None), "hypothesis", None)
         if given is not None and not hasattr(given.inner_test, "timed"):
             given.inner_test = self._timed(given.inner_test)
 
     def _timed(self, test: Any) -> Any:
         @wraps(test)
         def timed(*args: Any, **named: Any) -> None:
-            if (
-                time.monotonic() > self.until and not self.failed
-            ):  # one that failed is made smaller, however long it takes
-                return
             try:
                 test(*args, **named)
             except Exception:
                 self.failed = True
                 raise
+            if time.monotonic() > self.until and not self.failed:  # what failed is made smaller, however long it takes
+                raise TimeIsUp("time is up")
 
         timed.timed = True  # type: ignore[attr-defined]
         return timed

@@ -21,8 +21,8 @@ from bellcrank.dynamics.loops.absolute import absolute, state
 from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.sim.settings import FORMS
-from loops import Closed, looped
-from trees import close, few
+from loops import Closed, closed, looped
+from trees import close, few, random_tree
 
 Array = np.ndarray[Any, Any]
 STARTS: dict[str, dict[str, float]] = {
@@ -269,3 +269,16 @@ def test_springs_of_joints_count() -> None:
     sprung = replace(m, joints=tuple(replace(j, stiffness=2.0) for j in m.joints))
     q, v = sprung.assemble({}, {"A": 2.0})
     assert finished(bc.simulate(sprung, 2.0, q, v, step=2.5e-4)).residuals()["energy"] < 1e-9
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_loops_that_hold_by_themselves_change_nothing(form: str) -> None:
+    """A slider whose way lies in the plane that it is held to: all equations are rounding, and none is kept."""
+    m, q0 = closed(random_tree(2480, ["prismatic"], [], rooted=False), 2480, ["planar"])
+    found = analysis(m, np.array(q0))
+    assert not found.kept
+    assert found.mobility == 1
+    free = replace(m, loops=())
+    runs = [finished(bc.simulate(x, 0.05, q0, [0.3], step=1e-3, form=form)) for x in (m, free)]
+    close(runs[0].q, runs[1].q, 1e-12)
+    close(m.forward_dynamics(q0, [0.3], [0.2]), free.forward_dynamics(q0, [0.3], [0.2]), 1e-12)

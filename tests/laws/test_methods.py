@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from bellcrank.build import graphs
@@ -20,7 +20,7 @@ from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu.costs import Costs
 from bellcrank.model import Mechanism, Tree, regrouped
 from bellcrank.spatial.vector import IDENTITY, ZERO
-from trees import close, few, momentum_rates, state, trees
+from trees import close, few, momentum_rates, random_tree, state, trees
 
 TOLERANCE = 1e-10
 seeds = st.integers(0, 1000)
@@ -135,6 +135,7 @@ def test_multipliers_are_what_the_joints_bear(m: Mechanism, seed: int) -> None:
 
 @few(25)
 @given(m=everything, name=st.sampled_from(["forward_dynamics", "mass_matrix", "bias", "inverse_mass_matrix"]))
+@example(random_tree(0, ["revolute", "prismatic", "prismatic"], [], rooted=False), "mass_matrix")
 def test_auto_misses_nothing_worth_while(m: Mechanism, name: str) -> None:
     """What is not traced for being far behind is behind: auto's choice is among the best of all that apply."""
     request = Request(name)

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
-from hypothesis.strategies import integers
+from hypothesis.strategies import data, integers
 
-from search import Search
+from search import Search, TimeIsUp
 
 
 def item(test: Any) -> pytest.Function:
@@ -27,8 +27,22 @@ def test_examples_that_come_too_late_pass_by() -> None:
         time.sleep(0.01)
 
     Search(0.05).begin(item(slow))
-    slow()
+    with pytest.raises(TimeIsUp):
+        slow()
     assert 1 <= len(seen) <= 6
+
+
+def test_one_that_draws_on_its_way_ends_so_too() -> None:
+    @settings(max_examples=200, database=None)
+    @given(data())
+    def draws(found: Any) -> None:
+        for _ in range(found.draw(integers(1, 5))):
+            found.draw(integers())
+        time.sleep(0.005)
+
+    Search(0.05).begin(item(draws))
+    with pytest.raises(TimeIsUp):
+        draws()
 
 
 def test_quick_ones_see_all_and_every_test_has_its_own_time() -> None:

@@ -142,8 +142,10 @@ def _margin(m: Method, tree: Tree, least: float) -> float:
     not won there, no other does.
     """
     doubtful = tree.coupled and (not tree.flexible or least < QUICK or m.name in STRONG)
-    several = tree.nv > len(tree.links) and least < QUICK  # axes of a joint, where the estimate is of joints of one
-    return COUPLED if doubtful or several else MARGIN
+    slides = sum(link.kind.name == "prismatic" for link in tree.links)
+    # The estimate is of joints with one axis, and of joints that turn.
+    other = (tree.nv > len(tree.links) or 2 * slides > len(tree.links)) and least < QUICK
+    return COUPLED if doubtful or other else MARGIN
 
 
 def estimate(method: str, quantity: str, tree: Tree) -> float:

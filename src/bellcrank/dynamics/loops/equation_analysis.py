@@ -31,6 +31,7 @@ WALKERS, STEPS = 4, 3
 FAR_WALKERS, FAR_STEPS = 24, 16  # where it matters how far a mechanism gets
 EXACT_ZERO = 1e-7  # singular values below this, against the largest, count as zero
 EXACT_NOISE = 3e-11  # where all are exact, those that should be zero are smaller
+NOTHING = 1e-10  # and whose rows are smaller than this, where one is usual, is rounding alone
 OPEN_SAID = 1e-8  # what loops stay open by, if it is more
 SLACK_MARGIN = 10.0  # between configurations that were seen and others, of how far loops stay open
 # Where nothing closes at first: how many times as many configurations are tried, as far as so many numbers allow.
@@ -132,7 +133,7 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     rank = int((s > (rough or EXACT_ZERO)).sum(axis=1).max(initial=0))
     noise = float(s[:, rank:].max(initial=0.0))
     size = np.abs(C).max(axis=(0, 2), initial=0.0)
-    trivial = tuple(int(k) for k in np.flatnonzero(size < max(1e-10, 3.0 * noise)))
+    trivial = tuple(int(k) for k in np.flatnonzero(size < max(NOTHING, 3.0 * noise)))
     regular = (s > max(EXACT_ZERO, NOISE_MARGIN * noise)).sum(axis=1)
     usual = regular == rank if (regular == rank).any() else np.ones(len(samples), bool)
     rows, loose = [k for k in range(len(what)) if k not in trivial], max(1e-6, NOISE_MARGIN * noise)
@@ -226,7 +227,7 @@ def _singular_values(C: Array) -> Array:
     if 0 in C.shape:
         return np.zeros((len(C), 0))
     s = singular_values(C)
-    return np.asarray(s / np.maximum(s[:, :1], 1e-300))
+    return np.where(s[:, :1] < NOTHING, 0.0, s / np.maximum(s[:, :1], NOTHING))  # of rounding none is large
 
 
 def _inexact(tree: Tree, samples: Array) -> bool:

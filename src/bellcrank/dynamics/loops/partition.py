@@ -64,7 +64,7 @@ def size_of_E(C: Array, dependent: Sequence[int]) -> float:
 
 def least_pivot(C: Array, order: Sequence[tuple[int, int]]) -> float:
     """The smallest pivot of an elimination in this order."""
-    rows, columns = (list(x) for x in zip(*order, strict=True))
+    rows, columns = [k for k, _ in order], [k for _, k in order]
     A = np.array(C[rows][:, columns], float)
     smallest = np.inf
     for k in range(len(A)):
@@ -77,7 +77,7 @@ def least_pivot(C: Array, order: Sequence[tuple[int, int]]) -> float:
 
 def stable(C: Array, order: Sequence[tuple[int, int]]) -> bool:
     """Whether elimination in this order is one here, too: no row is subtracted from another too many times."""
-    rows, columns = (list(x) for x in zip(*order, strict=True))
+    rows, columns = [k for k, _ in order], [k for _, k in order]
     A = np.array(C[rows][:, columns], float)
     A /= np.maximum(np.linalg.norm(C[rows], axis=1, keepdims=True), 1e-300)
     for k in range(len(A) - 1):
