@@ -15,6 +15,7 @@ import bellcrank as bc
 import gpu_runs
 from bellcrank.emit.cuda.large_loop import LargeLoop
 from bellcrank.emit.cuda.state_kernel import StateKernel
+from bellcrank.sim import gpu_stepping  # loaded before others take the place of what it takes from CuPy
 from bellcrank.sim.gpu import GpuProgram
 from emulated import Function, emulated
 from emulated_blocks import kernels_here
@@ -144,7 +145,7 @@ def stepping(emulated: Emulated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     for module in ("sim.gpu_stepping", "emit.cuda.gpu_kernel"):
         monkeypatch.setattr(f"bellcrank.{module}.on_gpu", lambda x: isinstance(x, np.ndarray))
         monkeypatch.setattr(f"bellcrank.{module}.adopted", lambda x, name: np.asarray(x))
-    monkeypatch.setattr("bellcrank.sim.gpu_stepping.cupy", lambda: cupy)
+    monkeypatch.setattr(gpu_stepping, "cupy", lambda: cupy)
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.Function", Function)
     monkeypatch.setattr("bellcrank.emit.cuda.state_loops.ptx", lambda text: text)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))

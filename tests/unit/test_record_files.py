@@ -90,6 +90,12 @@ def test_any_numbers_and_names(kind: str, run: Record) -> None:
         same(run, bc.load_record(run.save(Path(folder) / f"x{kind}")))
 
 
+def test_times_that_are_as_far_apart_as_numbers_can_be(tmp_path: Path) -> None:
+    """Found by the above: their difference is no number."""
+    run = Record({"t": Column("t", "s", np.array([-1e308, 0.0, 1e308]))}, stops=[Stop("end", 0.0, "")])
+    assert bc.load_record(run.save(tmp_path / "x.mcap"))["t"].tolist() == [-1e308, 0.0, 1e308]
+
+
 @few(40)
 @given(m=trees(armature=True, passive=True, coupled=True))
 def test_mechanisms_come_back_as_they_were(m: Mechanism) -> None:

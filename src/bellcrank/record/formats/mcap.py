@@ -89,8 +89,10 @@ def _field(run: Record, name: str) -> dict[str, Any]:
 
 def _nanoseconds(t: Array) -> list[list[int]]:
     """Log times: never negative, never decreasing at a row without a time."""
+    far = LATEST_TIME / 1e9  # no file has later ones, and differences of earlier ones do not overflow
     start = min(0.0, float(np.nanmin(t, initial=0.0, where=np.isfinite(t))))
-    held = np.maximum.accumulate(np.where(np.isfinite(t), t - start, 0.0), axis=-1)
+    since = np.clip(t, -far, far) - max(start, -far)
+    held = np.maximum.accumulate(np.where(np.isfinite(t), since, 0.0), axis=-1)
     return [[round(min(x * 1e9, LATEST_TIME)) for x in row] for row in held.tolist()]
 
 
