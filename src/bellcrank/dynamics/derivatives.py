@@ -72,10 +72,9 @@ def forward_dynamics_derivatives(
 ) -> list[Rows]:
     """-M^-1 times those of inverse dynamics at the accelerations that tau gives, and M^-1."""
     afloat = [link for link in tree.links if _afloat(link)]
-    if len(afloat) == sum(link.parent < 0 for link in tree.links):
+    still, u = tree, v
+    if len(afloat) == sum(link.parent < 0 for link in tree.links):  # nothing stands on the ground and feels gravity
         still, u = replace(tree, gravity=ZERO), _without(v, [k for link in afloat for k in link.v_index[:3]])
-    else:  # what stands on the ground feels gravity
-        still, u = tree, v
     a = accelerations(still, q, u, tau, frames, wrench)
     M1 = MassInverse(composite(tree, q), coordinate_names(tree))
     inverse = inverse_dynamics_derivatives(still, q, u, a, frames, wrench)
