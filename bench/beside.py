@@ -58,6 +58,9 @@ def main(commit: str, *groups: str) -> int:
         if work not in before:
             print(f"{'new':>8}  {ours:12.4g} {unit:4} {work}")
             continue
+        if unit == "%":  # a small part of some other row, and mostly noise
+            print(f"{before[work][0]:7.2g}%  {ours:12.4g} {unit:4} {work}")
+            continue
         times = ours / before[work][0]
         slower += times > SLACK
         print(f"{times:7.2f}x  {ours:12.4g} {unit:4} {work}{'   SLOWER' * (times > SLACK)}")
