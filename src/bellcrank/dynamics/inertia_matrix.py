@@ -154,8 +154,8 @@ def factors(M: Rows, names: Sequence[str], divide: bool = False) -> tuple[Rows, 
         joints[name].append(k)
     for k in reversed(range(n)):
         step("L", names[k])
-        mine = joints[names[k]]
-        if k == mine[-1]:
+        mine = joints[names[k]] if len(joints[names[k]]) > 1 else []
+        if mine and k == mine[-1]:
             _reduce_block(M, L, mine)
         carried = [c for c in reversed(range(k + 1, n)) if k in M[c]]
         for j in sorted({k, *M[k], *(j for c in carried for j in M[c] if j < k)}):
