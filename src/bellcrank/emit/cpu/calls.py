@@ -68,41 +68,42 @@ def _columns(s: Speller, call: Node, results: Sequence[Node]) -> None:
     code, to = s.columns.codes[call.serial], s.columns.places.get(call.serial)
     shared = math.prod(function.inputs["shared"])
     s._keep([x for x in values[:shared] if x.serial not in s.slots])
-    s.loops.append(code.text([s.slots[x.serial] for x in values[:shared]]))
+    home = code.homes(_read_last(s, call)) if s.w.lanes > 1 else None
+    s.loops.append(code.text([s.slots[x.serial] for x in values[:shared]], home))
     start = given(s, call)
     for i, x in enumerate(values[shared:], start):
         if not isinstance(x, Node) or s.slots.get(x.serial) != i:
             s.w.store(s._value(x), s._slot(i))
     arguments, name = f"ptr %ws, ptr {s._slot(start)}", code.name
     if to is not None:
-        out = f"out_{symbol(to.array)}"
-        s.w.do(f"call void @{name}({arguments}, ptr %{out})")
+        s.w.do(f"call void @{name}({arguments}, ptr %out_{symbol(to.array)})")
         return
-    in_place = _in_place(s, call)
-    base = start if in_place else s._room(math.prod(function.shapes["x"]))
+    n = function.number
+    base = s._room(home.beyond * n if home else math.prod(function.shapes["x"]))
     s.w.do(f"call void @{name}({arguments}, ptr {s._slot(base)})")
-    if in_place:
-        for i, x in enumerate(values[shared:], start):
-            if isinstance(x, Node) and s.slots.get(x.serial) == i:
-                del s.slots[x.serial]
-    for n in results:
-        s.slots[n.serial] = base + n.args[1]
+    if home is None:
+        s.slots.update((x.serial, base + x.args[1]) for x in results)
+        return
+    for i, x in enumerate(values[shared:]):
+        if i // n in home.over and isinstance(x, Node) and s.slots.get(x.serial) == start + i:
+            del s.slots[x.serial]
+    begins = [start + n * i for i in range(home.given)] + [base + n * i for i in range(home.beyond)]
+    s.slots.update((x.serial, begins[home.results[x.args[1] // n]] + x.args[1] % n) for x in results)
+    s.free += [begins[place] + k for place in home.left for k in range(n)]
 
 
-def _in_place(s: Speller, call: Node) -> bool:
-    """Whether results of a loop take the place of what it is given, which is in the nearest cache: where nobody else
-    reads that, and the loop is done with it by then.
-    """
+def _read_last(s: Speller, call: Node) -> list[int]:
+    """Rows of what a loop is given that nobody reads after it."""
     function, *values = call.args
-    alone = all(s.uses[x.serial] == 1 for x in values[math.prod(function.inputs["shared"]) :] if isinstance(x, Node))
-    return alone and s.w.lanes > 1 and call.serial not in s.columns.places and s.columns.codes[call.serial].in_place
+    columns, n = values[math.prod(function.inputs["shared"]) :], function.number
+    later = s.read_after(call)
+    rows = [columns[i : i + n] for i in range(0, len(columns), n)]
+    return [i for i, row in enumerate(rows) if not any(isinstance(x, Node) and x.serial in later for x in row)]
 
 
 def given(s: Speller, call: Node) -> int:
     """Where the columns of a loop begin, so that what waits for it does so in its place."""
     if call.serial not in s.given:
         room = math.prod(call.args[0].inputs["given"]) + s.trig_width  # vectors may reach beyond the last column
-        if _in_place(s, call):
-            room = max(room, math.prod(call.args[0].shapes["x"]))
         s.given[call.serial] = s._room(room)
     return s.given[call.serial]

@@ -3,7 +3,8 @@
     void @name(ptr ws, ptr given, ptr x)     results to the workspace; of one state, to an output where they are one
 
 Numbers that all columns share are read where they lie in the caller's workspace. Sums are added up in tiles
-(column_tiles.py), each in a loop of its own over the columns.
+(column_tiles.py), each in a loop of its own over the columns. Of several states, sums that wait and results lie in
+places (column_homes.py): in those of what was given, and beyond them at x.
 Elements are as wide as the lanes, and matrices lie row by row. A state that is computed alone has its columns in the
 lanes of vectors. Some columns or vectors go abreast, so that a shared number is fetched once for all of them; the last
 ones are moved back so that they end with the last column, and what they share with others is computed twice. Where
@@ -13,13 +14,14 @@ every element would be stored by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from bellcrank.emit.cpu import lanes, registers
+from bellcrank.emit.cpu.column_homes import Homes, homes
 from bellcrank.emit.cpu.column_places import ColumnCalls, Places, places, units, written
 from bellcrank.emit.cpu.column_tiles import Tile, operands, tiles
 from bellcrank.emit.cpu.host import host
@@ -28,13 +30,16 @@ from bellcrank.emit.cpu.reach import near
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
+from bellcrank.nodes.node import Value
 
 VECTORS, STATES = 4, 4  # abreast: vectors of columns of one state, columns of as many states as there are lanes
 
 
 @dataclass(frozen=True)
 class Round:
-    """Addresses of a round: of its units in `given`, of all their runs of results, and of the sums that wait."""
+    """Addresses of a round: of its units in `given`, of all their runs of results, and of the sums that wait, unless
+    those have homes.
+    """
 
     given: list[str]
     starts: list[str]
@@ -50,6 +55,7 @@ class ColumnCode:
         self.step = width if alone else 1  # columns in a vector
         self.element = self.w.bytes * lanes
         self.slots: Sequence[int] = ()
+        self.home: Homes | None = None
         self.waiting: dict[int, int] = {}  # of a sum that a later tile reads, its place among those of a round
         self.masks = host().avx512
         self.units = units(graph.number, width if alone else STATES, to, self.masks or lanes > 1)
@@ -59,17 +65,12 @@ class ColumnCode:
         self.rounds = [begins[k : k + each] for k in [*range(0, len(begins) - each, each), len(begins) - each]]
         self.abreast = each if alone else self.units.size
 
-    @cached_property
-    def in_place(self) -> bool:
-        """Whether results may be stored where columns were: no column is computed twice, and none is read after the
-        tile that stores the first results.
-        """
-        results = {x.serial for x in self.graph.body.outputs["x"].flat if isinstance(x, Node)}
-        tiles = [[n for group in tile for n in group] for tile in self.sums]
-        reads = [k for k, tile in enumerate(tiles) if any(self._given(a) for n in tile for a in self._operands(n))]
-        stores = [k for k, tile in enumerate(tiles) if any(n.serial in results for n in tile)]
+    def homes(self, over: Collection[int]) -> Homes:
+        """over: rows of what is given that may be overwritten."""
         once = len(self.units.begins) * self.units.size == self.graph.number
-        return once and max(reads, default=0) <= min(stores, default=0) and not any(map(self._given, self.known))
+        made = [[x for group in tile for x in group] for tile in self.order]
+        read = [[a for x in tile for a in self._read(x) if a.args[:1] != ("shared",)] for tile in made]
+        return homes(self.graph.inputs["given"][0], over, [*self.graph.body.outputs["x"].flat], made, read, once)
 
     @cached_property
     def spellers(self) -> list[Speller]:
@@ -86,28 +87,37 @@ class ColumnCode:
         return tiles(self.graph.body, one.inline, one.added, self._together())
 
     @property
-    def known(self) -> list[Node | float]:
+    def known(self) -> list[Value]:
         """Results that are numbers, or handed on as they came."""
         found = dict.fromkeys(self.graph.body.outputs["x"].flat)
         return [x for x in found if not isinstance(x, Node) or x.op == "input"]
 
+    @cached_property
+    def order(self) -> list[Sequence[Sequence[Value]]]:
+        """All tiles, and what is known before them."""
+        return [[self.known], *self.sums] if self.known else [*self.sums]
+
     def _operands(self, n: Node) -> list[Node]:
         return operands(n, self.spellers[0].inline)
 
-    def _given(self, x: Node | float) -> bool:
-        return isinstance(x, Node) and x.op == "input" and x.args[0] == "given"
+    def _read(self, x: Value) -> list[Node]:
+        """What is fetched for it."""
+        if not isinstance(x, Node):
+            return []
+        return [x] if x.op == "input" else self._operands(x)
 
-    def text(self, slots: Sequence[int]) -> str:
+    def text(self, slots: Sequence[int], home: Homes | None = None) -> str:
         """slots: of the shared numbers, in the workspace."""
         w = self.w
-        w.lines, self.slots = [], slots
+        w.lines, self.slots, self.home = [], slots, home
         self._tiles()
+        wait = [] if home else [f"  %waiting = alloca [{len(self.rounds) * self._wait} x i8], align {w.align}"]
         lines = [
             data(f"{self.name}_units", np.array([self._offsets(units) for units in self.rounds], np.int64)),
             f"define internal void @{self.name}(ptr %ws, ptr %given, ptr %x) "
             f"noinline nounwind{f' alignstack({w.align})' if w.align > 16 else ''} {{",
             "entry:",
-            f"  %waiting = alloca [{len(self.rounds) * self._wait} x i8], align {w.align}",
+            *wait,
             *(f"  {line}" for line in (near(w.lines, w.align) if self.masks and self.lanes > 1 else w.lines)),
             "  ret void",
             "}",
@@ -135,6 +145,8 @@ class ColumnCode:
         given = [w.let(f"getelementptr i8, ptr %given, i64 {x}", "p") for x in offsets[::each]]
         mine = [x for i, x in enumerate(offsets) if i % each] if self.to is not None else offsets
         starts = [w.let(f"getelementptr i8, ptr %x, i64 {x}", "p") for x in mine]
+        if self.home:
+            return Round(given, starts, "")
         wait = w.let(f"getelementptr i8, ptr %waiting, i64 {w.let(f'mul i64 {k}, {self._wait}')}", "p")
         return Round(given, starts, wait)
 
@@ -144,15 +156,14 @@ class ColumnCode:
         """
         body, w, spellers = self.graph.body, self.w, self.spellers
         added = spellers[0].added
-        rows: dict[Node | float, list[int]] = {}  # of a result, where it goes
+        rows: dict[Value, list[int]] = {}  # of a result, where it goes
         for i, x in enumerate(body.outputs["x"].flat):
             rows.setdefault(x, []).append(i)
         for n in (n for tile in self.sums for group in tile for n in group):
             for a in self._operands(n):
                 if a.op != "input" and a is not added.get(n.serial):
                     self.waiting.setdefault(a.serial, len(self.waiting))
-        order: list[Sequence[Sequence[Node | float]]] = [[self.known], *self.sums] if self.known else [*self.sums]
-        for k, tile in enumerate(order):
+        for k, tile in enumerate(self.order):
             w.do(f"br label %tile{k}\ntile{k}:")
             w.do(f"%k{k} = phi i64 [0, %{f'done{k - 1}' if k else 'entry'}], [%next{k}, %tile{k}]")
             self._tile(tile, spellers, rows, self._round(f"%k{k}"))
@@ -162,9 +173,9 @@ class ColumnCode:
 
     def _tile(
         self,
-        tile: Sequence[Sequence[Node | float]],
+        tile: Sequence[Sequence[Value]],
         spellers: list[Speller],
-        rows: Mapping[Node | float, list[int]],
+        rows: Mapping[Value, list[int]],
         at: Round,
     ) -> None:
         for s in spellers:
@@ -174,17 +185,17 @@ class ColumnCode:
         for x in (x for group in tile for x in group):
             if not isinstance(x, Node) or x.serial in self.waiting or x in rows:
                 values = [s.names[x.serial] if isinstance(x, Node) else self.w.immediate(x) for s in spellers]
-                if isinstance(x, Node) and x.serial in self.waiting:
+                if self.home or (isinstance(x, Node) and x.serial in self.waiting):
                     for k, value in enumerate(values):
                         self.w.store(value, self._waiting(x, k, at))
-                for i in rows.get(x, ()):
+                for i in rows.get(x, ()) if not self.home else ():
                     self._store(i, values, at.starts)
 
     def _terms(self, group: Sequence[Node], spellers: list[Speller], at: Round) -> None:
         """A term of each sum of a tile, of all columns abreast. Registers hold what is fewer: numbers that all columns
         share, of which every sum has one, or those of the columns, of which every column has one.
         """
-        inputs = [(n, [n] if n.op == "input" else self._operands(n)) for n in group]
+        inputs = [(n, self._read(n)) for n in group]
         if len(group) < len(spellers):
             for _, read in inputs:
                 self._fetch([a for a in read if a.args[:1] == ("shared",)], spellers, range(len(spellers)), at)
@@ -204,8 +215,13 @@ class ColumnCode:
         """Bytes of what waits, of a round."""
         return len(self.waiting) * self.abreast * self.w.align
 
-    def _waiting(self, n: Node, k: int, at: Round) -> str:
-        return self.w.at(at.wait, (self.waiting[n.serial] * self.abreast + k) * self.w.align)
+    def _waiting(self, x: Value, k: int, at: Round) -> str:
+        if self.home:
+            place = self.home.values[x]
+            start, row = (at.given, place) if place < self.home.given else (at.starts, place - self.home.given)
+            return self.w.at(start[0], (row * self.graph.number + k) * self.element)
+        assert isinstance(x, Node)
+        return self.w.at(at.wait, (self.waiting[x.serial] * self.abreast + k) * self.w.align)
 
     def _together(self) -> int:
         """Sums in a tile: as many as there are registers for, beside one number of each sum or of each column."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Protocol
 
 import numpy as np
 
+from bellcrank.emit.cpu.column_homes import Homes
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 
@@ -86,11 +87,10 @@ class Code(Protocol):
 
     name: str
 
-    @property
-    def in_place(self) -> bool:
-        """Whether results may be stored where columns were."""
+    def homes(self, over: Collection[int]) -> Homes:
+        """Of several states: over are rows of what is given that may be overwritten."""
 
-    def text(self, slots: Sequence[int]) -> str:
+    def text(self, slots: Sequence[int], home: Homes | None = None) -> str:
         """Where the shared numbers lie in the workspace of the caller is known when that has been spelled."""
 
 

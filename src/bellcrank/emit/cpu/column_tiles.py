@@ -8,6 +8,7 @@ The order within a sum is not changed, and so neither is the result.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from bellcrank.graph import Graph, Node
@@ -29,7 +30,21 @@ def tiles(graph: Graph, inline: Callable[[Node], bool], sums: Mapping[int, Node]
             inside = set()
         found[-1].append(chain)
         inside.add(chain[-1].serial)
-    return [_merged(tile, inline, sums) for tile in found]
+    return _freeing([_merged(tile, inline, sums) for tile in found], inline)
+
+
+def _freeing(tiles: Sequence[Tile], inline: Callable[[Node], bool]) -> list[Tile]:
+    """Of those that can be next the one that reads most that no other reads any more: its sums take that place."""
+    made = [{n for group in tile for n in group} for tile in tiles]
+    read = [{a for n in mine for a in operands(n, inline) if a.args[:1] != ("shared",)} - mine for mine in made]
+    left, found = list(range(len(tiles))), list[Tile]()
+    while left:
+        waiting = set[Node]().union(*(made[k] for k in left))
+        users = Counter(a for k in left for a in read[k])
+        best = max((k for k in left if not read[k] & waiting), key=lambda k: (sum(users[a] == 1 for a in read[k]), -k))
+        left.remove(best)
+        found.append(tiles[best])
+    return found
 
 
 def _chains(graph: Graph, inline: Callable[[Node], bool], sums: Mapping[int, Node]) -> list[Chain]:

@@ -249,6 +249,15 @@ class Speller:
                 stack.extend(n.operands)
         return found
 
+    def read_after(self, call: Node) -> set[int]:
+        """What is read after a call, by serial."""
+        found: set[int] = set()
+        for item in (item for piece in reversed(self.pieces) for item in reversed(piece)):
+            if call in item.defines:
+                break
+            found.update(n.serial for n in self.reads(item))
+        return found
+
     # -- items
 
     def _item(self, item: Item) -> None:

@@ -1,0 +1,92 @@
+"""Sums of a loop over columns in place of what is not read any more: nobody finds another's value there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bellcrank as bc
+from bellcrank.emit.cpu import llvm
+from bellcrank.emit.cpu.column_homes import homes
+from bellcrank.graph import Graph, Node, trace
+from bellcrank.scalar import columnwise
+
+SIZE = 7
+
+
+@st.composite
+def loops(draw: st.DrawFn) -> tuple[int, list[int], list[Any], list[list[Node]], list[list[Node]]]:
+    """Tiles of sums, each of a given number and of others that are known before its tile."""
+    number = draw(st.integers(1, 5))
+    symbols: list[Node] = []
+    trace("symbols", lambda given: {"x": symbols.extend(given) or given[0]}, {"given": (number,)})
+    known, made, read = list(symbols), [], []
+    for _ in range(draw(st.integers(1, 5))):
+        reads = draw(st.lists(st.sampled_from(known), min_size=1, max_size=6))
+        made.append(
+            [n for k in range(draw(st.integers(1, 4))) if (n := reads[0] * (len(known) + k + 2.0)) not in known]
+        )
+        read.append(reads)
+        known += made[-1]
+    sums = [n for tile in made for n in tile]
+    results = draw(st.lists(st.sampled_from(sums), min_size=1))
+    return number, draw(st.lists(st.integers(0, number - 1), unique=True)), results, made, read
+
+
+@given(loops(), st.booleans())
+@settings(max_examples=300)
+def test_everybody_finds_what_they_left(loop: Any, again: bool) -> None:
+    number, over, results, made, read = loop
+    found = homes(number, over, results, made, read, again)
+    first = {n for tile in read for n in tile if n.op == "input"}
+    memory: dict[int, Any] = {n.args[1]: n for n in first}
+    for t, (tile, nodes) in enumerate(zip(made, read, strict=True)):
+        for n in nodes:
+            assert memory[n.args[1] if n.op == "input" else found.values[n]] is n
+        later = {n for after in read[t + 1 :] for n in after}
+        for x in tile:
+            assert (x in found.values) == (x in later or x in results)
+            if x in found.values:
+                assert found.values[x] >= number or found.values[x] in over
+                assert again or found.values[x] not in memory
+                memory[found.values[x]] = x
+    assert [memory[place] for place in found.results] == results
+    taken = {*range(number), *found.values.values()}
+    assert found.beyond == max(taken) + 1 - number
+    assert {*found.left} == ({*over} | {p for p in taken if p >= number}) - {*found.results}
+
+
+def solved(columns: int, later: bool) -> Graph:
+    """W W^T B with a triangular W; later: with what is given as a result of its own, too."""
+
+    def column(shared: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+        W = [shared[i * SIZE : (i + 1) * SIZE] for i in range(SIZE)]
+        y = [b[i] + sum(W[k][i] * b[k] for k in range(i + 1, SIZE)) for i in range(SIZE)]
+        return [y[i] + sum(W[i][k] * y[k] for k in range(i)) for i in range(SIZE)]
+
+    def body(W: Any, B: Any) -> dict[str, Any]:
+        given = [[B[i, k] * B[i, k] for i in range(SIZE)] for k in range(columns)]
+        found = columnwise(column, list(W.flat), given)
+        own = [given[0][0] + found[0][0], given[-1][-1] * found[-1][-1]] if later else []
+        return {"X": [list(row) for row in zip(*found, strict=True)], "own": own or [0.0, 0.0]}
+
+    return trace("solved", body, {"W": (SIZE, SIZE), "B": (SIZE, columns)})
+
+
+@pytest.mark.parametrize("columns", [3, 4, 5, 8, 11, 12])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_loop_in_place_gives_what_the_graph_does(columns: int, later: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = solved(columns, later)
+    monkeypatch.setattr(llvm, "SPARED", 0)
+    assert llvm.condensed(graph, 0).calls
+    f = bc.compile(graph)
+    rng = np.random.default_rng(columns)
+    W, B = rng.normal(size=(21, SIZE, SIZE)), rng.normal(size=(21, SIZE, columns))
+    wanted = graph.evaluate(W=W, B=B)
+    for name, found in f(W, B).items():
+        np.testing.assert_allclose(found, wanted[name], rtol=1e-13, atol=1e-13)
