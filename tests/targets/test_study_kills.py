@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,11 +38,19 @@ to = "out"
 """
 
 
-def command(folder: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+@contextlib.contextmanager
+def command(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """It and all that it started are gone afterwards, and their pipes closed, whatever happens."""
+    made = subprocess.Popen(
         [sys.executable, "-m", "bellcrank", "study", str(folder / "study.toml"), "--no-page"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
+    with made:
+        try:
+            yield made
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(made.pid, signal.SIGKILL)  # scheduler, nannies, workers and all
 
 
 def workers(pid: int) -> list[int]:
@@ -74,22 +83,18 @@ def wait_for(n: int, folder: Path, process: subprocess.Popen[bytes], seconds: fl
 @pytest.mark.parametrize(("runs", "chunk", "kills"), [(4096, 256, 2), (60000, 1000, 8)])
 def test_killed_workers_and_a_killed_command(runs: int, chunk: int, kills: int, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(TEXT.format(runs=runs, chunk=chunk))
-    first = command(tmp_path)
-    try:
+    with command(tmp_path) as first:
         for k in range(kills):
             wait_for(1 + k, tmp_path, first, 120)
             for pid in workers(first.pid)[:1]:
                 os.kill(pid, signal.SIGKILL)
         wait_for(kills + 1, tmp_path, first, 120)
         assert first.poll() is None, first.communicate()[1].decode()[-2000:]
-    finally:
-        os.killpg(first.pid, signal.SIGKILL)  # scheduler, nannies, workers and all
-        first.communicate()
     there = files(tmp_path)
     assert 0 < there < runs // chunk
-    second = command(tmp_path)
-    _, err = second.communicate(timeout=300)
-    assert second.returncode == 0, err.decode()[-2000:]
+    with command(tmp_path) as second:
+        _, err = second.communicate(timeout=300)
+        assert second.returncode == 0, err.decode()[-2000:]
 
     found = pq.read_table(tmp_path / "out/runs").sort_by("run")
     over = {"joint1.v": bc.uniform(-1.0, 1.0), "link3.mass": bc.uniform(1.0, 6.0)}
@@ -106,14 +111,10 @@ def test_killed_workers_and_a_killed_command(runs: int, chunk: int, kills: int, 
 def test_orphans_end(tmp_path: Path) -> None:
     """Who lost the command that started them does not stay for ever."""
     (tmp_path / "study.toml").write_text(TEXT.format(runs=400000, chunk=4000))
-    made = command(tmp_path)
-    try:
+    with command(tmp_path) as made:
         wait_for(1, tmp_path, made, 120)
         family = psutil.Process(made.pid).children(recursive=True)
         made.kill()
         made.communicate()
         _, alive = psutil.wait_procs(family, timeout=60)
         assert alive == []
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(made.pid, signal.SIGKILL)
