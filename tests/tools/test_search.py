@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis.strategies import data, integers
 
 from search import Search, TimeIsUp
@@ -30,6 +30,22 @@ def test_examples_that_come_too_late_pass_by() -> None:
     with pytest.raises(TimeIsUp):
         slow()
     assert 1 <= len(seen) <= 6
+
+
+def test_examples_that_say_nothing_are_no_failures() -> None:
+    seen = []
+
+    @settings(max_examples=200, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(integers(0, 10**6))
+    def assumes(x: int) -> None:
+        seen.append(x)
+        time.sleep(0.01)
+        assume(x % 2)
+
+    Search(0.1).begin(item(assumes))
+    with pytest.raises(TimeIsUp):
+        assumes()
+    assert 1 <= len(seen) <= 40
 
 
 def test_one_that_draws_on_its_way_ends_so_too() -> None:

@@ -165,7 +165,11 @@ print(*k(np.zeros(3)), k.from_cache)
 def own_method(folder: Path, factor: float) -> list[str]:
     """What a process gets by a method in a file of the user's."""
     (folder / "own.py").write_text(f"def gravity_torque(tree, q): return [{factor} + x for x in q]")
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     done = subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True, env=environment, check=True)
     return done.stdout.split()
 

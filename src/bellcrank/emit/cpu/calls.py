@@ -16,6 +16,7 @@ from bellcrank.graph.columns import Columns
 from bellcrank.quoting import symbol
 
 if TYPE_CHECKING:
+    from bellcrank.emit.cpu.column_homes import Homes
     from bellcrank.emit.cpu.speller import Speller
 
 
@@ -78,13 +79,19 @@ def _columns(s: Speller, call: Node, results: Sequence[Node]) -> None:
     if to is not None:
         s.w.do(f"call void @{name}({arguments}, ptr %out_{symbol(to.array)})")
         return
-    n = function.number
-    base = s._room(home.beyond * n if home else math.prod(function.shapes["x"]))
+    base = s._room(home.beyond * function.number if home else math.prod(function.shapes["x"]))
     s.w.do(f"call void @{name}({arguments}, ptr {s._slot(base)})")
-    if home is None:
+    if home:
+        _settle(s, call, results, home, base)
+    else:
         s.slots.update((x.serial, base + x.args[1]) for x in results)
-        return
-    for i, x in enumerate(values[shared:]):
+
+
+def _settle(s: Speller, call: Node, results: Sequence[Node], home: Homes, base: int) -> None:
+    """After a loop: results are where they were put, what was overwritten is gone, other places are free."""
+    function, *values = call.args
+    n, start = function.number, given(s, call)
+    for i, x in enumerate(values[math.prod(function.inputs["shared"]) :]):
         if i // n in home.over and isinstance(x, Node) and s.slots.get(x.serial) == start + i:
             del s.slots[x.serial]
     begins = [start + n * i for i in range(home.given)] + [base + n * i for i in range(home.beyond)]
