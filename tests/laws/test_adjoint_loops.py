@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.excavators.linkage.hydraulics import holding, hydraulics
-from loops import FRAMED, Closed, looped
+from loops import FRAMED, Closed, at_random, looped
 from trees import few
 
 Array = np.ndarray[Any, Any]
@@ -90,6 +90,7 @@ def start_agrees(m: bc.Mechanism, found: bc.Gradient, value: Valued, q: Array, g
     assert np.abs(found.q0[rest]).max(initial=0.0) < 1e-10
 
 
+@at_random
 @few(4)
 @given(looped(FRAMED, most=1, max_bodies=3), st.integers(0, 1000))
 def test_random_loops(example: Closed, seed: int) -> None:

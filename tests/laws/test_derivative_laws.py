@@ -16,7 +16,7 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import able, kinematics
 from bellcrank.dynamics.loops.assembly import assembled, consistent
 from bellcrank.model import Mechanism
-from loops import FRAMED, Closed, closed, looped
+from loops import FRAMED, Closed, at_random, closed, looped
 from trees import HOLONOMIC, few, trees
 
 Array = np.ndarray[Any, Any]
@@ -98,6 +98,7 @@ def test_every_route_is_the_derivative_along_integrate(m: Mechanism, springs: in
         np.testing.assert_allclose(dtau, dtau.T, atol=1e-9 * (1.0 + np.abs(dtau).max()))
 
 
+@at_random
 @few(6)
 @given(looped(FRAMED, most=2, max_bodies=4), st.integers(0, 1000))
 def test_loops_along_what_they_allow(example: Closed, seed: int) -> None:

@@ -19,7 +19,7 @@ from bellcrank.sim.looped_dynamics import looped_dynamics
 from bellcrank.sim.operating_point import dependent, displaced
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.tangents import motions
-from loops import Closed
+from loops import Closed, at_random
 from loops import looped as mechanisms
 from trees import HOLONOMIC, close, few, random_tree, trees
 
@@ -127,7 +127,7 @@ def test_a_step_at_rest_is_the_exponential_to_its_order(name: str) -> None:
     assert 2.0**order < ratio < 2.0 ** (order + 2), f"{name}: half the step has 1/{ratio:.2f} of the error"
 
 
-@pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning")
+@at_random
 @few(10)
 @given(mechanisms(most=2, springs=1, max_bodies=4))
 def test_with_loops_it_is_the_difference_of_states_that_close_them(example: Closed) -> None:

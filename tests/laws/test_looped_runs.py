@@ -21,7 +21,7 @@ from bellcrank.dynamics.loops.absolute import absolute, state
 from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.sim.settings import FORMS
-from loops import Closed, closed, looped
+from loops import Closed, at_random, closed, looped
 from trees import close, few, random_tree
 
 Array = np.ndarray[Any, Any]
@@ -82,6 +82,7 @@ def test_absolute_coordinates_are_the_same_motion(name: str, form: str) -> None:
         close(free.pose(run.q[-1], b.name), m.pose(joint.q[-1], b.name), 1e-8)
 
 
+@at_random
 @few(4)
 @given(looped(most=2, springs=1, max_bodies=4), st.integers(0, 10**6))
 def test_all_forms_agree_on_random_loops(case: Closed, seed: int) -> None:
