@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.errors import InputError
+from bellcrank.errors import BellcrankError, InputError
 from bellcrank.misfits import explained, misfit
 from bellcrank.model import Mechanism
 from bellcrank.studies.points import points as points_of
@@ -245,3 +245,28 @@ def test_a_move_that_is_no_matrix_is_named() -> None:
     graph = bc.kernel(bc.zoo.chain(2), "forward_dynamics").graph
     with pytest.raises(InputError, match=r"q moves by \(\); expected \(2, directions\)"):
         graph.along({"q": 1.0}, ["forward_dynamics"])
+
+
+def test_lists_that_hold_themselves_while_something_is_free() -> None:
+    """Parts are walked through for parameters as soon as there are any, and this one has no end."""
+    circle: list[Any] = []
+    circle.append(circle)
+    b = bc.Builder("m")
+    b.body("one", mass=bc.parameter("one.mass", 1.0), inertia=(1.0, 1.0, 1.0))
+    for call in (
+        lambda: b.frame("crank", "one", rotation=circle),
+        lambda: b.frame("crank", "one", point=circle),
+        lambda: b.body("two", mass=1.0, com=circle),
+        lambda: b.body("two", mass=1.0, inertia=circle),
+    ):
+        with pytest.raises(BellcrankError):
+            call()
+
+
+@pytest.mark.parametrize("v", [[[1.0], [2.0]], [None, 1.0], ["a", 1.0], [{1}, {2}], np.ones((2, 1))])
+def test_a_deviation_is_of_numbers(v: Any) -> None:
+    m = bc.zoo.chain(2)
+    lin = bc.linearize(bc.system(m), at={"q": [0.0, 0.0]})
+    with pytest.raises(InputError, match=r"deviation: v is (.|\n)*; expected 2 numbers"):
+        lin.deviation([0.0, 0.0], v)
+    assert len(lin.deviation([0.0, 0.0], [np.float64(0.1), 0])) == 4

@@ -167,6 +167,7 @@ def _array(name: str, value: Any, where: str) -> Array:
 
 # Most of what is met by far: asked for first, for every part of every mechanism is walked through more than once.
 LEAVES = frozenset({float, int, bool, str, bytes, type(None), np.float64})
+DEEPEST = 32  # lists in lists: what is deeper may hold itself
 
 
 @cache
@@ -182,7 +183,7 @@ def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
     return operator.attrgetter(*names) if len(names) > 1 else lambda thing: tuple(getattr(thing, x) for x in names)
 
 
-def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
+def replaced(thing: Any, function: Callable[[Free], Any], depth: int = 0) -> Any:
     """A part, a tuple, an array or a number, with every expression in it replaced; itself where there is none."""
     kind: Any = type(thing)
     if not FREE.alive and kind is not np.ndarray and not isinstance(thing, Mapping):
@@ -192,7 +193,9 @@ def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
     if isinstance(thing, Free):
         return function(thing)
     if isinstance(thing, tuple | list):
-        new = [x if type(x) in LEAVES else replaced(x, function) for x in thing]
+        if depth > DEEPEST:
+            raise InputError(f"{brief(thing)} is lists in lists, more than {DEEPEST} deep; expected numbers in them.")
+        new = [x if type(x) in LEAVES else replaced(x, function, depth + 1) for x in thing]
         return thing if all(map(operator.is_, new, thing)) else type(thing)(new)
     if isinstance(thing, np.ndarray):
         return np.array(replaced(thing.tolist(), function)) if thing.dtype == object else thing

@@ -109,7 +109,7 @@ class Linear:
             many = (
                 hasattr(value, "__len__") and getattr(value, "shape", None) != () and not isinstance(value, str | dict)
             )
-            if not many or len(value) != len(at[name]):
+            if not many or len(value) != len(at[name]) or not all(map(_is_scalar, value)):
                 raise InputError(f"deviation: {name} is {brief(value)}; expected {len(at[name])} numbers.")
         N = motions(m, at["q"])
         gap = [a - float(b) for a, b in zip(q, at["q"], strict=True)]
@@ -293,6 +293,11 @@ def _linear(
     arrays = [AB[..., :n], AB[..., n:], CD[..., :n], CD[..., n:], s.rate, np.swapaxes(s.moved[:, :n], 1, 2)]
     A, B, C, D, rate, shapes = (_void(x, bad).reshape((*at.shape, *x.shape[1:])) for x in arrays)
     return Linear(A, B, C, D, t.names, plant.asked, outputs, at.named, rate, shapes, step, plant)
+
+
+def _is_scalar(x: Any) -> bool:
+    """Whether a number can be taken away from it, be it a symbol."""
+    return hasattr(x, "__sub__") and not isinstance(x, set | frozenset) and not np.ndim(x)
 
 
 def _void(x: Array, bad: Array) -> Array:
