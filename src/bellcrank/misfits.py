@@ -23,6 +23,7 @@ from bellcrank.errors import BellcrankError, InputError, brief
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
 LISTS = ("Sequence", "Iterable", "tuple", "list")
+NUMBERS = ("float", "int", "bool", "Scalar", "Array", "ArrayLike", "Number", "Sequence", "Any", "object")
 LARGEST = 10**300  # beyond, an integer is no float
 
 
@@ -84,6 +85,8 @@ def _fits(x: Any, kind: ast.expr, known: Mapping[str, Any]) -> bool:
     if name in KINDS:
         if not KINDS[name][0](x):
             return False
+        if name in LISTS and inner and _name(inner[0]) not in NUMBERS and getattr(x, "ndim", 0) == 1:
+            return bool(x.dtype.kind in "OUS")  # a row of numbers, even of none, is no list of other things
         inside = _inside(x, name, inner)
         return all(_fits(one, part, known) for one, part in inside)
     found = known.get(name)

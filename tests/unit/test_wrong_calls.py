@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import BellcrankError, InputError
+from bellcrank.formats.builder import Vector
 from bellcrank.misfits import explained, misfit
 from bellcrank.model import Mechanism
 from bellcrank.studies.points import points as points_of
@@ -270,3 +272,41 @@ def test_a_deviation_is_of_numbers(v: Any) -> None:
     with pytest.raises(InputError, match=r"deviation: v is (.|\n)*; expected 2 numbers"):
         lin.deviation([0.0, 0.0], v)
     assert len(lin.deviation([0.0, 0.0], [np.float64(0.1), 0])) == 4
+
+
+@explained
+def _listed(names: Sequence[str], weights: Sequence[float], places: Sequence[Vector] = ()) -> int:
+    return len(names or ["none"]) + len(weights[0]) + len(places)  # type: ignore[arg-type]
+
+
+def test_a_row_of_numbers_is_no_list_of_names() -> None:
+    """Of an empty array numpy does not say whether it is true."""
+    none = np.array([])
+    for args, words in (
+        ((none, [1.0]), r"names is array\(\[\].*; expected a list"),
+        ((["a"], 1.0), "weights is 1.0; expected a list"),
+        ((["a"], [1.0], none), r"places is array\(\[\].*; expected a list"),
+    ):
+        with pytest.raises(InputError, match=words):
+            _listed(*args)
+    with pytest.raises(TypeError):  # nothing to be said of arguments that fit
+        _listed(np.array(["a"]), np.ones(2), np.ones((2, 3)))
+    with pytest.raises(InputError, match=r"elements is array\(\[\].*; expected a list"):
+        bc.system(bc.zoo.chain(2), elements=none)  # type: ignore[arg-type]
+
+
+def test_numbers_beyond_all_use() -> None:
+    m = bc.zoo.chain(2)
+    for rate in (1e-300, 1e-5, 1e10, 1e300):
+        with pytest.raises(InputError, match=r"rate is .*; expected .* periods a second"):
+            bc.Drive(m, rate)
+    graph = bc.kernel(m, "gravity_torque").graph
+    with pytest.raises(InputError, match="directions is 1000000000"):
+        graph.varied("q", 10**9)
+
+
+def test_feet_have_names_already() -> None:
+    for name in ("name", "frame_a", "shape_b", "stifness"):
+        with pytest.raises(InputError, match=f'feet: There is no number of a contact "{name}"'):
+            bc.forces.feet(["tool"], **{name: 1.0})
+    assert bc.forces.feet(["tool"], stiffness=1e4)[0].stiffness == 1e4

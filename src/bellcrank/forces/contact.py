@@ -14,13 +14,13 @@ straighten within `forget` seconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from bellcrank.actuators.actuator import StateVariable
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Between, Triple, cross, dot
 from bellcrank.forces.impact import powered, push, stored
 from bellcrank.forces.shapes import Plane, Shape, Sphere, Touch, touching
@@ -135,5 +135,9 @@ def feet(
     frames: Sequence[str], radius: Scalar = 0.02, ground: str = "ground", floor: Shape | None = None, **numbers: Any
 ) -> list[Contact]:
     """A ball at each of these frames that stands on the floor (a Plane unless told) of the frame `ground`."""
+    own = [f.name for f in fields(Contact) if f.default is not MISSING]
+    for name in numbers:
+        if name not in own:
+            raise InputError(f"feet: {unknown('number of a contact', name, own)}")
     below = Plane() if floor is None else floor
     return [Contact(f"{frame}.contact", ground, frame, below, Sphere(radius), **numbers) for frame in frames]

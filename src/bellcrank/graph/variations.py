@@ -21,6 +21,8 @@ from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 
+MOST = 10_000_000  # numbers of all directions together: more would take minutes, and gigabytes
+
 Array = np.ndarray[Any, Any]
 MANY, COMPILED = 150_000, 2e-4  # operations whose vjp takes half a minute and more, and seconds of each
 
@@ -131,6 +133,10 @@ def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
 def varied(graph: Graph, wrt: str, directions: int, others: Mapping[str, Sequence[int]]) -> Graph:
     """The graph with its variations: the input `wrt` has its own behind it, others move at unit speed."""
     n = math.prod(graph.inputs[_known(graph, wrt, graph.inputs)])
+    if n * directions > MOST:
+        raise InputError(
+            f"{graph.name}: directions is {directions}, of {n} numbers each; expected {MOST:,} in all, at most."
+        )
     for name, elements in others.items():
         size = math.prod(graph.inputs[_known(graph, name, graph.inputs)])
         if len(elements) > directions or any(i >= size for i in elements):

@@ -41,6 +41,7 @@ from bellcrank.sim.urgency import urgent
 Array = np.ndarray[Any, Any]
 MOST_CAUGHT_UP = 5  # periods that are caught up after an overrun; more are skipped
 LONGEST_PERIOD = 3.6e12  # ns: an hour
+SELDOM, OFTEN = 1e9 / LONGEST_PERIOD, 1e9  # periods a second: not less than a nanosecond each
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,8 @@ class Drive:
         run; None takes one where that helps (urgency.py). keep: seconds that the record goes back; None: all.
         """
         self.rate = positive("rate", rate, ", periods a second")
+        if not SELDOM <= self.rate <= OFTEN:
+            raise InputError(f"rate is {self.rate:g}; expected {SELDOM:g} to {OFTEN:g} periods a second.")
         if not isinstance(substeps, int) or substeps < 1:
             raise InputError(f"substeps is {substeps!r}; expected a whole number from 1.")
         if not isinstance(every, int) or every < 1:
