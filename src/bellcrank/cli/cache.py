@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Annotated
 
@@ -42,7 +43,7 @@ def cache(
         return
     rows = []
     for suffix, what in WHAT.items():
-        mine = [f for f in found if f.path.suffix == suffix]
+        mine = [f for f in found if os.path.splitext(f.path)[1] == suffix]
         if mine:
             age = max(now - f.used for f in mine) / store.DAY
             rows.append((what, str(len(mine)), f"{sum(f.size for f in mine) / 1e6:.1f}", f"{age:.1f}"))

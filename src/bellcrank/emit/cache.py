@@ -72,7 +72,8 @@ def load(name: str) -> bytes | None:
     place = folder()
     if _distrusted(place):
         return None
-    data, why = _own_file(place / name)
+    path = os.path.join(place, name)
+    data, why = _own_file(path)
     if why:
         _say(why)
     if data is None:
@@ -81,7 +82,7 @@ def load(name: str) -> bytes | None:
     payload = data[head:]
     intact = data.startswith(MAGIC) and _seal(name, payload) == data[len(MAGIC) : head]
     if intact:
-        _used(place / name)
+        _used(path)
     return payload if intact else None
 
 
@@ -105,12 +106,12 @@ def save(name: str, payload: bytes) -> bool:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(MAGIC + _seal(name, payload) + payload)
-        os.replace(temporary, place / name)
+        os.replace(temporary, os.path.join(place, name))
     except OSError:
-        Path(temporary).unlink(missing_ok=True)
+        _removed(temporary)
         return False
     except BaseException:  # Ctrl-C: nothing half stays behind
-        Path(temporary).unlink(missing_ok=True)
+        _removed(temporary)
         raise
     if next(_saves) % 64 == 0:  # looking through thousands of files takes its time
         tidy()
@@ -120,7 +121,7 @@ def save(name: str, payload: bytes) -> bool:
 # -- whose it is
 
 
-def _own_file(path: Path) -> tuple[bytes | None, str]:
+def _own_file(path: str) -> tuple[bytes | None, str]:
     """The bytes of the user's own plain file, or None; and why not, where there is something that is not trusted.
 
     A link is not followed and a FIFO not waited for. The open file is what is looked at: nobody can exchange that.
@@ -128,7 +129,7 @@ def _own_file(path: Path) -> tuple[bytes | None, str]:
     try:
         handle = os.open(path, os.O_RDONLY | _NOFOLLOW | getattr(os, "O_BINARY", 0))
     except OSError:
-        return None, f"{path} is a link" if path.is_symlink() else ""
+        return None, f"{path} is a link" if os.path.islink(path) else ""
     found = os.fstat(handle)
     why = _shared(found) if stat.S_ISREG(found.st_mode) else "is no plain file"
     if why:
@@ -222,9 +223,11 @@ def _say(why: str) -> None:
 
 @dataclass(frozen=True)
 class CacheFile:
-    """A file of the cache: when it was last used, in seconds since 1970, and its bytes."""
+    """A file of the cache: when it was last used, in seconds since 1970, and its bytes. (Paths of files are texts here:
+    Python 3.12 never forgets a part of a `Path`.)
+    """
 
-    path: Path
+    path: str
     used: float
     size: int
 
@@ -236,7 +239,7 @@ def kept() -> Iterator[CacheFile]:
             for entry in entries:
                 if OUR_FILES.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     found = entry.stat(follow_symlinks=False)
-                    yield CacheFile(Path(entry.path), found.st_mtime, found.st_size)
+                    yield CacheFile(entry.path, found.st_mtime, found.st_size)
     except OSError:
         return
 
@@ -260,7 +263,7 @@ def tidy() -> int:
     now, total, gone = time.time(), 0, 0
     for file in sorted(kept(), key=lambda f: -f.used):
         age = now - file.used
-        new = file.path.name.startswith(".")  # being written, or left behind by a process that was killed
+        new = os.path.basename(file.path).startswith(".")  # being written, or left behind by a process that was killed
         total += file.size
         if age > (HOUR if new else oldest) or (total > most and not new):
             gone += _removed(file.path)
@@ -272,15 +275,15 @@ def clear() -> int:
     return sum(_removed(file.path) for file in list(kept()))
 
 
-def _removed(path: Path) -> bool:
+def _removed(path: str) -> bool:
     try:
-        path.unlink()
+        os.unlink(path)
     except OSError:
         return False
     return True
 
 
-def _used(path: Path) -> None:
+def _used(path: str) -> None:
     """Noted once a day: the file system's own notes of reading are mostly switched off."""
     try:
         if time.time() - os.lstat(path).st_mtime > DAY:

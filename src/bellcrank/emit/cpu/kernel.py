@@ -76,6 +76,7 @@ class _Owner(str):
     kept: object
 
 
+@cache
 def _numpy(name: str) -> int:
     """The address of an entry of NumPy's C-API."""
     core = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
@@ -118,10 +119,14 @@ def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Call
     definition = _Definition(name, address_of("call"), doc)
     owner = _Owner(__name__)
     owner.kept = unseen(definition, address_of)
-    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-    new = prototype(("PyCFunction_NewEx", ctypes.pythonapi))
-    builtin: Callable[..., Any] = new(ctypes.addressof(definition.method), fallback, owner)
+    builtin: Callable[..., Any] = _new_builtin()(ctypes.addressof(definition.method), fallback, owner)
     return builtin
+
+
+@cache
+def _new_builtin() -> Callable[..., Any]:
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
 @explained_class("derivative", "jvp", "vjp")
