@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -98,6 +99,7 @@ def good(folder: Path, cheap: bool = False) -> dict[str, Any]:
     m, q = bc.zoo.chain(2), np.zeros(2)
     free = m.free("link1.mass")
     n = 3
+    robot = Path(shutil.copy(DATA / "arm.urdf", folder))  # whatever a wrong call writes is written there
     K = np.kron(np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]]), np.eye(3))
     return {
         "mechanism": m, "plant": m, "what": m, "thing": m, "seconds": 0.01, "q": q, "v": q, "a": q, "tau": q, "h": 0.01,
@@ -122,13 +124,13 @@ def good(folder: Path, cheap: bool = False) -> dict[str, Any]:
         "study.plant": free, "study.over": {"link1.mass": bc.uniform(1, 2)}, "study.runs": 2, "study.to": folder / "s2",
         "study.summary": ["max(joint1.v)"], "gradient.final": lambda t, q, v, x, u: q[0], "export.step": 1e-3,
         "export.path": folder / "out", "Adjoint.final": lambda t, q, v, x, u: q[0], "tries": 2,
-        "values": {"link1.mass": 1.0}, "parameters": {"link1.mass": 1.0}, "read.path": DATA / "arm.urdf",
+        "values": {"link1.mass": 1.0}, "parameters": {"link1.mass": 1.0}, "read.path": robot,
         "rows": [(0.1, 0.0, 0.0, 0.0)], "alpha": [0.0, 0.0], "mass": [1.0, 1.0], "from_saha.a": [0.1, 0.1],
         "from_saha.b": [0.1, 0.1], "r": [(0.1, 0, 0)] * 2, "inertia": [np.eye(3)] * 2, "l": [(1.0, 0, 0)],
         "shape": "circle", "dimensions": (0.01,), "thickness": 0.005, "width": 0.1, "kind": "linear",
         "inputs": {"push": 0.0}, "columns": ["joint1.q"], "seed": 1, "u": np.zeros((2, 1)), "start": 0.0,
         "begin": 0.0, "end": 0.01, "from_": 0, "structure": None, "body": "one", "parent": "one", "child": "two",
-        "axis": (0, 0, 1), "collisions.path": DATA / "arm.urdf", "count": n, **_parts(),
+        "axis": (0, 0, 1), "collisions.path": robot, "count": n, **_parts(),
         **({} if cheap else _own(folder)),
     }  # fmt: skip
 

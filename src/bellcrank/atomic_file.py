@@ -87,6 +87,16 @@ def replace(beside: Path, target: Path) -> None:
             time.sleep(PAUSE)
 
 
+def write_page(path: Any, text: str, hint: str, *suffixes: str) -> Path:
+    """A page or a picture, in place of what was one by its name, and of nothing else: `run.report("run.parquet")` is a
+    slip of the pen, and the record would be gone.
+    """
+    where = path_of(path)
+    if where.suffix.lower() not in suffixes and os.path.isfile(where) and os.path.getsize(where):
+        raise InputError(f"{where} exists and is no {' or '.join(suffixes)}; move it away, or choose another name.")
+    return write_text(where, text, hint)
+
+
 def write_text(path: Path, text: str, hint: str) -> Path:
     data = text.encode("utf-8", "backslashreplace")
     return write_whole(path, lambda stream: stream.write(data), hint)

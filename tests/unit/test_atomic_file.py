@@ -114,3 +114,18 @@ def test_a_name_that_just_fits(tmp_path: Path) -> None:
     write_text(tmp_path / ("x" * 250 + ".txt"), "text", "Try again")
     with pytest.raises(bc.InputError, match="cannot be written: File name too long"):
         write_text(tmp_path / ("x" * 300), "text", "Try again")
+
+
+@pytest.mark.parametrize("write", ["report", "animation"])
+def test_a_page_takes_the_place_of_pages_alone(write: str, tmp_path: Path) -> None:
+    """The suffix is easily that of the record itself."""
+    run = bc.simulate(bc.zoo.pendulum(), 0.1)
+    kept = run.save(tmp_path / "run.csv")
+    data = kept.read_bytes()
+    with pytest.raises(bc.InputError, match=r"run\.csv exists and is no \.(html|svg)"):
+        getattr(run, write)(kept)
+    assert kept.read_bytes() == data
+    page = tmp_path / ("run.html" if write == "report" else "run.svg")
+    for _ in range(2):
+        assert getattr(run, write)(page) == page
+    assert getattr(run, write)(tmp_path / "new.kind").exists()  # nothing was there

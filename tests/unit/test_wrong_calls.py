@@ -28,8 +28,10 @@ ROOT = Path(__file__).resolve().parents[1]
 def wrong(first: int, count: int, word: str = "") -> list[Any]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     command = [sys.executable, str(ROOT / "wrong_calls.py"), str(first), str(count), word]
+    before = {file: file.read_bytes() for file in (ROOT / "unit/data").iterdir() if file.is_file()}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+    assert {file: file.read_bytes() for file in before} == before
     *found, counts = [json.loads(line) for line in done.stdout.splitlines()]
     assert sum(counts.values()) == count
     assert counts["refused"] > 0.5 * count  # it does try wrong things

@@ -332,19 +332,18 @@ class Record:
 
     def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
         """Writes the page of one run (see html): one file that needs nothing else, not even a network."""
-        from bellcrank.atomic_file import path_of, write_whole
+        from bellcrank.atomic_file import write_page
 
-        text = self.html(lane).encode()
-        return write_whole(path_of(path), lambda stream: stream.write(text), "The record is still in memory: try again")
+        return write_page(path, self.html(lane), "The record is still in memory: try again", ".html", ".htm")
 
     def animation(self, path: str | Path, frames: int = 60, speed: float = 1.0, lane: int | Sequence[int] = ()) -> Path:
         """Writes a picture that moves, an SVG that any page shows: so many moments of one run, again and again. speed:
         of its time against ours.
         """
-        from bellcrank.atomic_file import path_of, write_whole
+        from bellcrank.atomic_file import write_page
 
-        text = str(view("motion").svg(self, lane, frames, speed)).encode()
-        return write_whole(path_of(path), lambda stream: stream.write(text), "The record is still in memory: try again")
+        text = str(view("motion").svg(self, lane, frames, speed))
+        return write_page(path, text, "The record is still in memory: try again", ".svg")
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: what a file would have. Functions that derive columns stay here."""

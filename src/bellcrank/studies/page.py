@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.atomic_file import write_text
+from bellcrank.atomic_file import write_page
 from bellcrank.errors import InputError
 from bellcrank.record.contents import plain
 from bellcrank.studies.chunk import REFUSED
@@ -29,7 +29,7 @@ RESULTS = 40  # that have a distribution; a study with more says so
 
 
 def written(study: Study, path: Path) -> Path:
-    return write_text(path, html(study), "The study itself is whole: call report(...) again")
+    return write_page(path, html(study), "The study itself is whole: call report(...) again", ".html", ".htm")
 
 
 def html(study: Study) -> str:
