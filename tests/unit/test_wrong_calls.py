@@ -312,3 +312,10 @@ def test_feet_have_names_already() -> None:
         with pytest.raises(InputError, match=f'feet: There is no number of a contact "{name}"'):
             bc.forces.feet(["tool"], **{name: 1.0})
     assert bc.forces.feet(["tool"], stiffness=1e4)[0].stiffness == 1e4
+
+
+def test_right_angles_are_nearly_right() -> None:
+    rows = [{"joint": "R", "a": 1.0, "mass": 1.0, "com": (0.5, 0, 0)}]
+    for bad in (-1, 0.2, math.nan, "0"):
+        with pytest.raises(InputError, match=r"right_angles is .*expected a small angle"):
+            bc.from_dh("m", rows=rows, right_angles=bad)  # type: ignore[arg-type]

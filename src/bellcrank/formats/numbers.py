@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, brief
+from bellcrank.errors import InputError, ModelError, brief
 from bellcrank.model.check import HUGE
 from bellcrank.model.parts import Array, Matrix, Number, Triple, matrix, triple
 from bellcrank.parameters import Free, depends, nominal
@@ -116,6 +116,10 @@ class Angles:
     """Reads angles with one tolerance, and keeps what it had to say about them."""
 
     def __init__(self, right_angles: float = RIGHT_ANGLES) -> None:
+        if not isinstance(right_angles, (int, float)) or not 0.0 <= right_angles < 0.1:
+            raise InputError(
+                f"right_angles is {brief(right_angles)}; expected a small angle in radians, from 0 to 0.1."
+            )
         self.tolerance = right_angles
         self.notes: list[str] = []
 
