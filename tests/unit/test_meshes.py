@@ -7,6 +7,8 @@ import contextlib
 import json
 import random
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +266,68 @@ def test_round_shapes_are_closed_and_look_outwards(tmp_path: Path) -> None:
         assert found.body == -1
         assert notes == []
         assert volume(found.mesh) == pytest.approx(wanted, rel=0.03)
+
+
+def _gltf_bomb(nodes: int, primitives: int, count: int) -> str:
+    """One buffer, which very many primitives and nodes refer to."""
+    data = base64.b64encode(np.zeros(3 * count, "<f4").tobytes()).decode()
+    part = {"attributes": {"POSITION": 0}}
+    given = {
+        "asset": {"version": "2.0"},
+        "nodes": [{"mesh": 0}] * nodes,
+        "meshes": [{"primitives": [part] * primitives}],
+        "accessors": [{"bufferView": 0, "componentType": 5126, "type": "VEC3", "count": count}],
+        "bufferViews": [{"buffer": 0}],
+        "buffers": [{"uri": f"data:;base64,{data}"}],
+    }
+    return json.dumps(given)
+
+
+def _dae_bomb(nodes: int, faces: str, count: int, corners: int = 3) -> str:
+    """One geometry with very many lists of faces, or nodes that refer to it."""
+    numbers = " ".join(["0"] * 3 * corners)
+    return f"""<COLLADA><library_geometries><geometry id="g"><mesh>
+    <source id="p"><float_array>{numbers}</float_array></source>
+    <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+    {faces * count}</mesh></geometry></library_geometries>
+    <library_visual_scenes><visual_scene id="w">{'<node><instance_geometry url="#g"/></node>' * nodes}
+    </visual_scene></library_visual_scenes><scene><instance_visual_scene url="#w"/></scene></COLLADA>"""
+
+
+_TRIANGLE = '<triangles><input semantic="VERTEX" source="#v" offset="0"/><p>0 1 2</p></triangles>'
+_NOTHING = '<triangles><input semantic="VERTEX" source="#v" offset="0"/><p></p></triangles>'
+# Faces that take the same corners again and again, because the number of corners of every second one is negative.
+_FANS = f"""<polylist><input semantic="VERTEX" source="#v" offset="0"/>
+    <vcount>{"5000 -5000 " * 20_000}5000</vcount><p>{"0 1 2 " * 2000}</p></polylist>"""
+BOMBS = {
+    "instances.gltf": _gltf_bomb(5000, 1, 6000),
+    "primitives.gltf": _gltf_bomb(1, 4000, 6000),
+    "both.gltf": _gltf_bomb(2500, 2000, 3),
+    "instances.dae": _dae_bomb(5000, _TRIANGLE, 3000),
+    "empty.dae": _dae_bomb(5000, _NOTHING, 5000),
+    "fans.dae": _dae_bomb(1, _FANS, 1),
+    "corners.dae": _dae_bomb(4000, _TRIANGLE, 100, 50_000),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_small_files_that_describe_too_much_are_refused_or_read_at_once(name: str, tmp_path: Path) -> None:
+    """Each of these took minutes or gigabytes: in a process with little memory and little time it ends by itself."""
+    (tmp_path / name).write_text(BOMBS[name])
+    program = (
+        "import resource, sys\n"
+        "from bellcrank.errors import ReadError\n"
+        "from bellcrank.meshes import read_mesh\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30),) * 2)\n"
+        "start = resource.getrusage(resource.RUSAGE_SELF).ru_utime\n"
+        "try:\n    print(len(read_mesh(sys.argv[1]).triangles))\n"
+        "except ReadError as error:\n    print(error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_utime - start)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, tmp_path / name], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said, seconds = done.stdout.splitlines()
+    assert "most that are read" in said or "negative" in said or int(said) > 0
+    assert "Memory" not in said
+    assert float(seconds) < 5.0

@@ -7,25 +7,28 @@ out. Parsing is defusedxml's: no DTD, no entities, nothing external.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bellcrank.meshes.mesh import Array, Mesh, Scene, joined
+from bellcrank.meshes.mesh import Array, Mesh, Scene, joined, used
 
 
 def read_dae(file: Path) -> Mesh:
     from defusedxml.ElementTree import fromstring
 
+    data = file.read_bytes()
     try:
-        root = fromstring(file.read_bytes())
+        root = fromstring(data)
     except Exception as error:  # whatever defusedxml and expat say: it is no COLLADA
         raise ValueError(f"no XML that is read: {error}") from None
     for e in root.iter():
         e.tag = e.tag.rpartition("}")[2]
     ids = {e.get("id"): e for e in root.iter() if e.get("id")}
-    reader = _Reader(ids)
+    reader = _Reader(ids, len(data))
     shown = root.find("scene/instance_visual_scene")
     scene = ids.get(_ref(shown.get("url"))) if shown is not None else root.find(".//visual_scene")
     whole = np.eye(4)
@@ -41,17 +44,20 @@ def read_dae(file: Path) -> Mesh:
 
 
 class _Reader:
-    def __init__(self, ids: dict[Any, Any]) -> None:
-        self.ids, self.scene = ids, Scene()
+    """Reads each element once, however often nodes refer to it."""
+
+    def __init__(self, ids: dict[Any, Any], size: int) -> None:
+        self.ids, self.scene = ids, Scene(size)
+        self.matrix, self.parts, self.bindings = cache(_matrix), cache(self._parts), cache(_bindings)
+        self.corners, self.colour = cache(_corners), cache(self._colour)
 
     def node(self, e: Any, above: Array, deep: int) -> None:
         self.scene.enter(deep)
-        here = above @ _matrix(e)
+        here = above @ self.matrix(e)
         for instance in e.findall("instance_geometry"):
-            bound = {m.get("symbol"): m.get("target") for m in instance.iter("instance_material")}
             geometry = self.ids.get(_ref(instance.get("url")))
             if geometry is not None:
-                self.geometry(geometry, here, bound)
+                self.geometry(geometry, here, self.bindings(instance))
         for instance in e.findall("instance_node"):
             other = self.ids.get(_ref(instance.get("url")))
             if other is not None:
@@ -60,13 +66,20 @@ class _Reader:
             self.node(child, here, deep + 1)
 
     def geometry(self, e: Any, matrix: Array, bound: dict[Any, Any]) -> None:
+        self.scene.count(1)
+        for symbol, part in self.parts(e):
+            self.scene.add(replace(part, colour=self.colour(bound.get(symbol, symbol))), matrix)
+
+    def _parts(self, e: Any) -> list[tuple[Any, Mesh]]:
+        """Return (symbol of the material, mesh) for each list of faces of a geometry."""
+        made = []
         for mesh in e.findall("mesh"):
             for kind in ("triangles", "polylist", "polygons"):
                 for faces in mesh.findall(kind):
                     found = self._faces(faces, kind)
                     if found is not None:
-                        colour = self._colour(bound.get(faces.get("material"), faces.get("material")))
-                        self.scene.add(Mesh(found[0], found[1], colour).moved(matrix))
+                        made.append((faces.get("material"), used(*found)))
+        return made
 
     def _faces(self, e: Any, kind: str) -> tuple[Array, Array] | None:
         inputs = e.findall("input")
@@ -76,8 +89,7 @@ class _Reader:
             return None
         source = self.ids[_ref(place.get("source"))]
         position = next(i for i in source.findall("input") if i.get("semantic") == "POSITION")
-        floats = self.ids[_ref(position.get("source"))].find("float_array")
-        corners = np.array(floats.text.split(), float).reshape(-1, 3)
+        corners = self.corners(self.ids[_ref(position.get("source"))])
         rows = [
             np.array((p.text or "").split(), int).reshape(-1, width)[:, int(place.get("offset", "0"))]
             for p in e.findall("p")
@@ -89,6 +101,8 @@ class _Reader:
         if kind == "polygons":
             return corners, np.array([t for r in rows for t in _fan(r)], int).reshape(-1, 3)
         counts = [int(n) for n in (e.findtext("vcount") or "").split()]
+        if min(counts, default=0) < 0:
+            raise ValueError("a face with a negative number of corners")
         ends = np.cumsum(counts)
         cut = [t for a, b in zip(ends - counts, ends, strict=True) for t in _fan(rows[0][a:b])]
         return corners, np.array(cut, int).reshape(-1, 3)
@@ -101,6 +115,14 @@ class _Reader:
         text = effect.findtext(".//diffuse/color") if effect is not None else None
         numbers = [float(x) for x in text.split()] if text else []
         return (numbers[0], numbers[1], numbers[2]) if len(numbers) >= 3 else None
+
+
+def _bindings(instance: Any) -> dict[Any, Any]:
+    return {m.get("symbol"): m.get("target") for m in instance.iter("instance_material")}
+
+
+def _corners(source: Any) -> Array:
+    return np.array(source.find("float_array").text.split(), float).reshape(-1, 3)
 
 
 def _fan(corners: Any) -> list[tuple[int, int, int]]:

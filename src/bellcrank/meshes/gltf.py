@@ -9,16 +9,18 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bellcrank.meshes.mesh import Array, Mesh, Scene, joined
+from bellcrank.meshes.mesh import Array, Mesh, Scene, joined, used
 
 TYPES = {5121: "<u1", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
-TRIANGLES = 4
+TRIANGLES = 4  # the mode of a primitive
+MOST_BYTES = 100_000_000  # of the file and its buffers
 
 
 def read_gltf(file: Path) -> Mesh:
@@ -28,7 +30,7 @@ def read_gltf(file: Path) -> Mesh:
         text, inside = _chunks(data)
     else:
         text = data
-    reader = _Reader(json.loads(text), file.parent, inside)
+    reader = _Reader(json.loads(text), file.parent, inside, len(data))
     scenes = reader.given.get("scenes", [])
     roots = (
         scenes[reader.given.get("scene", 0)].get("nodes", []) if scenes else range(len(reader.given.get("nodes", [])))
@@ -49,31 +51,36 @@ def _chunks(data: bytes) -> tuple[bytes, bytes]:
 
 
 class _Reader:
-    def __init__(self, given: dict[str, Any], folder: Path, inside: bytes) -> None:
-        self.given, self.folder, self.inside, self.scene = given, folder, inside, Scene()
+    """Reads each buffer, accessor and primitive once, however often nodes refer to it."""
+
+    def __init__(self, given: dict[str, Any], folder: Path, inside: bytes, size: int) -> None:
+        self.given, self.folder, self.inside = given, folder, inside
+        self.scene = Scene(size)
+        self.buffer, self.array, self.mesh = cache(self._buffer), cache(self._array), cache(self._mesh)
 
     def node(self, k: int, above: Array, deep: int) -> None:
         self.scene.enter(deep)
         e = self.given["nodes"][k]
         here = above @ _matrix(e)
-        if "mesh" in e:
-            for part in self.given["meshes"][e["mesh"]]["primitives"]:
-                self._part(part, here)
+        for part in self.mesh(e["mesh"]) if "mesh" in e else ():
+            self.scene.add(part, here)
         for child in e.get("children", []):
             self.node(child, here, deep + 1)
 
-    def _part(self, e: dict[str, Any], matrix: Array) -> None:
-        if e.get("mode", TRIANGLES) != TRIANGLES:
-            return
-        corners = self._array(e["attributes"]["POSITION"]).astype(float)
-        index = self._array(e["indices"]).reshape(-1).astype(int) if "indices" in e else np.arange(len(corners))
-        self.scene.add(Mesh(corners, index.reshape(-1, 3), self._colour(e.get("material"))).moved(matrix))
+    def _mesh(self, k: int) -> list[Mesh]:
+        return [self._part(e) for e in self.given["meshes"][k]["primitives"] if e.get("mode", TRIANGLES) == TRIANGLES]
+
+    def _part(self, e: dict[str, Any]) -> Mesh:
+        corners = self.array(e["attributes"]["POSITION"])
+        index = self.array(e["indices"]).reshape(-1) if "indices" in e else np.arange(len(corners))
+        self.scene.count(index.size // 3)
+        return used(corners, index.astype(int).reshape(-1, 3), self._colour(e.get("material")))
 
     def _array(self, k: int) -> Array:
         a = self.given["accessors"][k]
         view = self.given["bufferViews"][a["bufferView"]]
         kind, width = np.dtype(TYPES[a["componentType"]]), SIZES[a["type"]]
-        data = self._buffer(view["buffer"])
+        data = self.buffer(view["buffer"])
         at, stride = view.get("byteOffset", 0) + a.get("byteOffset", 0), view.get("byteStride", kind.itemsize * width)
         rows = np.lib.stride_tricks.as_strided
         needed = at + stride * (a["count"] - 1) + kind.itemsize * width
@@ -93,6 +100,11 @@ class _Reader:
         file = (self.folder / uri).resolve()
         if not file.is_relative_to(self.folder.resolve()):
             raise ValueError(f"a buffer outside of its folder: {uri}")
+        if not file.is_file():
+            raise ValueError(f"a buffer that is not a plain file: {uri}")
+        self.scene.size += file.stat().st_size
+        if self.scene.size > MOST_BYTES:
+            raise ValueError(f"more than {MOST_BYTES / 1e6:.0f} MB of buffers")
         return file.read_bytes()
 
     def _colour(self, k: int | None) -> tuple[float, float, float] | None:

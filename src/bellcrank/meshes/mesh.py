@@ -11,6 +11,8 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 DEEPEST = 60  # nodes in nodes
 PLACES, LARGEST = 5_000, 20_000_000  # nodes of a scene, and triangles in all of them
+PART_WORK = 50  # triangles that take as long as a part without any
+ALWAYS_ALLOWED = 1_000_000  # triangles that a file of any size may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,24 +28,51 @@ class Mesh:
         return Mesh(corners, turned, self.colour)
 
 
-class Scene:
-    """What the nodes of a file place. A few nodes that hold each other twice are more than any computer holds."""
+def used(corners: Array, triangles: Array, colour: tuple[float, float, float] | None = None) -> Mesh:
+    """Return the mesh of these triangles with only the corners that they use.
 
-    def __init__(self) -> None:
+    Several parts of a file may share one large list of corners, which is not copied for each of them.
+    """
+    if triangles.size and (triangles.min() < 0 or triangles.max() >= len(corners)):
+        raise ValueError("a triangle has a corner that is not there")
+    kept, index = np.unique(triangles, return_inverse=True)
+    return Mesh(corners[kept].astype(float), index.reshape(-1, 3), colour)
+
+
+class Scene:
+    """The meshes that the nodes of a file place, within a limit that follows from the size of the file.
+
+    Nodes may refer to the same mesh many times, so that a file of some kilobytes can describe more triangles than fit
+    into memory. The limit is checked before a mesh is copied to its place.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the file with all its buffers. A file may have as many triangles as it has bytes.
+    """
+
+    def __init__(self, size: int) -> None:
         self.parts = list[Mesh]()
+        self.size = size
         self.places = self.triangles = 0
 
     def enter(self, deep: int) -> None:
-        """A node, so many nodes deep."""
+        """Count a node, so many nodes deep."""
         self.places += 1
         if deep > DEEPEST or self.places > PLACES:
             raise ValueError(f"nodes within nodes without end, or more than {PLACES} of them")
 
-    def add(self, part: Mesh) -> None:
-        self.triangles += len(part.triangles)
-        if self.triangles > LARGEST:
-            raise ValueError(f"more than {LARGEST} triangles")
-        self.parts.append(part)
+    def count(self, triangles: int) -> None:
+        """Count the triangles of a part that is about to be read or placed."""
+        self.triangles += max(PART_WORK, triangles)
+        limit = min(LARGEST, ALWAYS_ALLOWED + self.size)
+        if self.triangles > limit:
+            raise ValueError(f"more than {limit} triangles, the most that are read from a file of this size")
+
+    def add(self, part: Mesh, matrix: Array) -> None:
+        """Place a copy of the part."""
+        self.count(len(part.triangles))
+        self.parts.append(part.moved(matrix))
 
 
 def joined(parts: Sequence[Mesh]) -> Mesh:
