@@ -10,6 +10,7 @@ from bellcrank.atomic_file import path_of, write_whole
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError, warn
 from bellcrank.misfits import explained
 from bellcrank.record.formats import SUFFIXES, format_of
+from bellcrank.record.limits import decoding_at_most
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
@@ -31,13 +32,39 @@ def save(run: Record, path: str | Path) -> Path:
 
 
 @explained
-def load(path: str | Path) -> Record:
-    """Reads a file that `save` wrote."""
+def load(path: str | Path, max_bytes: int | None = None) -> Record:
+    """Read a file that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that ends in .parquet, .csv, .npz or .mcap.
+    max_bytes : int, optional
+        The most bytes that the file may decode to. The default is 256 MiB and 200 times the size of the file: enough
+        for any usual record, and a file that was made to fill the memory is refused before it is decoded.
+
+    Raises
+    ------
+    ReadError
+        If there is no such file, or it is no record, or it is damaged, or it declares more than `max_bytes`.
+    """
     path = path_of(path, ReadError)
     if path.suffix.lower() not in SUFFIXES:
         raise ReadError(f'{path}: records end in {", ".join(SUFFIXES)}; got "{path.suffix}".')
     if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe may never end
         raise ReadError(f"{path} is no plain file; expected a record.")
+    with decoding_at_most(max_bytes):
+        run = _read(path)
+    if not run.sealed:
+        warn(
+            f"{path} has no seal: an older bellcrank or another program wrote it, and damage would not be noticed. "
+            "Saving it again seals it.",
+            UserWarning,
+        )
+    return run
+
+
+def _read(path: Path) -> Record:
     kind = format_of(path.suffix.lower())
     try:
         with open(path, "rb") as stream:
@@ -46,7 +73,7 @@ def load(path: str | Path) -> Record:
                 found = f"that it begins with {begin!r}" if begin else "an empty file"
                 raise ReadError(f"{path}: expected {kind.WHAT}, found {found}.")
             stream.seek(0)
-            run = kind.read(stream)
+            return kind.read(stream)
     except ReadError as error:
         text = str(error)
         raise error if text.startswith(f"{path}:") else ReadError(f"{path}: expected {kind.WHAT}, but {text}") from None
@@ -58,13 +85,6 @@ def load(path: str | Path) -> Record:
         if isinstance(error, OSError) and error.errno not in NO_PLACE:  # the system's
             raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
         raise ReadError(f"{path}: expected {kind.WHAT}; it is damaged or truncated ({_first_line(error)}).") from error
-    if not run.sealed:
-        warn(
-            f"{path} has no seal: an older bellcrank or another program wrote it, and damage would not be noticed. "
-            "Saving it again seals it.",
-            UserWarning,
-        )
-    return run
 
 
 def _first_line(error: Exception) -> str:

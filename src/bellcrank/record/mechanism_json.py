@@ -15,9 +15,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bellcrank.errors import ReadError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.model.consistency import check_consistency
 from bellcrank.nodes.evaluation import COMPUTED
 from bellcrank.parameters import parameter
 from bellcrank.parameters.free import FREE, Free
+
+LARGEST_INTEGER = 10**300  # beyond, an integer is no float
 
 
 def to_plain(value: Any) -> Any:
@@ -41,6 +44,7 @@ def mechanism(data: Any) -> Mechanism:
     """The mechanism that `to_plain` wrote."""
     found = _from_plain(Mechanism, data, "mechanism")
     assert isinstance(found, Mechanism)
+    check_consistency(found)
     return found
 
 
@@ -96,7 +100,10 @@ def _number(value: Any, where: str) -> Any:
         return float(value)
     if isinstance(value, bool):
         raise ReadError(f"{where}: expected a number, found {value!r}.")
-    return _expected(value, (int, float), where)
+    found = _expected(value, (int, float), where)
+    if isinstance(found, int) and abs(found) > LARGEST_INTEGER:
+        raise ReadError(f"{where}: is an integer of {found.bit_length()} bits; expected a number.")
+    return found
 
 
 def _expression(made: list[Any], where: str) -> Free:
@@ -104,8 +111,12 @@ def _expression(made: list[Any], where: str) -> Free:
     op, args = made[0], made[1:]
     if op == "parameter" and len(args) == 3 and isinstance(args[0], str) and isinstance(args[2], str):
         return parameter(args[0], _expected(args[1], (int, float), where), args[2])
-    if op not in COMPUTED:
+    if not isinstance(op, str) or op not in COMPUTED:
         raise ReadError(f"{where}: {unknown('operation', op, COMPUTED)}")
+    try:
+        COMPUTED[op](*[0.5] * len(args))
+    except TypeError:
+        raise ReadError(f"{where}: {op} does not take {len(args)} numbers.") from None
     return FREE.node(op, *(_from_plain(float, x, where) for x in args))
 
 

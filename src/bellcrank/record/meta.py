@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.errors import ReadError
+from bellcrank.errors import ReadError, brief
 from bellcrank.model.parts import Array
 from bellcrank.record import mechanism_json as parts
 from bellcrank.record.contents import Column, Stop
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 FORMAT, VERSION = "bellcrank record", 1
+LARGEST_COUNT = 2**48  # rows, or runs along an axis: more fit into no memory
+MOST_AXES = 16
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,21 @@ class Meta:
     described: str  # all of the JSON but the seal
     seal: str | None = None
 
+    @property
+    def size(self) -> int:
+        """How many values each column has."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the columns take."""
+        return 8 * self.size * len(self.names)
+
     def record(self, columns: list[Array]) -> Record:
         """The record with these columns, flat or in shape."""
         from bellcrank.record.record import Record
 
-        wanted = int(np.prod(self.shape, dtype=int))
+        wanted = self.size
         named = {}
         for name, unit, values in zip(self.names, self.units, columns, strict=True):
             if values.size != wanted:
@@ -100,15 +113,68 @@ def read(text: str | bytes) -> Meta:
         raise ReadError(
             f"this is version {data.get('version')} of the format and this bellcrank reads {VERSION}; update bellcrank."
         )
-    try:
-        names = tuple(str(c["name"]) for c in data["columns"])
-        shape = (*(int(n) for n in data["batch"]), int(data["rows"]))
-        rest = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
-        mark = data.pop("seal", None)
-        units = tuple(str(c["unit"]) for c in data["columns"])
-        return Meta(names, units, shape, rest, json.dumps(data), None if mark is None else str(mark))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ReadError(f"the description of the record is not complete: {error!r}.") from None
+    mark = data.pop("seal", None)
+    for key, expected in EXPECTED.items():
+        if not expected.holds(data.get(key)):
+            raise ReadError(
+                f'the description of the record is not complete: "{key}" is {brief(data.get(key))}; expected '
+                f"{expected.words}."
+            )
+    names = tuple(c["name"] for c in data["columns"])
+    shape = (*data["batch"], data["rows"])
+    if len(data["stops"]) not in (0, math.prod(shape[:-1])):
+        raise ReadError(f"it has {len(data['stops'])} reasons why runs ended, for {math.prod(shape[:-1])} runs.")
+    units = tuple(c["unit"] for c in data["columns"])
+    rest = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
+    return Meta(names, units, shape, rest, json.dumps(data), None if mark is None else str(mark))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an entry of the description has to be."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def _is_count(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < LARGEST_COUNT
+
+
+def _is_list(x: Any, of: Callable[[Any], bool]) -> bool:
+    return isinstance(x, list) and all(map(of, x))
+
+
+def _is_column(x: Any) -> bool:
+    return isinstance(x, dict) and isinstance(x.get("name"), str) and isinstance(x.get("unit"), str)
+
+
+def _is_stop(x: Any) -> bool:
+    return (
+        _is_list(x, lambda _: True) and len(x) == 3 and isinstance(x[0], str) and isinstance(x[2], str) and _time(x[1])
+    )
+
+
+def _time(x: Any) -> bool:
+    return x in ("inf", "-inf", "nan") or (isinstance(x, float | int) and not isinstance(x, bool) and abs(x) < 1e300)
+
+
+def _is_text(x: Any) -> bool:
+    return isinstance(x, str)
+
+
+EXPECTED = {
+    "batch": Expected(lambda x: _is_list(x, _is_count) and len(x) <= MOST_AXES, "a list of counts"),
+    "rows": Expected(_is_count, "a count"),
+    "columns": Expected(
+        lambda x: _is_list(x, _is_column) and len({c["name"] for c in x}) == len(x) > 0,
+        'a list of {"name": ..., "unit": ...} with different names',
+    ),
+    "states": Expected(lambda x: _is_list(x, _is_text), "a list of names"),
+    "provenance": Expected(lambda x: isinstance(x, dict), "an object"),
+    "stops": Expected(lambda x: _is_list(x, _is_stop), "a list of [reason, time, message]"),
+    "mechanism": Expected(lambda x: x is None or isinstance(x, dict), "an object or null"),
+}
 
 
 def numbered(shape: tuple[int, ...]) -> Array:

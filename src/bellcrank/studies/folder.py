@@ -22,10 +22,12 @@ from bellcrank.errors import InputError, ReadError, brief
 from bellcrank.extras import extra
 from bellcrank.plain_file import plain_bytes
 from bellcrank.record.contents import plain
+from bellcrank.record.parquet_files import read_parquet_table
 from bellcrank.studies.chunk import SEAL, seal
 from bellcrank.version import __version__
 
 MANIFEST, LOCK = "study.json", ".lock"
+MOST_BYTES = 2**62  # of a chunk: a study wrote it, however well constant columns compress
 HINT = "What is there stays valid, and the same study goes on from it"
 
 COUNTED = {"sessions": 0, "wall": 0.0, "chunk": 1}  # what is read from a manifest and used: at least so much of it
@@ -134,12 +136,11 @@ class Folder:
                 yield first, last
 
     def intact(self, first: int, last: int) -> bool:
-        pq = extra("pyarrow.parquet", "study", "a study")
         path = self.chunk(first)
         if not path.exists():
             return False
         try:
-            table = pq.read_table(path, page_checksum_verification=True)
+            table = read_parquet_table(path, "study", MOST_BYTES)
             there = (table.schema.metadata or {}).get(SEAL)
             runs = table.column("run")
             good = len(runs) == last - first and runs[0].as_py() == first
@@ -149,14 +150,14 @@ class Folder:
 
     def table(self) -> Any:
         """All runs that are there, as a pyarrow table, in their order."""
-        pa, pq = (extra(name, "study", "a study") for name in ("pyarrow", "pyarrow.parquet"))
+        pa = extra("pyarrow", "study", "a study")
         files = sorted(self.runs.glob("runs-*.parquet"))
         if not files:
             raise ReadError(f"{self.runs} has no runs.")
         found = []
         for file in files:
             try:
-                found.append(pq.read_table(file, page_checksum_verification=True).replace_schema_metadata(None))
+                found.append(read_parquet_table(file, "study", MOST_BYTES).replace_schema_metadata(None))
             except Exception as error:  # a damaged file can make a parser fail in any way
                 raise ReadError(
                     f"{file} is damaged ({brief(str(error), 200)}). The same study computes it again."

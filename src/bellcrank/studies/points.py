@@ -19,6 +19,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.extras import extra
+from bellcrank.record.parquet_files import read_parquet_table
 from bellcrank.room import check_room
 from bellcrank.seeds import generator
 from bellcrank.studies.ranges import Array, Levels, Range, ranged
@@ -181,7 +182,7 @@ def read_table(path: Path) -> dict[str, Any]:
     """Columns of a CSV or Parquet file by their names; a column that is not all numbers is words."""
     try:
         if path.suffix.lower() == ".parquet":
-            table = extra("pyarrow.parquet", "study", "reading Parquet").read_table(path)
+            table = read_parquet_table(path, "study")
             return {name: table.column(name).to_numpy() for name in table.column_names}
         if path.suffix.lower() != ".csv":
             raise ReadError(f"{path}: a table ends in .csv or .parquet.")

@@ -60,7 +60,7 @@ def read(stream: IO[bytes]) -> Record:
     if not body.endswith("\n"):
         raise ReadError("the last line is cut off: the file is truncated.")
     rows = list(csv.reader(io.StringIO(body, newline="")))[1:]
-    wanted = int(np.prod(found.shape, dtype=int))
+    wanted = found.size
     if len(rows) != wanted:
         raise ReadError(f"it has {len(rows)} rows and says {wanted}: it is truncated or was edited.")
     width = lead + len(found.names)

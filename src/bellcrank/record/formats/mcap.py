@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from bellcrank.extras import extra
 from bellcrank.model.parts import Array
 from bellcrank.record import meta
 from bellcrank.record.contents import FORCES
+from bellcrank.record.limits import check_decoded_size, file_size
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ WHAT, MAGIC = "an MCAP file of a bellcrank record", b"\x89MCAP0\r\n"
 KEY = "bellcrank"
 GROUPS = ("q", "v", "a", *FORCES, "x", "y", "z", "speed")
 LATEST_TIME = 2**62  # ns
+MESSAGE_BYTES, VALUE_BYTES = 31, 4  # the least that a message takes without its data, and a value in it: "":0
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
@@ -52,24 +55,72 @@ def write(run: Record, stream: IO[bytes]) -> None:
 
 
 def read(stream: IO[bytes]) -> Record:
-    reader = extra("mcap.reader", "record", "reading MCAP").make_reader(stream, validate_crcs=True)
-    about = next((m.metadata.get("record", "") for m in reader.iter_metadata() if m.name == KEY), None)
-    if about is None:
-        topics = sorted({c.topic for c in reader.get_summary().channels.values()})
-        raise ReadError(f'it has no metadata "{KEY}": it is another\'s log, with {", ".join(topics[:8])}.')
+    about, decoded = _description(stream)
     found = meta.read(about)
-    runs, rows = int(np.prod(found.shape[:-1], dtype=int)), found.shape[-1]
+    runs, rows, groups = found.size // max(found.shape[-1], 1), found.shape[-1], grouped(found.names)
+    if MESSAGE_BYTES * runs * rows * len(groups) + VALUE_BYTES * found.size * len(found.names) > decoded:
+        raise ReadError(f"it describes {runs * rows} rows, and has only {decoded} bytes of messages. It is truncated.")
     columns = {name: np.full((runs, rows), np.nan) for name in found.names}
-    groups, seen = grouped(found.names), 0
-    for _, channel, message in reader.iter_messages():
-        *lead, group = channel.topic.strip("/").split("/")
-        row, k = json.loads(message.data), int(lead[0]) if lead else 0
+    seen = 0
+    for topic, sequence, data in _messages(stream):
+        *lead, group = topic.strip("/").split("/")
+        row, k = json.loads(data), int(lead[0]) if lead else 0
         for field, name in {"t": "t", **groups[group]}.items():
-            columns[name][k, message.sequence] = float(row[field])
+            columns[name][k, sequence] = float(row[field])
         seen += 1
     if seen != runs * rows * len(groups):
         raise ReadError(f"it has {seen} messages; expected {runs * rows * len(groups)}. It is truncated or was edited.")
     return found.record(list(columns.values()))
+
+
+def _description(stream: IO[bytes]) -> tuple[str, int]:
+    """Return the description of the record and the decoded bytes of all messages, and decode nothing."""
+    about, decoded, topics = None, 0, set()
+    for item in _records(stream):
+        kind = type(item).__name__
+        if kind == "Metadata" and item.name == KEY:
+            about = item.metadata.get("record", "")
+        elif kind == "Chunk":
+            decoded += _decoded_bytes(item)
+            check_decoded_size(stream, decoded, "its chunks")
+        elif kind == "Message":
+            decoded += MESSAGE_BYTES + len(item.data)
+        elif kind == "Channel":
+            topics.add(item.topic)
+    if about is None:
+        raise ReadError(f'it has no metadata "{KEY}": it is another\'s log, with {", ".join(sorted(topics)[:8])}.')
+    return about, decoded
+
+
+def _messages(stream: IO[bytes]) -> Iterator[tuple[str, int, bytes]]:
+    """Yield topic, sequence number and data of each message, in the order of the file."""
+    breakup = extra("mcap.stream_reader", "record", "reading MCAP").breakup_chunk
+    topics: dict[int, str] = {}
+    for whole in _records(stream):
+        for item in breakup(whole, validate_crc=True) if type(whole).__name__ == "Chunk" else (whole,):
+            kind = type(item).__name__
+            if kind == "Channel":
+                topics[item.id] = item.topic
+            elif kind == "Message":
+                yield topics[item.channel_id], item.sequence, item.data
+
+
+def _records(stream: IO[bytes]) -> Iterator[Any]:
+    """Yield the records of a file from its beginning, its chunks as they are."""
+    reader = extra("mcap.stream_reader", "record", "reading MCAP").StreamReader
+    size = file_size(stream)
+    stream.seek(0)
+    yield from reader(stream, emit_chunks=True, validate_crcs=True, record_size_limit=size).records
+
+
+def _decoded_bytes(chunk: Any) -> int:
+    """Return the bytes that a chunk declares, after a look at what its compressed data declare themselves."""
+    declared = int(chunk.uncompressed_size)
+    if chunk.compression == "zstd":
+        inside = extra("zstandard", "record", "reading MCAP").frame_content_size(chunk.data)
+        if inside not in (-1, declared):
+            raise ReadError(f"a chunk declares {declared} bytes and its compressed data {inside}. It is damaged.")
+    return declared
 
 
 def grouped(names: tuple[str, ...]) -> dict[str, dict[str, str]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from bellcrank.errors import ReadError
+from bellcrank.model.parts import Array
 from bellcrank.quoting import member
 from bellcrank.record import meta
+from bellcrank.record.limits import check_decoded_size
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
@@ -32,12 +35,25 @@ def read(stream: IO[bytes]) -> Record:
         members = archive.namelist()
         if ABOUT not in members:
             raise ReadError(f"it has no {ABOUT}: it is another's archive, with {', '.join(members[:8])}.")
+        check_decoded_size(stream, sum(info.file_size for info in archive.infolist()), "its directory")
         found = meta.read(archive.read(ABOUT))
         arrays = [i for i in archive.infolist() if i.filename != ABOUT]  # in the order of the columns
         if len(arrays) != len(found.names):
             raise ReadError(f"it has {len(arrays)} arrays and describes {len(found.names)}.")
-        columns = []
-        for info in arrays:
-            with archive.open(info) as array:
-                columns.append(np.lib.format.read_array(array, allow_pickle=False))
-        return found.record(columns)
+        return found.record([_array(archive, info, found.shape) for info in arrays])
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shape: tuple[int, ...]) -> Array:
+    """Read a member whose size and header are those of the shape that the record describes."""
+    with archive.open(info) as member:
+        version = np.lib.format.read_magic(member)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        declared, _, kind = header(member)
+        if declared != shape or kind != np.dtype("<f8"):
+            raise ReadError(f"{info.filename} is {kind} of the shape {declared}; expected <f8 of {shape}.")
+    wanted = 8 * math.prod(shape)
+    if info.file_size < wanted:
+        raise ReadError(f"{info.filename} has {info.file_size} bytes; expected {wanted}. The file is truncated.")
+    with archive.open(info) as member:
+        found: Array = np.lib.format.read_array(member, allow_pickle=False)
+        return found

@@ -13,6 +13,8 @@ import numpy as np
 from bellcrank.errors import ReadError
 from bellcrank.extras import extra
 from bellcrank.record import meta
+from bellcrank.record.limits import check_decoded_size
+from bellcrank.record.parquet_files import open_parquet
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
@@ -42,16 +44,20 @@ def write(run: Record, stream: IO[bytes]) -> None:
 
 
 def read(stream: IO[bytes]) -> Record:
-    pq = extra("pyarrow.parquet", "record", "reading Parquet")
-    table = pq.read_table(stream, page_checksum_verification=True)
-    text = (table.schema.metadata or {}).get(KEY)
+    file = open_parquet(stream, "record")
+    text = (file.schema_arrow.metadata or {}).get(KEY)
+    names = file.schema_arrow.names
     if text is None:
         raise ReadError(
             f'its schema has no "{KEY.decode()}": it is another\'s Parquet file, with the columns '
-            f"{', '.join(table.column_names[:8])}."
+            f"{', '.join(names[:8])}."
         )
     found = meta.read(text)
-    missing = [name for name in found.names if name not in table.column_names]
+    missing = [name for name in found.names if name not in names]
     if missing:
         raise ReadError(f"the columns {missing[:8]} are described but missing.")
+    if file.metadata.num_rows != found.size:
+        raise ReadError(f"it has {file.metadata.num_rows} rows and describes {found.size}. The file is damaged.")
+    check_decoded_size(stream, found.bytes, "its description")
+    table = file.read()
     return found.record([table.column(name).to_numpy() for name in found.names])

@@ -1,0 +1,98 @@
+"""Check a finished Mechanism whose parts did not come from `mechanism_of`: one that a record was read with.
+
+`mechanism_of` checks parts before it lumps and sorts them. A mechanism in a record is stored as it was after that, so
+whoever changed the file can have changed what every later step relies on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bellcrank.errors import ModelError, unknown
+from bellcrank.model import check
+from bellcrank.model.modal import Modal
+from bellcrank.model.parts import EQUATIONS, Joint, Loop
+
+if TYPE_CHECKING:
+    from bellcrank.model.mechanism import Mechanism
+
+
+def check_consistency(m: Mechanism) -> None:
+    """Raise a ModelError unless all numbers are finite and parts refer to parts that exist, in order."""
+    check.finite(f'mechanism "{m.name}"', "gravity", m.gravity)
+    check.names("body", [m.ground, *(b.name for b in m.bodies)])
+    check.names("joint", [j.name for j in m.joints])
+    for b in m.bodies:
+        check.numbers(b)
+        check.mass(b)
+    _check_tree(m)
+    bodies = {m.ground, *(b.name for b in m.bodies)}
+    for name, frame in m.frames.items():
+        if name != frame.name:
+            raise ModelError(f'the frame "{frame.name}" is listed as "{name}"; expected the same name.')
+        check.frame(frame, bodies)
+    for modes in m.flexible:
+        _check_modes(modes, bodies)
+    for loop in m.loops:
+        _check_loop(m, loop)
+    for spring in m.springs:
+        _check_ends(m, f'spring "{spring.name}"', (spring.a, spring.b))
+        check.finite(f'spring "{spring.name}"', "numbers", [spring.stiffness, spring.length, spring.damping])
+
+
+def _check_tree(m: Mechanism) -> None:
+    if len(m.joints) != len(m.bodies):
+        raise ModelError(f"there are {len(m.joints)} joints for {len(m.bodies)} bodies; expected one for each.")
+    before = [m.ground]
+    own: dict[str, Joint] = {}
+    for joint, body in zip(m.joints, m.bodies, strict=True):
+        where = f'joint "{joint.name}"'
+        for _ in check.joint(joint, (*before, body.name)):
+            pass  # notes, which the report of the mechanism has
+        if joint.child != body.name or joint.parent == body.name:
+            raise ModelError(f'{where}: joins "{joint.parent}" to "{joint.child}"; expected it to move "{body.name}".')
+        if joint.kind == "fixed":
+            raise ModelError(f"{where}: is fixed; expected one that moves, because welded bodies are one body here.")
+        if joint.mimic is None:
+            own[joint.name] = joint
+        elif joint.mimic.joint not in own:
+            raise ModelError(f"{where}: {unknown('joint to follow', joint.mimic.joint, own)}")
+        else:
+            check.finite(where, "mimic", [joint.mimic.multiplier, joint.mimic.offset])
+        before.append(body.name)
+
+
+def _check_modes(modes: Modal, bodies: Collection[str]) -> None:
+    where, n = f'flexible body "{modes.body}"', modes.modes
+    if modes.body not in bodies:
+        raise ModelError(f"{where}: {unknown('body', modes.body, bodies)}")
+    if len(modes.damping) != n:
+        raise ModelError(f"{where}: {n} stiffnesses and {len(modes.damping)} numbers of damping; expected as many.")
+    shapes = {"A": (n, 3), "B": (n, 3, 3), "D": (n, n, 3, 3), "E": (n, n, 3), "F": (n, n, 3, 3)}
+    for letter, shape in shapes.items():
+        check.finite(where, letter, getattr(modes, letter))
+        if (found := np.shape(getattr(modes, letter))) != shape:
+            raise ModelError(f"{where}: {letter} has the shape {found}; expected {shape} for {n} modes.")
+
+
+def _check_loop(m: Mechanism, loop: Loop) -> None:
+    where = f'loop "{loop.name}"'
+    if loop.kind not in EQUATIONS:
+        raise ModelError(f"{where}: {unknown('kind of loop', loop.kind, EQUATIONS)}")
+    check.finite(where, "numbers", [loop.value, loop.offset, *loop.weights])
+    _check_ends(m, where, [end for end in (loop.a, loop.b) if end])
+    names = [j.name for j in m.joints]
+    for name in loop.joints:
+        if name not in names:
+            raise ModelError(f"{where}: {unknown('joint', name, names)}")
+    if not (loop.joints or (loop.a and loop.b)):
+        raise ModelError(f"{where}: joins nothing; expected two frames, or joints.")
+
+
+def _check_ends(m: Mechanism, where: str, ends: tuple[str, ...] | list[str]) -> None:
+    for end in ends:
+        if end not in m.frames:
+            raise ModelError(f"{where}: {unknown('frame', end, m.frames)}")
