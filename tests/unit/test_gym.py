@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402
 
+from bellcrank.graph.program import FINISHED  # noqa: E402
 from bellcrank.gym import TASKS, Env, VectorEnv, make  # noqa: E402
 from bellcrank.gym.tasks import reacher  # noqa: E402
 
@@ -120,3 +122,74 @@ def test_bounds_that_hold_nothing(bounds: dict[str, Any]) -> None:
     for made in (lambda: Env(bc.zoo.chain(1), **bounds), lambda: VectorEnv(bc.zoo.chain(1), 2, **bounds)):
         with pytest.raises(bc.InputError, match="expected low up to high"):
             made()
+
+
+def returns(
+    task: str, decide: Callable[[Any, int], np.ndarray[Any, Any]]
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The sum of rewards of 16 runs, and whether each ended before its limit. decide: of the stepper and the step."""
+    task_ = TASKS[task]()
+    env = bc.stepper(task_.plant, 16, seed=3, **{**task_.settings, "restart": False})
+    env.reset()
+    total, steps = np.zeros(16), round(env.task.limit / env.every)
+    for k in range(steps):
+        running = env.ended == 0.0
+        env.step(np.broadcast_to(decide(env, k), (16, len(env.inputs))))
+        total += np.where(running, env.reward, 0.0)
+        if (env.ended > 0.0).all():
+            break
+    return total, (env.ended > 0.0) & (env.ended != FINISHED)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_to_end_a_run_never_pays(task: str) -> None:
+    """Whoever ends a run early gets less than whoever does nothing until its limit."""
+    n = len(TASKS[task]().plant.inputs)
+    rng = np.random.default_rng(1)
+    policies: dict[str, Callable[[Any, int], Any]] = {
+        "right": lambda env, k: np.ones(n),
+        "left": lambda env, k: -np.ones(n),
+        "random": lambda env, k: rng.uniform(-1, 1, (16, n)),
+        "to and fro": lambda env, k: np.full(n, 1.0 if k % 20 < 10 else -1.0),
+    }
+    idle, idle_ended = returns(task, lambda env, k: np.zeros(n))
+    for name, policy in policies.items():
+        total, ended = returns(task, policy)
+        compared = ended & ~idle_ended
+        assert (total[compared] < idle[compared]).all(), (name, total, idle)
+
+
+def test_the_best_of_the_swing_up_is_to_swing_up() -> None:
+    """Energy shaping, and a linear controller near the top, get more than a policy that does nothing or anything."""
+    scipy = pytest.importorskip("scipy.linalg")
+    plant_ = TASKS["cart_pole_swing_up"]().plant
+    about = bc.linearize(plant_, at={"q": np.zeros(2), "push": 0.0})
+    Q, R = np.diag([1.0, 10.0, 1.0, 1.0]), np.eye(1)
+    K = np.linalg.solve(R, about.B.T @ scipy.solve_continuous_are(about.A, about.B, Q, R))
+
+    def swing(env: Any, k: int) -> Any:
+        x, angle, dx, turning = env.state[:, :4].T
+        angle = (angle + np.pi) % (2 * np.pi) - np.pi
+        energy = turning**2 / 60 + 0.1 * 9.81 * 0.5 * (np.cos(angle) - 1.0)
+        pump = (
+            3.0 * np.sign(energy * turning * np.cos(angle)) * np.minimum(1.0, 20 * np.abs(energy)) - 0.5 * x - 0.7 * dx
+        )
+        held = -(np.stack([x, angle, dx, turning], -1) @ K.T)[:, 0]
+        near = (np.abs(angle) < 0.4) & (np.abs(turning) < 3.0)
+        return np.clip(np.where(near, held, pump / 3.0), -1.0, 1.0)[:, None]
+
+    best, ended = returns("cart_pole_swing_up", swing)
+    idle, _ = returns("cart_pole_swing_up", lambda env, k: np.zeros(1))
+    right, fell = returns("cart_pole_swing_up", lambda env, k: np.ones(1))
+    assert not ended.any()
+    assert fell.all()
+    assert (best > 1.5 * idle).all()
+    assert (idle > 2.0 * right).all()
+
+
+def test_options_of_a_reset_are_named() -> None:
+    for env in (make("cart_pole"), make("cart_pole", 2)):
+        with pytest.raises(bc.InputError, match=r'There is no option "x".*start, parameters'):
+            env.reset(options={"x": 1})
+        with pytest.raises(bc.InputError, match="expected a dictionary"):
+            env.reset(options=[1])

@@ -7,6 +7,7 @@ info["final_obs"] has what was last seen of those of info["_final_obs"].
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as ManyEnvs
 from gymnasium.vector.utils import batch_space
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.graph.program import FINISHED, HUGE
 from bellcrank.model import Mechanism
 from bellcrank.sim.stepping import stepper
 from bellcrank.sim.systems import System
 
+OPTIONS = ("start", "parameters")  # of a reset
 Array = np.ndarray[Any, Any]
 Plant = Mechanism | System
 
@@ -43,6 +45,16 @@ def _observations(n: int) -> Box:
     return Box(-HUGE, HUGE, (n,), np.float64)  # a run that goes beyond is ended
 
 
+def _reset_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> dict[str, Any]:
+    """Return a copy of the options of a reset, whose names are checked."""
+    if options is not None and not isinstance(options, Mapping):
+        raise InputError(f"reset: options is {brief(options)}; expected a dictionary with some of {', '.join(known)}.")
+    for name in options or {}:
+        if name not in known:
+            raise InputError(f"reset: {unknown('option', name, known)}")
+    return dict(options or {})
+
+
 class Env(OneEnv[Array, Array]):
     """One run of a plant. settings: arguments of bellcrank.stepper. low, high: of the inputs."""
 
@@ -54,9 +66,10 @@ class Env(OneEnv[Array, Array]):
         self.observation_space = _observations(len(self.stepper.outputs))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """options: arguments of Stepper.reset, such as start."""
+        """Begin anew. options: "start" and "parameters", as in Stepper.reset."""
+        given = _reset_options(options, OPTIONS)
         super().reset(seed=seed)
-        return self.stepper.reset(seed=seed, **(options or {})), {}
+        return self.stepper.reset(seed=seed, **given), {}
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         y, end = self.stepper.step(action), float(self.stepper.ended)
@@ -80,8 +93,8 @@ class VectorEnv(ManyEnvs[Array, Array, Array]):
             self.metadata = {**self.metadata, "autoreset_mode": AutoresetMode.DISABLED}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """options: arguments of Stepper.reset, such as start, and reset_mask: which runs begin anew."""
-        given = dict(options or {})
+        """Begin anew. options: "start" and "parameters", as in Stepper.reset, and "reset_mask", the runs to begin."""
+        given = _reset_options(options, (*OPTIONS, "reset_mask"))
         if "reset_mask" in given:
             given["mask"] = given.pop("reset_mask")
         return self.stepper.reset(seed=seed, **given), {}
