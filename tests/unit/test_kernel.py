@@ -119,7 +119,34 @@ def test_any_memory_layout(arm: Mechanism, dynamics: Kernel, change: str) -> Non
     assert np.array_equal(dynamics(*same), reference)
 
 
+@pytest.mark.parametrize("shape", [(2**31,), (2**40,), (2**20, 2**20)])
+def test_more_states_than_fit_into_memory(arm: Mechanism, dynamics: Kernel, shape: tuple[int, ...]) -> None:
+    q, v, tau = arm.random(1)
+    first = np.broadcast_to(q, (shape[0], *[1] * (len(shape) - 1), arm.nq))
+    last = np.broadcast_to(v, (*[1] * (len(shape) - 1), shape[-1], arm.nv))
+    with pytest.raises(bc.InputError, match=r"states needs .* GB .* are free; take a smaller batch"):
+        dynamics(first, last, tau)
+
+
+def test_memoryviews(arm: Mechanism, dynamics: Kernel) -> None:
+    q, v, tau = arm.random(1, (5,))
+    right = dynamics(q, v, tau)
+    assert np.array_equal(dynamics(memoryview(q), memoryview(v), memoryview(tau)), right)
+    assert np.array_equal(dynamics(memoryview(q[2]), v[2], tau[2]), dynamics(q[2], v[2], tau[2]))
+    with pytest.raises(bc.InputError, match='input "q" has shape'):
+        dynamics(memoryview(bytearray(4)).cast("B", (2, 2)), v, tau)
+
+
 # -- out=, keywords, threads
+
+
+def test_an_out_of_another_shape_is_told_how_to_be_reshaped(arm: Mechanism) -> None:
+    q, v, _ = arm.random(1)
+    out = np.zeros(1)
+    with pytest.raises(bc.InputError, match=r"of shape \(\); got float64 \(1,\)\..*out\.reshape\(\(\)\)"):
+        arm.kinetic_energy(q, v, out=out)
+    arm.kinetic_energy(q, v, out=out.reshape(()))
+    assert out[0] == arm.kinetic_energy(q, v)
 
 
 def test_out_takes_the_result(arm: Mechanism, dynamics: Kernel) -> None:

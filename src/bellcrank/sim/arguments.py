@@ -13,6 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.quoting import refused
+from bellcrank.room import check_room
 from bellcrank.scalar import Scalar
 
 if TYPE_CHECKING:
@@ -229,14 +230,17 @@ class Given:
         table, self.hold = inputs(s, fed, interval)
         p = s.parameters.vector(free or {}, "simulate")
         asked = () if batch is None else (many("batch", batch),)
+        check_room(f"batch={batch}", 8.0 * math.prod(asked) * y.shape[-1], "take a smaller batch")
         try:
             self.shape = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1], asked)
         except ValueError:
             shapes = f"start {y.shape[:-1]}, inputs {table.shape[:-2]}, parameters {p.shape[:-1]}, batch {asked}"
             raise InputError(f"the leading axes do not broadcast: {shapes}.") from None
-        self.runs = int(np.prod(self.shape, dtype=int))
+        self.runs = math.prod(self.shape)
         if self.runs == 0:
             raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
+        size = 8.0 * self.runs * (y.shape[-1] + math.prod(table.shape[-2:]) + p.shape[-1])
+        check_room(f"the start of {self.runs} runs", size, "take a smaller batch")
         self.y, self.table, self.parameters = self._each(y, 1), self._each(table, 2), self._each(p, 1)
 
     def _each(self, x: Array, own: int) -> Array:

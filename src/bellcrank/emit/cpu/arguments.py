@@ -14,8 +14,10 @@ from bellcrank.emit.target import Shape, Signature
 from bellcrank.errors import InputError, unknown
 from bellcrank.nodes.node import Node
 from bellcrank.parameters import Parameters
+from bellcrank.room import check_room
 
 Array = np.ndarray[Any, Any]
+PLAIN = (str, bytes, bytearray, memoryview)  # sequences that hold no symbols
 
 
 class Arguments:
@@ -97,6 +99,7 @@ class Arguments:
     def _results(self, batch: Shape, out: Array | None, inputs: Sequence[Array]) -> list[Array]:
         shapes = [(*batch, *shape) for shape in self.signature.outputs.values()]
         dtype = np.dtype(self.signature.dtype)
+        self._check_room(batch, inputs)
         if out is not None:
             if len(shapes) > 1:
                 raise InputError(f"{self.signature.name} gives {len(shapes)} arrays; out= takes one.")
@@ -107,12 +110,24 @@ class Arguments:
                 or not out.flags.writeable
             ):
                 got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+                reshaped = isinstance(out, np.ndarray) and out.size == math.prod(shapes[0]) and out.shape != shapes[0]
+                hint = f" The same memory in that shape is out.reshape({shapes[0]})." if reshaped else ""
                 raise InputError(
-                    f"{self.signature.name}: out must be a writable {dtype} array of shape {shapes[0]}; got {got}."
+                    f"{self.signature.name}: out must be a writable {dtype} array of shape {shapes[0]}; "
+                    f"got {got}.{hint}"
                 )
             if out.flags.c_contiguous and not any(np.may_share_memory(out, a) for a in inputs):
                 return [out]
         return [np.empty(shape, dtype) for shape in shapes]
+
+    def _check_room(self, batch: Shape, inputs: Sequence[Array]) -> None:
+        """Raise an InputError if results, and copies of inputs that broadcast, do not fit into memory."""
+        rows, sizes = math.prod(batch), list(map(math.prod, self.signature.outputs.values()))
+        for array, shape in zip(inputs, self.signature.inputs.values(), strict=True):
+            if array.ndim > len(shape) and (array.shape[: len(batch)] != batch or not array.flags.c_contiguous):
+                sizes.append(math.prod(shape))
+        size = float(rows) * sum(sizes) * np.dtype(self.signature.dtype).itemsize
+        check_room(f"{self.signature.name} of {rows} states", size, "take a smaller batch")
 
     def _explain(self, arrays: Mapping[str, Array]) -> None:
         """Names the first value that is not finite. (Sums of huge numbers raise the same flag: then all is well.)"""
@@ -135,6 +150,6 @@ def symbolic(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return value.dtype == object and any(map(symbolic, value.flat))
     try:
-        return isinstance(value, Sequence) and not isinstance(value, str | bytes) and any(map(symbolic, value))
+        return isinstance(value, Sequence) and not isinstance(value, PLAIN) and any(map(symbolic, value))
     except RecursionError:  # a list that is in itself: no symbols, and no numbers either
         return False
