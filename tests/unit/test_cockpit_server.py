@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +32,7 @@ from bellcrank.cockpit import door, messages  # noqa: E402
 from bellcrank.cockpit.guard import Guard  # noqa: E402
 from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE  # noqa: E402
 from bellcrank.cockpit.hub import Hub, Viewer  # noqa: E402
-from bellcrank.cockpit.server import bound, serving  # noqa: E402
+from bellcrank.cockpit.server import FewLines, bound, serving  # noqa: E402
 from bellcrank.cockpit.session import Session  # noqa: E402
 from bellcrank.excavators.rotary import machine as excavator  # noqa: E402
 
@@ -441,18 +442,72 @@ class Line:
         self.transport = SimpleNamespace(abort=lambda: setattr(self, "cut", True))
 
 
+class Websocket:
+    """A websocket as uvicorn has it; without a token before its handshake."""
+
+    def __init__(self, token: str | None) -> None:
+        if token is not None:
+            self.scope = {"headers": [(b"sec-websocket-protocol", f"bellcrank, token.{token}".encode())]}
+        self.cut = False
+        self.transport = SimpleNamespace(abort=lambda: setattr(self, "cut", True))
+
+
 def test_who_brings_the_token_may_take_long() -> None:
     """And who goes on asking is never cut."""
     looks = door.Door(Guard(token=TOKEN))
     half, deaf, mine, keeps = Line(None), Line(False), Line(False, TOKEN), Line(True)
-    lines = [half, deaf, mine, keeps, SimpleNamespace(transport=None)]  # the last one is a websocket
+    page, stranger, silent = Websocket(TOKEN), Websocket("another"), Websocket(None)
+    lines = [half, deaf, mine, keeps, page, stranger, silent]
     for second in range(1000):
         looks.look(lines, float(second))
         if second % 5 == 0:
             keeps.cycle = SimpleNamespace(response_complete=second % 10 == 0)
         assert (half.cut, deaf.cut) == (second > door.ASKING, second > door.READING)
+        assert stranger.cut == silent.cut == (second > door.ASKING)
     assert not mine.cut
+    assert not page.cut
     assert not keeps.cut
+
+
+def test_a_crowd_of_websockets_without_the_token_leaves_room(address: tuple[str, int]) -> None:
+    """Each was a file that the server had open, whatever the limit of connections said."""
+    host = f"127.0.0.1:{address[1]}"
+    ask = (
+        f"GET /live HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    ).encode()
+    crowd = 3 * door.MOST
+    with ExitStack() as lines:
+        held = [lines.enter_context(socket.create_connection(address)) for _ in range(crowd)]
+        for line in held:
+            with suppress(OSError):
+                line.sendall(ask)
+        with socket.create_connection(address) as owner:
+            owner.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            assert owner.recv(100).startswith(b"HTTP/1.1")
+        assert sum(_ended(line) for line in held) >= crowd - door.MOST
+
+
+def _ended(line: socket.socket) -> bool:
+    """Whether the server has ended it; what it said before is read."""
+    line.settimeout(0.05)
+    try:
+        while line.recv(4096):
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def test_few_lines_a_minute_reach_the_terminal() -> None:
+    now = [0.0]
+    few = FewLines(20, lambda: now[0])
+    said = logging.LogRecord("x", logging.ERROR, "", 0, "accept() failed", (), None)
+    assert sum(few.filter(said) for _ in range(10_000)) == 20
+    now[0] = 61.0
+    assert sum(few.filter(said) for _ in range(10_000)) == 20
 
 
 def test_of_a_crowd_those_who_ask_nothing_go_first() -> None:

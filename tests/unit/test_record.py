@@ -357,3 +357,11 @@ def test_every_line_of_a_plot_has_a_name() -> None:
     assert legends[3][-1] == "... and 7 more"
     assert all("[]" not in ax.get_ylabel() for ax in arm_run().plot("bend", "joint1.q").axes)
     plt.close("all")
+
+
+def test_parts_of_a_record_without_rows() -> None:
+    whole = bc.simulate(bc.zoo.pendulum(), seconds=0.01)
+    none = whole.between(5.0, 6.0)
+    assert len(none) == 0
+    assert len(none.between(0.0, 1.0)) == 0
+    assert len(none.between(-1.0, -2.0).stops) == 1

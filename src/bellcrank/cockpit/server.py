@@ -6,16 +6,19 @@ import asyncio
 import contextlib
 import errno
 import gc
+import logging
 import os
 import socket
 import sys
 import threading
 import time
 import webbrowser
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from bellcrank.cockpit.app import application
 from bellcrank.cockpit.door import Door
@@ -25,6 +28,7 @@ from bellcrank.cockpit.session import Session
 from bellcrank.errors import InputError
 
 PORT = 8731
+LOGGERS = ("asyncio", "uvicorn.error", "bellcrank.cockpit")
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -45,6 +49,22 @@ def bound(host: str, port: int) -> socket.socket:
     return made
 
 
+class FewLines(logging.Filter):
+    """Let through so many messages a minute: what strangers cause, by the thousand, does not fill the terminal."""
+
+    def __init__(self, most: int = 20, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.most, self.clock = most, clock
+        self._times: deque[float] = deque(maxlen=most)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = self.clock()
+        if len(self._times) == self.most and now - self._times[0] < 60.0:
+            return False
+        self._times.append(now)
+        return True
+
+
 class Server(uvicorn.Server):
     """Leaves Ctrl-C to who started it."""
 
@@ -53,9 +73,17 @@ class Server(uvicorn.Server):
         yield
 
 
-def server(session: Session, guard: Guard) -> Server:
+def server(session: Session, guard: Guard, door: Door) -> Server:
+    class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+        """uvicorn's connection, which the door sees at once."""
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            door.admit(self.connections)
+
     config = uvicorn.Config(
         application(session, guard),
+        http=Connection,
         log_level="warning",
         ws="websockets-sansio",
         ws_max_size=LARGEST_MESSAGE,
@@ -70,7 +98,8 @@ def server(session: Session, guard: Guard) -> Server:
 
 async def serving(session: Session, guard: Guard, listening: socket.socket, goes_on: Callable[[], bool]) -> None:
     """Serves pages as long as `goes_on` says so; it is asked four times a second, from when the drive runs."""
-    made, door = server(session, guard), Door(guard)
+    door = Door(guard)
+    made = server(session, guard, door)
     task = asyncio.create_task(made.serve([listening]))
     try:
         while not task.done() and not made.started:
@@ -118,6 +147,9 @@ def serve(
         each(session)
         return seconds is None or time.monotonic() - began < seconds
 
+    few_lines = FewLines()
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(few_lines)
     gc.collect()
     gc.freeze()  # graphs and machines stay: going through them again takes a second, and pictures wait for it
     try:
@@ -125,3 +157,5 @@ def serve(
     finally:
         gc.unfreeze()
         listening.close()
+        for name in LOGGERS:
+            logging.getLogger(name).removeFilter(few_lines)

@@ -57,7 +57,8 @@ class Session:
     def __init__(self, machine: Machine, make: Make, settings: Settings | None = None) -> None:
         self.machine, self.make = machine, make
         self.settings = self.checked(settings or Settings(machine.rate, machine.integrator))
-        self.epoch, self.resets, self.slowness, self.running = 0, 0, 1.0, False
+        self.epoch, self.resets, self.slowness = 0, 0, 1.0
+        self._goes_on = False  # whether a person wants it to run
         self.compiling = ""  # what for, while it takes
         self.pilot = ""
         self._pilot: Pilot | None = None
@@ -76,24 +77,29 @@ class Session:
 
     # -- what a person may do
 
+    @property
+    def running(self) -> bool:
+        """Whether the drive runs: a person wants it to, and its physics has not failed."""
+        return self._goes_on and self.drive.snapshot().status != "failed"
+
     def start(self) -> None:
         self._over = False
         self.drive.start()
-        self.running = True
+        self._goes_on = True
 
     def stop(self) -> None:
         with self._swap:  # a drive that is still being compiled is not started any more
             self._over = True
             self.drive.stop()
-            self.running = False
+            self._goes_on = False
 
     def pause(self) -> None:
         self.drive.pause()
-        self.running = False
+        self._goes_on = False
 
     def resume(self) -> None:
         self.drive.resume()
-        self.running = True
+        self._goes_on = True
 
     def step(self) -> None:
         """On by STEP seconds, or a little more, and still again; a drive that runs is stopped."""
@@ -118,6 +124,8 @@ class Session:
             self.resets += 1
             self.drive.input(self.levers)
             self.drive.reset(q0=self._start())
+            if not self._over:
+                self.drive.start()  # its thread has ended where the physics had failed
             if self.digger is not None:
                 self.digger.ground.heal()
 
@@ -186,7 +194,7 @@ class Session:
         if self.ground is not None:
             self.ground.begin()
         made.start()
-        if not self.running:
+        if not self._goes_on:
             made.pause()
 
     def _place(self, made: Driven) -> None:

@@ -139,7 +139,7 @@ class Record:
         """The rows from one time to another; of a batch, those in which any run is there. A run whose end is not among
         them ends with the last that is: why the whole of it stopped is no fact about a part.
         """
-        inside = ((self.t >= begin) & (self.t <= end)).reshape(-1, len(self)).any(axis=0)
+        inside = ((self.t >= begin) & (self.t <= end)).any(axis=tuple(range(self.t.ndim - 1)))
 
         def part(column: Column) -> Column:
             return Column(column.name, column.unit, column.values[..., inside])
@@ -150,8 +150,10 @@ class Record:
 
         if inside.all():
             return self
-        kept = self.t.reshape(-1, len(self))[:, inside]
-        stops = [stop_of_part(stop, t, rows) for stop, t, rows in zip(self.stops, self.t.reshape(-1, len(self)), kept)]
+        kept = self.t.reshape(self.runs, len(self))[:, inside]
+        stops = [
+            stop_of_part(stop, t, rows) for stop, t, rows in zip(self.stops, self.t.reshape(self.runs, len(self)), kept)
+        ]
         seen = kept[np.isfinite(kept)]
         span = f"{seen.min():.6g} to {seen.max():.6g} s of a longer run" if seen.size else "no rows of a longer run"
         made = {**self.provenance, "part": span}

@@ -1,0 +1,118 @@
+"""A drive whose physics fails, a record without rows, memory that stays free: a session with the real drive."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+
+pytest.importorskip("starlette", reason="the extra cockpit is not installed")
+pytest.importorskip("httpx2", reason="starlette's test client needs httpx2")
+
+from starlette.testclient import TestClient
+
+from bellcrank.cli.drive import maker
+from bellcrank.cockpit.app import application
+from bellcrank.cockpit.guard import Guard
+from bellcrank.cockpit.machines import generic
+from bellcrank.cockpit.session import Session, Settings
+
+KEY = {"Authorization": "Bearer mine"}
+
+
+def until(what: Callable[[], Any]) -> bool:
+    end = time.monotonic() + 20.0
+    while time.monotonic() < end:
+        if what():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return Session(generic(bc.zoo.chain(2)), maker(), Settings(1000, "rk4"))
+
+
+def fails(session: Session) -> bool:
+    """Makes the physics fail, as a step that is too long does, and waits for it."""
+    drive = session.drive
+    drive.reset(v0=np.full(2, 1e200))
+    drive.start()
+    return until(lambda: drive.snapshot().status == "failed")
+
+
+@pytest.mark.parametrize(
+    "acts", [["reset"], ["pause", "reset", "resume"], ["pause", "resume", "reset"], ["step", "reset"]]
+)
+def test_a_reset_revives_what_has_failed(session: Session, acts: list[str]) -> None:
+    """The page was told that it runs while nothing moved any more."""
+    session.start()
+    session.resume()
+    try:
+        assert fails(session)
+        assert not session.now()["running"]
+        for act in acts:
+            getattr(session, act)()
+            assert session.now()["running"] == (session._goes_on and session.drive.snapshot().status != "failed")
+        session.resume()
+        begun = session.drive.snapshot().t
+        assert until(lambda: session.drive.snapshot().t > begun + 0.05)
+        assert session.now()["running"]
+        assert session.drive.snapshot().status == "running"
+    finally:
+        session.stop()
+
+
+def test_a_reset_of_what_is_paused_stays_paused(session: Session) -> None:
+    session.start()
+    try:
+        assert fails(session)
+        session.pause()
+        session.reset()
+        assert not session.now()["running"]
+        time.sleep(0.1)
+        assert session.drive.snapshot().t < 0.05
+    finally:
+        session.stop()
+
+
+@pytest.mark.parametrize("path", ["/replay", "/record.csv", "/record.npz", "/record.parquet", "/record.mcap"])
+def test_a_record_without_rows_is_a_file_without_rows(session: Session, path: str, tmp_path: Path) -> None:
+    """Pause, Reset, and at once a download: it ended in a traceback."""
+    with TestClient(application(session, Guard(token="mine")), base_url="http://127.0.0.1:8731") as client:
+        session.pause()
+        until(lambda: session.drive.snapshot().status == "paused")
+        session.reset()
+        for span in ("", "?from=5&to=6", "?from=6&to=5"):
+            answer = client.get(path + span, headers=KEY)
+            assert answer.status_code in (200, 400), answer.text
+            assert "Traceback" not in answer.text
+            if path != "/replay" and answer.status_code == 200:
+                (tmp_path / path[1:]).write_bytes(answer.content)
+                assert len(bc.load_record(tmp_path / path[1:])) <= 2
+
+
+def test_locked_memory_is_what_was_touched() -> None:
+    """After a library has reserved a gigabyte, a start of the loop fetched all of it."""
+    program = (
+        "import mmap, resource\n"
+        "from bellcrank.sim.urgency import _lock_memory\n"
+        "kept = mmap.mmap(-1, 1 << 30)\n"
+        "def resident():\n    return int(open('/proc/self/statm').read().split()[1]) * resource.getpagesize()\n"
+        "before = resident()\n"
+        "try:\n    _lock_memory()\nexcept OSError as error:\n    print('not permitted', error)\n"
+        "else:\n    print(resident() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    if "not permitted" in done.stdout:
+        pytest.skip("memory may not be locked here")
+    assert int(done.stdout) < 200 << 20
