@@ -171,6 +171,9 @@ LONG = (
     "test_dca.py::test_long_chains[[][ap]*",
     "test_large_loops.py::test_a_step_takes_work_that_grows_with_the_bodies[[]track]",
     "test_c_loops.py::test_recursions_agree[[]random]",
+    "test_cli.py::test_bench_predicts_and_times_a_step[[]pendulum]",
+    "test_growing_record.py::*[[]SIGHUP]",
+    "test_growing_record.py::test_a_killed_process_*[[]SIGTERM]",
 )
 
 

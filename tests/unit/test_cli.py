@@ -269,6 +269,16 @@ def test_bench() -> None:
     assert "inverse_dynamics" not in text  # not what aba solves
 
 
+@pytest.mark.parametrize("name", ["pendulum", "four_bar"])
+def test_bench_predicts_and_times_a_step(name: str) -> None:
+    """Of a mechanism with loops, too, which it refused."""
+    found = data("bench", name, "--rows", "64", "--method", "auto")
+    assert {t["integrator"] for t in found["steps"]} == {"rk4", "euler"}
+    assert all(t[key] > 0.0 for t in found["steps"] for key in ("predicted", "batch"))
+    assert all(t["one"] > 1e-9 for t in found["steps"])
+    assert "forward_dynamics" in {t["quantity"] for t in found["seconds"]}
+
+
 def test_bench_gives_every_core_enough_to_do() -> None:
     args = ("bench", "pendulum", "--rows", "16", "-q", "mass_matrix", "--method", "auto")
     found = data(*args)

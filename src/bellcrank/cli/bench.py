@@ -14,8 +14,10 @@ from bellcrank.dynamics.requests import Request
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
+    from bellcrank.cli.step_timing import StepTiming
     from bellcrank.cli.timing import Timing
 
+STEPS = ("rk4", "euler")
 TIMED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "gravity_torque", "kinetic_energy")
 
 
@@ -33,12 +35,14 @@ def bench(
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """Compile and time a mechanism's quantities.
+    """Compile and time a mechanism's quantities, and predict and time a step of its simulation.
 
-    Compile is trace, generate, compile and load with an empty cache; from cache is the second time. The comparison with
-    Pinocchio is `python -m bench` in the repository.
+    Compile is trace, generate, compile and load with an empty cache; from cache is the second time. A step is timed
+    without recording; what is predicted is known before anything is compiled. The comparison with Pinocchio is
+    `python -m bench` in the repository.
     """
     from bellcrank.cli import timing
+    from bellcrank.cli.step_timing import measure_step
     from bellcrank.emit.cpu.host import host
 
     m = mechanism(name, base, check)
@@ -49,10 +53,14 @@ def bench(
         for i, (q, by) in enumerate(jobs):
             say(f"{i + 1} of {len(jobs)}: {q.name} by {by.name}")
             found.append(timing.measure(m, q.name, by.name, frame if q.option == "frame" else "", dtype, rows))
+        steps = []
+        for integrator in () if quantity_names else STEPS:
+            say(f"a step by {integrator}")
+            steps.append(measure_step(m, integrator, rows))
     n, cpu, lanes = timing.cores(), host().cpu, host().lanes(dtype)
     if json:
         about = {"mechanism": m.name, "dtype": dtype, "cpu": cpu, "lanes": lanes, "cores": n, "rows": rows}
-        screen.data(about | {"seconds": [asdict(t) for t in found]})
+        screen.data(about | {"seconds": [asdict(t) for t in found], "steps": [asdict(t) for t in steps]})
         return
     screen.line(f"{m.name} on {cpu}, {lanes} lanes of {dtype}", style="bold")
     screen.line()
@@ -63,6 +71,9 @@ def bench(
     span = f"{least}" if least == most else f"{least} to {most}"
     wide = f", on {n} cores of {span}, so that all have work" if n > 1 else ""
     screen.line(f"Batch: time for each of {rows} states{wide}.", style="dim")
+    if steps:
+        screen.line()
+        _step_table(steps)
 
 
 def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -> list[tuple[Quantity, Method]]:
@@ -71,7 +82,7 @@ def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -
 
     jobs = []
     timed = TIMED if method_name not in METHODS else METHODS[method_name].solves
-    for q in map(quantity, names or [name for name in timed if name in TIMED]):
+    for q in map(quantity, names or [name for name in timed if name in TIMED and _defined(m, name)]):
         able = candidates(q.name, m.tree)
         if method_name == "auto":
             able = [chosen(m, Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
@@ -79,6 +90,26 @@ def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -
             able = [method(method_name, q.name, m.tree)]
         jobs += [(q, by) for by in able]
     return jobs
+
+
+def _defined(m: Mechanism, name: str) -> bool:
+    """Whether nothing more has to be said: with loops, inverse dynamics needs the joints that are driven."""
+    return not (m.loops and name == "inverse_dynamics")
+
+
+def _step_table(steps: list[StepTiming]) -> None:
+    head = [
+        Column("\nstep by"),
+        Column("predicted\nns", right=True),
+        Column("one run\nns", right=True),
+        Column("batch,\n1 core\nns", right=True),
+    ]
+    numbers = [(t.predicted, t.one, t.batch) for t in steps]
+    screen.table(
+        head, [(t.integrator, *(f"{1e9 * x:.0f}" for x in row)) for t, row in zip(steps, numbers, strict=True)]
+    )
+    screen.line()
+    screen.line("Step: of a run without rows. Predicted for one run, before anything is compiled.", style="dim")
 
 
 def _table(found: list[Timing], cores: int) -> None:

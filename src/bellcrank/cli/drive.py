@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
-from typing import Annotated, Any
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +15,9 @@ from bellcrank.cli import BaseOpt, CheckOpt, MechanismArg, MethodOpt, app, mecha
 from bellcrank.cli.live import LiveLine
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
+
+if TYPE_CHECKING:
+    from bellcrank.record.growing import RecordFiles
 
 PORT = 8731
 ROWS = 1000.0  # of the record, a second
@@ -35,6 +40,9 @@ def drive(
     pilot: Annotated[str, typer.Option(metavar="NAME", help="A program that drives, until a hand takes over.")] = "",
     browser: Annotated[bool, typer.Option(help="Open the page, where there is a screen.")] = True,
     seconds: Annotated[float | None, typer.Option(metavar="S", help="Stop after so long; else at Ctrl-C.")] = None,
+    record: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the record to FILE.mcap as it grows.")
+    ] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
 ) -> None:
@@ -56,8 +64,10 @@ def drive(
         extra(package, "cockpit", "`bellcrank drive`")
     from bellcrank.cockpit.app import BUILD, STATIC
     from bellcrank.cockpit.server import bound, serve
+    from bellcrank.record.growing import RecordFiles
     from bellcrank.sim.deadline_text import whole
 
+    files = None if record is None else RecordFiles(record)
     machine = MACHINES[name]() if name in MACHINES else generic(mechanism(name, base, check), by)
     listening = bound(host, port)
     try:
@@ -71,24 +81,51 @@ def drive(
         if slow := patience(machine.system.size, wanted.integrator):
             screen.note(f"{slow[0].upper()}{slow[1:]}.")
         with screen.working(f"compiling {name}"):
-            session = Session(machine, maker(), wanted)
+            session = Session(machine, maker(files), wanted)
         session.fly(pilot)
-        with contextlib.suppress(KeyboardInterrupt), LiveLine() as watch:
+        with ended_by_signals() as ended, contextlib.suppress(KeyboardInterrupt), LiveLine() as watch:
             shown = browser and screen.out().is_terminal
-            serve(session, listening, host, shown, seconds, ready=_say(seconds), each=lambda s: _look(watch, s))
-        screen.line()
-        screen.lines(whole(session.drive.report()))
+            serve(
+                session,
+                listening,
+                host,
+                shown,
+                seconds,
+                ready=_say(seconds),
+                each=lambda s: _look(watch, s),
+                ended=ended.is_set,
+            )
+        with contextlib.suppress(OSError):  # after a hang-up there is no terminal
+            screen.line()
+            screen.lines(whole(session.drive.report()))
+            for path in files.written if files is not None else ():
+                screen.line(f"record: {path}")
     finally:
         listening.close()
 
 
-def maker() -> Any:
-    """What makes a running drive of a system."""
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[threading.Event]:
+    """Yield an event that SIGTERM and SIGHUP set, so that the drive ends with report and record as at Ctrl-C."""
+    ended = threading.Event()
+    kinds = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        kinds = []  # handlers are the main thread's
+    before = {kind: signal.signal(kind, lambda *_: ended.set()) for kind in kinds}
+    try:
+        yield ended
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+def maker(files: RecordFiles | None = None) -> Any:
+    """Return what makes a drive of a system; files: for its record."""
     from bellcrank.sim.realtime import Drive
 
     def made(system: Any, rate: float, integrator: str, method: str) -> Any:
         every = max(1, round(rate / ROWS))
-        return Drive(system, rate=rate, integrator=integrator, method=method, every=every, keep=KEEP)
+        return Drive(system, rate=rate, integrator=integrator, method=method, every=every, keep=KEEP, record=files)
 
     return made
 

@@ -126,9 +126,18 @@ def serve(
     ready: Callable[[str], None] = print,
     each: Callable[[Session], None] = lambda session: None,
     guard: Guard | None = None,
+    ended: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Blocks. listening: from `bound`. `ready` is told the address, with the token in it; `each` is called four times a
-    second.
+    """Serve until Ctrl-C, for so many seconds, or until `ended` says so.
+
+    Parameters
+    ----------
+    listening : socket
+        From `bound`.
+    ready : callable
+        Gets the address, with the token in it.
+    each : callable
+        Called four times a second, as `ended` is.
     """
     guard = guard or Guard(host)
     shown = host if loopback(host) else socket.gethostname() if host in ("0.0.0.0", "::") else host
@@ -145,7 +154,7 @@ def serve(
             if browser and has_screen():
                 threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         each(session)
-        return seconds is None or time.monotonic() - began < seconds
+        return not ended() and (seconds is None or time.monotonic() - began < seconds)
 
     few_lines = FewLines()
     for name in LOGGERS:

@@ -55,7 +55,13 @@ def load(path: str | Path, max_bytes: int | None = None) -> Record:
         raise ReadError(f"{path} is no plain file; expected a record.")
     with decoding_at_most(max_bytes):
         run = _read(path)
-    if not run.sealed:
+    if any(stop.reason == "interrupted" for stop in run.stops):
+        warn(
+            f"{path} was not closed: it ends at t = {run.stops[0].time:g} s, because the program that wrote it was "
+            "ended. Saving it again closes and seals it.",
+            UserWarning,
+        )
+    elif not run.sealed:
         warn(
             f"{path} has no seal: an older bellcrank or another program wrote it, and damage would not be noticed. "
             "Saving it again seals it.",

@@ -11,17 +11,19 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bellcrank.emit.cpu import realtime
 from bellcrank.emit.cpu import words as block
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph.program import REPARTITION, RUNNING
 from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
+from bellcrank.record.growing import GrowingRecord, RecordFiles
 from bellcrank.sim.arguments import number, numbers, positive
 from bellcrank.sim.arguments import state as start_state
 from bellcrank.sim.deadlines import Deadlines, deadlines
@@ -41,6 +43,7 @@ from bellcrank.sim.urgency import urgent
 Array = np.ndarray[Any, Any]
 MOST_CAUGHT_UP = 5  # periods that are caught up after an overrun; more are skipped
 LONGEST_PERIOD = 3.6e12  # ns: an hour
+SAVED_EVERY = 0.25  # s between writes to a record that grows
 SELDOM, OFTEN = 1e9 / LONGEST_PERIOD, 1e9  # periods a second: not less than a nanosecond each
 
 
@@ -77,6 +80,7 @@ class Drive:
         most: int = MOST_CAUGHT_UP,
         core: int | None = None,
         keep: float | None = None,
+        record: str | Path | RecordFiles | None = None,
         clock: Clock | None = None,
         **parts: Any,
     ) -> None:
@@ -97,6 +101,10 @@ class Drive:
         self.step = 1.0 / (self.rate * substeps)
         self._p = self.system.parameters.vector(parameters or {}, "drive").reshape(1, -1)
         self._tuning = Tuning(self.system.parameters, self._p[0])
+        self._files = RecordFiles(record) if isinstance(record, str | Path) else record
+        self._growing: GrowingRecord | None = None
+        self._unwritten: list[Array] = []
+        self._file_error = ""
         self._limit = None if keep is None else round(positive("keep", keep) * self.rate / every)
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
@@ -152,6 +160,11 @@ class Drive:
             if thread is not None and thread is not threading.current_thread():
                 thread.join()
         self._drain()
+        self._save_rows()
+        self._close_file()
+        if self._file_error:  # here, because whoever stops the drive hears it
+            error, self._file_error = self._file_error, ""
+            warn(error)
 
     def pause(self) -> None:
         """Stands still, with its state kept, until resume()."""
@@ -182,7 +195,7 @@ class Drive:
         if y.ndim != 1:
             raise InputError(f"reset: the start has the shape {y.shape}, several states; a drive has one.")
         again = self.running
-        if again:
+        if again or self._growing is not None:
             self.stop()
         y = self.simulator.dynamics.closure.checked(y.reshape(1, -1), self._p)
         self.shared.restart(self.program.begun(y, self.step)[:, 0])
@@ -247,9 +260,12 @@ class Drive:
     def record(self) -> Record:
         """What was recorded so far, with the deadlines in its provenance."""
         self._drain()
-        row, nu = self.shared.row, self.shared.nu
         with self._lock:
             rows = self.kept.rows()
+        return self._recorded(rows)
+
+    def _recorded(self, rows: Array) -> Record:
+        row, nu = self.shared.row, self.shared.nu
         inputs = rows[None, :, row:] if nu else np.zeros((1, 1, 0))
         table = rows[:, :row].copy()
         if nu:
@@ -300,14 +316,50 @@ class Drive:
             time.sleep(1e-3)
 
     def _write(self) -> None:
+        due = time.monotonic() + SAVED_EVERY
         while self.running:
             time.sleep(0.05)
             self._drain()
+            if time.monotonic() >= due:
+                self._save_rows()
+                due = time.monotonic() + SAVED_EVERY
 
     def _drain(self) -> None:
         """Takes rows out of the ring."""
         with self._lock:
-            self.kept.add(self.shared.drained())
+            rows = self.shared.drained()
+            self.kept.add(rows)
+            if self._files is not None and len(rows):
+                self._unwritten.append(rows)
+
+    def _save_rows(self) -> None:
+        """Append what came since the last time to the file that grows. Never under the lock: writing takes long."""
+        with self._lock:
+            new, self._unwritten = self._unwritten, []
+        if self._files is None or not new:
+            return
+        part = self._recorded(np.concatenate(new))
+        try:
+            if self._growing is None:
+                self._growing = GrowingRecord(self._files.next(), part, self.rate / self.every)
+            else:
+                self._growing.add(part)
+        except (OSError, InputError) as error:  # the disk is full, say: what is in memory stays
+            self._give_up_file(error)
+
+    def _close_file(self) -> None:
+        if self._growing is not None:
+            try:
+                self._growing.finish(self._recorded(self.kept.rows()[-1:]))
+            except OSError as error:
+                self._give_up_file(error)
+            self._growing = None
+
+    def _give_up_file(self, error: Exception) -> None:
+        if self._growing is not None:
+            self._growing.abandon()
+        self._files = self._growing = None
+        self._file_error = f"the record was not written to its file any more ({error}); record() has what is in memory."
 
 
 @explained

@@ -7,14 +7,16 @@ is the metadata "bellcrank".
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.errors import ReadError
+from bellcrank.errors import ReadError, brief
 from bellcrank.extras import extra
 from bellcrank.model.parts import Array
 from bellcrank.record import meta
@@ -29,48 +31,116 @@ WHAT, MAGIC = "an MCAP file of a bellcrank record", b"\x89MCAP0\r\n"
 KEY = "bellcrank"
 GROUPS = ("q", "v", "a", *FORCES, "x", "y", "z", "speed")
 LATEST_TIME = 2**62  # ns
+CHUNK_BYTES = 1 << 20
 MESSAGE_BYTES, VALUE_BYTES = 31, 4  # the least that a message takes without its data, and a value in it: "":0
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
-    out = extra("mcap.writer", "record", "saving MCAP").Writer(stream)
+    out = begun(stream, meta.written(run), CHUNK_BYTES)
+    ways = channels(out, run)
+    for group, at, data, sequence in messages(run, 0):
+        out.add_message(ways[group], at, data, at, sequence=sequence)
+    out.finish()
+
+
+def begun(stream: IO[bytes], about: str, chunk_bytes: int) -> Any:
+    """Return mcap's writer of a file that has the description."""
+    out = extra("mcap.writer", "record", "saving MCAP").Writer(stream, chunk_size=chunk_bytes)
     out.start(profile="", library=f"bellcrank {__version__}")
-    out.add_metadata(KEY, {"record": meta.written(run)})
-    groups = grouped(run.columns)
+    out.add_metadata(KEY, {"record": about})
+    return out
+
+
+def channels(out: Any, run: Record) -> dict[tuple[int, str], int]:
+    """Register a channel for each run of the batch and group of columns."""
     schemas = {}
+    groups = grouped(run.columns)
     for group, fields in groups.items():
         described = {field: _field(run, name) for field, name in fields.items()}
         schema = {"type": "object", "properties": {"t": _field(run, "t"), **described}}
         schemas[group] = out.register_schema(f"bellcrank.{group}", "jsonschema", json.dumps(schema).encode())
+    leads = [f"/{k}" if run.batch else "" for k in range(run.runs)]
+    return {
+        (k, g): out.register_channel(f"{lead}/{g}", "json", schemas[g]) for k, lead in enumerate(leads) for g in groups
+    }
+
+
+def messages(run: Record, first: int) -> Iterator[tuple[tuple[int, str], int, bytes, int]]:
+    """Yield (run and group, time in ns, data, number of the row) for each message; the first row has that number."""
+    groups = grouped(run.columns)
     flat = {name: run[name].reshape(run.runs, len(run)).tolist() for name in run.columns}
     for k, clock in enumerate(_nanoseconds(run.t.reshape(run.runs, len(run)))):
-        lead = f"/{k}" if run.batch else ""
-        channels = {g: out.register_channel(f"{lead}/{g}", "json", schemas[g]) for g in groups}
         for i, now in enumerate(clock):
             for group, fields in groups.items():
                 row = {"t": _number(flat["t"][k][i])} | {f: _number(flat[n][k][i]) for f, n in fields.items()}
-                data = json.dumps(row, allow_nan=False).encode()
-                out.add_message(channels[group], now, data, now, sequence=i)
-    out.finish()
+                yield (k, group), now, json.dumps(row, allow_nan=False).encode(), first + i
+
+
+def message_seal(described: str, digest: bytes) -> str:
+    """Return the seal of a file that grew: over its description, and over all data of its messages."""
+    return hashlib.sha256(described.encode() + digest).hexdigest()
 
 
 def read(stream: IO[bytes]) -> Record:
     about, decoded = _description(stream)
-    found = meta.read(about)
+    data = _parsed(about)
+    mark = data.pop("message_seal", None)
+    described, cut = json.dumps(data), "rows" in data and data["rows"] is None
+    if cut:
+        data["rows"] = decoded // MESSAGE_BYTES  # at most
+    found = meta.read(json.dumps(data))
+    if cut:
+        return _unfinished(stream, found)
     runs, rows, groups = found.size // max(found.shape[-1], 1), found.shape[-1], grouped(found.names)
     if MESSAGE_BYTES * runs * rows * len(groups) + VALUE_BYTES * found.size * len(found.names) > decoded:
         raise ReadError(f"it describes {runs * rows} rows, and has only {decoded} bytes of messages. It is truncated.")
     columns = {name: np.full((runs, rows), np.nan) for name in found.names}
-    seen = 0
-    for topic, sequence, data in _messages(stream):
-        *lead, group = topic.strip("/").split("/")
-        row, k = json.loads(data), int(lead[0]) if lead else 0
+    seen, digest = 0, hashlib.sha256()
+    for k, sequence, group, text in _messages(stream):
+        row = json.loads(text)
         for field, name in {"t": "t", **groups[group]}.items():
             columns[name][k, sequence] = float(row[field])
         seen += 1
+        digest.update(text)
     if seen != runs * rows * len(groups):
         raise ReadError(f"it has {seen} messages; expected {runs * rows * len(groups)}. It is truncated or was edited.")
-    return found.record(list(columns.values()))
+    made = found.record(list(columns.values()))
+    if mark is not None:
+        if mark != message_seal(described, digest.digest()):
+            raise ReadError("its contents are not those that were sealed when it was closed: it was damaged or edited.")
+        made.sealed = True
+    return made
+
+
+def _parsed(about: str) -> dict[str, Any]:
+    try:
+        data = json.loads(about)
+    except ValueError as error:
+        raise ReadError(f"the description of the record is no JSON: {error}.") from None
+    if not isinstance(data, dict):
+        raise ReadError(f"the description of the record is {brief(data)}; expected an object.")
+    return data
+
+
+def _unfinished(stream: IO[bytes], found: meta.Meta) -> Record:
+    """Return the whole rows of a file that was not closed, up to the first that is not there."""
+    groups = grouped(found.names)
+    rows: list[dict[str, float]] = []
+    waiting: dict[str, float] = {}
+    left = set(groups)
+    for _, sequence, group, text in _messages(stream):
+        row = json.loads(text)
+        if sequence != len(rows) or group not in left:
+            break
+        waiting |= {name: float(row[field]) for field, name in {"t": "t", **groups[group]}.items()}
+        left.discard(group)
+        if not left:
+            rows.append(waiting)
+            waiting, left = {}, set(groups)
+    last = rows[-1]["t"] if rows else math.nan
+    why = "the file was not closed, because the program that wrote it was ended; what came after is lost"
+    found = replace(found, shape=(len(rows),), rest=found.rest | {"stops": [["interrupted", last, why]]})
+    return found.record([np.array([row[name] for row in rows]) for name in found.names])
 
 
 def _description(stream: IO[bytes]) -> tuple[str, int]:
@@ -79,7 +149,7 @@ def _description(stream: IO[bytes]) -> tuple[str, int]:
     for item in _records(stream):
         kind = type(item).__name__
         if kind == "Metadata" and item.name == KEY:
-            about = item.metadata.get("record", "")
+            about = item.metadata.get("record", "")  # of a file that grew the last one holds
         elif kind == "Chunk":
             decoded += _decoded_bytes(item)
             check_decoded_size(stream, decoded, "its chunks")
@@ -92,8 +162,8 @@ def _description(stream: IO[bytes]) -> tuple[str, int]:
     return about, decoded
 
 
-def _messages(stream: IO[bytes]) -> Iterator[tuple[str, int, bytes]]:
-    """Yield topic, sequence number and data of each message, in the order of the file."""
+def _messages(stream: IO[bytes]) -> Iterator[tuple[int, int, str, bytes]]:
+    """Yield run, row, group and data of each message, in the order of the file."""
     breakup = extra("mcap.stream_reader", "record", "reading MCAP").breakup_chunk
     topics: dict[int, str] = {}
     for whole in _records(stream):
@@ -102,7 +172,8 @@ def _messages(stream: IO[bytes]) -> Iterator[tuple[str, int, bytes]]:
             if kind == "Channel":
                 topics[item.id] = item.topic
             elif kind == "Message":
-                yield topics[item.channel_id], item.sequence, item.data
+                *lead, group = topics[item.channel_id].strip("/").split("/")
+                yield int(lead[0]) if lead else 0, item.sequence, group, item.data
 
 
 def _records(stream: IO[bytes]) -> Iterator[Any]:
@@ -110,7 +181,20 @@ def _records(stream: IO[bytes]) -> Iterator[Any]:
     reader = extra("mcap.stream_reader", "record", "reading MCAP").StreamReader
     size = file_size(stream)
     stream.seek(0)
-    yield from reader(stream, emit_chunks=True, validate_crcs=True, record_size_limit=size).records
+    growing = False
+    found = iter(reader(stream, emit_chunks=True, validate_crcs=True, record_size_limit=size).records)
+    while True:
+        try:
+            item = next(found)
+        except StopIteration:
+            return
+        except Exception:  # a file that was not closed ends anywhere, in one of several errors
+            if growing:
+                return
+            raise
+        if type(item).__name__ == "Metadata" and item.name == KEY:
+            growing = '"rows": null' in item.metadata.get("record", "")
+        yield item
 
 
 def _decoded_bytes(chunk: Any) -> int:
