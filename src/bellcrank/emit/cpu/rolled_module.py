@@ -166,18 +166,21 @@ def _block(r: Graph, loops: Rolled | _Calls) -> str:
     names = llvm.arrays(r)
     args = ", ".join([f"ptr noalias %{n}" for n in ("ws", *names)] + [f"i64 %stride_{n}" for n in names])
     sizes = [math.prod(shape) for shape in (*r.inputs.values(), *r.shapes.values())]
+    arrays = list(zip(names, sizes, strict=True))
+    inputs, outputs = arrays[: len(r.inputs)], arrays[len(r.inputs) :]
     lines, packed, at = ["entry:"], [], loops.size
-    for n, size in zip(names, sizes, strict=True):
+    for n, size in arrays:
         lines.append(f"  %packed_{n} = getelementptr i8, ptr %ws, i64 {at * w.align}")
         packed.append(f"ptr %packed_{n}")
         at += size
     before = "entry"
-    for n, size in zip(names[:-1], sizes[:-1], strict=True):
+    for n, size in inputs:
         before = _transposed(w, lines, n, size, before, inwards=True)
     lines.append(f"  call void @{loops.tag}(ptr %ws, {', '.join(packed)})")
-    before = _transposed(w, lines, names[-1], sizes[-1], before, inwards=False)
+    for n, size in outputs:
+        before = _transposed(w, lines, n, size, before, inwards=False)
     texts, total = [], w.immediate(0.0)
-    for n, size in zip(names[:-1], sizes[:-1], strict=True):
+    for n, size in inputs:
         if size:
             text, before, total = _added(w, f"%packed_{n}", size, before, total, f"sum.{n}")
             texts.append(text)
