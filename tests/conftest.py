@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,11 @@ from hypothesis.strategies import just
 from long_tests import long_among
 from search import Search, TimeIsUp
 from skips import summary
+
+# Buffers of generated code are full of NaN before it writes them (bellcrank.buffers). The package looks at this when it
+# is imported, and none of the modules above imports it; processes that tests start inherit it.
+assert "bellcrank" not in sys.modules
+os.environ.setdefault("BELLCRANK_POISON", "1")
 
 # A fixed set of examples: a red run is then about the change at hand. BELLCRANK_HYPOTHESIS=deep looks for new ones.
 settings.register_profile(

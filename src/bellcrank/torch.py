@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from bellcrank.buffers import poisoned
 from bellcrank.build.differentiable import Function, function_of
 from bellcrank.errors import InputError, brief
 from bellcrank.extras import extra
@@ -145,7 +146,8 @@ def _on_gpu(function: Function, tensors: Sequence[Any]) -> list[Any]:
     first = tensors[0]
     lead = first.shape[: first.ndim - len(function.inputs[0])]
     dense, kernel = [a.contiguous() for a in tensors], cast("CudaKernel | StateKernel", function.kernel)
-    results = [torch.empty((*lead, *shape), dtype=first.dtype, device=first.device) for shape in function.outputs]
+    how = {"dtype": first.dtype, "device": first.device}
+    results = [poisoned(torch.empty((*lead, *shape), **how)) for shape in function.outputs]
     if lead.numel():
         with torch.cuda.device(first.device):
             stream = torch.cuda.current_stream().cuda_stream

@@ -22,6 +22,7 @@ from bellcrank import quoting, zoo
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
 from bellcrank.errors import InputError
+from bellcrank.exporting.compilers import poison_flags
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.nodes.ops import COMPARISONS, OPS
@@ -70,7 +71,8 @@ def compiled(graph: Graph, folder: Path, dtype: str = "float64", level: str = "-
     """The emitted function, called like graph.evaluate; it also checks that nothing is written outside the results."""
     assert CC is not None
     name = write(folder, c99.source(graph, dtype))
-    run(folder, CC, "-std=c99", *STRICT, level, "-fPIC", "-shared", f"{name}.c", "-o", f"{name}.so", "-lm")
+    flags = ["-std=c99", *STRICT, level, *poison_flags(CC)]
+    run(folder, CC, *flags, "-fPIC", "-shared", f"{name}.c", "-o", f"{name}.so", "-lm")
     read_by_others(folder, STRICT, f"{name}.c")
     function = ctypes.CDLL(str(folder / f"{name}.so"))[name]
     function.restype = None

@@ -19,6 +19,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.excavators.machines import MACHINES
+from bellcrank.exporting.compilers import poison_flags
 from bellcrank.exporting.folder import write_folder
 from targets.test_c99 import COMPILERS, ROBOTS, needs_cc, read_by_others, run
 
@@ -32,7 +33,7 @@ WARNINGS = [
 def library(folder: Path, *more: str) -> ctypes.CDLL:
     """The package, read by every compiler there is; the code of the first."""
     (source,) = (p for p in folder.glob("*.c") if p.name != "main.c")
-    strict = ("-std=c99", "-O1", *WARNINGS)
+    strict = ("-std=c99", "-O1", *WARNINGS, *poison_flags(COMPILERS[0]))
     run(folder, COMPILERS[0], *strict, *more, "-fPIC", "-shared", source.name, "-o", "it.so", "-lm")
     run(folder, COMPILERS[0], *strict, source.name, "main.c", "-o", "example", "-lm")
     read_by_others(folder, [*WARNINGS, *more], source.name, "main.c")
@@ -44,7 +45,8 @@ def ran(
 ) -> tuple[Array, int]:
     """y after so many steps of the compiled machine, from y; and its last status."""
     code = library(folder)
-    arrays = [np.zeros(20 * size + 16, dtype), *(np.zeros(len(x), dtype) for x in (u, p) if x is not None and len(x))]
+    sizes = [20 * size + 16, *(len(x) for x in (u, p) if x is not None and len(x))]
+    arrays = [np.full(n, np.nan, dtype) for n in sizes]
     given = [ctypes.c_void_p(x.ctypes.data) for x in arrays]
     code[f"{name}_init"](*given)
     arrays[0][1 : 1 + len(y)] = y

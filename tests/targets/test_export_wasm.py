@@ -19,6 +19,10 @@ from targets.test_export_events import HEIGHT, ball, bounces, fallen, sampled_pl
 from targets.test_export_fmu import plant
 
 NODE = shutil.which("node")
+# Fills the workspace and all arrays with NaN (a module's memory begins as zero), and begins anew.
+POISON = """const memory = m.code.memory.buffer;
+new Float64Array(memory, m.work, Math.floor((memory.byteLength - m.work) / 8)).fill(NaN);
+if (m.now) { m.counts.fill(0); m.reset(); }"""
 needs_node = pytest.mark.skipif(NODE is None, reason="Node is not installed")
 
 
@@ -26,7 +30,7 @@ def said(folder: Path, script: str) -> Any:
     """What a script says that finds the loaded module in `m`."""
     assert NODE is not None
     (own,) = folder.glob("*.js")
-    text = f'import {{ load }} from "./{own.name}";\nconst m = await load();\n{script}\n'
+    text = f'import {{ load }} from "./{own.name}";\nconst m = await load();\n{POISON}\n{script}\n'
     (folder / "script.mjs").write_text(text)
     done = subprocess.run([NODE, "script.mjs"], cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

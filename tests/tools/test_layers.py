@@ -21,6 +21,7 @@ NEUTRAL = {
     *(
         "atomic_file",
         "began",
+        "buffers",
         "errors",
         "extras",
         "forks",

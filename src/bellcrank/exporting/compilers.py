@@ -15,8 +15,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
+from bellcrank.buffers import POISON_BYTE, POISONED
 from bellcrank.errors import CompileError, InputError, brief, unknown
 
 # What FMI 3 calls a platform: what zig calls it, what FMI 2 calls it ("" where it has no name), and how libraries end.
@@ -75,12 +77,25 @@ def library(files: Mapping[str, str], target: str, portable: bool = False) -> by
         sources = [file for file in files if file.endswith(".c")]
         if "windows" not in target:
             alone = [ALONE, "-lc", *(["-Wl,-z,defs"] if "linux" in target else [])] if "ziglang" in compiler else []
-            _run([*compiler, *FLAGS, *sources, "-o", "made", "-lm", *alone], folder)
+            _run([*compiler, *FLAGS, *poison_flags(*compiler), *sources, "-o", "made", "-lm", *alone], folder)
         elif "ziglang" in compiler:
             _dll(compiler, sources, folder)
         else:
             _run([*compiler, *_without("-fPIC"), *sources, "-o", "made"], folder)
         return (folder / "made").read_bytes()
+
+
+@cache
+def poison_flags(*compiler: str) -> tuple[str, ...]:
+    """Flags that fill what nothing has written yet, where buffers are poisoned (bellcrank.buffers): the numbers of an
+    instance (sources/instance.h) and, where the compiler can (gcc 12, clang 8), variables on the stack.
+    """
+    if not POISONED:
+        return ()
+    stack = "-ftrivial-auto-var-init=pattern"
+    probe = [*compiler, stack, "-fsyntax-only", "-x", "c", os.devnull]
+    can = subprocess.run(probe, capture_output=True).returncode == 0
+    return (f"-DUNWRITTEN={POISON_BYTE}", *([stack] if can else []))
 
 
 def _dll(compiler: Sequence[str], sources: Sequence[str], folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import empty_buffer
 from bellcrank.emit.cuda.device import cupy, fetched, free_bytes
 from bellcrank.graph import Program
 from bellcrank.sim.adjoint_sweeps import Swept, Task
@@ -59,7 +60,7 @@ class GpuThreads:
 
     def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
         cp, runs, (lines, steps) = cupy(), state.shape[1], table
-        rows, counts = cp.empty((room, program.row, runs), self.dtype), cp.zeros(runs, cp.int64)
+        rows, counts = empty_buffer((room, program.row, runs), self.dtype, cp), cp.zeros(runs, cp.int64)
         self.code(program).go(ALL, state, parameters, lines, steps, rows, room, counts)
         return Swept(state, (rows, (1, runs)), int(cp.asnumpy(counts)[0]))
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bellcrank.buffers import empty_buffer
 from bellcrank.graph import Program
 from bellcrank.sim.adjoint_steps import AdjointSteps
 from bellcrank.sim.arguments import many
@@ -205,7 +206,7 @@ class Lanes:
         return task.table, task.parameters.T
 
     def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
-        rows = np.empty((state.shape[1], room, program.row))
+        rows = empty_buffer((state.shape[1], room, program.row))
         blocks = Blocks(self.code(program, self.lanes), state, parameters, table, rows)
         while not blocks.done:
             blocks.advance()

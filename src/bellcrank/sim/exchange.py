@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import poisoned
 from bellcrank.emit.cpu import realtime
 from bellcrank.emit.cpu import words as block
 from bellcrank.emit.cpu.host import Library, compiled, host
@@ -68,7 +69,7 @@ class Exchange:
         self.states = aligned(2 * size, 1).reshape(2, -1)  # one is the newest, the other is spare
         self.parameters = np.ascontiguousarray(parameters) if parameters.size else np.zeros(1)
         self.inputs, self.mailbox = np.zeros(2 * nu + 1), np.zeros(1 + nu)
-        self.window, self.ring = np.zeros(1 + size + nu), np.zeros((RING, row + nu))
+        self.window, self.ring = np.zeros(1 + size + nu), poisoned(np.zeros((RING, row + nu)))
         self.log = np.zeros((block.EVENTS, 4), np.int64)
         self.trace = np.zeros((block.TRACE, 4), np.int64)
         self.costs, self.delays, self.owns = np.zeros((3, block.BINS), np.int64)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import empty_buffer
 from bellcrank.emit.cuda.device import DeviceError, Function, cupy, forget, free_bytes, out_of_memory
 from bellcrank.emit.cuda.large_loop import LargeLoop
 from bellcrank.emit.cuda.loop import Loop
@@ -82,7 +83,7 @@ class GpuProgram:
         free = cp.ascontiguousarray(cp.broadcast_to(cp.asarray(p[:1] if one_p else p, self.dtype).T, (p.shape[1], n)))
         lines = cp.asarray(table[0] if one_table else np.ascontiguousarray(np.moveaxis(table, 0, -1)), self.dtype)
         steps = (0, 1) if one_table else (1, n)
-        rows = cp.empty((capacity, program.row, n), self.dtype)
+        rows = empty_buffer((capacity, program.row, n), self.dtype, cp)
         counts = cp.zeros(n, cp.int64)
         pieces: list[tuple[Array, Array]] = []
 
@@ -191,7 +192,7 @@ class Gpu:
             first = self.batch.first
             self.state[:, rest] = self.layout.array(len(rest), {**first, "y": first["y"][rest]})
             if self.batch.capacity:
-                rows.add(rest, np.empty((len(rest), 0, self.code(by).program.row)), np.zeros(len(rest), int))
+                rows.add(rest, np.zeros((len(rest), 0, self.code(by).program.row)), np.zeros(len(rest), int))
 
 
 def _shares(program: Program) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bellcrank.buffers import empty_buffer
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.stages import Where
 from bellcrank.emit.cuda.device import adopted, cupy, on_gpu
@@ -33,7 +34,7 @@ class GpuStepper(Stepper):
         self._kept = cp.zeros((1, made.layout.size + made.free, n), self.dtype)
         self._reward, self._ended = (cp.zeros(self._shape, self.dtype) for _ in range(2))
         self._final = cp.zeros((*self._shape, made.row), self.dtype) if self.task.restarts else None
-        self._none = cp.empty((0, made.program.row, n), self.dtype), cp.zeros(n, cp.int64)  # rows, and how many
+        self._none = empty_buffer((0, made.program.row, n), self.dtype, cp), cp.zeros(n, cp.int64)  # rows, and how many
         self._told = {"busy": 0, "alive": 1}
         self._states: Array = None
 
@@ -107,7 +108,7 @@ class GpuStepper(Stepper):
         if not nu:
             if u is not None:
                 raise InputError("step: this system has no inputs; call step() alone.")
-            return cp.empty((self.runs, 0), self.dtype)
+            return empty_buffer((self.runs, 0), self.dtype, cp)
         if u is None:
             raise InputError(f"step: u is missing; expected an array {(*self._shape, nu)}: {', '.join(self.inputs)}.")
         found = adopted(u, "step: u")

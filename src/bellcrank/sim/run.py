@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.graph import Layout
 from bellcrank.graph.program import NEVER, NOT_CLOSED, REPARTITION, RUNNING
 from bellcrank.sim import ferry
@@ -88,13 +89,14 @@ class Memory:
         """An array of this shape with anything in it."""
         size = math.prod(shape)
         if size < LARGE:
-            return np.empty(shape)
+            small: Array = empty_buffer(shape)
+            return small
         last = self._last
         # Every view of it, in a record or taken from one, holds a reference to it.
         if last is None or not size <= last.size < 2 * size or sys.getrefcount(last) > ALONE:
             self._last = last = None  # before there is another of its size
             self._last = last = np.empty(size)
-        return last[:size].reshape(shape)
+        return poisoned(last[:size].reshape(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +272,7 @@ class Lanes:
 
     def alone(self, run: int, by: Dynamics, state: Array) -> Array:
         code = self.code(by)
-        one = self._blocks(code, np.array([run]), np.empty((code.lanes, 4, code.program.row)), state)
+        one = self._blocks(code, np.array([run]), empty_buffer((code.lanes, 4, code.program.row)), state)
         while not one.done:
             one.advance()
         return one.state[:, 0].copy()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.emit.cpu import loop
 from bellcrank.emit.cpu.host import Library, compiled, host
 from bellcrank.emit.cpu.pool import shared
@@ -29,8 +30,8 @@ STARTING = 2e-3  # seconds: where less is left to do, threads cost more than the
 
 
 def aligned(rows: int, lanes: int) -> Array:
-    """Zeros that begin at a cache line: vectors are loaded whole."""
-    raw = np.zeros(rows * lanes + 8)
+    """Zeros that begin at a cache line, for vectors are loaded whole; NaN where buffers are poisoned."""
+    raw = poisoned(np.zeros(rows * lanes + 8))
     start = (-address(raw) // 8) % 8
     return raw[start : start + rows * lanes].reshape(rows, lanes)
 
@@ -170,7 +171,7 @@ class Blocks:
         """Twice the room, where a run has filled its own."""
         if ((self._codes & ~loop.SWAPPED) == loop.FULL).any():
             runs, capacity, width = self.rows.shape
-            rows = np.empty((runs, 2 * capacity, width))
+            rows = empty_buffer((runs, 2 * capacity, width))
             rows[:, :capacity] = self.rows
             self.rows = rows
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.build.compiling import of_graph
 from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu.host import Library, compiled, host
@@ -131,6 +132,7 @@ class Stepper:
         if self.task.start:
             self._write(places["run"], everyone, np.arange(self.runs))
             self._write(places["seed"], everyone, words)
+            self._write(places["starts"], everyone, 0.0)
         self._write(self._free, everyone, self._numbers(parameters))
 
     @property
@@ -167,7 +169,8 @@ class Stepper:
         """
         given = self._inputs(u)
         y = self._room() if out is None else self._output(out)
-        apart = y if y.flags.c_contiguous and not np.may_share_memory(y, given) else np.empty(y.shape)
+        direct = y.flags.c_contiguous and not np.may_share_memory(y, given)
+        apart = poisoned(y) if direct else empty_buffer(y.shape)
         why = self._shared(given, apart) if self.threads > 1 else int(self._one(address(given), address(apart)))
         if why == text.BUSY:
             raise InputError("step: another thread is inside this stepper; make one for each, or wait for it.")
@@ -238,12 +241,12 @@ class Stepper:
             self._write(self._free, np.ones(self.runs, bool), p)
 
     def _room(self) -> Array:
-        found: Array = self.xp.empty((*self._shape, self._action.row), self.dtype)
+        found: Array = empty_buffer((*self._shape, self._action.row), self.dtype, self.xp)
         return found
 
     def _see(self, place: Array) -> None:
         """Begins what is new, and observes all."""
-        seen = place if place.flags.c_contiguous else np.empty(place.shape)
+        seen = poisoned(place) if place.flags.c_contiguous else empty_buffer(place.shape)
         told = self._library.address("told")
         self._code.see(0, len(self._kept), told, None, address(seen), address(self._spaces[0]))
         on = self._read(self._action.layout.places["status"]) == 0

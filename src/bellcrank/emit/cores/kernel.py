@@ -8,12 +8,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bellcrank.buffers import POISONED
 from bellcrank.emit.cores import streams
 from bellcrank.emit.cores.crew import Crew, allowed
 from bellcrank.emit.cores.forecast import Rates, forecast
 from bellcrank.emit.cores.pace import pace, threads
 from bellcrank.emit.cpu import llvm
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.host import host, poisoning
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Recursion
@@ -147,6 +148,8 @@ class ParallelKernel(Kernel):
         if self.crew is None:
             return super()._run(rows, pointers, single, keep)
         self.crew.wake()
+        if POISONED:
+            poisoning().stain()
         if single:
             return int(self._anyway(*(p for p, _ in pointers)))
         return int(self._row_by_row(rows, *(x for pair in pointers for x in pair)))

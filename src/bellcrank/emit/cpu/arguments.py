@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.emit.target import Shape, Signature
 from bellcrank.errors import InputError, unknown
 from bellcrank.nodes.node import Node
@@ -117,8 +118,8 @@ class Arguments:
                     f"got {got}.{hint}"
                 )
             if out.flags.c_contiguous and not any(np.may_share_memory(out, a) for a in inputs):
-                return [out]
-        return [np.empty(shape, dtype) for shape in shapes]
+                return [poisoned(out)]
+        return [empty_buffer(shape, dtype) for shape in shapes]
 
     def _check_room(self, batch: Shape, inputs: Sequence[Array]) -> None:
         """Raise an InputError if results, and copies of inputs that broadcast, do not fit into memory."""

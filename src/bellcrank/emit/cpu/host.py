@@ -10,6 +10,7 @@ last of those that hold it has been emptied.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import sys
 import threading
@@ -20,8 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import POISONED
 from bellcrank.emit import cache as store
-from bellcrank.emit.cpu.object_layout import EXTERNALS
+from bellcrank.emit.cpu.object_layout import API, EXTERNALS
+from bellcrank.emit.cpu.poisoning import Poisoning
 from bellcrank.errors import CompileError, InputError, unknown
 
 
@@ -168,6 +171,16 @@ def _mathematics() -> ctypes.CDLL:
     return ctypes.CDLL(find_library("m"))
 
 
+@cache
+def numpy_function(name: str) -> int:
+    """The address of an entry of NumPy's C-API."""
+    core = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
+    capsule = importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    table: int = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
+    return ctypes.c_void_p.from_address(table + API[name] * ctypes.sizeof(ctypes.c_void_p)).value or 0
+
+
 def exported(name: str) -> int:
     """Where a function of the interpreter is."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
@@ -187,6 +200,18 @@ def _symbols() -> None:
             binding.add_symbol(symbol, ctypes.cast(found, ctypes.c_void_p).value)
     for symbol in EXTERNALS:
         binding.add_symbol(symbol, exported(symbol))
+    if POISONED:
+        for symbol in ("malloc", "Py_IncRef"):
+            binding.add_symbol(symbol, poisoning().address(symbol))
+
+
+@cache
+def poisoning() -> Poisoning:
+    """What fills memory with NaN before machine code gets it."""
+    malloc = ctypes.cast(_process().malloc, ctypes.c_void_p).value or 0
+    numpys = numpy_function("PyArray_NewFromDescr")
+    originals = {"malloc": malloc, "Py_IncRef": exported("Py_IncRef"), "PyArray_NewFromDescr": numpys}
+    return Poisoning(llvm(), target_machine(), originals)
 
 
 def object_key(text: str) -> str:

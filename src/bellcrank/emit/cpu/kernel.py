@@ -8,7 +8,6 @@ anything unusual to `Kernel.convert`.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.buffers import POISONED
 from bellcrank.emit.cpu.arguments import Arguments, symbolic
-from bellcrank.emit.cpu.host import Library, unseen
-from bellcrank.emit.cpu.object_layout import ABI, API, FIELDS, FLOATS, HEADER, PLAIN, TABLE
+from bellcrank.emit.cpu.host import Library, numpy_function, poisoning, unseen
+from bellcrank.emit.cpu.object_layout import ABI, FIELDS, FLOATS, HEADER, PLAIN, TABLE
 from bellcrank.emit.cpu.pool import Task, pool, settle
 from bellcrank.emit.target import About
 from bellcrank.errors import InputError, brief
@@ -76,14 +76,9 @@ class _Owner(str):
     kept: object
 
 
-@cache
 def _numpy(name: str) -> int:
-    """The address of an entry of NumPy's C-API."""
-    core = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
-    capsule = importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API
-    prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    table: int = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
-    return ctypes.c_void_p.from_address(table + API[name] * ctypes.sizeof(ctypes.c_void_p)).value or 0
+    """The address of an entry of NumPy's C-API, as generated code is to call it."""
+    return poisoning().address(name) if POISONED and name == "PyArray_NewFromDescr" else numpy_function(name)
 
 
 @cache
@@ -271,6 +266,8 @@ class Kernel(Arguments):
 
     def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
         """keep: the arrays behind the pointers, which live until every thread is done with them, come what may."""
+        if POISONED:
+            poisoning().stain()
         if single:
             return int(self._one(*(p for p, _ in pointers)))
         parts, many = min(self.threads, max(1, rows // self.signature.rows_per_thread)), self._many

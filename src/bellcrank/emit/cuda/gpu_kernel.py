@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cuda.device import (
     DeviceMemoryError,
@@ -71,7 +72,8 @@ class GpuKernel(Kernel):
         if not rows and out is not None:
             return [out]
         if not rows:
-            return [cupy().empty((*batch, *shape), self.signature.dtype) for shape in self.signature.outputs.values()]
+            shapes = [(*batch, *shape) for shape in self.signature.outputs.values()]
+            return [empty_buffer(shape, self.signature.dtype, cupy()) for shape in shapes]
         flat = [self._flat(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()]
         columns = adjacent([a for a in flat if a.shape[0] > 1 and a.shape[1] > 1], 0)
         results, views = self._room(batch, rows, out, columns, flat)
@@ -103,16 +105,16 @@ class GpuKernel(Kernel):
             flat = out.reshape(rows, -1)
             inside = cp.may_share_memory(flat, out)
             if inside and all(0 <= x <= LARGEST_STRIDE for x in strides(flat)):
-                return [out], [flat]
+                return [poisoned(out)], [flat]
         results, views = [], []
         try:
             for k, shape in enumerate(s.outputs.values(), len(s.inputs)):
                 if columns or k not in self.tiles:
-                    base = cp.empty((*shape, *batch), s.dtype)
+                    base = empty_buffer((*shape, *batch), s.dtype, cp)
                     results.append(base.transpose(*range(len(shape), base.ndim), *range(len(shape))))
                     views.append(base.reshape(-1, rows).T)
                 else:
-                    results.append(cp.empty((*batch, *shape), s.dtype))
+                    results.append(empty_buffer((*batch, *shape), s.dtype, cp))
                     views.append(results[-1].reshape(rows, -1))
         except out_of_memory() as error:
             raise DeviceMemoryError(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import poisoned
 from bellcrank.emit.cuda.device import Function, cupy
 from bellcrank.emit.cuda.gpu_kernel import GpuKernel
 from bellcrank.emit.cuda.waves import THREADS, WaveText
@@ -51,8 +52,8 @@ class Engine:
         self.function = Function(made.ptx, "phases", THREADS, made.shared)
         self.blocks = min(made.blocks, cp.cuda.Device().attributes["MultiProcessorCount"])
         self.inputs = {name: cp.zeros(size, dtype) for name, size in inputs.items()}
-        self.result = cp.zeros(output, dtype)
-        tables = (cp.zeros(made.room, dtype), cp.asarray(made.whole), cp.asarray(made.numbers))
+        self.result = poisoned(cp.zeros(output, dtype))
+        tables = (poisoned(cp.zeros(made.room, dtype)), cp.asarray(made.whole), cp.asarray(made.numbers))
         rows = (np.int32(0), np.int32(len(made.plan)), np.int32(self.blocks), cp.zeros(2, np.int32))
         self.arguments = (*tables, *self.inputs.values(), self.result, cp.asarray(made.plan), *rows)
         self.stream = cp.cuda.Stream(non_blocking=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bellcrank.buffers import empty_buffer
 from bellcrank.emit.cuda.choice import FILE
 from bellcrank.emit.cuda.device import Function, cupy, free_bytes
 from bellcrank.emit.cuda.lane_text import LANES
@@ -32,4 +33,4 @@ def blocks(states: int, function: Function, numbers: int, dtype: str) -> int:
 
 def workspace(count: int, numbers: int, dtype: str) -> Any:
     """For so many blocks."""
-    return cupy().empty(count * LANES * numbers, dtype)
+    return empty_buffer(count * LANES * numbers, dtype, cupy())

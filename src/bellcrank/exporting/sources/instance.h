@@ -59,12 +59,19 @@ static const char *reason(int status)
     }
 }
 
+/* The byte that numbers are made of before anything writes them; tests take 255, which makes them NaN. */
+#ifndef UNWRITTEN
+#define UNWRITTEN 0
+#endif
+
 static void at_rest(Numbers *n)
 {
-    memset(n, 0, sizeof(*n));
+    memset(n, UNWRITTEN, sizeof(*n));
     MODEL_REST(n->s, n->u, n->p);
     n->step = n->s[AT_STEP];
+    n->fresh = 0.0;
     n->sampled = -1.0;
+    n->ended = 0.0;
 }
 
 /* What the integrator remembers is of another input: it begins anew. */

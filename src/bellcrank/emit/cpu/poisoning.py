@@ -1,0 +1,129 @@
+"""Poisoned memory for machine code that allocates by itself (bellcrank.buffers).
+
+Generated code calls three functions of others to get memory that it writes: `malloc` for workspaces, NumPy's
+PyArray_NewFromDescr for results, and Py_IncRef for the array that a caller gives as `out=`. Where buffers are poisoned
+it is given functions that call these and fill the memory with NaN. The generated code is the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.buffers import POISON_BYTE
+from bellcrank.emit.cpu.object_layout import FIELDS
+
+STACK_BYTES = 131_072  # that are filled below a call: twice the largest workspace on the stack
+
+
+class Poisoning:
+    """Addresses of the functions that fill memory; made with LLVM's binding for a target machine.
+
+    originals: addresses of "malloc", "Py_IncRef" and "PyArray_NewFromDescr".
+    """
+
+    def __init__(self, binding: Any, machine: Any, originals: dict[str, int]) -> None:
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(_text(originals)), machine)
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        """Address of the function that stands in for an original."""
+        found: int = self._engine.get_function_address(f"poisoned_{name}")
+        return found
+
+    @cached_property
+    def stain(self) -> Callable[[], None]:
+        """Fill the stack that the next function called will use."""
+        return ctypes.CFUNCTYPE(None)(self._engine.get_function_address("stain"))
+
+
+def _text(originals: dict[str, int]) -> str:
+    original = {name: f"inttoptr (i64 {address} to ptr)" for name, address in originals.items()}
+    return f"""{_FILLING}
+define ptr @poisoned_malloc(i64 %n) nounwind {{
+  %p = call ptr {original["malloc"]}(i64 %n)
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %end, label %fill
+fill:
+  call void @llvm.memset.p0.i64(ptr %p, i8 {_BYTE}, i64 %n, i1 false)
+  br label %end
+end:
+  ret ptr %p
+}}
+define void @poisoned_Py_IncRef(ptr %object) nounwind {{
+  call void @fill(ptr %object)
+  call void {original["Py_IncRef"]}(ptr %object)
+  ret void
+}}
+define ptr @poisoned_PyArray_NewFromDescr(
+  ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr %strides, ptr %data, i32 %flags, ptr %base
+) nounwind {{
+  %made = call ptr {original["PyArray_NewFromDescr"]}(
+    ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr %strides, ptr %data, i32 %flags, ptr %base
+  )
+  %none = icmp eq ptr %made, null
+  br i1 %none, label %end, label %fill
+fill:
+  call void @fill(ptr %made)
+  call void @stain()
+  br label %end
+end:
+  ret ptr %made
+}}
+define void @stain() noinline nounwind {{
+  %below = alloca [{STACK_BYTES} x i8], align 64
+  call void @llvm.memset.p0.i64(ptr %below, i8 {_BYTE}, i64 {STACK_BYTES}, i1 true)
+  ret void
+}}
+"""
+
+
+def _field(name: str) -> str:
+    """Text that loads a field of the array %object."""
+    names = [field for field, _, _ in FIELDS]
+    kind = FIELDS[names.index(name)][1]
+    return f"""  %{name}.at = getelementptr %array, ptr %object, i64 0, i32 {names.index(name)}
+  %{name} = load {kind}, ptr %{name}.at"""
+
+
+_BYTE = POISON_BYTE - 256  # as a signed number
+# @fill(object): where it is an array of native floats, all of it becomes NaN.
+_FILLING = f"""%array = type {{ {", ".join(kind for _, kind, _ in FIELDS)} }}
+@writable = global i64 0
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+define internal void @fill(ptr %object) nounwind {{
+begin:
+{_field("type")}
+  %is.array = icmp eq ptr %type, inttoptr (i64 {id(np.ndarray)} to ptr)
+  br i1 %is.array, label %look, label %end
+look:
+{_field("descr")}
+{_field("nd")}
+{_field("dims")}
+{_field("data")}
+  %is.double = icmp eq ptr %descr, inttoptr (i64 {id(np.dtype("float64"))} to ptr)
+  %is.float = icmp eq ptr %descr, inttoptr (i64 {id(np.dtype("float32"))} to ptr)
+  %four = select i1 %is.float, i64 4, i64 0
+  %each = select i1 %is.double, i64 8, i64 %four
+  br label %top
+top:
+  %k = phi i32 [0, %look], [%k.next, %axis]
+  %bytes = phi i64 [%each, %look], [%bytes.next, %axis]
+  %more = icmp slt i32 %k, %nd
+  br i1 %more, label %axis, label %set
+axis:
+  %length.at = getelementptr i64, ptr %dims, i32 %k
+  %length = load i64, ptr %length.at
+  %bytes.next = mul i64 %bytes, %length
+  %k.next = add i32 %k, 1
+  br label %top
+set:
+  call void @llvm.memset.p0.i64(ptr %data, i8 {_BYTE}, i64 %bytes, i1 false)
+  br label %end
+end:
+  ret void
+}}"""
