@@ -174,6 +174,12 @@ LONG = (
     "test_cli.py::test_bench_predicts_and_times_a_step[[]pendulum]",
     "test_growing_record.py::*[[]SIGHUP]",
     "test_growing_record.py::test_a_killed_process_*[[]SIGTERM]",
+    "test_path_thresholds.py::test_*_around_the_real_thresholds*",
+    "test_path_thresholds.py::test_small_mechanisms_on_the_paths_of_large_ones[[]9-*",
+    "test_path_thresholds.py::test_small_mechanisms_on_the_paths_of_large_ones[[]6-[mo]*",
+    "test_path_thresholds.py::test_small_mechanisms_rest_on_the_paths_of_large_ones[[][mo]*",
+    "test_path_thresholds.py::test_small_mechanisms_rest_on_the_paths_of_large_ones[[]loops]",
+    "test_several_outputs.py::test_on_*[[]springs*",
 )
 
 
