@@ -136,7 +136,7 @@ def model_header(package: Package, token: str, version: int) -> str:
         "REMEMBERS": int(bool(s.fields.get("memory"))),
     }  # fmt: skip
     step = "step" if s.watched else "h"
-    fields = {"steps": "n", "begin": "begin", "step": step, "next_step": "h", "fresh": "fresh"}
+    fields = {"steps": "n", "begin": "begin", "step": step, "next_step": "h", "fresh": "fresh", "phases": "phases"}
     fields |= {"rtol": "rtol", "atol": "atol"}
     places = {f"AT_{word.upper()}": s.places[field] for word, field in fields.items() if field in s.places}
     lines = [f"#define {word} {n}" for word, n in (sizes | places).items()]

@@ -17,6 +17,7 @@ from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import InputError, brief
 from bellcrank.exporting import costs
 from bellcrank.graph import Graph, Program
+from bellcrank.graph.counting import Counter
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shown
 from bellcrank.sim.arguments import listed, positive
@@ -25,6 +26,7 @@ from bellcrank.sim.events import Event
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import STEP, TOLERANCE, Solver, changed, chooses_steps
 from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.single_precision import check_counts
 from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import System, system
 
@@ -97,6 +99,11 @@ def mechanism_of(thing: Any) -> Mechanism | None:
 def program_of(thing: Any, solver: Solver, events: Sequence[Event], dtype: str) -> Program:
     """The machine that takes steps."""
     if isinstance(thing, Program):
+        if thing.layout.words("n") not in (None, Counter.of(dtype).words):
+            raise InputError(
+                f'export: this program counts its steps for numbers of another precision than dtype="{dtype}"; make it '
+                f'by Simulator.whole(dtype="{dtype}").'
+            )
         return thing
     if isinstance(thing, Mechanism):
         thing = driven(thing)
@@ -111,9 +118,10 @@ def program_of(thing: Any, solver: Solver, events: Sequence[Event], dtype: str) 
     watched = adaptive or bool(thing.events)
     h = STEP if solver.step is None else solver.step
     check_samples(thing.system, h, watched)
+    check_counts(thing.system, h, dtype)
     if not adaptive:
         check_steps(thing.system, thing.integrator, h, start_state(thing.system, None, None, None))
-    return thing.whole((adaptive, True) if watched else None)
+    return thing.whole((adaptive, True) if watched else None, dtype)
 
 
 def driven(m: Mechanism) -> System:

@@ -122,9 +122,8 @@ def _machine(s: Stepper, graphs: Mapping[str, Graph], code: Wasm) -> dict[str, A
 def first(s: Stepper) -> list[float]:
     """The Program's whole state in the beginning."""
     layout, out = s.program.layout, np.zeros(s.program.size)
-    for field, x in (FIXED | {"hit": 0.0}).items():
-        if field in layout:
-            out[layout.place(field)] = x
+    for place, x in layout.constants(FIXED | {"hit": 0.0}).items():
+        out[place] = x
     members = iter(s.state)
     for places in s.fields.values():
         for place in places:

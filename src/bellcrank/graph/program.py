@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.graph.counting import Count, Counter, joined, split
 from bellcrank.graph.elimination import Factors, Loops
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.recursion import Recursion
@@ -37,26 +38,65 @@ NEVER = 1e300  # a time that does not come
 HUGE = 1e150  # a state beyond this has left physics
 
 
-class Layout:
-    """Fields by name, one after the other; a size of 1 is a scalar, anything else a list."""
+Width = int | tuple[int] | Counter  # what a field is: one scalar, a list of so many, or a counter
 
-    def __init__(self, fields: Mapping[str, int | tuple[int]]) -> None:
+
+class Layout:
+    """Fields by name, one after the other; a size of 1 is a scalar, a Counter counts, anything else is a list.
+
+    A counter of one word lies where a scalar would; inside a trace it is a Count in either case.
+    """
+
+    def __init__(self, fields: Mapping[str, Width]) -> None:
+        self.fields = dict(fields)
         self.places: dict[str, int | slice] = {}
         at = 0
         for name, size in fields.items():
-            width = size if isinstance(size, int) else size[0]
-            self.places[name] = at if size == 1 else slice(at, at + width)
+            width = _width(size)
+            single = width == 1 and not isinstance(size, tuple)
+            self.places[name] = at if single else slice(at, at + width)
             at += width
         self.size = at
 
     def read(self, s: Sequence[Scalar]) -> dict[str, Any]:
-        return {name: s[place] if isinstance(place, int) else list(s[place]) for name, place in self.places.items()}
+        found: dict[str, Any] = {}
+        for name, place in self.places.items():
+            words = [s[place]] if isinstance(place, int) else list(s[place])
+            if isinstance(self.fields[name], Counter):
+                found[name] = Count(words)
+            else:
+                found[name] = words[0] if isinstance(place, int) else words
+        return found
 
     def written(self, values: Mapping[str, Any]) -> list[Scalar]:
         flat: list[Scalar] = []
-        for name, place in self.places.items():
-            flat += [values[name]] if isinstance(place, int) else list(values[name])
+        for name in self.places:
+            x = values[name]
+            flat += list(x) if isinstance(self.fields[name], Counter | tuple) else [x]
         return flat
+
+    def constants(self, values: Mapping[str, float]) -> dict[int, float]:
+        """The elements of a state that hold these numbers, by their places; what there is no field for is left out."""
+        found: dict[int, float] = {}
+        for name, x in values.items():
+            if name in self.places:
+                words = self.words(name)
+                places = range(self.places[name], self.places[name] + 1) if words is None else self._range(name)
+                found |= dict(zip(places, [x] if words is None else split(x, words).tolist(), strict=True))
+        return found
+
+    def words(self, name: str) -> int | None:
+        """How many words a counter has; None for what is not a counter."""
+        kind = self.fields[name]
+        return kind.words if isinstance(kind, Counter) else None
+
+    def count(self, state: Any, name: str) -> Any:
+        """What a counter has counted, in float64: of one state, or of the columns of an array of states."""
+        return joined([state[k] for k in self._range(name)])
+
+    def _range(self, name: str) -> range:
+        place = self.places[name]
+        return range(place, place + 1) if isinstance(place, int) else range(place.start, place.stop)
 
     def array(self, lanes: int, values: Mapping[str, Any], xp: Any = np, dtype: str = "float64") -> Any:
         """The state of as many lanes, (size, lanes), from numbers or arrays (lanes,) or (lanes, width); else zero.
@@ -66,9 +106,20 @@ class Layout:
         """
         out = xp.zeros((self.size, lanes), dtype)
         for name, value in values.items():
-            if name in self.places:
+            if name not in self.places:
+                continue
+            if self.words(name) is not None:
+                self._put_count(out, name, value, xp)
+            else:
                 out[self.places[name]] = xp.asarray(value).T if np.ndim(value) else value
         return out
+
+    def _put_count(self, state: Any, name: str, value: Any, xp: Any = np) -> None:
+        """Write a counter's words into a state, or into the columns of an array of states."""
+        words = self.words(name)
+        assert words is not None
+        for place, word in zip(self._range(name), split(value, words), strict=True):
+            state[place] = xp.asarray(word) if np.ndim(word) else float(word)
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
@@ -77,7 +128,11 @@ class Layout:
         """A copy of one lane's state with some fields changed."""
         out = state.copy()
         for name, x in values.items():
-            if name in self.places:
+            if name not in self.places:
+                continue
+            if self.words(name) is not None:
+                self._put_count(out, name, x)
+            else:
                 out[self.places[name]] = x
         return out
 
@@ -91,6 +146,12 @@ class Layout:
         found = self.places[name]
         assert isinstance(found, int)
         return found
+
+
+def _width(size: Width) -> int:
+    if isinstance(size, Counter):
+        return size.words
+    return size if isinstance(size, int) else size[0]
 
 
 def size(width: int) -> int | tuple[int]:

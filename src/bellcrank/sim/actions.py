@@ -14,6 +14,7 @@ from typing import Any
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Layout, Node, Program
 from bellcrank.graph.action import DRAWN, Action
+from bellcrank.graph.counting import Count, Counter, split
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.program import EVENT, FINISHED, NEVER, size
 from bellcrank.integrate import Integrator
@@ -25,11 +26,11 @@ from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.fixed_steps import begun, chosen
 from bellcrank.sim.partitions import Joined
-from bellcrank.sim.sampling import any_due
+from bellcrank.sim.sampling import any_due, clocks, first_phases
 from bellcrank.sim.user_code import called, vector
 
 REJOINED = 3  # times: what is drawn may be far from closing loops, and each time has two rounds of Newton's method
-CHANCE = {"run": 1, "starts": 1, "seed": size(SEED)}  # what only random starts need: which run it is, and so on
+PHASES = "phases"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Stepped:
     ticks: int
     task: Task
     joined: Joined | None = None  # where the program carries several partitions of closed loops
+    dtype: str = "float64"  # of the numbers it will be computed with
 
     def action(self) -> Action:
         n = len(self.dynamics.system.inputs)
@@ -111,8 +113,14 @@ class Stepped:
         memory = 0 if renewed else _width(self.program.layout, "memory")
         fields: dict[str, Any] = {"y": size(self.dynamics.size), "memory": size(memory)}
         part = () if self.joined is None else ("part",)
-        fields |= dict.fromkeys((*self.dynamics.measured, *part, "n", "status", "new"), 1)
-        return Layout(fields | (CHANCE if self.task.start else {}))
+        counter = Counter.of(self.dtype)
+        fields |= dict.fromkeys((*self.dynamics.measured, *part), 1) | {"n": counter}
+        if self.dynamics.system.sampled:
+            fields[PHASES] = size(len(clocks(self.dynamics.system)))
+        fields |= {"status": 1, "new": 1}
+        # What only random starts need: which run it is, how often it has begun, and the seed.
+        chance = {"run": counter, "starts": counter, "seed": size(SEED)}
+        return Layout(fields | (chance if self.task.start else {}))
 
     @property
     def changing(self) -> int:
@@ -134,16 +142,23 @@ class Stepped:
         now, places = self.kept.read(c), self.program.layout
         values: dict[str, Any] = {name: [0.0] * _width(places, name) for name in ("memory", "summary")}
         values |= dict.fromkeys(places.places.keys() - values.keys(), 0.0)
-        values |= dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER) | {"h": self.h, "stride": 1.0}
+        values |= {name: self._counted(NEVER) for name in ("last", "next")} | {"stride": self._counted(1.0)}
+        values |= dict.fromkeys(("input_steps", "bound"), NEVER) | {"h": self.h}
         values |= {name: x for name, x in now.items() if name in places and x != []}
-        values |= {"t": now["n"] * self.h, "live": where(now["status"] > 0.0, 0.0, 1.0)}
-        values["fresh"] = 1.0 if self.usual else any_due(self.dynamics.system, now["n"], self.h)  # inputs may be others
+        values |= {"t": now["n"].value * self.h, "live": where(now["status"] > 0.0, 0.0, 1.0)}
+        values["fresh"] = 1.0 if self.usual else any_due(now.get(PHASES, ()))  # inputs may be others
         return {"s": places.written(values)}
+
+    def _counted(self, number: float) -> Count:
+        """A constant as a counter."""
+        return Count(split(number, Counter.of(self.dtype).words).tolist())
 
     def _close(self, c: Any, s: Any, u: Any = ()) -> dict[str, Any]:
         old, new, task = self.kept.read(c), self.program.layout.read(s), self.task
         t, y, over = new["t"], new["y"], old["status"] > 0.0
-        limited = where(new["n"] >= task.limit, float(FINISHED), 0.0) if task.limit < NEVER else 0.0
+        limited: Scalar = 0.0
+        if task.limit < NEVER:
+            limited = where(new["n"].reached(self._counted(task.limit)), float(FINISHED), 0.0)
         code = where(self._judged("ends", task.ends, t, y, u) > 0.0, float(EVENT), limited)
         status = where(over, old["status"], where(new["status"] > 0.0, new["status"], code))
         made = {name: new[name] if name in new and x != [] else x for name, x in old.items()}
@@ -156,13 +171,17 @@ class Stepped:
 
     def _begin(self, c: Any) -> dict[str, Any]:
         old, task = self.kept.read(c), self.task
-        new, fresh = old["new"] > 0.0, {name: 0.0 for name in ("n", "status", "open", "noise") if name in self.kept}
+        new = old["new"] > 0.0
+        fresh: dict[str, Any] = {name: 0.0 for name in ("status", "open", "noise") if name in self.kept}
+        fresh["n"] = self._counted(0.0)
+        if PHASES in self.kept:
+            fresh[PHASES] = first_phases(self.dynamics.system, self.h)
         y, more = [float(x) for x in self.dynamics.ports.rest], {}
         if task.start:
             y = self._drawn(task.start, Random(old["seed"], old["run"], old["starts"]), y)
             for _ in range(REJOINED if self.dynamics.system.mechanism.loops else 1):
                 y = self._anywhere.rejoined(y)
-            more = {"starts": where(new, old["starts"] + 1.0, old["starts"])}
+            more = {"starts": chosen(new, old["starts"].next(), old["starts"])}
         first = chosen(old["new"] > 1.5, y, old["y"])
         if self.joined is not None:
             fresh |= dict(zip(("part", "bound"), self.joined.chosen_at(first, old["new"]), strict=True))
@@ -174,7 +193,7 @@ class Stepped:
 
     def _look(self, c: Any) -> dict[str, Any]:
         now = self.kept.read(c)
-        return {"row": self._seen(now["n"] * self.h, now["y"], self.usual)}
+        return {"row": self._seen(now["n"].value * self.h, now["y"], self.usual)}
 
     # -- what the user says
 

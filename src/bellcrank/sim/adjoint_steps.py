@@ -29,7 +29,7 @@ from bellcrank.nodes import Node
 from bellcrank.scalar import Scalar, floor, maximum, where
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.fixed_steps import EARLY, chosen, fed
-from bellcrank.sim.sampling import any_due, taken
+from bellcrank.sim.sampling import any_due, phases_at, taken
 
 Shape = tuple[int, ...]
 BOUND = 30.0  # of E: beyond, dependent coordinates move so much faster than independent ones that digits are lost
@@ -83,7 +83,8 @@ class AdjointSteps:
             problem, y, old = by.problem(u), list(y), list(memory)
             if by.system.sampled:
                 n = floor(t / h + 0.5)
-                y, fresh = taken(by.system, t, y, u, n, h), maximum(fresh, any_due(by.system, n, h))
+                phases = phases_at(by.system, n, h)
+                y, fresh = taken(by.system, t, y, u, phases), maximum(fresh, any_due(phases))
             if old:
                 old = chosen(fresh > 0.0, list(self.integrator.begin(problem, t, y, h)), old)
             made = self.integrator.step(problem, t, y, h, old)

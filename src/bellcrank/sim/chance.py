@@ -16,6 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from bellcrank.errors import InputError
+from bellcrank.graph.counting import WORD as LOW_HALF
+from bellcrank.graph.counting import Count
 from bellcrank.scalar import Scalar, cos, floor, log, sqrt, where
 
 WORD = 4096.0
@@ -27,11 +29,11 @@ SEED = 2  # numbers of 24 bits
 class Random:
     """What a function that draws a start is given: every call is another number, in each run and at each of its starts.
 
-    seed: SEED whole numbers below 2**24. run, start: whole numbers below 2**24.
+    seed: SEED whole numbers below 2**24. run, start: whole numbers below 2**48, as counters have them.
     """
 
-    def __init__(self, seed: Sequence[Scalar], run: Scalar, start: Scalar) -> None:
-        self._seed, self._run, self._start = seed, run, start
+    def __init__(self, seed: Sequence[Scalar], run: Count | Scalar, start: Count | Scalar) -> None:
+        self._seed, self._run, self._start = seed, _halves(run), _halves(start)
         self._drawn = 0
         self._spare: list[Scalar] = []
 
@@ -62,11 +64,15 @@ class Random:
 
     @cached_property
     def _counter(self) -> list[tuple[Scalar, Scalar]]:
-        return [_words(self._run), _words(self._start)]
+        """The low 24 bits of each number: four words of twelve bits."""
+        return [_words(low) for _, low in (self._run, self._start)]
 
     @cached_property
     def _key(self) -> list[tuple[Scalar, Scalar]]:
-        return [_words(part) for part in self._seed]
+        """The seed. The high bits of each number make it another key, so that no two blocks of one seed are equal."""
+        own = [_words(part) for part in self._seed]
+        more = [_words(high) for high, _ in (self._run, self._start)]
+        return [(_sum(a, c), _sum(b, d)) for (a, b), (c, d) in zip(own, more, strict=True)]
 
 
 def seeded(seed: int) -> list[float]:
@@ -82,6 +88,15 @@ def _constants(k: int) -> list[tuple[float, float]]:
     bits = int.from_bytes(hashlib.sha512(f"block {k}".encode()).digest(), "big")
     found = [float(bits >> (12 * i) & 4095) for i in range(2 * ROUNDS)]
     return list(zip(found[::2], found[1::2], strict=True))
+
+
+def _halves(x: Count | Scalar) -> tuple[Scalar, Scalar]:
+    """The high and the low 24 bits of a whole number below 2**48."""
+    if isinstance(x, Count) and len(x) == 2:
+        return x[0], x[1]
+    number = x[0] if isinstance(x, Count) else x
+    high = floor(number * (1.0 / LOW_HALF))
+    return high, number - LOW_HALF * high
 
 
 def _words(x: Scalar) -> tuple[Scalar, Scalar]:

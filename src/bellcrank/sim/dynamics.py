@@ -26,6 +26,7 @@ from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.implicit_systems import ImplicitSystems
 from bellcrank.sim.motions import forced
 from bellcrank.sim.nominals import nominals
+from bellcrank.sim.sampling import clocks
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -323,7 +324,7 @@ class Dynamics(ABC):
             lambda: self.outputs,
             lambda: self.f,
             sizing=lambda: nominals(s),
-            clocks=tuple(dict.fromkeys((c.every, late) for c in s.sampled for late in {0.0, float(c.delay)})),
+            clocks=clocks(s),
         )
 
 

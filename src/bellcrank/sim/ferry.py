@@ -23,9 +23,9 @@ Step = Callable[[Dynamics, Array], Array]  # runs a state to its end, by these g
 
 
 def _can_cross(dynamics: Dynamics, places: Layout) -> bool:
-    """Whether a run is of fixed steps that remember nothing, and knows no inputs, which come in whole steps."""
-    memory = places.span("memory")
-    return "stride" in places and memory.start == memory.stop and not dynamics.system.inputs
+    """Whether a run has fixed steps and no memory, inputs or sampled controllers, which go by whole steps."""
+    memory, s = places.span("memory"), dynamics.system
+    return "stride" in places and memory.start == memory.stop and not s.inputs and not s.sampled
 
 
 def crossed(dynamics: Dynamics, places: Layout, state: Array, p: Array, run: Step) -> tuple[Array, list[Array]] | None:

@@ -5,24 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
+from bellcrank.graph.counting import Counter
 from bellcrank.graph.program import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, size
 from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, maximum, where
 from bellcrank.sim.dynamics import Dynamics
-from bellcrank.sim.sampling import any_due, taken
+from bellcrank.sim.sampling import any_due, clocks, first_phases, next_phases, taken
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
 EARLY = 1e-3  # of a step
 
 
-def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHING) -> Layout:
-    """The row comes first: t, y, and which line of the inputs was valid."""
+def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHING, dtype: str = "float64") -> Layout:
+    """The row comes first: t, y, and which line of the inputs was valid.
+
+    n counts the steps; `held` counts those since the line of inputs began; see sampling.py for phases.
+    """
     s = dynamics.system
     inputs = {"input": 1} if s.inputs else {}
     signs = dict.fromkeys(("live", "due", "status"), 1)
-    counters = dict.fromkeys(("n", "last", "next", "stride", "begin", "h"), 1)
-    clock = {"input_steps": 1, "input_last": 1} if s.inputs else {}
+    counters = dict.fromkeys(("n", "last", "next", "stride"), Counter.of(dtype))
+    clock = {"input_steps": 1, "input_last": 1, "held": 1} if s.inputs else {}
     clock |= {"fresh": 1} if s.inputs or s.sampled else {}
+    phases = {"phases": size(len(clocks(s)))} if s.sampled else {}
     memory = integrator.memory(dynamics.problem())
     return Layout(
         {
@@ -31,7 +36,10 @@ def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHIN
             **inputs,
             **signs,
             **counters,
+            "begin": 1,
+            "h": 1,
             **clock,
+            **phases,
             "memory": size(memory),
             **dict.fromkeys(dynamics.measured, 1),
             "summary": size(len(summary.cells)),
@@ -39,31 +47,40 @@ def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHIN
     )
 
 
-def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHING, rows: bool = True) -> Program:
+def program(
+    dynamics: Dynamics,
+    integrator: Integrator,
+    summary: Summary = NOTHING,
+    rows: bool = True,
+    dtype: str = "float64",
+) -> Program:
     """A lane takes `last` steps of size h from the time `begin`.
 
     It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for.
+    dtype: of the numbers it will be computed with, which decides how counters lie.
     """
-    s, places = dynamics.system, layout(dynamics, integrator, summary)
+    s, places = dynamics.system, layout(dynamics, integrator, summary, dtype)
     watch = Watch(summary, dynamics) if summary.cells else None
 
     def tick(s: Any, u: Any = ()) -> dict[str, Any]:
         old = places.read(s)
-        t, h, n = old["t"], old["h"], old["n"] + 1.0
+        t, h, n = old["t"], old["h"], old["n"].next()
         made = integrator.step(dynamics.problem(u), t, old["y"], h, old["memory"])
         y, trouble, measured = dynamics.settled(made, old)
         sound = is_sound(y, trouble)
         go = where(sound, old["live"], 0.0) > 0.0
-        ended = n >= old["last"]
-        on_grid = n >= old["next"]
+        ended = n.reached(old["last"])
+        on_grid = n.reached(old["next"])
         new = {
-            "t": old["begin"] + n * h,
+            "t": old["begin"] + n.value * h,
             "y": y,
             **measured,
             "memory": made.memory,
             "n": n,
-            "next": where(on_grid, old["next"] + old["stride"], old["next"]) if rows else old["next"],
+            "next": chosen(on_grid, old["next"].plus(old["stride"]), old["next"]) if rows else old["next"],
         }
+        if "phases" in old:
+            new["phases"] = next_phases(dynamics.system, old["phases"], h)
         new["summary"] = watch.passed(old["summary"], t, old["y"], new["t"], y, u) if watch else []
         kept = {key: chosen(go, new[key], old[key]) for key in new}
         kept["live"] = where(go, where(ended, 0.0, untroubled(trouble)), 0.0)
@@ -71,17 +88,18 @@ def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHI
         outcome = where(sound, where(ended, float(FINISHED), trouble), broken(trouble))
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
         if "input" in old:
-            # In steps, which are counted: in single precision a time can be a trifle short of the line's.
-            kept |= fed(old, kept["n"], old["input_steps"], EARLY)
-        if dynamics.system.sampled:
-            kept["fresh"] = maximum(kept.get("fresh", 0.0), where(go, any_due(dynamics.system, n, h), 0.0))
+            kept |= fed_by_steps(old, go)
+        if "phases" in new:
+            kept["fresh"] = maximum(kept.get("fresh", 0.0), where(go, any_due(new["phases"]), 0.0))
         return {"s": places.written(old | kept)}
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
         now["memory"] = begun(integrator, dynamics.problem(u), now)
         if dynamics.system.sampled:
-            now["fresh"] = where(now["n"] > 0.0, now["fresh"], 1.0)
+            running = now["n"].value > 0.0
+            now["fresh"] = where(running, now["fresh"], 1.0)
+            now["phases"] = chosen(running, now["phases"], first_phases(dynamics.system, now["h"]))
         now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u) if watch else []
         return {"s": places.written(now)}
 
@@ -146,6 +164,21 @@ def fed(old: dict[str, Any], now: Scalar, each: Scalar, early: Scalar) -> dict[s
     return {"input": line, "fresh": where(line > old["input"], 1.0, 0.0)}
 
 
+def fed_by_steps(old: dict[str, Any], go: Scalar) -> dict[str, Scalar]:
+    """The same in steps since the line began, which stay small; go: whether a step was taken.
+
+    In single precision a time can be a trifle short of the line's, and the number of all steps is not one scalar.
+    """
+    held = where(go, old["held"] + 1.0, old["held"])
+    following = old["input"] < old["input_last"]
+    arrived = where(following, where(held >= old["input_steps"] - EARLY, 1.0, 0.0), 0.0)
+    return {
+        "input": where(arrived > 0.0, old["input"] + 1.0, old["input"]),
+        "held": where(arrived > 0.0, held - old["input_steps"], held),
+        "fresh": arrived,
+    }
+
+
 def renewed(places: Layout, integrator: Integrator, dynamics: Dynamics) -> Graph:
     """Samples that are due are taken. What the integrator remembers is of old inputs: it begins anew where they are
     fresh.
@@ -154,7 +187,7 @@ def renewed(places: Layout, integrator: Integrator, dynamics: Dynamics) -> Graph
     def renew(s: Any, u: Any = ()) -> dict[str, Any]:
         now, system = places.read(s), dynamics.system
         if system.sampled:
-            y = taken(system, now["t"], now["y"], u, now["n"], now["h"])
+            y = taken(system, now["t"], now["y"], u, now["phases"])
             now["y"] = chosen(now["fresh"] > 0.0, y, now["y"])
         new = begun(integrator, dynamics.problem(u), now)
         now["memory"] = chosen(now["fresh"] > 0.0, new, now["memory"])

@@ -79,8 +79,8 @@ class Outcome:
         return self.parameters.reshape((*self.batch, 1, -1)) if self.tuned is None else self.tuned[0]
 
     def of_state(self, name: str) -> Array:
-        """A scalar of the loop's state at the end, for each run."""
-        found: Array = self.done.state[self.layout.place(name)]
+        """A scalar or a counter of the loop's state at the end, for each run."""
+        found: Array = self.layout.count(self.done.state, name)
         return found
 
 

@@ -82,9 +82,7 @@ class Joined:
 
     def __init__(self, parts: Sequence[LoopedDynamics], programs: Sequence[Program]) -> None:
         self.parts, self.programs, self.inner = parts, programs, programs[0].layout
-        places = self.inner.places
-        sizes = {name: 1 if isinstance(x, int) else (x.stop - x.start,) for name, x in places.items()}
-        self.layout = Layout({**sizes, "part": 1})
+        self.layout = Layout({**self.inner.fields, "part": 1})
         self.alone = len(parts) == 1  # then there is nothing to choose
         names = [name for name in programs[0].graphs if name != "observe"]
         self.graphs = {

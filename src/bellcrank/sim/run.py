@@ -131,7 +131,7 @@ class Passes:
 
     def __init__(self, layout: Layout, runs: int) -> None:
         self.switched = np.zeros(runs, int)
-        self._status, self._n = layout.place("status"), layout.place("n")
+        self._status = layout.place("status")
         self._layout, self._last, self._known = layout, np.full(runs, -1), list[Dynamics]()
         self._tried, self._carried = np.full(runs, -1.0), np.full(runs, -1.0)
 
@@ -143,14 +143,14 @@ class Passes:
 
     def stuck(self, state: Array) -> list[int]:
         """Runs that failed again, each once for every step that they failed at."""
-        n = state[self._n]
+        n = self._layout.count(state, "n")
         found = np.flatnonzero((state[self._status] == NOT_CLOSED) & (n <= self._tried) & (n > self._carried))
         self._carried[found] = n[found]
         return [int(k) for k in found]
 
     def waiting(self, state: Array) -> Array:
         """Runs that ask for another pass, with their state made ready for it: all their rows are written."""
-        status, n = state[self._status], state[self._n]
+        status, n = state[self._status], self._layout.count(state, "n")
         # A step that failed is tried again, once, if other coordinates would be better there.
         failed = (status == NOT_CLOSED) & (n > self._tried)
         self._tried = np.where(failed, n, self._tried)

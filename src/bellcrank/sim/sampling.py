@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank.actuators import StateVariable
 from bellcrank.errors import InputError
-from bellcrank.scalar import Scalar, floor, maximum, quantised, where
+from bellcrank.scalar import Scalar, fabs, floor, maximum, quantised, where
 from bellcrank.sim.arguments import Named, number, positive, unique, whole
 from bellcrank.sim.user_code import called, vector
 
@@ -123,46 +123,78 @@ def as_control(found: Sampled, commands: Sequence[str]) -> tuple[Sampled, Callab
     return made, held
 
 
-def due(period: Scalar, n: Scalar, h: Scalar, late: Scalar = 0.0) -> Scalar:
-    """1 in steps that are a whole number of periods behind `late`, else 0; n counts steps of h."""
-    each, past = _steps(period, h), n - _steps(late, h)
-    turn = past - each * floor((past + 0.5) / each)  # a half: where it is whole, the quotient is rounded to it or below
-    return where(turn < 0.5, where(past > -0.5, 1.0, 0.0), 0.0)
+def clocks(s: System) -> tuple[tuple[float, float], ...]:
+    """When anything is sampled or arrives: seconds between two times, and from the start to the first. Each once."""
+    return tuple(dict.fromkeys((c.every, late) for c in s.sampled for late in dict.fromkeys((0.0, float(c.delay)))))
 
 
-def any_due(s: System, n: Scalar, h: Scalar) -> Scalar:
+def first_phases(s: System, h: Scalar) -> list[Scalar]:
+    """The phases before the first step.
+
+    The phase of a clock counts the steps since its last time; before its first time it counts up to 0. It stays below
+    the steps of one period, so that it is exact where the number of all steps would not be.
+    """
+    return [-_steps(late, h) if late else 0.0 for _, late in clocks(s)]
+
+
+def next_phases(s: System, phases: Sequence[Scalar], h: Scalar) -> list[Scalar]:
+    """The phases a step later."""
+    later = [phase + 1.0 for phase in phases]
+    return [where(x >= _steps(every, h), 0.0, x) for x, (every, _) in zip(later, clocks(s), strict=True)]
+
+
+def phases_at(s: System, n: Scalar, h: Scalar) -> list[Scalar]:
+    """The phases after n steps of h, n being exact."""
+    found: list[Scalar] = []
+    for every, late in clocks(s):
+        each, past = _steps(every, h), n - _steps(late, h)
+        # A half: where it is whole, the quotient is rounded to it or below.
+        turn = past - each * floor((past + 0.5) / each)
+        found.append(where(past > -0.5, turn, past))
+    return found
+
+
+def any_due(phases: Sequence[Scalar]) -> Scalar:
     """1 in steps before which a sample is taken or arrives."""
     found: Scalar = 0.0
-    for c in s.sampled:
-        found = maximum(found, due(c.every, n, h))
-        if c.delay:
-            found = maximum(found, due(c.every, n, h, c.delay))
+    for phase in phases:
+        found = maximum(found, _due(phase))
     return found
+
+
+def _due(phase: Scalar) -> Scalar:
+    return where(fabs(phase) < 0.5, 1.0, 0.0)
 
 
 def _steps(seconds: Scalar, h: Scalar) -> Scalar:
     return floor(seconds / h + 0.5) if seconds else 0.0
 
 
-def taken(s: System, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], n: Scalar, h: Scalar) -> list[Scalar]:
+def taken(s: System, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], phases: Sequence[Scalar]) -> list[Scalar]:
     """y after the samples of this moment."""
-    y = list(y)
+    y, phase = list(y), dict(zip(clocks(s), phases, strict=True))
     for c, at in _places(s):
-        y[at : at + len(c.variables)] = _one(c, s, t, y, u, n, h, at)
+        y[at : at + len(c.variables)] = _one(c, s, t, y, u, phase, at)
     return y
 
 
 def _one(
-    c: Sampled, s: System, t: Scalar, y: list[Scalar], u: Sequence[Scalar], n: Scalar, h: Scalar, at: int
+    c: Sampled,
+    s: System,
+    t: Scalar,
+    y: list[Scalar],
+    u: Sequence[Scalar],
+    phase: Mapping[tuple[float, float], Scalar],
+    at: int,
 ) -> list[Scalar]:
     """What one controller holds, remembers and has under way."""
     width, remembered = len(c.outputs), len(c.states)
     new, states = c.result(s, t, y, u)
-    now, behind = due(c.every, n, h) > 0.5, at + width + remembered
+    now, behind = _due(phase[c.every, 0.0]) > 0.5, at + width + remembered
     held, memory = y[at : at + width], y[at + width : behind]
     queue = [y[behind + k * width : behind + (k + 1) * width] for k in range(c.waiting)]
     if c.waiting:  # what arrives now was taken a delay ago, and is the last in the queue before that moves on
-        held = _picked(due(c.every, n, h, c.delay) > 0.5, queue[-1], held)
+        held = _picked(_due(phase[c.every, float(c.delay)]) > 0.5, queue[-1], held)
         queue = [_picked(now, a, b) for a, b in zip([new, *queue], queue, strict=False)]
     else:
         held = _picked(now, new, held)

@@ -105,7 +105,6 @@ TOLERANCE = 1e-6  # where none is asked for
 STEP = 1e-3
 ROWS = 1000  # of a record, where the integrator chooses its steps and nobody says how often
 TRIES, TRIES_A_SECOND = 1_000_000, 100_000  # steps that a run may try where it chooses them, or stops at events
-COUNTED = 2**24  # steps; float32 has no whole number behind it
 KEEPS = ("rows", "final")
 
 
@@ -250,9 +249,4 @@ def _check_float32(plan: Plan) -> None:
         raise InputError(
             "float32 does not tell times apart as finely as chosen steps and events need; "
             'give dtype="float64", or fixed steps (step=...) without events.'
-        )
-    if plan.steps > COUNTED:
-        raise InputError(
-            f'{plan.steps} steps are more than float32 can count, {COUNTED}; give dtype="float64", longer steps, or '
-            "fewer seconds."
         )

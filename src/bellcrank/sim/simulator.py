@@ -38,6 +38,7 @@ from bellcrank.sim.run import Backend, Batch, Done, Lanes, Memory, driven
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Mode, OneRun, Plan, Saving, Solver, changed, grouped, planned
+from bellcrank.sim.single_precision import check_counts
 from bellcrank.sim.step_time import StepTime, step_time
 from bellcrank.sim.stiff_elements import check_resolved
 from bellcrank.sim.summary import NOTHING, summarised
@@ -100,37 +101,46 @@ class Simulator:
 
     # -- what is made once
 
-    def program(self, mode: Mode = None, by: Dynamics | None = None, rows: bool = True) -> Program:
+    def program(
+        self, mode: Mode = None, by: Dynamics | None = None, rows: bool = True, dtype: str | None = None
+    ) -> Program:
         """All that a run does, as graphs; without rows, only its state is asked for.
 
         mode: (whether it chooses its steps, whether its rows are on a grid), or None for fixed steps without events.
-        by: the same system by other graphs, as `dynamics.closure` names them.
+        by: the same system by other graphs, as `dynamics.closure` names them. dtype: of the numbers it will be computed
+        with, which decides how its counters lie.
         """
-        by = by or self.dynamics
+        by, dtype = by or self.dynamics, dtype or self.where.dtype
 
         def make() -> Program:
             if mode is None:
-                return fixed.program(by, self.integrator, self.summary, rows)
+                return fixed.program(by, self.integrator, self.summary, rows, dtype)
             return Watched(by, self.integrator, self.events, *mode, self.summary, rows).program()
 
-        return self._once(("program", mode, by, rows), make)
+        return self._once(("program", mode, by, rows, dtype), make)
 
-    def whole(self, mode: Mode = None) -> Program:
+    def whole(self, mode: Mode = None, dtype: str | None = None) -> Program:
         """The same without rows, by graphs that need no others on their way: for who steps, drives or exports it."""
-        joined = self.joined(mode)
-        return self.program(mode, rows=False) if joined is None else self._once(("whole", mode), joined.program)
+        joined = self.joined(mode, dtype)
+        if joined is None:
+            return self.program(mode, rows=False, dtype=dtype)
+        return self._once(("whole", mode, dtype), joined.program)
 
-    def joined(self, mode: Mode = None) -> Joined | None:
+    def joined(self, mode: Mode = None, dtype: str | None = None) -> Joined | None:
         """All partitions that closed loops in the minimal form may need, where that is how they are kept closed."""
         by = self.dynamics
         if not isinstance(by, LoopedDynamics) or by.form != "minimal":
             return None
         parts = self._once(("parts",), lambda: carried(by))
-        return self._once(("joined", mode), lambda: Joined(parts, [self.program(mode, x, rows=False) for x in parts]))
+        return self._once(
+            ("joined", mode, dtype), lambda: Joined(parts, [self.program(mode, x, False, dtype) for x in parts])
+        )
 
     def compiled(self, lanes: int, mode: Mode, by: Dynamics, rows: bool = True) -> Compiled:
         """The same as machine code for so many lanes."""
-        return self._once((lanes, mode, by, rows), lambda: Compiled(self.program(mode, by, rows), lanes).ready())
+        return self._once(
+            (lanes, mode, by, rows), lambda: Compiled(self.program(mode, by, rows, "float64"), lanes).ready()
+        )
 
     def _once(self, key: Any, make: Callable[[], Made]) -> Made:
         with self._lock:
@@ -170,9 +180,10 @@ class Simulator:
             check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
         if self.system.sampled:
             check_samples(self.system, plan.h, plan.mode is not None)
+        check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
         y = self.dynamics.started(self.dynamics.closure.checked(given.y, given.parameters))
         with said(f"compiling {self.system.mechanism.name}", progress):
-            program = self.program(plan.mode, rows=plan.in_rows)
+            program = self.program(plan.mode, rows=plan.in_rows, dtype=plan.where.dtype)
         plan.check_room(given.runs, program.row)
         first = plan.first(given.hold, given.table.shape[1]) | {"y": y, "summary": np.array([self.summary.blank])}
         runs = Batch(first, given.table, given.parameters, plan.rows)
@@ -223,8 +234,8 @@ class Simulator:
         from bellcrank.sim.gpu import Gpu, GpuProgram  # loaded for those who ask
 
         def code(by: Dynamics) -> GpuProgram:
-            key = plan.where.dtype, plan.mode, by, plan.in_rows
-            return self._once(key, lambda: GpuProgram(self.program(*key[1:]), plan.where.dtype))
+            key = plan.mode, by, plan.in_rows, plan.where.dtype
+            return self._once(key, lambda: GpuProgram(self.program(*key), plan.where.dtype))
 
         return Gpu(code, program.layout, runs, self._memory, watch)
 

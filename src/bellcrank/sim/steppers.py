@@ -22,6 +22,7 @@ from bellcrank.emit.cpu.host import Library, compiled, host
 from bellcrank.emit.cpu.kernel import Kernel, native
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN
+from bellcrank.graph.counting import WORD, split
 from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
 from bellcrank.misfits import explained_class
 from bellcrank.quoting import line
@@ -34,6 +35,7 @@ from bellcrank.sim.chance import seeded
 from bellcrank.sim.runner import address, aligned
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.single_precision import check_counts
 from bellcrank.sim.stepper_arguments import each
 from bellcrank.sim.stepper_code import Code
 from bellcrank.sim.stiff_elements import check_steps
@@ -82,9 +84,12 @@ class Stepper:
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
         check_steps(self.system, simulator.integrator, h, self.system.mechanism.neutral())
         program, ticks = simulator.whole(), whole("every", every, h, "step")
-        self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task, simulator.joined())
+        self._stepped = Stepped(
+            simulator.dynamics, simulator.integrator, program, h, ticks, task, simulator.joined(), self.dtype
+        )
         self._action = self._stepped.action()
         check_samples(self.system, h, False)
+        check_counts(self.system, h, self.dtype)
         size = 8 * self.runs * (self._action.layout.size + self._action.free + 3 * self._action.row + 2)
         check_room(f"a stepper of {self.runs} runs", size, "take a smaller batch")
         self.inputs, self.outputs = self.system.inputs, task.outputs
@@ -130,7 +135,7 @@ class Stepper:
         self._kept[:, places["status"]] = FINISHED  # also of lanes that nobody asked for, which stay so
         words = seeded(seed)
         if self.task.start:
-            self._write(places["run"], everyone, np.arange(self.runs))
+            self._write_count("run", everyone, np.arange(self.runs))
             self._write(places["seed"], everyone, words)
             self._write(places["starts"], everyone, 0.0)
         self._write(self._free, everyone, self._numbers(parameters))
@@ -152,6 +157,14 @@ class Stepper:
             self._kept[at[:, None], self.xp.arange(place.start, place.stop), lane[:, None]] = values
         else:
             self._kept[at, place, lane] = values
+
+    def _write_count(self, name: str, which: Array, numbers: Array) -> None:
+        """A counter of some runs; numbers: of all of them."""
+        layout = self._action.layout
+        words = layout.words(name)
+        assert words is not None
+        rows = split(numbers[which], words)
+        self._write(layout.places[name], which, rows[0] if words == 1 else rows.T)
 
     @property
     def _free(self) -> slice:
@@ -210,7 +223,7 @@ class Stepper:
                 self._write(self._free, which, p[which])
             if words is not None and self.task.start:
                 self._write(places["seed"], which, words)
-                self._write(places["starts"], which, 0.0)
+                self._write_count("starts", which, np.zeros(self.runs))
             if y is not None:
                 self._write(places["y"], which, y[which])
             self._write(places["new"], which, DRAWN if y is None else GIVEN)
@@ -286,8 +299,10 @@ class Stepper:
     @property
     def t(self) -> Array:
         """Seconds since the start of every run, (batch,)."""
-        found: Array = self._read(self._action.layout.places["n"]).reshape(self._shape) * self.h
-        return found
+        words = self._read(self._action.layout.places["n"])
+        words = words.astype(float)  # on a GPU it may be float32, in which neither the number nor the time is exact
+        steps: Array = words if words.ndim == 1 else words[:, 0] * WORD + words[:, 1]
+        return steps.reshape(self._shape) * self.h
 
     @property
     def parameters(self) -> Array:

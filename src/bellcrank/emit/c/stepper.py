@@ -33,11 +33,12 @@ from bellcrank.nodes.tape import Tape
 # Fields of a Program's state that are numbers here.
 FIXED = {
     **dict.fromkeys(("last", "next", "input_steps", "input_step"), NEVER),
-    **dict.fromkeys(("due", "status", "input", "input_last", "input_old"), 0.0),
+    **dict.fromkeys(("due", "status", "input", "input_last", "input_old", "held"), 0.0),
     **dict.fromkeys(("live", "stride", "hit", "every"), 1.0),
 }
 UNITS = dict.fromkeys(("t", "begin", "h", "step", "end", "t_old", "h_old"), "s")
 SIGNS = ("status", "live", "hit")
+HALVES = ("high", "low")  # words of a counter that one number cannot hold exactly
 SHORT = 1000  # operations of a tick without calls: where a stage is so short, a call takes a quarter of its time
 MOST_TICKS = 100_000.0  # ticks until the end that was set, where they are chosen or events happen
 
@@ -126,7 +127,8 @@ class Stepper:
                 found += [Member(*row) for row in rows]
                 continue
             word, more = words.get(field, field), len(places) > 1
-            names = [f"{word}.{k + 1}" if more else word for k in range(len(places))]
+            parts = HALVES if self.program.layout.words(field) == 2 else [str(k + 1) for k in range(len(places))]
+            names = [f"{word}.{part}" if more else word for part in parts]
             found += [Member(name, UNITS.get(field, ""), begins.get(field, 0.0)) for name in names]
         return found
 
@@ -198,9 +200,7 @@ class Stepper:
     def _known(self, graph: Graph, numbers: dict[str, float]) -> tuple[Tape, dict[tuple[str, int], Any]]:
         """A tape, and on it what each element of the inputs of a graph of the Program is."""
         tape, layout = Tape(), self.program.layout
-        given: dict[tuple[str, int], Any] = {
-            ("s", layout.place(field)): x for field, x in numbers.items() if field in layout
-        }
+        given: dict[tuple[str, int], Any] = {("s", place): x for place, x in layout.constants(numbers).items()}
         rest = [place for place in range(layout.size) if ("s", place) not in given]
         given |= {("s", place): tape.node("input", "s", k) for k, place in enumerate(rest)}
         return tape, given | {at: tape.node("input", *at) for at in graph.elements if at[0] != "s"}

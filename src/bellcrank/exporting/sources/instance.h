@@ -310,6 +310,17 @@ static int happen(Numbers *n)
 #endif
 
 #if N_CLOCKS > 0
+/* Steps since the last time of each clock; before its first time they count up to 0. */
+static void phases_at(Numbers *n, double now)
+{
+    static const double clocks[N_CLOCKS][2] = MODEL_CLOCKS;
+    int k;
+    for (k = 0; k < N_CLOCKS; ++k) {
+        const double each = floor(clocks[k][0] / n->step + 0.5), past = now - floor(clocks[k][1] / n->step + 0.5);
+        n->s[AT_PHASES + k] = past < 0.0 ? past : fmod(past, each);
+    }
+}
+
 /* The first step behind `now` in which something is sampled or arrives. */
 static double next_sample(const Numbers *n, double now)
 {
@@ -334,6 +345,7 @@ static int sample(Numbers *n, double *next_time)
     const int due = next_sample(n, now - 1.0) < now + 0.5 && fabs(off) < 1e-3 * n->step && n->sampled < now - 0.5;
     if (due) {
         n->s[AT_STEPS] = now;
+        phases_at(n, now);
         n->s[AT_FRESH] = 1.0;
         MODEL_RENEW(n->s, n->u, n->p, next);
         memcpy(n->s, next, sizeof(next));

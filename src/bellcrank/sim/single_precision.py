@@ -1,0 +1,52 @@
+"""What float32 cannot count in one number: refuse it before a run, for a counter that stands still says nothing.
+
+Steps of a run have counters of two words (graph/counting.py). What remains are counts that stay one number because they
+begin anew all the time: steps of a sampling period or a delay, steps and lines of a table of inputs. They must stay
+below 2**24. A gradient counts its steps in one number, too, and finds samples by the time, which needs three bits more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellcrank.errors import InputError
+from bellcrank.graph.counting import WORD
+from bellcrank.sim.systems import System
+
+SPARE_BITS = 3  # for the rounding of n * h and of its quotient by h
+
+
+def check_counts(system: System, h: float, dtype: str, hold: float = 0.0, lines: int = 1) -> None:
+    """Raise an InputError where float32 cannot count what a run of steps of h counts.
+
+    hold: seconds that a line of inputs holds; lines: of the table of inputs.
+    """
+    if dtype != "float32":
+        return
+    for what, count in _counted(system, h, hold, lines):
+        if count > WORD:
+            raise _too_many(what, count, WORD)
+
+
+def check_gradient_counts(system: System, h: float, dtype: str, steps: int, hold: float, lines: int) -> None:
+    """The same for a gradient, which has no counters of two words."""
+    most = WORD / 2.0**SPARE_BITS if system.sampled else WORD
+    if dtype == "float32" and steps > most:
+        raise _too_many("the steps of the gradient", steps, most)
+    check_counts(system, h, dtype, hold, lines)
+
+
+def _counted(system: System, h: float, hold: float, lines: int) -> Iterator[tuple[str, float]]:
+    for c in system.sampled:
+        yield f"steps in a period of the sampled controller {c.name}", c.every / h
+        yield f"steps in the delay of the sampled controller {c.name}", c.delay / h
+    if lines > 1:
+        yield "steps that a line of inputs holds (input_step)", hold / h
+        yield "lines of inputs", lines
+
+
+def _too_many(what: str, count: float, most: float) -> InputError:
+    return InputError(
+        f"{what}: {count:.0f} are more than float32 can count here, {most:.0f}; "
+        'give dtype="float64", longer steps, or fewer of them.'
+    )
