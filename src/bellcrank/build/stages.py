@@ -141,7 +141,8 @@ class Where:
             raise InputError(unknown("target", self.target, TARGETS, "cuda" if repr(self.target) == "'gpu'" else ""))
         if dtype not in DTYPES:
             raise InputError(unknown("dtype", dtype, DTYPES))
-        if not isinstance(self.threads, int | np.integer) or not 1 <= self.threads <= MOST_THREADS:
+        whole = isinstance(self.threads, int | np.integer) and not isinstance(self.threads, bool)
+        if not whole or not 1 <= self.threads <= MOST_THREADS:
             raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
         object.__setattr__(self, "threads", int(self.threads))
         if isinstance(self.machine, np.ndarray):  # neither true nor false, and no machine either

@@ -11,6 +11,7 @@ from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, Method
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
 from bellcrank.dynamics.requests import Request
+from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def bench(
     m = mechanism(name, base, check)
     timing.room(m, rows)
     jobs = _jobs(m, quantity_names, method_name, frame)
+    _check_frame(m, jobs, frame)
     found = []
     with screen.working(f"compiling {m.name}") as say:
         for i, (q, by) in enumerate(jobs):
@@ -110,6 +112,16 @@ def _step_table(steps: list[StepTiming]) -> None:
     )
     screen.line()
     screen.line("Step: of a run without rows. Predicted for one run, before anything is compiled.", style="dim")
+
+
+def _check_frame(m: Mechanism, jobs: list[tuple[Quantity, Method]], frame: str) -> None:
+    """Raise an InputError before anything is compiled: for a frame that is not there, or that nothing timed takes."""
+    if not frame:
+        return
+    m.frame(frame)
+    if not any(q.option == "frame" for q, _ in jobs):
+        names = ", ".join(dict.fromkeys(q.name for q, _ in jobs))
+        raise InputError(f"--frame {frame}: {names} take no frame; leave it out, or time one that does: -q pose.")
 
 
 def _table(found: list[Timing], cores: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -55,11 +54,12 @@ def drive(
     from bellcrank.cockpit.machines import generic
     from bellcrank.cockpit.session import Session, Settings, patience
     from bellcrank.excavators.machines import MACHINES
+    from bellcrank.sim.amounts import duration
 
     if not 0 <= port < 65536:
         raise InputError(f"--port {port}: expected 0 to 65535.")
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise InputError(f"--seconds {seconds:g}: expected a number above zero; without it, Ctrl-C ends the drive.")
+    if seconds is not None:
+        duration("--seconds", seconds)
     for package in ("starlette", "uvicorn", "websockets"):
         extra(package, "cockpit", "`bellcrank drive`")
     from bellcrank.cockpit.app import BUILD, STATIC

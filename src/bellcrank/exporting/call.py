@@ -18,7 +18,7 @@ from bellcrank.exporting.things import export_of, mechanism_of, silent
 from bellcrank.exporting.wasm import write_wasm
 from bellcrank.misfits import explained
 from bellcrank.quoting import refused
-from bellcrank.sim.arguments import positive
+from bellcrank.sim.amounts import duration
 from bellcrank.sim.events import Event
 from bellcrank.sim.settings import Solver, grouped
 
@@ -72,7 +72,7 @@ def export(
     short = {"integrator": integrator, "step": step, "method": method, "form": form, "tolerance": tolerance}
     chosen = grouped(Solver, "solver", solver, short)
     if chosen.step is not None:
-        positive("step", chosen.step)
+        duration("step", chosen.step)
     place = path_of(path)
     to = to or ENDINGS.get(place.suffix.lower(), "c")
     _check_dtype(dtype, to)

@@ -20,7 +20,8 @@ from bellcrank.graph import Graph, Program
 from bellcrank.graph.counting import Counter
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shown
-from bellcrank.sim.arguments import listed, positive
+from bellcrank.sim.amounts import duration, positive
+from bellcrank.sim.arguments import listed
 from bellcrank.sim.arguments import state as start_state
 from bellcrank.sim.events import Event
 from bellcrank.sim.sampling import checked as check_samples
@@ -79,9 +80,9 @@ def export_of(
         return Export(name or thing.name, made, columns=columns(thing))
     how = changed(thing.solver, said(solver)) if isinstance(thing, Simulator) else solver
     program = program_of(thing, how, events, dtype)
-    step = STEP if how.step is None else positive("step", how.step)
+    step = STEP if how.step is None else duration("step", how.step)
     found = name or (m.name if m is not None else program.tick.name.partition(".")[0])
-    made_of = TOLERANCE if how.tolerance is None else how.tolerance
+    made_of = TOLERANCE if how.tolerance is None else positive("tolerance", how.tolerance, "")
     return Export(found, made, Stepper(program, step, made_of), columns(m) if m is not None else {})
 
 

@@ -81,8 +81,7 @@ class Layout:
         for name, x in values.items():
             if name in self.places:
                 words = self.words(name)
-                places = range(self.places[name], self.places[name] + 1) if words is None else self._range(name)
-                found |= dict(zip(places, [x] if words is None else split(x, words).tolist(), strict=True))
+                found |= dict(zip(self._range(name), [x] if words is None else split(x, words).tolist(), strict=True))
         return found
 
     def words(self, name: str) -> int | None:

@@ -19,11 +19,12 @@ from bellcrank.identify.model_runs import start_names, with_free
 from bellcrank.misfits import explained
 from bellcrank.quoting import line
 from bellcrank.seeds import generator
-from bellcrank.sim.arguments import many, positive
+from bellcrank.sim.amounts import count, duration
 from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.ranges import Range
 
 Array = np.ndarray[Any, Any]
+MOST_TRIES = 10_000_000
 SMALL = 1e-5  # of a range, for differences
 
 
@@ -76,7 +77,7 @@ def minimize(
     asked = list(dict.fromkeys([word, *(within or {})]))
     problem = _Design(plant, names, asked, integrator, seconds, {"step": step, "tolerance": tolerance}, given)
     low, high = (np.array([getattr(r, k) for r in over.values()]) for k in ("a", "b"))
-    return _searched(problem, sign, word, low, high, within or {}, many("tries", tries), seed)
+    return _searched(problem, sign, word, low, high, within or {}, count("tries", tries, MOST_TRIES), seed)
 
 
 class _Design:
@@ -86,7 +87,7 @@ class _Design:
     ) -> None:  # fmt: skip
         self.system = with_free(plant, names)
         self.names, self.asked, self.given = tuple(names), asked, dict(given)
-        self.seconds = positive("seconds", seconds)
+        self.seconds = duration("seconds", seconds)
         self.settings = {k: x for k, x in settings.items() if x is not None}
         self.sim = Simulator(self.system, integrator, summary=asked)
         if len(self.sim.saving.summary) != len(asked):

@@ -27,12 +27,13 @@ from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.quoting import cell
 from bellcrank.seeds import generator
-from bellcrank.sim.arguments import many, positive
+from bellcrank.sim import amounts
 
 Array = np.ndarray[Any, Any]
 FASTEST, STRONGEST = 2.0, 8.0  # of a joint whose limits say nothing; accelerations are never limited in robot files
 MARGIN = 0.95  # of what limits allow
 SAMPLES = 60  # of a trajectory, while it is searched for
+MOST_HARMONICS, MOST_TRIES = 1000, 10_000
 BLEND = 1.0  # seconds at either end, at most a fifth
 
 
@@ -73,8 +74,10 @@ def excite(
     m = base.mechanism
     if not m.loops and m.nq != m.nv:
         raise InputError(f'"{m.name}" has quaternions; exciting motions are for trees of plain joints, or for loops.')
-    seconds, rate = positive("seconds", seconds), positive("rate", rate, ", in Hz")
-    harmonics, tries = many("harmonics", harmonics), many("tries", tries)
+    seconds, rate = amounts.duration("seconds", seconds), amounts.rate("rate", rate)
+    amounts.check_work("seconds", seconds, 1.0 / rate, amounts.MOST_SAMPLES)
+    harmonics = amounts.count("harmonics", harmonics, MOST_HARMONICS)
+    tries = amounts.count("tries", tries, MOST_TRIES)
     optimize = extra("scipy.optimize", "study", "exciting trajectories")
     series = _Looped(base, seconds, harmonics, Branch(m, base.actuated, base.at)) if m.loops else _Series(
         base, seconds, harmonics, *_ranges(m, range(m.nv), range(m.nv)))  # fmt: skip

@@ -17,11 +17,13 @@ from bellcrank.identify.experiments import Experiment, experiments
 from bellcrank.identify.model_runs import Model, start_names, with_free
 from bellcrank.identify.search import FAR, Fit, Problem
 from bellcrank.misfits import explained
-from bellcrank.sim.arguments import listed, many, positive
+from bellcrank.sim.amounts import MOST_STEPS_OF_DATA, check_work, count, duration
+from bellcrank.sim.arguments import listed
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
+MOST_STARTS = 10_000
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 
 
@@ -75,8 +77,10 @@ def fit(
     given = {"q0": q0, "v0": v0, "x0": x0, "parameters": parameters}
     nominal = _nominal(s, names, given, begin)
     problem = Problem(names, nominal, bounds, priors, loss, noise)
-    positive("step", step)
-    many("starts", starts)
+    duration("step", step)
+    count("starts", starts, MOST_STARTS)
+    for e in measured:
+        check_work(f"{e.where}: the time", float(e.t[-1]), min(step, e.gap), MOST_STEPS_OF_DATA)
     if error == "equation":
         runs = {"q0": q0, "v0": v0, "x0": x0, "integrator": integrator, "target": target, "threads": threads}
         for n in [n for n, x in (runs | {"starts": None if starts == 1 else starts}).items() if x is not None]:

@@ -28,7 +28,8 @@ from bellcrank.scalar import Scalar
 from bellcrank.sim.adjoint_gpu import GpuThreads
 from bellcrank.sim.adjoint_steps import AdjointSteps
 from bellcrank.sim.adjoint_sweeps import Lanes, Place, Task, Weights, stretch_of, taken_back
-from bellcrank.sim.arguments import Given, listed, steps_of
+from bellcrank.sim.amounts import steps_of
+from bellcrank.sim.arguments import Given, listed
 from bellcrank.sim.columns import Columns
 from bellcrank.sim.dynamics import Dynamics, Integral
 from bellcrank.sim.events import Event

@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.buffers import empty_buffer
 from bellcrank.graph import Program
 from bellcrank.sim.adjoint_steps import AdjointSteps
-from bellcrank.sim.arguments import many
+from bellcrank.sim.amounts import count
 from bellcrank.sim.run import SHARE
 from bellcrank.sim.runner import Blocks, Compiled
 
@@ -148,7 +148,7 @@ def taken_back(steps: AdjointSteps, on: Place, task: Task, weigh: Weigh) -> Weig
 def stretch_of(steps: int, fit: int, checkpoints: int | None) -> int:
     """Steps from one checkpoint to the next: as many as asked for, or as many as leave room. fit: so many notes do."""
     if checkpoints is not None:
-        return -(-steps // min(many("checkpoints", checkpoints), steps))
+        return -(-steps // min(count("checkpoints", checkpoints), steps))
     return steps if steps <= fit else max(math.isqrt(steps), fit - steps // max(1, fit))
 
 

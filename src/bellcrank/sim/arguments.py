@@ -4,7 +4,6 @@ their elements; the starts, inputs and parameters of runs, broadcast to one shap
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,44 +14,12 @@ from bellcrank.errors import InputError, brief, unknown
 from bellcrank.quoting import refused
 from bellcrank.room import check_room
 from bellcrank.scalar import Scalar
+from bellcrank.sim.amounts import count, duration
 
 if TYPE_CHECKING:
     from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
-MOST_STEPS = 1e15  # steps that can be told apart
-
-
-def positive(name: str, value: Any, unit: str = ", in seconds") -> float:
-    try:
-        x = float(value)
-    except (TypeError, ValueError, OverflowError):
-        x = math.nan
-    if not (x > 0 and math.isfinite(x)):
-        raise InputError(f"{name} is {brief(value)}; expected a number above zero{unit}.")
-    return x
-
-
-def whole(name: str, total: float, part: float, of: str) -> int:
-    """total / part, which must be a whole number."""
-    if not abs(total / part) < MOST_STEPS:
-        raise InputError(
-            f"{name} is {total:g} s, and the {of} of {part:g} s is too short for that: {total / part:g} of them."
-        )
-    n = round(total / part)
-    if n < 1 or abs(n * part - total) > 1e-6 * part:
-        near = max(1, n)
-        raise InputError(
-            f"{name} is {total:g} s, which is {total / part:.6g} times the {of} of {part:g} s; expected a whole "
-            f"number. Take {name} {near * part:.12g} or a {of} of {total / near:.12g}."
-        )
-    return n
-
-
-def steps_of(total: float, part: float) -> float:
-    """total / part, and a whole number where rounding alone kept it from being one; more than any run has, for ever."""
-    n = min(total / part, MOST_STEPS)
-    return float(round(n)) if abs(n - round(n)) <= 1e-9 * n else n
 
 
 def listed(what: str, value: Any, of: str) -> tuple[Any, ...]:
@@ -92,13 +59,6 @@ def unique(what: str, names: Sequence[str]) -> None:
     twice = sorted({n for n in names if list(names).count(n) > 1})
     if twice:
         raise InputError(f"there is more than one {what} called {', '.join(twice)}; names must differ.")
-
-
-def many(what: str, value: Any) -> int:
-    """A whole number from 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"{what} is {brief(value)}; expected a whole number from 1.")
-    return int(value)
 
 
 class Named(NDArrayOperatorsMixin, Sequence[Scalar]):
@@ -207,7 +167,7 @@ def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -
     for name in s.inputs:
         x = numbers(f'input "{name}"', given.get(name, s.defaults.get(name)))
         columns.append(x[..., None] if interval is None or x.ndim == 0 else x)
-    hold = 1e9 if interval is None else positive("input_step", interval)
+    hold = 1e9 if interval is None else duration("input_step", interval)
     if not columns:
         return np.zeros((1, 0)), hold
     try:
@@ -229,7 +189,7 @@ class Given:
         y = state(s, q0, v0, x0)
         table, self.hold = inputs(s, fed, interval)
         p = s.parameters.vector(free or {}, "simulate")
-        asked = () if batch is None else (many("batch", batch),)
+        asked = () if batch is None else (count("batch", batch),)
         check_room(f"batch={batch}", 8.0 * math.prod(asked) * y.shape[-1], "take a smaller batch")
         try:
             self.shape = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1], asked)

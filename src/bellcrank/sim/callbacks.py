@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.sim.arguments import number, numbers, whole
+from bellcrank.room import check_room
+from bellcrank.sim.amounts import duration, whole
+from bellcrank.sim.arguments import number, numbers
 from bellcrank.sim.user_code import takes
 
 if TYPE_CHECKING:
@@ -48,7 +50,9 @@ def followed(env: Stepper, function: Callable[..., Any], seconds: float) -> Foll
     takes("follow: the function", function, 2, "(t, y)")
     if not env.inputs:
         raise InputError("follow: this system has no inputs that a controller could give.")
-    samples = whole("seconds", seconds, env.every, "every")
+    samples = whole("seconds", duration("seconds", seconds), env.every, "every")
+    size = 8 * (samples + 1) * (1 + env._action.row + len(env.inputs))
+    check_room(f"a record of {samples} samples", size, "follow for fewer seconds")
     begin, now = float(env.t), env.seen()
     t, y, u = np.empty(samples + 1), np.empty((samples + 1, len(now))), np.empty((samples, len(env.inputs)))
     t[0], y[0], plant, made, reason = begin, now, 0.0, 0, ""

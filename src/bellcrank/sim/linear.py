@@ -18,7 +18,8 @@ from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
 from bellcrank.quoting import line
 from bellcrank.scalar import Scalar
-from bellcrank.sim.arguments import listed, numbers, positive
+from bellcrank.sim.amounts import duration
+from bellcrank.sim.arguments import listed, numbers
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.open_system import Open, command_name, forces_in, opened, where_of
@@ -243,7 +244,7 @@ def linearize(
     """
     if integrator is not None and step is None:
         raise InputError(f'integrator is "{integrator}", and no step is given; say step=0.001, or leave it out.')
-    h = 0.0 if step is None else positive("step", step)
+    h = 0.0 if step is None else duration("step", step)
     asked = None if inputs is None else listed("inputs", inputs, "names")
     system(plant)  # or an error, before it is looked for among those that are kept
     given = where_of(plant, at)

@@ -24,7 +24,8 @@ from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.record.growing import GrowingRecord, RecordFiles
-from bellcrank.sim.arguments import number, numbers, positive
+from bellcrank.sim import amounts
+from bellcrank.sim.arguments import number, numbers
 from bellcrank.sim.arguments import state as start_state
 from bellcrank.sim.deadlines import Deadlines, deadlines
 from bellcrank.sim.dynamics import Dynamics
@@ -42,6 +43,7 @@ from bellcrank.sim.urgency import urgent
 
 Array = np.ndarray[Any, Any]
 MOST_CAUGHT_UP = 5  # periods that are caught up after an overrun; more are skipped
+LONGEST_SLEEP = 3600.0  # seconds
 LONGEST_PERIOD = 3.6e12  # ns: an hour
 SAVED_EVERY = 0.25  # s between writes to a record that grows
 SELDOM, OFTEN = 1e9 / LONGEST_PERIOD, 1e9  # periods a second: not less than a nanosecond each
@@ -88,13 +90,13 @@ class Drive:
         before a deadline from which on the loop waits awake. most: periods to catch up after an overrun. core: where to
         run; None takes one where that helps (urgency.py). keep: seconds that the record goes back; None: all.
         """
-        self.rate = positive("rate", rate, ", periods a second")
-        if not SELDOM <= self.rate <= OFTEN:
-            raise InputError(f"rate is {self.rate:g}; expected {SELDOM:g} to {OFTEN:g} periods a second.")
-        if not isinstance(substeps, int) or substeps < 1:
-            raise InputError(f"substeps is {substeps!r}; expected a whole number from 1.")
-        if not isinstance(every, int) or every < 1:
-            raise InputError(f"every is {every!r}; expected a whole number of periods from 1.")
+        self.rate = amounts.rate("rate", rate, "periods a second", SELDOM, OFTEN)
+        substeps = amounts.count("substeps", substeps, amounts.MOST_STEPS_AT_ONCE)
+        every = amounts.count("every", every, of=" of periods")
+        if spin:
+            amounts.duration("spin", spin)
+        if most:
+            amounts.count("most", most)
         self.simulator = Simulator(mechanism, integrator, method, form=form, **parts)
         self.system = self.simulator.system
         self.substeps, self.every, self.core = substeps, every, core
@@ -105,7 +107,7 @@ class Drive:
         self._growing: GrowingRecord | None = None
         self._unwritten: list[Array] = []
         self._file_error = ""
-        self._limit = None if keep is None else round(positive("keep", keep) * self.rate / every)
+        self._limit = None if keep is None else round(amounts.duration("keep", keep) * self.rate / every)
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
         self.notes: list[str] = []
@@ -181,7 +183,7 @@ class Drive:
 
     def slow(self, factor: float) -> None:
         """Runs so many times as fast as real time: 1, or 0.1 for slow motion."""
-        period = self._period / positive("factor", factor, "")
+        period = self._period / amounts.positive("factor", factor, "")
         if not 1.0 <= period <= LONGEST_PERIOD:
             raise InputError(
                 f"factor is {factor!r}: a period would take {1e-9 * period:.3g} s; expected 1 ns to an hour."
@@ -367,13 +369,16 @@ def drive(
     mechanism: Mechanism | System, rate: float = 1000.0, seconds: float | None = None, **settings: Any
 ) -> Drive | Record:
     """Runs a system in real time: for so many seconds, giving a Record; or until it is stopped, giving the Drive."""
+    left = None if seconds is None else amounts.duration("seconds", seconds)
     made = Drive(mechanism, rate, **settings)
     made.start()
-    if seconds is None:
+    if left is None:
         return made
     try:
         made._begun()
-        time.sleep(positive("seconds", seconds))
+        while left > 0.0:  # a clock cannot sleep for any number of seconds at once
+            time.sleep(min(left, LONGEST_SLEEP))
+            left -= LONGEST_SLEEP
     finally:
         made.stop()
     return made.record()

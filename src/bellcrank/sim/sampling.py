@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.actuators import StateVariable
 from bellcrank.errors import InputError
 from bellcrank.scalar import Scalar, fabs, floor, maximum, quantised, where
-from bellcrank.sim.arguments import Named, number, positive, unique, whole
+from bellcrank.sim.amounts import delay, duration, positive, whole
+from bellcrank.sim.arguments import Named, number, unique
 from bellcrank.sim.user_code import called, vector
 
 if TYPE_CHECKING:
@@ -49,11 +50,10 @@ class Sampled:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(f"Sampled: {self.function!r} is no function of (t, q, v, x, u).")
-        positive("Sampled: every", self.every)
+        duration("Sampled: every", self.every)
         if self.quantum is not None:
             positive("Sampled: quantum", self.quantum, "")
-        if number("Sampled: delay", self.delay) < 0.0:
-            raise InputError(f"Sampled: delay is {self.delay!r}; expected seconds from 0.")
+        delay("Sampled: delay", self.delay)
         for what, given in (("outputs", self.outputs), ("states", self.states)):
             if not isinstance(given, Mapping):
                 raise InputError(f'Sampled: {what} is {given!r}; expected a mapping, {what}={{"target": 0.0}}.')

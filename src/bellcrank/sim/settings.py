@@ -17,7 +17,7 @@ from bellcrank.errors import InputError, unknown, warn
 from bellcrank.integrate import INTEGRATORS, Integrator
 from bellcrank.misfits import explained_class
 from bellcrank.room import KEEP, check_room
-from bellcrank.sim.arguments import many, positive, steps_of, whole
+from bellcrank.sim.amounts import MOST_STEPS, count, duration, positive, steps_of, whole
 
 FORMS = ("auto", "minimal", "projected", "lagrange")
 
@@ -168,9 +168,9 @@ class Plan:
 
 def planned(seconds: float, integrator: Integrator, events: int, solver: Solver, saving: Saving, where: Where) -> Plan:
     """The settings of a run as numbers, or an error where they do not go together."""
-    seconds = positive("seconds", seconds)
+    seconds = duration("seconds", seconds)
     where, in_rows, adaptive = available(where), rows_kept(saving), chooses_steps(integrator, solver)
-    h = positive("step", solver.step) if solver.step is not None else min(STEP, seconds / 100 if adaptive else STEP)
+    h = duration("step", solver.step) if solver.step is not None else min(STEP, seconds / 100 if adaptive else STEP)
     tolerance = positive("tolerance", solver.tolerance, "") if solver.tolerance is not None else TOLERANCE
     steps = 0 if adaptive else whole("seconds", seconds, h, "step")
     gap, each = _gap(saving.every, seconds, h, adaptive), saving.every == "step"
@@ -227,19 +227,19 @@ def _gap(every: float | str | None, seconds: float, h: float, adaptive: bool) ->
         if every != "step":
             raise InputError(f'every is "{every}"; expected seconds between rows, or "step" for one row per step.')
         return h
-    return min(positive("every", every), seconds)
+    return min(duration("every", every), seconds)
 
 
 def _most(asked: int | None, open_ended: bool, seconds: float, steps: int) -> float:
     """Steps that a run may try: nobody knows how many it will take where it chooses them, or stops at events."""
     if asked is None:
-        return steps + TRIES + TRIES_A_SECOND * seconds
+        return min(steps + TRIES + TRIES_A_SECOND * seconds, MOST_STEPS)
     if not open_ended:
         raise InputError(
             f"max_steps is {asked!r}, and this run takes {steps} steps, no more and no less: its step is fixed and "
             "there are no events. It goes with chosen steps (tolerance=...) or events."
         )
-    return float(many("max_steps", asked))
+    return float(count("max_steps", asked, MOST_STEPS))
 
 
 def _check_float32(plan: Plan) -> None:

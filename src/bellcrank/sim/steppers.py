@@ -29,7 +29,8 @@ from bellcrank.quoting import line
 from bellcrank.room import check_room
 from bellcrank.sim import stepper_arguments as arguments
 from bellcrank.sim.actions import Stepped, Task
-from bellcrank.sim.arguments import part, whole
+from bellcrank.sim.amounts import MOST_STEPS_AT_ONCE, whole
+from bellcrank.sim.arguments import part
 from bellcrank.sim.callbacks import Followed, followed
 from bellcrank.sim.chance import seeded
 from bellcrank.sim.runner import address, aligned
@@ -83,7 +84,7 @@ class Stepper:
         self.batch, self.every, self.h, self.threads = batch, every, h, threads
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
         check_steps(self.system, simulator.integrator, h, self.system.mechanism.neutral())
-        program, ticks = simulator.whole(), whole("every", every, h, "step")
+        program, ticks = simulator.whole(), whole("every", every, h, "step", MOST_STEPS_AT_ONCE)
         self._stepped = Stepped(
             simulator.dynamics, simulator.integrator, program, h, ticks, task, simulator.joined(), self.dtype
         )

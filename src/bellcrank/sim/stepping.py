@@ -13,7 +13,8 @@ from bellcrank.graph.program import NEVER
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.sim.actions import Task, observed
-from bellcrank.sim.arguments import listed, many, positive
+from bellcrank.sim.amounts import count, duration
+from bellcrank.sim.arguments import listed
 from bellcrank.sim.settings import STEP, Solver, available, grouped
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.steppers import Stepper
@@ -89,9 +90,9 @@ def stepper(
     for name, function in (("reward", reward), ("ends", ends), ("start", start)):
         if function is not None and not callable(function):
             raise InputError(f"stepper: {name} is {function!r}; expected a function.")
-    steps = NEVER if limit is None else float(math.ceil(positive("limit", limit) / h - 1e-9))
+    steps = NEVER if limit is None else float(math.ceil(duration("limit", limit) / h - 1e-9))
     task = Task(known, reward, ends, start, steps, bool(restart))
-    runs = None if batch is None else many("batch", batch)
+    runs = None if batch is None else count("batch", batch)
     if where.target == "cuda":
         if simulator.joined() is not None:
             raise InputError(
@@ -106,9 +107,9 @@ def stepper(
 def _times(step: float | None, every: float | None) -> tuple[float, float]:
     """The step, and the seconds of an action."""
     if every is None:
-        h = positive("step", step) if step is not None else STEP
+        h = duration("step", step) if step is not None else STEP
         return h, h
-    every = positive("every", every)
+    every = duration("every", every)
     if step is None:
         return every / max(1, math.ceil(every / STEP - 1e-9)), every
-    return positive("step", step), every
+    return duration("step", step), every

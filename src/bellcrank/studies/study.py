@@ -17,7 +17,8 @@ from bellcrank.extras import extra
 from bellcrank.misfits import explained, explained_class
 from bellcrank.record import Record
 from bellcrank.seeds import whole_seed
-from bellcrank.sim.arguments import listed, many, positive
+from bellcrank.sim.amounts import count, duration, whole
+from bellcrank.sim.arguments import listed
 from bellcrank.sim.events import Event
 from bellcrank.stairs import view
 from bellcrank.studies.chunk import is_rows, ran
@@ -33,6 +34,7 @@ from bellcrank.version import __version__
 
 MANY, FEW, PARTS = 16384, 64, 200  # runs of a chunk at most and at least; chunks of a study where that allows it
 ROWS = 256  # runs of a chunk at most where it has all their rows
+MOST_WORKERS = 10_000
 
 
 @explained_class("replay", "report", "sobol", "table")
@@ -168,13 +170,15 @@ def study(
         "integrator": integrator, "method": method, "form": form, "step": step, "tolerance": tolerance,
         "max_steps": max_steps, "target": target, "threads": threads,
     }  # fmt: skip
+    if workers is not None:
+        count("workers", workers, MOST_WORKERS)
     if every is not None:
-        settings["every"] = positive("every", every)
+        settings["every"] = duration("every", every)
     if noises(inputs) and input_step is None:
         first = next(iter(noises(inputs)))
         raise InputError(f"inputs: {first} is drawn; say how long each number holds: input_step=....")
     setup = set_up(
-        plant, made, settings, seconds=positive("seconds", seconds), given=given, summary=words,
+        plant, made, settings, seconds=duration("seconds", seconds), given=given, summary=words,
         keep=checked_keep(keep, words, every), seed=seed, events=tuple(events),
     )  # fmt: skip
     _trial(setup, made)
@@ -212,6 +216,8 @@ def _trial(setup: Setup, made: Points) -> None:
     values = {n: x[:1].repeat(2) for n, x in made.columns.items()}
     words = {n: str(values[n][0]) for n in setup.grouped if setup.meaning[n] in ("variant", "word")}
     sim = setup.simulator(words)
+    if short and not sim.integrator.adaptive and "step" not in setup.meaning:
+        whole("seconds", setup.seconds, short, "step")
     small = Setup(**{**setup.__dict__, "seconds": short if short and not sim.integrator.adaptive else setup.seconds})
     fixed = {n: x for n, x in values.items() if setup.meaning[n] not in ("parameter", "q0", "v0", "x0")}
     ran(small, sim, np.arange(2), fixed)
@@ -229,7 +235,7 @@ def _square(lists: Array) -> Array:
 
 def _manifest(setup: Setup, made: Points, seed: int, chunk: int | None) -> dict[str, Any]:
     n = len(made)
-    size = many("chunk", chunk) if chunk is not None else min(MANY, max(FEW, math.ceil(n / PARTS)))
+    size = count("chunk", chunk) if chunk is not None else min(MANY, max(FEW, math.ceil(n / PARTS)))
     if chunk is None and setup.keep == "rows":
         size = min(size, ROWS)
     shared = {k: x for k, x in setup.given.items() if x is not None}

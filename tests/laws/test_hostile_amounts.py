@@ -1,0 +1,193 @@
+"""Whatever takes a duration, a count or a rate refuses what is none, in a sentence and at once; nothing hangs.
+
+One table of hostile values, one of everything that takes such a number: Python's entries here, those of FMUs, C and
+WebAssembly below.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank import gym, identify
+from bellcrank.errors import BellcrankError
+from bellcrank.sim import amounts
+
+PATIENCE = 10.0  # seconds; a call that does any work for such a number takes hours
+NO_DURATION = {
+    "minus": -1.0, "zero": 0.0, "nan": math.nan, "inf": math.inf, "minus inf": -math.inf, "text": "1.0", "true": True,
+    "list": [1.0], "complex": 1j, "huge integer": 10**400, "array": np.array([1.0, 2.0]), "1e300": 1e300,
+}  # fmt: skip
+NO_COUNT = NO_DURATION | {"half": 0.5, "one": 1.0, "text": "3", "1e300": 1e300, "2^63": 2**63}
+Call = Callable[[Any], Any]
+
+
+def plant() -> bc.System:
+    b = bc.Builder("pendulum")
+    b.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=0.1)
+    return bc.system(b.build(), control=lambda t, q, v, x, u: [u["push"]], inputs={"push": 0.0})
+
+
+def table(rows: int = 5) -> dict[str, Any]:
+    return {"t": 0.1 * np.arange(rows), "hinge.q": 0.1 * np.cos(0.3 * np.arange(rows)), "push": np.zeros(rows)}
+
+
+def sampled(**given: Any) -> bc.Sampled:
+    return bc.Sampled(lambda t, q, v, x, u: {"a": 1.0}, outputs={"a": 0.0}, **{"every": 0.01, **given})
+
+
+def durations(tmp: Path) -> dict[str, Call]:
+    """Everything that takes seconds (or, like a tolerance, a number above zero)."""
+    s, over = plant(), {"hinge.q": bc.uniform(0.0, 1.0)}
+    events = [bc.Event("top", lambda t, q, v, x, u: v[0], "record")]
+    study = {"to": tmp / "s", "summary": ["max(hinge.q)"]}
+    return {
+        "simulate seconds": lambda x: bc.simulate(s, x),
+        "simulate adaptive seconds": lambda x: bc.simulate(s, x, integrator="dopri5", keep="final"),
+        "simulate events seconds": lambda x: bc.simulate(s, x, events=events),
+        "simulate step": lambda x: bc.simulate(s, 0.01, step=x),
+        "simulate first step": lambda x: bc.simulate(s, 0.01, integrator="dopri5", tolerance=1e-6, step=x),
+        "simulate tolerance": lambda x: bc.simulate(s, 0.01, integrator="dopri5", tolerance=x),
+        "simulate every": lambda x: bc.simulate(s, 0.01, every=x),
+        "simulate input_step": lambda x: bc.simulate(s, 0.01, inputs={"push": [0.0, 1.0]}, input_step=x),
+        "Solver baumgarte": lambda x: bc.Solver(baumgarte=x),
+        "stepper every": lambda x: bc.stepper(s, every=x, step=1e-3),
+        "stepper every alone": lambda x: bc.stepper(s, every=x),
+        "stepper step": lambda x: bc.stepper(s, every=0.01, step=x),
+        "stepper limit": lambda x: bc.stepper(s, limit=x),
+        "stepper follow": lambda x: bc.stepper(s).follow(lambda t, y: [0.0], x),
+        "gradient seconds": lambda x: bc.gradient(s, x, final="hinge.q"),
+        "fit step": lambda x: bc.fit(s, table(), ["bob.mass"], step=x),
+        "study seconds": lambda x: bc.study(s, over, 2, seconds=x, **study),
+        "study step": lambda x: bc.study(s, over, 2, seconds=0.01, step=x, **study),
+        "study tolerance": lambda x: bc.study(s, over, 2, seconds=0.01, integrator="dopri5", tolerance=x, **study),
+        "study input_step": lambda x: bc.study(s, over, 2, seconds=0.01, input_step=x, inputs={"push": [0.0]}, **study),
+        "study every": lambda x: bc.study(s, over, 2, seconds=0.01, keep="rows", every=x, to=tmp / "s", summary=[]),
+        "minimize seconds": lambda x: bc.minimize(s, "max(hinge.q)", over, seconds=x),
+        "minimize step": lambda x: bc.minimize(s, "max(hinge.q)", over, seconds=0.01, step=x),
+        "drive rate": lambda x: bc.Drive(s, x),
+        "drive keep": lambda x: bc.Drive(s, 1000.0, keep=x),
+        "drive seconds": lambda x: bc.drive(s, 1000.0, x),
+        "drive slow": lambda x: bc.Drive(s, 1000.0).slow(x),
+        "export step": lambda x: bc.export(s, tmp / "e", step=x),
+        "export tolerance": lambda x: bc.export(s, tmp / "e", integrator="dopri5", tolerance=x),
+        "Sampled every": lambda x: sampled(every=x),
+        "Sampled quantum": lambda x: sampled(quantum=x),
+        "linearize step": lambda x: bc.linearize(s, step=x),
+        "excite seconds": lambda x: identify.excite(_base(s), seconds=x),
+        "excite rate": lambda x: identify.excite(_base(s), rate=x),
+    }  # fmt: skip
+
+
+def _base(s: bc.System) -> Any:
+    return identify.base_parameters(s.mechanism)
+
+
+def counts(tmp: Path) -> dict[str, Call]:
+    """Everything that takes a number of things."""
+    s, over = plant(), {"hinge.q": bc.uniform(0.0, 1.0)}
+    study = {"to": tmp / "s", "summary": ["max(hinge.q)"], "seconds": 0.01}
+    return {
+        "simulate batch": lambda x: bc.simulate(s, 0.01, batch=x),
+        "simulate threads": lambda x: bc.simulate(s, 0.01, threads=x),
+        "simulate max_steps": lambda x: bc.simulate(s, 0.01, integrator="dopri5", max_steps=x),
+        "stepper batch": lambda x: bc.stepper(s, x),
+        "stepper threads": lambda x: bc.stepper(s, 2, threads=x),
+        "gradient checkpoints": lambda x: bc.Adjoint(s, final="hinge.q").run(0.01, checkpoints=x),
+        "gradient batch": lambda x: bc.gradient(s, 0.01, final="hinge.q", batch=x),
+        "fit starts": lambda x: bc.fit(s, table(), ["bob.mass"], bounds={"bob.mass": (0.5, 2.0)}, starts=x),
+        "study runs": lambda x: bc.study(s, over, x, **study),
+        "study chunk": lambda x: bc.study(s, over, 2, chunk=x, **study),
+        "study workers": lambda x: bc.study(s, over, 2, workers=x, **study),
+        "minimize tries": lambda x: bc.minimize(s, "max(hinge.q)", over, seconds=0.01, tries=x),
+        "drive substeps": lambda x: bc.Drive(s, 1000.0, substeps=x),
+        "drive every": lambda x: bc.Drive(s, 1000.0, every=x),
+        "excite harmonics": lambda x: identify.excite(_base(s), harmonics=x),
+        "excite tries": lambda x: identify.excite(_base(s), tries=x),
+        "gym batch": lambda x: gym.make("cart_pole_balance", x),
+    }
+
+
+# Values that an entry may take: words with a meaning of their own, and numbers that are right there.
+ABOVE_ZERO = ("simulate tolerance", "study tolerance", "export tolerance", "Solver baumgarte", "Sampled quantum")
+RIGHT = {(entry, "1e300") for entry in ABOVE_ZERO}  # any number above zero
+TINY = 1e-300  # is a duration, and too short for all that comes of it
+
+
+def accepted(call: Call, entry: str, wrong: dict[str, Any]) -> list[str]:
+    """The values that were not refused by an error of ours."""
+    found = []
+    for word, value in wrong.items():
+        if (entry, word) in RIGHT:
+            continue
+        try:
+            call(value)
+            found.append(word)
+        except BellcrankError:
+            pass
+    return found
+
+
+@pytest.fixture
+def soon() -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < PATIENCE
+
+
+@pytest.mark.parametrize("entry", durations(Path()))
+def test_what_is_no_duration_is_refused(entry: str, tmp_path: Path, soon: None) -> None:
+    assert accepted(durations(tmp_path)[entry], entry, NO_DURATION) == []
+
+
+@pytest.mark.parametrize("entry", counts(Path()))
+def test_what_is_no_count_is_refused(entry: str, tmp_path: Path, soon: None) -> None:
+    assert accepted(counts(tmp_path)[entry], entry, NO_COUNT) == []
+
+
+def too_much(tmp: Path) -> dict[str, Callable[[], Any]]:
+    """Calls whose every number is right alone, and that would go on for months, or fill all memory."""
+    s, over, weeks = plant(), {"hinge.q": bc.uniform(0.0, 1.0)}, 1e10
+    study = {"to": tmp / "s", "summary": ["max(hinge.q)"]}
+    nanoseconds = table() | {"t": 1e8 * np.arange(5)}
+    return {
+        "simulate": lambda: bc.simulate(s, weeks, keep="final"),
+        "simulate tiny step": lambda: bc.simulate(s, 1.0, step=TINY, keep="final"),
+        "simulate rows": lambda: bc.simulate(s, 1e8),
+        "stepper": lambda: bc.stepper(s, every=weeks, step=1e-3),
+        "stepper tiny step": lambda: bc.stepper(s, every=1.0, step=TINY),
+        "follow": lambda: bc.stepper(s).follow(lambda t, y: [0.0], 1e9),
+        "gradient": lambda: bc.gradient(s, weeks, final="hinge.q"),
+        "fit": lambda: bc.fit(s, nanoseconds, ["bob.mass"]),
+        "fit tiny step": lambda: bc.fit(s, table(), ["bob.mass"], step=TINY),
+        "fit that chooses its steps": lambda: bc.fit(s, nanoseconds, ["bob.mass"], integrator="dopri5"),
+        "study": lambda: bc.study(s, over, 2, seconds=weeks, **study),
+        "study tiny step": lambda: bc.study(s, over, 2, seconds=1.0, step=TINY, **study),
+        "minimize": lambda: bc.minimize(s, "max(hinge.q)", over, seconds=weeks),
+        "minimize tiny step": lambda: bc.minimize(s, "max(hinge.q)", over, seconds=1.0, step=TINY),
+        "drive": lambda: bc.Drive(s, 1000.0, substeps=10**9),
+        "Sampled": lambda: sampled(delay=1e9),
+        "excite": lambda: identify.excite(_base(s), seconds=1e6, rate=1e6),
+    }
+
+
+@pytest.mark.parametrize("entry", too_much(Path()))
+def test_more_work_than_anybody_waits_for_is_refused(entry: str, tmp_path: Path, soon: None) -> None:
+    with pytest.raises(BellcrankError):
+        too_much(tmp_path)[entry]()
+
+
+def test_bounds_are_those_of_the_documentation() -> None:
+    assert amounts.whole("seconds", 1e6, 1e-3, "step") == 10**9
+    assert amounts.duration("seconds", np.float32(0.5)) == 0.5
+    assert amounts.duration("seconds", np.array(2)) == 2.0
+    assert amounts.count("runs", np.int64(3)) == 3
+    assert amounts.delay("delay", 0) == 0.0
