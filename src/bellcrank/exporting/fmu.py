@@ -27,6 +27,7 @@ from bellcrank.graph import Graph, Ports, Recursion
 from bellcrank.graph.inline import inlined, moved
 from bellcrank.graph.variations import tangent
 from bellcrank.nodes.tape import Tape
+from bellcrank.sim.amounts import MOST_STEPS_AT_ONCE
 
 SOURCES = Path(__file__).parent / "sources"
 MOVED = ("y", "u", "p")  # with respect to which there are derivatives
@@ -133,10 +134,18 @@ def model_header(package: Package, token: str, version: int) -> str:
     sizes = {
         "N_S": len(s.state), "N_Y": s.size, "N_U": len(s.inputs), "N_P": len(s.parameters), "N_OUT": len(s.outputs),
         "N_E": len(ports.events), "N_CLOCKS": len(ports.clocks), "ADAPTIVE": int(s.adaptive),
-        "REMEMBERS": int(bool(s.fields.get("memory"))),
+        "MOST_STEPS": repr(MOST_STEPS_AT_ONCE), "REMEMBERS": int(bool(s.fields.get("memory"))),
     }  # fmt: skip
     step = "step" if s.watched else "h"
-    fields = {"steps": "n", "begin": "begin", "step": step, "next_step": "h", "fresh": "fresh", "phases": "phases"}
+    fields = {
+        "steps": "n",
+        "begin": "begin",
+        "step": step,
+        "next_step": "h",
+        "fresh": "fresh",
+        "phases": "phases",
+        "grid": "grid",
+    }
     fields |= {"rtol": "rtol", "atol": "atol"}
     places = {f"AT_{word.upper()}": s.places[field] for word, field in fields.items() if field in s.places}
     lines = [f"#define {word} {n}" for word, n in (sizes | places).items()]

@@ -20,6 +20,7 @@ from bellcrank.exporting.folder import write_folder
 from bellcrank.exporting.things import Export
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, stem
+from bellcrank.sim.amounts import MOST_STEPS_AT_ONCE
 from bellcrank.version import __version__
 
 SOURCES = Path(__file__).parent / "sources"
@@ -44,7 +45,8 @@ export declare class Machine {{
   get(name: State | Input | Parameter | Output): number;
   /** A state (then call start), an input or a parameter. */
   set(name: State | Input | Parameter, value: number): void;
-  /** So many steps. 0, or why it stopped before: 2 a number is not finite, 4 an event, 6 loops cannot be closed. */
+  /** So many steps, 0 to 1e8; another count is a RangeError.
+   *  Gives 0, or why it stopped before: 2 a number is not finite, 4 an event, 6 loops cannot be closed. */
   step(count?: number): number;
   /** All outputs, in the order of their names. */
   observe(): Float64Array;
@@ -108,7 +110,7 @@ def _room(s: Stepper) -> int:
 
 def _machine(s: Stepper, graphs: Mapping[str, Graph], code: Wasm) -> dict[str, Any]:
     places = s.program.layout.places
-    wanted = ("live", "status", "step", "begin", "end", "tried")
+    wanted = ("live", "status", "step", "begin", "end", "tried", "grid")
     return {
         "states": list(s.program.ports.elements), "inputs": [m.name for m in s.inputs],
         "parameters": [m.name for m in s.parameters], "outputs": [m.name for m in s.outputs],
@@ -116,6 +118,7 @@ def _machine(s: Stepper, graphs: Mapping[str, Graph], code: Wasm) -> dict[str, A
         "watched": s.watched, "fresh": places["fresh"] if s.program.renew is not None else -1,
         "places": {word: places[word] for word in wanted if word in places},
         "arguments": {word: list(graph.inputs) for word, graph in graphs.items()}, "step": s.step,
+        "most": MOST_STEPS_AT_ONCE,
     }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.scalar import Scalar, where
+from bellcrank.scalar import Scalar, floor, where
 
 WORD = 2.0**24  # from here on float32 has no longer every whole number
 WORDS = {"float64": 1, "float32": 2}
@@ -50,6 +50,13 @@ class Count(list[Scalar]):
         full = low >= WORD
         return Count([where(full, self[0] + 1.0, self[0]), where(full, 0.0, low)])
 
+    def before(self) -> Count:
+        """One less; the counter must not be zero."""
+        if len(self) == 1:
+            return Count([self[0] - 1.0])
+        empty = self[1] < 1.0
+        return Count([where(empty, self[0] - 1.0, self[0]), where(empty, WORD - 1.0, self[1] - 1.0)])
+
     def plus(self, other: Count) -> Count:
         """The sum. With two words it subtracts first, so that nothing exceeds 2**24."""
         if len(self) == 1:
@@ -64,6 +71,14 @@ class Count(list[Scalar]):
             return self[0] >= other[0]
         level = where(self[0] >= other[0], where(self[1] >= other[1], 1.0, 0.0), 0.0)
         return where(self[0] > other[0], 1.0, level) > 0.5
+
+
+def counted(value: Scalar, words: int) -> Count:
+    """A scalar that is a whole number as a counter, inside a trace."""
+    if words == 1:
+        return Count([value])
+    high = floor(value * (1.0 / WORD))
+    return Count([high, value - high * WORD])
 
 
 def split(value: Any, words: int) -> Any:

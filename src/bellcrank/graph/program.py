@@ -34,6 +34,7 @@ Array = np.ndarray[Any, Any]
 
 # Why a run stopped: its field "status".
 RUNNING, FINISHED, NOT_FINITE, TOO_SMALL, EVENT, REPARTITION, NOT_CLOSED, TOO_MANY = range(8)
+BAD_STEP = 8  # of what is exported: a step that is not above zero, or too short for the time
 NEVER = 1e300  # a time that does not come
 HUGE = 1e150  # a state beyond this has left physics
 

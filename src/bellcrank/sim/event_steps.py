@@ -58,7 +58,7 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
     h_next, n, ended = now["h"], now["n"], t_end >= now["end"]
     if not run.adaptive:  # the rest of the step, and after it whole ones again
         h_next = where(end < 1.0, now["t"] - t_end, now["step"])
-        n, ended = where(end < 1.0, n - 1.0, n), t_end >= now["end"] - 1e-9 * now["step"]
+        n, ended = chosen(end < 1.0, n.before(), n), t_end >= now["end"] - 1e-9 * now["step"]
     g_new = list(run.dynamics.call(run.crossings, t_end, y_new, u)["g"])
     # what happened here is at zero, whatever rounding says
     g_new = [where(same, 0.0, g) for same, g in zip(together, g_new, strict=True)]

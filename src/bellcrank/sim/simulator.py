@@ -115,7 +115,7 @@ class Simulator:
         def make() -> Program:
             if mode is None:
                 return fixed.program(by, self.integrator, self.summary, rows, dtype)
-            return Watched(by, self.integrator, self.events, *mode, self.summary, rows).program()
+            return Watched(by, self.integrator, self.events, *mode, self.summary, rows, dtype).program()
 
         return self._once(("program", mode, by, rows, dtype), make)
 

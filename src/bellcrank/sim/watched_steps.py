@@ -15,9 +15,10 @@ from functools import cached_property, partial
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
+from bellcrank.graph.counting import Counter, counted
 from bellcrank.graph.program import FINISHED, NEVER, TOO_SMALL, Crossing, size
 from bellcrank.integrate import Integrator, interpolate
-from bellcrank.scalar import Scalar, fabs, maximum, minimum, where
+from bellcrank.scalar import Scalar, fabs, floor, maximum, minimum, where
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.event_steps import located_events, spent
 from bellcrank.sim.events import Event, crossed, crossings, switches
@@ -26,6 +27,7 @@ from bellcrank.sim.stepsize import judged
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
 SMALLEST = 1e-14  # of a step, against the time or one second
+NEAR = 1e-3  # of a step: a point that was set by hand may be rounded
 EARLY = 1e-6  # of a step: where an event that begins at zero shows which side it leaves to
 
 
@@ -41,6 +43,7 @@ class Watched:
         grid: bool,
         summary: Summary = NOTHING,
         rows: bool = True,
+        dtype: str = "float64",
     ) -> None:
         self.rows, self.watch = rows, Watch(summary, dynamics)
         self.dynamics, self.integrator, self.events = dynamics, integrator, tuple(events)
@@ -49,7 +52,7 @@ class Watched:
         problem = dynamics.problem()
         self.nu, self.nd = len(s.inputs), self._degree() + 1
         single = [
-            *("live", "due", "hit", "status", "n", "tried", "most", "h", "step", "begin", "end", "every", "next"),
+            *("live", "due", "hit", "status", "tried", "most", "h", "step", "begin", "end", "every", "next"),
             *("which", "rtol", "atol", "t_old", "h_old"),
         ]
         # A memory that is of the wrong inputs, or of a step that a switch cut short, begins anew.
@@ -61,6 +64,9 @@ class Watched:
                 "t": 1,
                 "y": size(dynamics.size),
                 **({"input": 1} if self.nu else {}),
+                "n": Counter.of(dtype),
+                # Of whoever goes from point to point, `step` apart: how many of them are behind.
+                **({} if rows else {"grid": Counter.of(dtype)}),
                 **dict.fromkeys(single, 1),
                 **clock,
                 **dict.fromkeys(dynamics.measured, 1),
@@ -116,9 +122,20 @@ class Watched:
         now["dense"] = [*now["y"], *[0.0] * (len(now["dense"]) - len(now["y"]))] if now["dense"] else []
         now["pending"] = [NEVER] * len(now["pending"])
         now["summary"] = self.watch.noted(now["summary"], now["t"], now["y"], u)
+        if "grid" in now:
+            now["grid"] = self._on_grid(now)
         if self.events:
             now["g"] = now["g_old"] = list(self.dynamics.call(self.crossings, now["t"], now["y"], u)["g"])
         return {"s": self.layout.written(now)}
+
+    def _on_grid(self, now: dict[str, Any]) -> list[Scalar]:
+        """How many points are behind: as counted, unless the time was changed by hand."""
+        words = self.layout.words("grid")
+        assert words is not None
+        passed = (now["t"] - now["begin"]) / now["step"]
+        over = passed - now["grid"].value
+        kept = where(over > -0.5, where(over < 1.0 - NEAR, 1.0, 0.0), 0.0) > 0.0
+        return list(chosen(kept, now["grid"], counted(floor(passed + NEAR), words)))
 
     def _tick(self, s: Any, u: Any = ()) -> dict[str, Any]:
         old, problem = self.layout.read(s), self.dynamics.problem(u)
@@ -135,7 +152,7 @@ class Watched:
         made = self.integrator.step(problem, t, y, h, memory)
         y_new, trouble, measured = self.dynamics.settled(made, old)
         sound = is_sound(y_new, trouble)
-        n = old["n"] + 1.0
+        n = old["n"].next()
         if self.adaptive:
             atol = old["atol"] + measured.get("noise", 0.0)
             fits, factor = judged(self.integrator, y, made, sound, old["rtol"], atol)
@@ -150,7 +167,7 @@ class Watched:
         else:
             fits = where(sound, 1.0, 0.0)
             stuck = where(sound, 0.0, 1.0)
-            t_new = old["begin"] + n * old["step"]
+            t_new = old["begin"] + n.value * old["step"]
             ended = t_new >= old["end"] - 1e-9 * old["step"]
             h_next = old["step"]
             ratio = 1.0

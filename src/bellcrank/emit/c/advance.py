@@ -8,7 +8,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from bellcrank.emit.c.stepper import Stepper
-from bellcrank.graph.program import FINISHED
+from bellcrank.graph.counting import WORD
+from bellcrank.graph.program import BAD_STEP, FINISHED
+
+LONGEST = {"": "1e300", "f": "1e30f"}  # seconds, by the suffix of numbers
 
 
 def advanced(s: Stepper, real: str, suffix: str, given: Sequence[str], call: Callable[..., str]) -> list[str]:
@@ -26,11 +29,12 @@ def _fixed(s: Stepper, real: str, suffix: str, call: Callable[..., str]) -> list
     size = len(s.state)
     rooms, end = [f"{real} next[{size}];", f"{real} status[1];"], ["memcpy(state, next, sizeof(next));"]
     end += ["return (int)status[0];"]
+    rooms += _checked(f"state[{s.places['h']}]", suffix)
     if not s.renews:
         return [*rooms, call("tick", "state", "next", "status"), *end]
     return [
-        *rooms,
         f"{real} now[{size}];",
+        *rooms,
         "memcpy(now, state, sizeof(now));",
         *_renewed(s, suffix, call, "state", "now"),
         call("tick", "now", "next", "status"),
@@ -46,11 +50,26 @@ def _renewed(s: Stepper, suffix: str, call: Callable[..., str], before: str, aft
     return [f"if ({before}[{fresh}] > 0.5{suffix}) {{", f"    {call('renew', before, after)}", "}"]
 
 
+def _checked(step: str, suffix: str) -> list[str]:
+    """Give up where the step is no number above zero; a comparison with NaN is false."""
+    return [f"if (!({step} > 0.0{suffix} && {step} < {LONGEST[suffix]})) {{", f"    return {BAD_STEP};", "}"]
+
+
+def _counter(s: Stepper, name: str, suffix: str) -> tuple[str, list[str]]:
+    """A counter of the state: its number, and statements that count one more."""
+    at = s.places[name]
+    if s.program.layout.words(name) == 1:
+        return f"state[{at}]", [f"state[{at}] += 1.0{suffix};"]
+    high, low, word = f"state[{at}]", f"state[{at + 1}]", f"{WORD}{suffix}"
+    more = [f"{low} += 1.0{suffix};", f"if ({low} >= {word}) {{", f"    {low} = 0.0{suffix};"]
+    return f"({high} * {word} + {low})", [*more, f"    {high} += 1.0{suffix};", "}"]
+
+
 def _watched(s: Stepper, real: str, suffix: str, call: Callable[..., str]) -> list[str]:
-    """To the next whole number of steps from where it began. One that an event stopped goes on from there."""
+    """To the next point, a whole number of steps from where it began. One that an event stopped goes on to the same."""
     at, f = s.places, suffix
-    near = "1e-3f" if f else "1e-6"  # of a step: closer than that it has arrived
-    count = f"floor{f}((state[0] - state[{at['begin']}]) / state[{at['step']}] + {near})"
+    grid, more = _counter(s, "grid", f)
+    step = f"state[{at['step']}]"
     body: list[str] = []
     if s.renews:
         body += [*_renewed(s, f, call, "state", "next"), f"if (state[{at['fresh']}] > 0.5{f}) {{"]
@@ -66,12 +85,21 @@ def _watched(s: Stepper, real: str, suffix: str, call: Callable[..., str]) -> li
         f"{real} next[{len(s.state)}];",
         f"{real} status[3];",
         *([f"{real} found[3];"] if s.program.locate is not None else []),
-        f"state[{at['end']}] = state[{at['begin']}] + ({count} + 1.0{f}) * state[{at['step']}];",
+        *_checked(step, f),
+        f"const {real} goal = state[{at['begin']}] + ({grid} + 1.0{f}) * {step};",
+        "if (!(goal > state[0])) {",
+        f"    return {BAD_STEP};",
+        "}",
+        f"state[{at['end']}] = goal;",
         f"state[{at['tried']}] = 0.0{f};",
         "do {",
         *_indented(body),
         f"}} while (status[1] > 0.5{f});",
-        f"return (int)status[0] == {FINISHED} ? 0 : (int)status[0];",
+        f"if ((int)status[0] != {FINISHED}) {{",
+        "    return (int)status[0];",
+        "}",
+        *more,
+        "return 0;",
     ]
 
 

@@ -9,9 +9,10 @@ STATUS = {
     3: "the steps that the tolerance asks for are too small, and the state is where that was",
     4: "an event stopped it: the state is where that was, `which` is its number, and the next step goes on from there",
     6: "the loops cannot be closed (a singular configuration is near, or the step is too long), and the state stays",
+    8: "`step` is not a number above zero, or too short to change `t` in this precision, and the state stays",
     7: "too many ticks (`most`) until the end of the step, as of a ball that comes to rest in ever smaller bounces",
 }
-FIXED_STATUS = (0, 2, 6)  # of what takes fixed steps without events
+FIXED_STATUS = (0, 2, 6, 8)  # of what takes fixed steps without events
 
 HEADER = """/* {title}. Do not edit: make it anew.
  *

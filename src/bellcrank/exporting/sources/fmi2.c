@@ -78,9 +78,10 @@ SHARED void fmi2FreeInstance(Component c)
 SHARED Status fmi2SetupExperiment(Component c, Boolean has_tolerance, double tolerance, double start, Boolean ends, double end)
 {
     (void)ends; (void)end;
-    at_tolerance(&((Instance *)c)->now, has_tolerance, tolerance);
-    at_time(&((Instance *)c)->now, start);
-    return OK;
+    if (!at_tolerance(&((Instance *)c)->now, has_tolerance, tolerance)) {
+        return failed(c, "the tolerance is negative or not a number");
+    }
+    return at_time(&((Instance *)c)->now, start) ? OK : failed(c, "the start is not a time");
 }
 
 SHARED Status fmi2EnterInitializationMode(Component c) { (void)c; return OK; }
@@ -210,8 +211,7 @@ SHARED Status fmi2CompletedIntegratorStep(Component c, Boolean no_rollback, Bool
 
 SHARED Status fmi2SetTime(Component c, double t)
 {
-    at_time(&((Instance *)c)->now, t);
-    return OK;
+    return at_time(&((Instance *)c)->now, t) ? OK : failed(c, "this is not a time");
 }
 
 SHARED Status fmi2SetContinuousStates(Component c, const double x[], size_t count)
@@ -309,7 +309,7 @@ NO_STATUS(String, Text)
 /* After a step that an event ended: how far it came, and that it is over. */
 SHARED Status fmi2GetRealStatus(Component c, int which, double *value)
 {
-    *value = ((Instance *)c)->now.s[0];
+    *value = ((Instance *)c)->now.s[0] + ((Instance *)c)->now.owed;
     return which == 2 ? OK : DISCARD;
 }
 

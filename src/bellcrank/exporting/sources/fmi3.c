@@ -84,9 +84,10 @@ SHARED Status fmi3EnterInitializationMode(
     void *c, bool has_tolerance, double tolerance, double start, bool ends, double end)
 {
     (void)ends; (void)end;
-    at_tolerance(&((Instance *)c)->now, has_tolerance, tolerance);
-    at_time(&((Instance *)c)->now, start);
-    return OK;
+    if (!at_tolerance(&((Instance *)c)->now, has_tolerance, tolerance)) {
+        return failed(c, "the tolerance is negative or not a number");
+    }
+    return at_time(&((Instance *)c)->now, start) ? OK : failed(c, "the start is not a time");
 }
 
 SHARED Status fmi3ExitInitializationMode(void *c)
@@ -311,8 +312,7 @@ SHARED Status fmi3CompletedIntegratorStep(void *c, bool no_rollback, bool *enter
 
 SHARED Status fmi3SetTime(void *c, double t)
 {
-    at_time(&((Instance *)c)->now, t);
-    return OK;
+    return at_time(&((Instance *)c)->now, t) ? OK : failed(c, "this is not a time");
 }
 
 SHARED Status fmi3SetContinuousStates(void *c, const double x[], size_t count)
@@ -404,6 +404,6 @@ SHARED Status fmi3DoStep(
     *event = false;
     *terminate = status == EVENT;
     *early = *terminate && m->early;
-    *reached = n->s[0];
+    *reached = n->s[0] + n->owed;
     return status == 0 || status == EVENT ? OK : failed(c, reason(status));
 }

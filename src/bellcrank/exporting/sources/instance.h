@@ -43,10 +43,12 @@ typedef struct {
     double was[N_E + 1]; /* the indicators after the last event: those that change sign from there have happened */
     double sampled; /* the step in which the last sample was taken */
     double ended; /* 1 where an event ended it */
+    double owed; /* seconds of steps that were too short to be taken, by the next one that is not */
 } Numbers;
 
 /* What a step may have to say (docs: status). */
-enum { FAR_OFF = 2, TOO_SMALL = 3, EVENT = 4, OPEN = 6, TOO_MANY = 7, OFF_GRID = 100 };
+enum { FAR_OFF = 2, TOO_SMALL = 3, EVENT = 4, OPEN = 6, TOO_MANY = 7, BAD_STEP = 8, OFF_GRID = 100, TOO_LONG = 101 };
+#define TOO_SHORT 1e-8 /* of a step of the machine's own: an importer's rounding */
 
 static const char *reason(int status)
 {
@@ -54,6 +56,8 @@ static const char *reason(int status)
     case TOO_SMALL: return "the steps that the tolerance asks for are too small: is it stiff?";
     case OPEN: return "the loops cannot be closed: a singular configuration is near, or the step is too long";
     case TOO_MANY: return "too many steps until the next point of communication; events may follow ever closer";
+    case BAD_STEP: return "the step is too short to change the time, which is too large for it";
+    case TOO_LONG: return "the communication step takes more than 1e8 of the machine's own; take shorter ones";
     case OFF_GRID: return "a controller samples: communication steps are whole numbers of the machine's own";
     default: return "a number is not finite; take shorter steps, and look at gains and stiffnesses";
     }
@@ -89,26 +93,38 @@ static void begin(Numbers *n, double step)
 {
     n->s[AT_BEGIN] = n->s[0];
     n->s[AT_STEPS] = 0.0;
+#ifdef AT_GRID
+    n->s[AT_GRID] = 0.0;
+#endif
     n->s[AT_STEP] = step;
     n->s[AT_NEXT_STEP] = step;
     renewed(n);
 }
 
-/* What the importer asks for, where steps are chosen. */
-static void at_tolerance(Numbers *n, int asked, double tolerance)
+/* What the importer asks for, where steps are chosen. Gives 0 where it is no tolerance. */
+static int at_tolerance(Numbers *n, int asked, double tolerance)
 {
-    (void)n; (void)asked; (void)tolerance;
+    if (asked && !(isfinite(tolerance) && tolerance >= 0.0)) {
+        return 0;
+    }
+    (void)n;
 #if ADAPTIVE
     if (asked && tolerance > 0.0) {
         n->s[AT_RTOL] = n->s[AT_ATOL] = tolerance;
     }
 #endif
+    return 1;
 }
 
-static void at_time(Numbers *n, double t)
+/* Gives 0 where it is no time. */
+static int at_time(Numbers *n, double t)
 {
+    if (!isfinite(t)) {
+        return 0;
+    }
     n->s[0] = t;
     n->fresh = 0.0;
+    return 1;
 }
 
 static void refresh(Numbers *n)
@@ -221,14 +237,34 @@ static const char *misfit(const Numbers *n, double t, double seconds)
     return NULL;
 }
 
+/* Whether so many seconds are a whole number of steps, but for rounding. */
+static int fits(double seconds, double step)
+{
+    const double fit = floor(seconds / step + 0.5);
+    return fit >= 1.0 && fabs(fit * step - seconds) <= 1e-9 * step * fit;
+}
+
 /* Takes the machine so many seconds further in steps of its own, or, where they do not fit, in shorter ones; where steps
- * are chosen, the last of them ends there. Gives 0, or the status of the step that failed. */
+ * are chosen, the last of them ends there. Seconds that are too few for a step are owed: nothing is divided by them. Gives
+ * 0, or the status of the step that failed. */
 static int advance(Numbers *n, double seconds)
 {
-    double step = n->step, fit = floor(seconds / step + 0.5);
     const int changed = memcmp(n->held_u, n->u, sizeof(n->u)) != 0 || memcmp(n->held_p, n->p, sizeof(n->p)) != 0;
+    double step = n->step, fit;
     int status = 0;
     n->fresh = 0.0;
+    if (ADAPTIVE || !fits(seconds, step)) {
+        seconds += n->owed;
+        n->owed = 0.0;
+    }
+    if (seconds <= TOO_SHORT * step || !(n->s[0] + seconds > n->s[0])) {
+        n->owed = seconds;
+        return 0;
+    }
+    if (!ADAPTIVE && seconds / step > MOST_STEPS) {
+        return TOO_LONG;
+    }
+    fit = floor(seconds / step + 0.5);
 #if ADAPTIVE
     step = seconds;
     fit = 1.0;
@@ -237,8 +273,9 @@ static int advance(Numbers *n, double seconds)
     }
     n->s[AT_BEGIN] = n->s[0];
     n->s[AT_STEP] = step;
+    n->s[AT_GRID] = 0.0;
 #else
-    if (fit < 1.0 || fabs(fit * step - seconds) > 1e-9 * step * fit) {
+    if (!fits(seconds, step)) {
         if (N_CLOCKS > 0) {
             return OFF_GRID;
         }

@@ -1,4 +1,4 @@
-const DONE = 0, SWAPPED = 16, FINISHED = 1; // why the loop returned; why a run did
+const DONE = 0, SWAPPED = 16, FINISHED = 1, BAD_STEP = 8; // why the loop returned; why a run did
 const FOREVER = 1n << 40n;
 
 async function bytes(source) {
@@ -95,14 +95,17 @@ export class Machine {
 
   /** Takes so many steps. 0, or why it stopped before: 2 a number is not finite, 4 an event, 6 loops cannot be closed ... */
   step(count = 1) {
+    if (!Number.isInteger(count) || count < 0 || count > about.machine.most) throw new RangeError(`step: ${count} steps; expected a whole number from 0 to ${about.machine.most}`);
     this.stale = true;
     if (!about.machine.watched) return this.ticked(BigInt(count));
     for (let k = 0; k < count; k++) {
       const at = about.machine.places, s = this.now, step = s[at.step];
-      s[at.end] = s[at.begin] + (Math.floor((s[0] - s[at.begin]) / step + 1e-6) + 1) * step;
-      s[at.tried] = 0;
+      const end = s[at.begin] + (s[at.grid] + 1) * step;
+      if (!(end > s[0])) return BAD_STEP;
+      s[at.end] = end; s[at.tried] = 0;
       const status = this.ticked(FOREVER);
       if (status !== 0 && status !== FINISHED) return status;
+      this.now[at.grid] += 1;
     }
     return 0;
   }
