@@ -35,7 +35,7 @@ from bellcrank.studies import page as study_page
 from bellcrank.studies.folder import Folder
 from bellcrank.studies.points import points as points_of
 from bellcrank.studies.setup import set_up
-from bellcrank.studies.study import _manifest
+from bellcrank.studies.study import _manifest, _simulators
 from bellcrank.studies.toml import read_study
 from laws.test_names import (  # noqa: F401
     NASTY,
@@ -314,8 +314,8 @@ def test_a_study_as_a_file(name: str, tmp_path: Path) -> None:
         seconds=0.02, given={}, summary=(), keep="final", seed=0, events=(),
     )  # fmt: skip
     folder = Folder(tmp_path / "out")
-    made = folder.opened(_manifest(setup, points, 0, None))
-    assert json.loads((tmp_path / "out/study.json").read_text("utf-8")) == json.loads(json.dumps(made))
+    made = folder.opened(_manifest(*_simulators(setup, points, {}), points, None))
+    assert folder.manifest() == json.loads(json.dumps(made))
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["out", "runs", "study.json", "study.toml"]
     with pytest.raises(bc.BellcrankError) as caught:
         set_up(bc.zoo.pendulum(), points, setup.settings, seconds=0.02, given={}, summary=(), keep="final", seed=0,

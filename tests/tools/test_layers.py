@@ -22,6 +22,7 @@ NEUTRAL = {
         "atomic_file",
         "began",
         "buffers",
+        "content_digest",
         "errors",
         "extras",
         "forks",

@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.content_digest.package import code_versions
 from bellcrank.errors import BellcrankError, InputError, ReadError
 from bellcrank.studies import engine
 from bellcrank.studies import folder as folder_module
 from bellcrank.studies.chunk import worked
 from bellcrank.studies.engine import StudyError
 from bellcrank.studies.folder import Folder
+from bellcrank.studies.identity import Expected
 from bellcrank.studies.replays import _bones, _centres
 from bellcrank.view.scene import poses
 
@@ -155,7 +157,7 @@ def test_rows_are_kept_as_lists(cluster: Any, tmp_path: Path) -> None:
     assert np.isfinite(found[failed][:, 0]).all()
     assert np.isnan(found[failed][:, -1]).all()
     assert "rows(hinge.q)" not in done.results
-    assert list(Folder(done.folder).missing([(0, 12)])) == []
+    assert list(Folder(done.folder).missing(done.manifest)) == []
     with pytest.raises(InputError, match="a summary is one number"):
         bc.study(pendulum(), over, to=tmp_path / "t", summary=["max(hinge.v)"], **asked)
     with pytest.raises(InputError, match="none are kept"):
@@ -237,16 +239,19 @@ def test_a_full_disk_leaves_what_is_there(cluster: Any, tmp_path: Path, monkeypa
     assert bc.study(pendulum(), OVER, 60, **asked)["run"].tolist() == list(range(60))
 
 
-def test_a_worker_with_another_version() -> None:
-    found = worked(b"", "9.9.9", [], 0, {})
-    assert f"this worker has bellcrank {bc.__version__}, and the study is by 9.9.9" in found["error"]
+@pytest.mark.parametrize("name", sorted(code_versions()))
+def test_a_worker_with_other_code(name: str) -> None:
+    """The text of the package counts, not its version: a worker from another commit has the same version."""
+    other = {**code_versions(), name: "9.9.9"}
+    found = worked(b"", Expected(other, {}, {}, ""), [], 0, {})
+    assert f"it has {name} {code_versions()[name] or 'none'} instead of 9.9.9" in found["error"]
 
 
-def test_a_worker_with_another_version_stops_the_study(
+def test_a_worker_with_other_code_stops_the_study(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bellcrank.studies.engine.__version__", "9.9.9")
-    with pytest.raises(BellcrankError, match=r"this worker has bellcrank"):
+    monkeypatch.setattr("bellcrank.studies.study.code_versions", lambda: {**code_versions(), "numpy": "0.1"})
+    with pytest.raises(BellcrankError, match=r"a worker would compute other numbers: it has numpy"):
         bc.study(pendulum(), OVER, 10, to=tmp_path / "s", cluster=cluster, **ASKED)
 
 
@@ -262,7 +267,7 @@ def test_a_worker_with_a_gpu_takes_it(tmp_path: Path, cluster: Any, monkeypatch:
     over: dict[str, Any] = {"hinge.q": [0.1, 0.2]}
     how: dict[str, Any] = {"seconds": 0.1, "step": 0.01, "keep": "final", "cluster": cluster, "target": "auto"}
     for reason, place in (("no GPU", "cpu"), ("", "cuda")):
-        monkeypatch.setattr("bellcrank.studies.chunk.missing", lambda reason=reason: reason)
+        monkeypatch.setattr("bellcrank.studies.runs.missing", lambda reason=reason: reason)
         asked.clear()
         bc.study(pendulum(), over, to=tmp_path / place, **how)
         assert set(asked) == {place}
@@ -278,7 +283,7 @@ def test_without_any_worker_it_ends_with_a_sentence(monkeypatch: pytest.MonkeyPa
         distributed.Client(nobody, set_as_default=False) as client,
         pytest.raises(StudyError, match=r"no worker has been there for 0\.4 s"),
     ):
-        list(engine.done_chunks(client, b"", points, [(0, 2), (2, 4)], True))
+        list(engine.done_chunks(client, b"", Expected({}, {}, {}, ""), points, [(0, 2), (2, 4)], True))
 
 
 def test_two_at_once_on_one_folder(cluster: Any, tmp_path: Path) -> None:
@@ -337,7 +342,7 @@ def test_a_damaged_file_of_runs_is_named(cluster: Any, tmp_path: Path) -> None:
     whole = file.read_bytes()
     for data in (whole[:100], b"", whole[: len(whole) // 2] + b"\xff" * 8 + whole[len(whole) // 2 + 8 :]):
         file.write_bytes(data)
-        with pytest.raises(ReadError, match=r"is damaged .*computes it again"):
+        with pytest.raises(ReadError, match=r"is damaged or not there .*computes it again"):
             done.table()
     again = bc.study(pendulum(), OVER, 4, to=tmp_path / "s", cluster=cluster, **ASKED)
     assert len(again.table()) == 4

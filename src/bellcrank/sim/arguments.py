@@ -4,6 +4,7 @@ their elements; the starts, inputs and parameters of runs, broadcast to one shap
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
@@ -47,6 +47,16 @@ from bellcrank.sim.tree_dynamics import tree_dynamics
 from bellcrank.sim.watched_steps import Watched
 
 Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All that a run executes: its settings, its graphs and its numbers. shape: of the batch."""
+
+    plan: Plan
+    program: Program
+    runs: Batch
+    shape: tuple[int, ...]
 
 
 @explained_class("__init__", "run", "whole", "program")
@@ -173,7 +183,42 @@ class Simulator:
     ) -> Record:
         """See bellcrank.simulate. settings: step, tolerance, max_steps; every, keep; target, dtype, threads."""
         began = time.perf_counter()
-        plan = self._plan(seconds, settings)
+        ready = self.prepared(
+            seconds, q0, v0, x0, inputs=inputs, input_step=input_step, parameters=parameters, batch=batch,
+            progress=progress, **settings,
+        )  # fmt: skip
+        plan, program, runs, shape = ready.plan, ready.program, ready.runs, ready.shape
+        done = self._done(plan, program, runs, progress)
+        told = plan.told | {
+            "threads": plan.where.threads, "lanes": self._lanes(runs), "target": plan.where.target,
+            "dtype": plan.where.dtype, "wall": time.perf_counter() - began,
+        }  # fmt: skip
+        record = recorded(
+            Outcome(
+                self.dynamics, self.integrator, program.layout, done, shape, runs.table, runs.parameters,
+                self.events, told, self.summary,
+            )
+        )  # fmt: skip
+        if not done.finished:
+            raise Interrupted(record)
+        return record
+
+    def prepared(
+        self,
+        seconds: float,
+        q0: Any = None,
+        v0: Any = None,
+        x0: Any = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        input_step: float | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        batch: int | None = None,
+        progress: Any = None,
+        **settings: Unpack[OneRun],
+    ) -> Prepared:
+        """Check the arguments of `run` and turn them into all that it will execute, without executing it."""
+        plan = self.planned(seconds, settings)
         given = Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
         if not self.system.rigid:
@@ -186,23 +231,10 @@ class Simulator:
             program = self.program(plan.mode, rows=plan.in_rows, dtype=plan.where.dtype)
         plan.check_room(given.runs, program.row)
         first = plan.first(given.hold, given.table.shape[1]) | {"y": y, "summary": np.array([self.summary.blank])}
-        runs = Batch(first, given.table, given.parameters, plan.rows)
-        done = self._done(plan, program, runs, progress)
-        told = plan.told | {
-            "threads": plan.where.threads, "lanes": self._lanes(runs), "target": plan.where.target,
-            "dtype": plan.where.dtype, "wall": time.perf_counter() - began,
-        }  # fmt: skip
-        record = recorded(
-            Outcome(
-                self.dynamics, self.integrator, program.layout, done, given.shape, given.table, given.parameters,
-                self.events, told, self.summary,
-            )
-        )  # fmt: skip
-        if not done.finished:
-            raise Interrupted(record)
-        return record
+        return Prepared(plan, program, Batch(first, given.table, given.parameters, plan.rows), given.shape)
 
-    def _plan(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
+    def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
+        """The settings of a run as numbers."""
         known = OneRun.__annotations__
         if odd := [name for name in settings if name not in known]:
             raise TypeError(f"run() got {odd[0]!r}; settings of a run are {', '.join(known)}.")

@@ -9,66 +9,86 @@ import hashlib
 import io
 import sys
 import time
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cuda.device import missing
+from bellcrank.content_digest.package import code_versions
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.extras import extra
 from bellcrank.record import Record
 from bellcrank.sim.simulator import Simulator
+from bellcrank.studies.identity import Expected, differing, program_digest, setup_digests, study_name
 from bellcrank.studies.ranges import Array
-from bellcrank.studies.setup import NUMBERS, STARTS, Setup, noises
-from bellcrank.version import __version__
+from bellcrank.studies.runs import groups, ran
+from bellcrank.studies.setup import Setup, group_key
 
-SEAL = b"bellcrank seal"
-AUTO = "auto"  # target: the GPU of those workers that have one
+SEAL, STUDY = b"bellcrank seal", b"bellcrank study"  # keys of the metadata of a file of rows
 REFUSED = "refused"  # the stop of a run that could not begin
 KEPT = 4  # setups and what was compiled of them, in one worker
 
 Table = dict[str, Array]
-_setups: dict[str, tuple[Setup, dict[tuple[str, ...], Simulator]]] = {}
+_setups: dict[str, tuple[Setup, dict[str, Simulator]]] = {}
 
 
-def worked(packed: bytes, version: str, path: list[str], first: int, values: Mapping[str, Array]) -> dict[str, Any]:
+def worked(
+    packed: bytes, expected: Expected, path: list[str], first: int, values: Mapping[str, Array]
+) -> dict[str, Any]:
     """What a worker gives back: the chunk as a Parquet file, or what is wrong, in words. path: where the modules of
     the user's functions are, for workers of the same computer.
+
+    A worker whose code, or whose modules of the user's, would compute other numbers computes nothing.
     """
-    if version != __version__:
-        return {"error": f"this worker has bellcrank {__version__}, and the study is by {version}; install the same."}
     began = time.perf_counter()
     sys.path.extend(p for p in path if p not in sys.path)
     try:
-        setup, made = unpacked(packed)
-        table = computed(setup, made, first, values)
+        if other := differing(expected.code, code_versions()):
+            told = ", ".join(f"{name} {here or 'none'} instead of {there or 'none'}" for name, there, here in other)
+            return {"error": f"a worker would compute other numbers: it has {told}. Install the same there."}
+        setup, made = unpacked(packed, expected)
+        table = computed(setup, made, first, values, expected.programs)
     except BellcrankError as error:
         return {"error": str(error)}
-    return {"data": encoded(table), "seconds": time.perf_counter() - began, "rows": len(table["run"])}
+    data = encoded(table, expected.study)
+    return {"data": data, "seconds": time.perf_counter() - began, "rows": len(table["run"])}
 
 
-def unpacked(packed: bytes) -> tuple[Setup, dict[tuple[str, ...], Simulator]]:
-    key = hashlib.sha256(packed).hexdigest()
+def unpacked(packed: bytes, expected: Expected) -> tuple[Setup, dict[str, Simulator]]:
+    """The Setup that was sent, if it arrived as it was."""
+    key = hashlib.sha256(packed + expected.study.encode()).hexdigest() + study_name({"programs": expected.programs})
     if key not in _setups:
+        setup = extra("cloudpickle", "study", "a study").loads(packed)
+        if other := differing(expected.setup, setup_digests(setup)):
+            names = ", ".join(name for name, _, _ in other)
+            raise InputError(
+                f"a worker would compute other numbers: {names} is not there what it is here. Functions of modules are "
+                "sent by name: let the workers have the same files, and start them anew."
+            )
         while len(_setups) >= KEPT:
             _setups.pop(next(iter(_setups)))
-        _setups[key] = extra("cloudpickle", "study", "a study").loads(packed), {}
+        _setups[key] = setup, {}
     return _setups[key]
 
 
-def computed(setup: Setup, made: dict[tuple[str, ...], Simulator], first: int, values: Mapping[str, Array]) -> Table:
-    """All columns of the runs from `first` on."""
+def computed(
+    setup: Setup,
+    made: dict[str, Simulator],
+    first: int,
+    values: Mapping[str, Array],
+    programs: Mapping[str, str] | None = None,
+) -> Table:
+    """All columns of the runs from `first` on. programs: digests of the graphs that are to be executed, by group."""
     n = len(next(iter(values.values())))
     whole: Table = {"run": np.arange(first, first + n, dtype=np.int64), **values}
     parts: list[tuple[Array, Table]] = []
     for choice, rows in groups(setup, values):
-        key = tuple(choice.get(name, "") for name in ("variant", "integrator", "method", "form"))
-        if key not in made:
-            made[key] = setup.simulator(choice)
+        key = group_key(choice)
         part = {name: x[rows] for name, x in values.items()}
-        parts.append((rows, _safely(setup, made[key], whole["run"][rows], part)))
+        sim = made.get(key) or setup.simulator(choice)
+        if key not in made and _traced_as_expected(setup, sim, part, (programs or {}).get(key)):
+            made[key] = sim
+        parts.append((rows, _safely(setup, sim, whole["run"][rows], part)))
     for name in dict.fromkeys(name for _, part in parts for name in part):  # variants may differ in their columns
         kind = next(part[name] for _, part in parts if name in part)
         column = (
@@ -81,16 +101,21 @@ def computed(setup: Setup, made: dict[tuple[str, ...], Simulator], first: int, v
     return whole
 
 
-def groups(setup: Setup, values: Mapping[str, Array]) -> Iterator[tuple[dict[str, str], Array]]:
-    """Rows that one program runs in one go."""
-    names, n = setup.grouped, len(next(iter(values.values())))
-    if not names:
-        yield {}, np.arange(n)
-        return
-    codes = np.stack([np.unique(values[name], return_inverse=True)[1] for name in names], axis=1)
-    for code in np.unique(codes, axis=0):
-        rows = np.flatnonzero((codes == code).all(axis=1))
-        yield {name: str(values[name][rows[0]]) for name in names if name not in NUMBERS}, rows
+def _traced_as_expected(setup: Setup, sim: Simulator, values: Table, expected: str | None) -> bool:
+    """Whether a simulator executes the graphs that it should, as far as these runs execute any.
+
+    Raises
+    ------
+    InputError
+        If it executes others. expected: their digest, where it is known.
+    """
+    found = program_digest(setup, sim, values)
+    if expected is not None and found not in (expected, None):
+        raise InputError(
+            "a worker would compute other numbers: it traces other equations from the same plant. Something that these "
+            "depend on is not sent along: what bellcrank.register added, a number of a module that was changed, a file."
+        )
+    return found is not None
 
 
 def _safely(setup: Setup, sim: Simulator, runs: Array, values: Table) -> Table:
@@ -117,49 +142,6 @@ def _safely(setup: Setup, sim: Simulator, runs: Array, values: Table) -> Table:
 def _or_nothing(part: Table, name: str) -> Array:
     none = np.full(len(part["stop"]), None, dtype=object) if is_rows(name) else np.full(len(part["stop"]), np.nan)
     return part.get(name, none)
-
-
-def ran(setup: Setup, sim: Simulator, runs: Array, values: Table, **more: Any) -> Record:
-    """The runs themselves, as a batch. more: settings in the place of the study's."""
-    meaning = setup.meaning
-    given = dict(setup.given)
-    for start in STARTS:
-        mine = {n: x for n, x in values.items() if meaning[n] == start}
-        if mine:
-            plain = {n.rpartition(".")[0] if start != "x0" else n: x for n, x in mine.items()}
-            given[start] = {**(given.get(start) or {}), **plain}
-    free = {n: x for n, x in values.items() if meaning[n] == "parameter"}
-    given["parameters"] = {**(given.get("parameters") or {}), **free}
-    given["inputs"] = _inputs(setup, runs, values)
-    settings = {n: x for n, x in setup.settings.items() if n not in ("integrator", "method", "form") and x is not None}
-    settings |= {n: float(values[n][0]) for n in NUMBERS if n in values}
-    if settings.get("target") == AUTO:
-        settings["target"] = "cpu" if missing() else "cuda"
-    if not setup.summary:
-        settings["keep"] = setup.keep or "final"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a worker has nobody to warn
-        return sim.run(setup.seconds, batch=len(runs), progress=False, **given, **{**settings, **more})
-
-
-def _inputs(setup: Setup, runs: Array, values: Table) -> dict[str, Any]:
-    hold = setup.given.get("input_step")
-    found = dict(setup.given.get("inputs") or {})
-    for name, what in setup.meaning.items():
-        if what == "input" and name in values:
-            x = values[name]
-            found[name] = x if hold is None else x[:, None]
-        elif what == "samples" and name in values:
-            found[name] = np.stack([setup.samples[str(file)] for file in values[name]])
-    drawn = noises(found)
-    if drawn:
-        assert hold is not None
-        t = np.arange(int(np.ceil(setup.seconds / hold - 1e-9))) * hold
-        seeds = values.get("seed", runs)
-        for k, (name, draw) in enumerate(sorted(drawn.items())):
-            rngs = [np.random.default_rng([setup.seed, k, int(seed)]) for seed in seeds]
-            found[name] = np.stack([np.asarray(draw(t, rng), float) for rng in rngs])
-    return found
 
 
 def tabulated(setup: Setup, sim: Simulator, run: Record) -> Table:
@@ -189,14 +171,14 @@ def _listed(column: Array, t: Array) -> Array:
 # -- as a file
 
 
-def encoded(table: Table) -> bytes:
-    """A Parquet file with a seal over what is in it: the same bytes for the same rows."""
+def encoded(table: Table, study: str) -> bytes:
+    """A Parquet file with a seal over what is in it, and of which study it is: the same bytes for the same rows."""
     pa, pq = (extra(name, "study", "a study") for name in ("pyarrow", "pyarrow.parquet"))
     arrays = [_array(pa, name, x) for name, x in table.items()]
     made = pa.Table.from_arrays(arrays, names=list(table))
     floats = [name for name, x in table.items() if x.dtype.kind == "f"]
     words = [name for name, x in table.items() if x.dtype.kind not in "fi" and not is_rows(name)]
-    made = made.replace_schema_metadata({SEAL: seal(made)})
+    made = made.replace_schema_metadata({SEAL: seal(made, study), STUDY: study.encode()})
     stream = io.BytesIO()
     pq.write_table(
         made, stream, compression="zstd", use_dictionary=words, write_page_checksum=True,
@@ -215,9 +197,9 @@ def _array(pa: Any, name: str, x: Array) -> Any:
     return pa.array(x if x.dtype.kind in "fi" else [str(v) for v in x])
 
 
-def seal(table: Any) -> bytes:
-    """Over names and values, whatever the file looks like."""
-    found = hashlib.sha256()
+def seal(table: Any, study: str) -> bytes:
+    """Over the study, names and values, whatever the file looks like."""
+    found = hashlib.sha256(study.encode())
     for name in table.column_names:
         column = table.column(name).combine_chunks()
         kind = "rows" if is_rows(name) else column.type  # Parquet calls the elements of lists otherwise

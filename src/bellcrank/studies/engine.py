@@ -13,8 +13,8 @@ from typing import Any
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.extras import extra
 from bellcrank.studies.chunk import worked
+from bellcrank.studies.identity import Expected
 from bellcrank.studies.points import Points
-from bellcrank.version import __version__
 
 LOSSES = 30  # workers that may die over one chunk before it is to blame
 AHEAD = 3  # chunks given out for each thread of the workers
@@ -96,7 +96,7 @@ def _quiet() -> Iterator[None]:
 
 
 def done_chunks(
-    client: Any, packed: bytes, points: Points, chunks: Sequence[tuple[int, int]], local: bool
+    client: Any, packed: bytes, expected: Expected, points: Points, chunks: Sequence[tuple[int, int]], local: bool
 ) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
     """(first, last, what the worker gave) in the order in which they end. What a dead worker had is given out again."""
     distributed = extra("distributed", "study", "a study")
@@ -109,7 +109,7 @@ def done_chunks(
         room = AHEAD * max(1, sum(client.nthreads().values())) - len(running)
         while waiting and room > 0:
             first, last = waiting.pop()
-            future = client.submit(worked, packed, __version__, path, first, points.part(first, last), pure=False)
+            future = client.submit(worked, packed, expected, path, first, points.part(first, last), pure=False)
             running[future.key] = (first, last)
             ending.add(future)
             room -= 1

@@ -1,5 +1,9 @@
 """The folder of a study: a Parquet file for each chunk, whole or not there, and a manifest that says what they are.
 
+The manifest has a checksum over itself. It says how many runs there are and how many of them a file has, from which the
+names of all files follow; each file is sealed with the name of the study (identity.py) and its runs. So whatever else
+lies in the folder, a copy, a file of another study or of an earlier state of this one, is no part of it.
+
 study.json                       what, by which version, from which seed, how long it took
 study.html                       the page, where it was asked for
 runs/runs-000000000.parquet      the runs from 0 on, sealed; nothing else is in runs/, so that others read it whole
@@ -7,6 +11,7 @@ runs/runs-000000000.parquet      the runs from 0 on, sealed; nothing else is in 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -18,16 +23,24 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.atomic_file import write_text, write_whole
-from bellcrank.errors import InputError, ReadError, brief
+from bellcrank.errors import InputError, ReadError, brief, warn
 from bellcrank.extras import extra
 from bellcrank.plain_file import plain_bytes
 from bellcrank.record.contents import plain
 from bellcrank.record.parquet_files import read_parquet_table
-from bellcrank.studies.chunk import SEAL, seal
+from bellcrank.studies.chunk import SEAL, STUDY, seal
+from bellcrank.studies.identity import differing
 from bellcrank.version import __version__
 
-MANIFEST, LOCK = "study.json", ".lock"
+MANIFEST, LOCK, CHECKSUM = "study.json", ".lock", "checksum"
 MOST_BYTES = 2**62  # of a chunk: a study wrote it, however well constant columns compress
+FORMAT = 2  # of manifests; those of 1 had neither identity nor checksum
+NOT_COMPARED = ("chunk", "provenance", "methods")
+# Parts of an identity in errors.
+SPOKEN = {
+    "code": "code or libraries", "points": "values", "setup": "plant or arguments", "programs": "equations",
+    "numbers": "starts, inputs or parameters",
+}  # fmt: skip
 HINT = "What is there stays valid, and the same study goes on from it"
 
 COUNTED = {"sessions": 0, "wall": 0.0, "chunk": 1}  # what is read from a manifest and used: at least so much of it
@@ -60,19 +73,65 @@ class Folder:
             raise InputError(f"to={str(self.path)!r} cannot be made: {error.strerror or error}.") from None
         there = self.manifest()
         if there is None:
-            strange = [p.name for p in self.path.iterdir() if not p.name.startswith(".") and p.name != "runs"]
-            strange += [p.name for p in self.runs.iterdir() if not p.name.startswith(".")]
-            if strange:
+            if strange := self._strange(manifest):
                 raise InputError(f'to={str(self.path)!r} has files ("{strange[0]}") and no study; give another folder.')
             there = {**plain(dict(manifest)), "wall": 0.0, "began": time.time(), "sessions": 0}
-        for key, wanted in plain(dict(manifest)).items():
-            if there.get(key) != wanted and key not in ("chunk", "provenance"):
+        self._check_same(there, plain(dict(manifest)))
+        there = {**there, "sessions": there["sessions"] + 1}
+        self.written(there)
+        self._warn_of_strays(there)
+        return there
+
+    def _check_same(self, there: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
+        """Raise an InputError that names what differs, if the folder has another study."""
+        for key, wanted in manifest.items():
+            if there.get(key) == wanted or key in NOT_COMPARED:
+                continue
+            if key == "identity":
+                told = " and ".join(self._differing(there.get(key), wanted))
                 raise InputError(
-                    f"to={str(self.path)!r} has another study: its {key} is {_short(there.get(key))}, and that of this "
-                    f"one {_short(wanted)}. Give another folder, or remove that one."
+                    f"to={str(self.path)!r} has another study: {told} changed since. Rows of both would not go "
+                    "together. Give another folder, or remove that one."
                 )
-        self.written({**there, "sessions": there["sessions"] + 1})
-        return {**there, "sessions": there["sessions"] + 1}
+            raise InputError(
+                f"to={str(self.path)!r} has another study: its {key} is {_short(there.get(key))}, and that of this "
+                f"one {_short(wanted)}. Give another folder, or remove that one."
+            )
+
+    @staticmethod
+    def _differing(there: Any, wanted: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """What differs between two identities: the first part that does, for the later ones follow from it."""
+        for part, names in wanted.items():
+            known = there.get(part) if isinstance(there, dict) else None
+            if other := differing(known if isinstance(known, dict) else {}, names):
+                return [f"its {SPOKEN[part]} ({', '.join(name for name, _, _ in other) or 'all'})"]
+        return ["something"]
+
+    def _strange(self, manifest: Mapping[str, Any]) -> list[str]:
+        """Names of files that are no rows of this study."""
+        pq = extra("pyarrow.parquet", "study", "a study")
+        found = [p.name for p in self.path.iterdir() if not p.name.startswith(".") and p.name != "runs"]
+        wanted = {self.chunk(first).name for first, _ in chunks_of(manifest)}
+        for path in self.runs.iterdir():
+            if path.name.startswith("."):
+                continue
+            try:
+                mine = (pq.read_schema(path).metadata or {}).get(STUDY) == manifest["name"].encode()
+            except Exception:  # a damaged file can make a parser fail in any way
+                mine = False
+            if not mine or path.name not in wanted:
+                found.append(path.name)
+        return found
+
+    def _warn_of_strays(self, manifest: Mapping[str, Any]) -> None:
+        wanted = {self.chunk(first).name for first, _ in chunks_of(manifest)}
+        strays = sorted(p.name for p in self.runs.iterdir() if not p.name.startswith(".") and p.name not in wanted)
+        if strays:
+            more = f" and {len(strays) - 3} more" if len(strays) > 3 else ""
+            warn(
+                f"{self.runs} has files that are no part of the study: {', '.join(map(repr, strays[:3]))}{more}. They "
+                "are left out here; remove them before another program reads the folder."
+            )
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -121,48 +180,68 @@ class Folder:
             raise ReadError(f"{file} is no JSON ({brief(str(error), 200)}); remove it to begin anew.") from None
         if not isinstance(found, dict) or not all(_from(found.get(key), least) for key, least in COUNTED.items()):
             raise ReadError(f"{file} is no manifest of a study; remove the folder to begin anew.")
+        if CHECKSUM not in found and found.get("study") == 1:
+            raise ReadError(
+                f"{file} is of a study by an older version of bellcrank, which did not note all that decides its "
+                "numbers, so that nothing can be added to it. Give another folder, or remove that one."
+            )
+        if found.pop(CHECKSUM, None) != _checksum(found):
+            raise ReadError(
+                f"{file} is damaged: its text does not have its checksum. The rows are sealed by themselves: remove "
+                "this file, and the same study goes on from those that are whole."
+            )
         return found
 
     def written(self, manifest: Mapping[str, Any]) -> None:
-        write_text(self.path / MANIFEST, json.dumps(plain(dict(manifest)), indent=1), HINT)
+        found = plain(dict(manifest))
+        write_text(self.path / MANIFEST, json.dumps({**found, CHECKSUM: _checksum(found)}, indent=1), HINT)
 
     def add(self, first: int, data: bytes) -> None:
         write_whole(self.chunk(first), lambda stream: stream.write(data), HINT)
 
-    def missing(self, chunks: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Chunks (first, last) whose file is not there, or is not what was written."""
-        for first, last in chunks:
-            if not self.intact(first, last):
+    def missing(self, manifest: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+        """Chunks (first, last) of a study whose file is not there, or is not what was written."""
+        for first, last in chunks_of(manifest):
+            try:
+                self.rows(manifest["name"], first, last)
+            except ReadError:
                 yield first, last
 
-    def intact(self, first: int, last: int) -> bool:
+    def rows(self, study: str, first: int, last: int) -> Any:
+        """The table of one chunk, if its file is what was written for this study and these runs."""
         path = self.chunk(first)
-        if not path.exists():
-            return False
         try:
             table = read_parquet_table(path, "study", MOST_BYTES)
-            there = (table.schema.metadata or {}).get(SEAL)
+            metadata = table.schema.metadata or {}
             runs = table.column("run")
-            good = len(runs) == last - first and runs[0].as_py() == first
-            return bool(good and there == seal(table))
-        except Exception:  # a damaged file can make a parser fail in any way; it is computed again
-            return False
+            whole = len(runs) == last - first and runs[0].as_py() == first
+            whole = whole and metadata.get(STUDY) == study.encode() and metadata.get(SEAL) == seal(table, study)
+            why = "its seal is broken"
+        except Exception as error:  # a damaged file can make a parser fail in any way
+            whole, why = False, brief(str(error), 200)
+        if not whole:
+            raise ReadError(f"{path} is damaged or not there ({why}). The same study computes it again.")
+        return table
 
     def table(self) -> Any:
-        """All runs that are there, as a pyarrow table, in their order."""
+        """All runs of the study, as a pyarrow table, in their order."""
         pa = extra("pyarrow", "study", "a study")
-        files = sorted(self.runs.glob("runs-*.parquet"))
-        if not files:
-            raise ReadError(f"{self.runs} has no runs.")
-        found = []
-        for file in files:
-            try:
-                found.append(read_parquet_table(file, "study", MOST_BYTES).replace_schema_metadata(None))
-            except Exception as error:  # a damaged file can make a parser fail in any way
-                raise ReadError(
-                    f"{file} is damaged ({brief(str(error), 200)}). The same study computes it again."
-                ) from None
+        manifest = self.manifest()
+        if manifest is None:
+            raise ReadError(f"{self.path} has no {MANIFEST}, and so no study.")
+        found = [self.rows(manifest["name"], *chunk).replace_schema_metadata(None) for chunk in chunks_of(manifest)]
         return pa.concat_tables(found, promote_options="default")
+
+
+def chunks_of(manifest: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """(first, last) of the runs of every file of a study."""
+    n, size = manifest["runs"], manifest["chunk"]
+    return [(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    """Over all that a manifest says, however it is laid out."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def provenance() -> dict[str, Any]:

@@ -10,8 +10,8 @@ import numpy as np
 from bellcrank.model import Mechanism
 from bellcrank.parameters.table import nominal
 from bellcrank.sim.simulator import Simulator
-from bellcrank.studies.chunk import groups, ran
 from bellcrank.studies.ranges import Array
+from bellcrank.studies.runs import groups, ran
 from bellcrank.studies.setup import Setup
 from bellcrank.view.scene import poses
 

@@ -6,7 +6,6 @@ A name means a free number of the plant, a number of its mechanism that is freed
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,9 +42,12 @@ class Setup:
     events: tuple[Event, ...] = ()
     samples: Mapping[str, Array] = field(default_factory=dict)  # of the files that are varied, by their names
 
+    methods: Mapping[str, str] = field(default_factory=dict)  # that "auto" chose, by group_key
+
     def simulator(self, choice: Mapping[str, str]) -> Simulator:
         """Of the runs that share this variant and these words."""
         words: dict[str, Any] = {name: choice.get(name, self.settings.get(name)) for name in WORDS}
+        words["method"] = self.methods.get(group_key(choice), words["method"])
         plant = self.plants[choice.get("variant", "")]
         return Simulator(plant, summary=self.summary, events=self.events, **words)
 
@@ -53,6 +55,11 @@ class Setup:
     def grouped(self) -> list[str]:
         """Names whose values a compiled program has: runs that differ in them are different programs."""
         return [n for n, what in self.meaning.items() if what in ("variant", "word", "number")]
+
+
+def group_key(choice: Mapping[str, str]) -> str:
+    """Name of the runs that share a program."""
+    return "|".join(choice.get(name, "") for name in ("variant", *WORDS))
 
 
 def set_up(plant: Any, points: Points, settings: Mapping[str, Any], **rest: Any) -> Setup:
@@ -172,18 +179,6 @@ def _sampled(file: str, name: str) -> Array:
 def noises(inputs: Mapping[str, Any] | None) -> dict[str, Callable[..., Any]]:
     """Inputs that are drawn for each run: functions of (times, random generator)."""
     return {name: x for name, x in (inputs or {}).items() if callable(x)}
-
-
-def program_digest(setup: Setup) -> str:
-    """What the plants compute, the same in every process: of their programs, and of nothing that has an address."""
-    found = hashlib.sha256()
-    for name in setup.plants:
-        made = setup.simulator({"variant": name})
-        found.update(name.encode())
-        for graph in made.program().graphs.values():
-            for part in (graph, *graph.calls):
-                found.update(str(part).encode())
-    return found.hexdigest()
 
 
 def checked_keep(keep: str | None, summary: Sequence[str], every: float | None) -> str | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bellcrank.content_digest.package import code_versions
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.misfits import explained, explained_class
@@ -20,16 +21,19 @@ from bellcrank.seeds import whole_seed
 from bellcrank.sim.amounts import count, duration, whole
 from bellcrank.sim.arguments import listed
 from bellcrank.sim.events import Event
+from bellcrank.sim.simulator import Simulator
 from bellcrank.stairs import view
-from bellcrank.studies.chunk import is_rows, ran
+from bellcrank.studies.chunk import is_rows
 from bellcrank.studies.engine import client_of, done_chunks
-from bellcrank.studies.folder import Folder, provenance
+from bellcrank.studies.folder import FORMAT, Folder, provenance
+from bellcrank.studies.identity import Expected, numbers_digest, program_digest, setup_digests, study_name
 from bellcrank.studies.points import Points
 from bellcrank.studies.points import points as points_of
 from bellcrank.studies.progress import Progress
 from bellcrank.studies.ranges import Array
+from bellcrank.studies.runs import groups, ran
 from bellcrank.studies.sensitivity import Indices, sobol_indices
-from bellcrank.studies.setup import Setup, checked_keep, noises, program_digest, set_up
+from bellcrank.studies.setup import Setup, checked_keep, group_key, noises, set_up
 from bellcrank.version import __version__
 
 MANY, FEW, PARTS = 16384, 64, 200  # runs of a chunk at most and at least; chunks of a study where that allows it
@@ -181,16 +185,30 @@ def study(
         plant, made, settings, seconds=duration("seconds", seconds), given=given, summary=words,
         keep=checked_keep(keep, words, every), seed=seed, events=tuple(events),
     )  # fmt: skip
-    _trial(setup, made)
     here = Folder(Path(to))
+    known = (here.manifest() or {}).get("methods", {})
+    setup, simulators = _simulators(setup, made, known)
+    _trial(setup, made, simulators)
     with here.held():
-        manifest = here.opened(_manifest(setup, made, seed, chunk))
-        chunks = _chunks(len(made), manifest["chunk"])
-        todo = list(here.missing(chunks))
+        manifest = here.opened(_manifest(setup, simulators, made, chunk))
+        todo = list(here.missing(manifest))
         if todo:
             _compute(setup, made, here, manifest, todo, cluster, workers, progress)
             manifest = here.manifest() or manifest
     return Study(here.path, manifest, made, setup)
+
+
+def _simulators(setup: Setup, made: Points, methods: Any) -> tuple[Setup, dict[str, Simulator]]:
+    """A Simulator of every group of runs, and the Setup with the methods that "auto" chose for them.
+
+    "auto" goes by what operations cost on this computer: workers, and whoever goes on with the study elsewhere, take
+    the methods that were chosen first. methods: those, by group_key.
+    """
+    known = {str(k): str(x) for k, x in methods.items()} if isinstance(methods, Mapping) else {}
+    pinned = replace(setup, methods=known)
+    choices = {group_key(choice): choice for choice, _ in groups(setup, made.columns)}
+    simulators = {key: pinned.simulator(choice) for key, choice in choices.items()}
+    return replace(setup, methods={key: s.dynamics.method.name for key, s in simulators.items()}), simulators
 
 
 def _compute(
@@ -198,10 +216,12 @@ def _compute(
     workers: int | None, progress: Any,
 ) -> None:  # fmt: skip
     packed = extra("cloudpickle", "study", "a study").dumps(setup)
+    identity = manifest["identity"]
+    expected = Expected(identity["code"], identity["setup"], identity["programs"], manifest["name"])
     began = time.perf_counter()
     try:
         with client_of(cluster, workers) as client, Progress(len(made), todo, progress) as bar:
-            for first, last, found in done_chunks(client, packed, made, todo, cluster is None):
+            for first, last, found in done_chunks(client, packed, expected, made, todo, cluster is None):
                 here.add(first, found["data"])
                 bar.done(last - first)
     finally:
@@ -209,18 +229,22 @@ def _compute(
             here.written({**there, "wall": there["wall"] + time.perf_counter() - began})
 
 
-def _trial(setup: Setup, made: Points) -> None:
+def _trial(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> None:
     """One short run here and now: what cannot be at all is said before a cluster is asked, and the code is compiled."""
     h = setup.settings["step"]
-    short = h if h is not None else None
+    sim, fixed = _first(setup, made, simulators)
+    if h is not None and not sim.integrator.adaptive and "step" not in setup.meaning:
+        whole("seconds", setup.seconds, h, "step")
+    short = replace(setup, seconds=h if h is not None and not sim.integrator.adaptive else setup.seconds)
+    ran(short, sim, np.arange(2), fixed)
+
+
+def _first(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> tuple[Simulator, dict[str, Array]]:
+    """The simulator of the first run, and that run's values, twice; starts and parameters are left as they are."""
     values = {n: x[:1].repeat(2) for n, x in made.columns.items()}
     words = {n: str(values[n][0]) for n in setup.grouped if setup.meaning[n] in ("variant", "word")}
-    sim = setup.simulator(words)
-    if short and not sim.integrator.adaptive and "step" not in setup.meaning:
-        whole("seconds", setup.seconds, short, "step")
-    small = Setup(**{**setup.__dict__, "seconds": short if short and not sim.integrator.adaptive else setup.seconds})
     fixed = {n: x for n, x in values.items() if setup.meaning[n] not in ("parameter", "q0", "v0", "x0")}
-    ran(small, sim, np.arange(2), fixed)
+    return simulators[group_key(words)], fixed
 
 
 def _square(lists: Array) -> Array:
@@ -233,7 +257,7 @@ def _square(lists: Array) -> Array:
     return found
 
 
-def _manifest(setup: Setup, made: Points, seed: int, chunk: int | None) -> dict[str, Any]:
+def _manifest(setup: Setup, simulators: Mapping[str, Simulator], made: Points, chunk: int | None) -> dict[str, Any]:
     n = len(made)
     size = count("chunk", chunk) if chunk is not None else min(MANY, max(FEW, math.ceil(n / PARTS)))
     if chunk is None and setup.keep == "rows":
@@ -241,16 +265,29 @@ def _manifest(setup: Setup, made: Points, seed: int, chunk: int | None) -> dict[
     shared = {k: x for k, x in setup.given.items() if x is not None}
     if shared.get("inputs"):
         shared["inputs"] = {k: getattr(x, "__name__", x) if callable(x) else x for k, x in shared["inputs"].items()}
+    identity = _identity(setup, made, simulators)
     return {
-        "study": 1, "bellcrank": __version__, "plant": program_digest(setup),
+        "study": FORMAT, "bellcrank": __version__,
         "mechanisms": {name or "plant": s.mechanism.name for name, s in setup.plants.items()},
         "over": {name: str(r) for name, r in made.ranges.items()} or "a table", "meaning": setup.meaning,
-        "points": made.design, "values": made.digest, "runs": n, "seed": seed, "seconds": setup.seconds,
+        "points": made.design, "values": made.digest, "runs": n, "seed": setup.seed, "seconds": setup.seconds,
         "summary": list(setup.summary), "keep": setup.keep, "given": shared,
         "settings": {k: x for k, x in setup.settings.items() if x is not None and k != "threads"},
+        "methods": setup.methods, "identity": identity, "name": study_name(identity),
         "chunk": size, "provenance": provenance(),
     }  # fmt: skip
 
 
-def _chunks(n: int, size: int) -> list[tuple[int, int]]:
-    return [(first, min(first + size, n)) for first in range(0, n, size)]
+def _identity(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> dict[str, dict[str, str]]:
+    """Digests of everything that decides the numbers (identity.py)."""
+    programs: dict[str, str] = {}
+    for choice, rows in groups(setup, made.columns):
+        key = group_key(choice)
+        if key not in programs:  # in the order in which a worker would look for one
+            found = program_digest(setup, simulators[key], {n: x[rows] for n, x in made.columns.items()})
+            programs |= {key: found} if found is not None else {}
+    sim, fixed = _first(setup, made, simulators)
+    return {
+        "code": code_versions(), "points": {"values": made.digest}, "setup": setup_digests(setup),
+        "programs": programs, "numbers": {"first": numbers_digest(setup, sim, np.arange(2), fixed)},
+    }  # fmt: skip

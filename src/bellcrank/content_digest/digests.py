@@ -1,0 +1,251 @@
+"""Digests of values: two values have the same digest if and only if they consist of the same.
+
+Objects are taken apart as pickling takes them apart: dataclasses into all their fields, others into their class and
+state. So whatever can be sent to another process can be identified, and a field that is added later is part of the
+digest by itself. Cached properties are left out: they follow from the rest. What cannot be taken apart, such as an open
+file or a generator, raises an UnidentifiedError that says where it was found.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import struct
+import types
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from bellcrank.content_digest import functions
+
+LONG_CONTAINER = 16  # elements from which on a container that occurs twice is taken apart once
+CACHED_FUNCTION = type(functools.lru_cache(len))
+
+
+class UnidentifiedError(Exception):
+    """Something has no content that could be compared. path: where it was found, from the outside in."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.path: list[str] = []
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.path) or 'it'} is {self.what}"
+
+
+def content_digest(value: Any, **options: Any) -> str:
+    """Return the digest of one value, as 64 hexadecimal digits. options: those of ContentDigest."""
+    return ContentDigest(**options).of(value)
+
+
+class ContentDigest:
+    """Computes digests, and takes an object that it meets again apart only once.
+
+    Parameters
+    ----------
+    instead
+        By class, a function that gives what an object of that class is to be taken apart as.
+    without
+        By class, names of fields that are left out.
+    """
+
+    def __init__(
+        self,
+        instead: Mapping[type, Callable[[Any], Any]] | None = None,
+        without: Mapping[type, Iterable[str]] | None = None,
+    ) -> None:
+        self._instead = dict(instead or {})
+        self._without = {kind: frozenset(names) for kind, names in (without or {}).items()}
+        self._known: dict[int, bytes] = {}
+        self._held: list[Any] = []  # so that no other object gets the address of one that is known
+        self._open: dict[int, int] = {}  # objects that are being taken apart, and how deep they lie
+
+    def of(self, value: Any) -> str:
+        digest = hashlib.sha256()
+        try:
+            self.feed(value, digest)
+        except RecursionError:
+            raise UnidentifiedError("nested too deeply to be taken apart") from None
+        return digest.hexdigest()
+
+    def feed(self, value: Any, digest: Any) -> None:
+        """Add one value to a hash."""
+        kind = type(value)
+        if (atom := ATOMS.get(kind)) is not None:
+            digest.update(atom(value))
+        elif kind in (tuple, list) and len(value) < LONG_CONTAINER:
+            self._sequence(value, digest)
+        else:
+            digest.update(self._apart(value))
+
+    def named(self, label: str, value: Any, digest: Any) -> None:
+        """Add a value that has a name, which stands in errors about it."""
+        self.feed(label, digest)
+        try:
+            self.feed(value, digest)
+        except UnidentifiedError as error:
+            error.path.insert(0, label)
+            raise
+
+    def _apart(self, value: Any) -> bytes:
+        """Digest of an object by itself; inside of itself, how far outside it is."""
+        place = id(value)
+        if place in self._known:
+            return self._known[place]
+        if place in self._open:
+            return b"cycle %d;" % (len(self._open) - self._open[place])
+        self._open[place] = len(self._open)
+        digest = hashlib.sha256()
+        try:
+            self._object(value, digest)
+        finally:
+            del self._open[place]
+        self._held.append(value)
+        self._known[place] = digest.digest()
+        return self._known[place]
+
+    def _object(self, value: Any, digest: Any) -> None:
+        for kind in type(value).__mro__:
+            if kind in self._instead:
+                return self.feed((kind.__qualname__, self._instead[kind](value)), digest)
+        for kinds, method in METHODS:
+            if isinstance(value, kinds):
+                return method(self, value, digest)
+        if dataclasses.is_dataclass(value):
+            return self._dataclass(value, digest)
+        return self._reduced(value, digest)
+
+    def _sequence(self, value: Any, digest: Any) -> None:
+        digest.update(b"%s %d[" % (type(value).__name__.encode(), len(value)))
+        if type(value) not in (tuple, list):
+            self.feed(type(value), digest)
+        for x in value:
+            self.feed(x, digest)
+
+    def _mapping(self, value: Mapping[Any, Any], digest: Any) -> None:
+        """In order: of names that are added up or laid out one after the other, the order counts."""
+        digest.update(b"mapping %d{" % len(value))
+        if type(value) not in (dict, types.MappingProxyType):
+            self.feed(type(value), digest)
+        for key, x in value.items():
+            if isinstance(key, str):
+                self.named(key, x, digest)
+            else:
+                self.feed((key, x), digest)
+
+    def _set(self, value: Any, digest: Any) -> None:
+        found = []
+        for x in value:
+            inner = hashlib.sha256()
+            self.feed(x, inner)
+            found.append(inner.digest())
+        digest.update(b"set %d{" % len(found) + b"".join(sorted(found)))
+
+    def _array(self, value: Any, digest: Any) -> None:
+        value = np.asarray(value)
+        digest.update(f"array {value.dtype.descr} {value.shape};".encode())
+        if value.dtype.hasobject:
+            for x in value.flat:
+                self.feed(x, digest)
+        else:
+            digest.update(np.ascontiguousarray(value).tobytes())
+
+    def _dtype(self, value: np.dtype[Any], digest: Any) -> None:
+        digest.update(f"dtype {value.descr};".encode())
+
+    def _enum(self, value: Enum, digest: Any) -> None:
+        self.feed(("enum", type(value), value.name), digest)
+
+    def _path(self, value: PurePath, digest: Any) -> None:
+        self.feed(("path", str(value)), digest)
+
+    def _dataclass(self, value: Any, digest: Any) -> None:
+        """All fields, and what else was put into it where pickling would take that along."""
+        kind = type(value)
+        self.feed(("dataclass", kind), digest)
+        names = [f.name for f in dataclasses.fields(value)]
+        if not any("__reduce__" in vars(base) or "__reduce_ex__" in vars(base) for base in kind.__mro__[:-1]):
+            own = set(names) | cached_names(kind)
+            names += sorted(name for name in getattr(value, "__dict__", {}) if name not in own)
+        left_out = {name for base in kind.__mro__ for name in self._without.get(base, ())}
+        for name in names:
+            if name not in left_out:
+                self.named(name, getattr(value, name), digest)
+
+    def _reduced(self, value: Any, digest: Any) -> None:
+        """As pickle sees it."""
+        kind = type(value)
+        try:
+            reduced = value.__reduce_ex__(4)
+        except Exception as error:  # whatever an object answers that cannot be sent
+            raise UnidentifiedError(f"of the class {kind.__qualname__} and cannot be compared ({error})") from None
+        if isinstance(reduced, str):
+            return self.feed(("global", kind.__module__, reduced), digest)
+        function, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+        if isinstance(state, Mapping):
+            state = {name: x for name, x in state.items() if name not in cached_names(kind)}
+        self.feed(("object", kind), digest)
+        self.feed(function, digest)
+        self.feed(tuple(arguments), digest)
+        for part in (state, None if items is None else list(items), None if pairs is None else dict(pairs)):
+            self.feed(part, digest)
+        return None
+
+
+def cached_names(kind: type) -> set[str]:
+    """Names under which objects of a class keep what follows from the rest."""
+    return {name for base in kind.__mro__ for name, x in vars(base).items() if isinstance(x, functools.cached_property)}
+
+
+def _framed(tag: bytes, data: bytes) -> bytes:
+    return b"%s %d:%s" % (tag, len(data), data)
+
+
+def _text(value: str) -> bytes:
+    return _framed(b"str", value.encode("utf-8", "surrogatepass"))
+
+
+def _plain(value: Any) -> bytes:
+    return _framed(type(value).__name__.encode(), repr(value).encode())
+
+
+ATOMS: dict[type, Callable[[Any], bytes]] = {
+    type(None): _plain,
+    bool: _plain,
+    int: _plain,
+    type(...): _plain,
+    type(NotImplemented): _plain,
+    str: _text,
+    bytes: lambda value: _framed(b"bytes", value),
+    float: lambda value: b"float " + struct.pack("<d", value),
+    complex: lambda value: b"complex " + struct.pack("<dd", value.real, value.imag),
+}
+
+D = ContentDigest
+METHODS: tuple[tuple[Any, Callable[[ContentDigest, Any, Any], None]], ...] = (
+    (type, functions.feed_class),
+    (types.FunctionType, functions.feed_function),
+    (types.MethodType, lambda d, x, h: d.feed(("method", x.__func__, x.__self__), h)),
+    (types.CodeType, functions.feed_code),
+    (types.ModuleType, functions.feed_module),
+    (types.CellType, functions.feed_cell),
+    ((types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType), functions.feed_builtin),
+    (np.ufunc, lambda d, x, h: d.feed(("ufunc", x.__name__), h)),
+    (functools.partial, lambda d, x, h: d.feed(("partial", x.func, x.args, x.keywords), h)),
+    (CACHED_FUNCTION, lambda d, x, h: d.feed(("cached", x.__wrapped__), h)),
+    ((staticmethod, classmethod), lambda d, x, h: d.feed((type(x).__name__, x.__func__), h)),
+    (property, lambda d, x, h: d.feed(("property", x.fget, x.fset), h)),
+    (functools.cached_property, lambda d, x, h: d.feed(("cached property", x.func), h)),
+    ((np.ndarray, np.generic), D._array),
+    (np.dtype, D._dtype),
+    (Enum, D._enum),
+    (PurePath, D._path),
+    ((set, frozenset), D._set),
+    ((dict, types.MappingProxyType), D._mapping),
+    ((tuple, list), D._sequence),
+)

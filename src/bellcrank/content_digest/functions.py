@@ -1,0 +1,188 @@
+"""Digests of functions, classes and modules: what they compute, without their names, places and comments.
+
+A function is its bytecode, its constants, its defaults, its closure, and the globals that its code names. Functions and
+classes of libraries are identified by name and version (libraries.py), as long as the name still leads to them: one
+that was exchanged, or made inside of another function, is taken apart like the user's own.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import importlib.util
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bellcrank.content_digest.libraries import in_library, library_of
+
+if TYPE_CHECKING:
+    from bellcrank.content_digest.digests import ContentDigest
+
+# What classes have that decides nothing, or follows from what else they have.
+ASIDE = {
+    "__module__", "__doc__", "__dict__", "__weakref__", "__qualname__", "__annotations__", "__annotate__",
+    "__annotate_func__", "__annotations_cache__", "__firstlineno__", "__static_attributes__", "__repr__", "__str__",
+    "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__abstractmethods__", "_abc_impl",
+    "__slotnames__", "__orig_bases__", "__parameters__", "__type_params__",
+}  # fmt: skip
+GLOBAL_OPERATIONS = ("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME")
+ABSENT = "absent"
+
+
+def feed_function(d: ContentDigest, function: Any, digest: Any) -> None:
+    if (name := _by_name(function)) is not None:
+        return d.feed(("function", name), digest)
+    code = function.__code__
+    d.feed("function", digest)
+    d.feed(code, digest)
+    d.named("defaults", function.__defaults__, digest)
+    d.named("defaults", function.__kwdefaults__, digest)
+    for free, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        d.named(free, cell, digest)
+    if attributes := {name: x for name, x in vars(function).items() if name != "__wrapped__"}:
+        d.feed(attributes, digest)
+    for name in sorted(set(_global_names(code))):
+        d.named(name, _looked_up(function, name), digest)
+    for level, name in sorted(set(_imported_names(code))):
+        d.named(name, _imported(function, level, name), digest)
+    for name, module in _attributes_of_modules(function):
+        d.named(name, module, digest)
+    return None
+
+
+def feed_code(d: ContentDigest, code: types.CodeType, digest: Any) -> None:
+    """Without names of functions and files, and without line numbers."""
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    table = getattr(code, "co_exceptiontable", b"")
+    d.feed(("code", code.co_code, table, counts, names), digest)
+    constants = list(code.co_consts)
+    if constants and isinstance(constants[0], str) and not _loads_first(code):
+        constants[0] = None  # a docstring
+    for x in constants:
+        d.feed(x, digest)
+
+
+def _loads_first(code: types.CodeType) -> bool:
+    """Whether the first constant is computed with, and is not only the docstring."""
+    return any(i.opname in ("LOAD_CONST", "RETURN_CONST") and i.arg == 0 for i in dis.get_instructions(code))
+
+
+def feed_class(d: ContentDigest, kind: type, digest: Any) -> None:
+    if kind.__module__ == "builtins" or (name := _by_name(kind)) is not None:
+        return d.feed(("class", kind.__qualname__ if kind.__module__ == "builtins" else name), digest)
+    d.feed(("class", kind.__bases__, type(kind)), digest)
+    for name in sorted(vars(kind)):
+        value = vars(kind)[name]
+        slot = isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType)
+        if name not in ASIDE:
+            d.named(name, "slot" if slot else value, digest)
+    return None
+
+
+def feed_builtin(d: ContentDigest, function: Any, digest: Any) -> None:
+    """A function written in C: its name, and what it is bound to."""
+    owner = getattr(function, "__self__", None)
+    bound = None if isinstance(owner, types.ModuleType) else owner
+    of = getattr(function, "__objclass__", None) or getattr(function, "__module__", None)
+    name = of if of is None or isinstance(of, str) else of.__qualname__
+    d.feed(("builtin", name, function.__qualname__, library_of(name) if name else None), digest)
+    d.feed(bound, digest)
+
+
+def feed_cell(d: ContentDigest, cell: Any, digest: Any) -> None:
+    try:
+        d.feed(cell.cell_contents, digest)
+    except ValueError:  # of a name that has no value yet
+        d.feed(ABSENT, digest)
+
+
+def feed_module(d: ContentDigest, module: types.ModuleType, digest: Any) -> None:
+    """A library by its version, a module of the user's by its text."""
+    name = module.__name__
+    d.feed(("module", library_of(name) or _text_of(getattr(module, "__file__", None))), digest)
+
+
+def _text_of(file: str | None) -> bytes:
+    try:
+        return Path(file).read_bytes() if file else b""
+    except OSError:
+        return b""
+
+
+def _by_name(thing: Any) -> str | None:
+    """Library and name of a function or class, where the library has it under that name."""
+    module = getattr(thing, "__module__", None)
+    if not isinstance(module, str) or (library := library_of(module)) is None:
+        return None
+    found: Any = sys.modules[module]
+    for part in thing.__qualname__.split("."):
+        found = getattr(found, part, None)
+    code = getattr(thing, "__code__", None)
+    if found is not thing or (code is not None and not in_library(code.co_filename)):
+        return None
+    return f"{library}: {module}.{thing.__qualname__}"
+
+
+def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
+    """It and all code inside of it."""
+    yield code
+    for x in code.co_consts:
+        if isinstance(x, types.CodeType):
+            yield from _inside(x)
+
+
+def _global_names(code: types.CodeType) -> Iterator[str]:
+    for part in _inside(code):
+        for instruction in dis.get_instructions(part):
+            if instruction.opname in GLOBAL_OPERATIONS:
+                yield str(instruction.argval)
+
+
+def _looked_up(function: Any, name: str) -> Any:
+    if name in function.__globals__:
+        return function.__globals__[name]
+    return ("builtin", name) if hasattr(builtins, name) else ABSENT
+
+
+def _imported_names(code: types.CodeType) -> Iterator[tuple[int, str]]:
+    """(level, name) of what functions import while they run."""
+    for part in _inside(code):
+        before: list[Any] = [0, 0]
+        for instruction in dis.get_instructions(part):
+            if instruction.opname == "IMPORT_NAME":
+                yield before[-2] if isinstance(before[-2], int) else 0, str(instruction.argval)
+            before.append(instruction.argval)
+
+
+def _imported(function: Any, level: int, name: str) -> Any:
+    """The module that such an import leads to, or the text that it would run."""
+    package = str(function.__globals__.get("__package__") or "")
+    try:
+        whole = importlib.util.resolve_name("." * level + name, package) if level else name
+        if whole in sys.modules:
+            return sys.modules[whole]
+        spec = importlib.util.find_spec(whole)
+    except (ImportError, ValueError, AttributeError):
+        return ABSENT
+    return _text_of(spec.origin) if spec is not None and spec.has_location else ABSENT
+
+
+def _attributes_of_modules(function: Any) -> Iterator[tuple[str, Any]]:
+    """What code names of modules of the user's: gains.SPRING, whatever it is at this moment."""
+    names = {name for part in _inside(function.__code__) for name in part.co_names}
+    modules = [x for x in map(function.__globals__.get, names) if isinstance(x, types.ModuleType)]
+    seen: set[str] = set()
+    while modules:
+        module = modules.pop()
+        if module.__name__ in seen or library_of(module.__name__) is not None:
+            continue
+        seen.add(module.__name__)
+        for name in sorted(names & vars(module).keys()):
+            value = vars(module)[name]
+            if isinstance(value, types.ModuleType):
+                modules.append(value)
+            yield f"{module.__name__}.{name}", value

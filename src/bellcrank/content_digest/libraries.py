@@ -1,0 +1,93 @@
+"""Tell code of Python and of installed libraries, which a version identifies, from code that its text identifies."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Mapping
+from functools import cache
+
+OWN = __name__.partition(".")[0]
+PACKAGE = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
+COMPILED = (".so", ".pyd", ".dylib", ".dll")
+
+
+def library_of(module_name: str) -> str | None:
+    """Return what identifies the library of a loaded module, or None where only its text does.
+
+    Python is identified by its version and this package by its name: whoever compares digests also compares the text of
+    the package. A library in site-packages is identified by its distribution. A module that shadows one of Python's by
+    its name is not taken for it: where the file lies decides.
+    """
+    module = sys.modules.get(module_name)
+    top = module_name.partition(".")[0]
+    if module is None:
+        return None
+    if top == OWN:
+        return OWN
+    file = getattr(module, "__file__", None)
+    if not file:
+        return _python() if module_name in sys.builtin_module_names or _frozen(module) else None
+    path = os.path.realpath(file)
+    if path.startswith(_site_folders()):
+        return _distribution(top)
+    return _python() if path.startswith(_python_folders()) else None
+
+
+def in_library(file: str) -> bool:
+    """Return whether code from this file is of Python, of an installed library, or of this package.
+
+    Code that was made of a text has a name in angle brackets instead, such as methods of dataclasses.
+    """
+    path = os.path.realpath(file)
+    return file.startswith("<") or path.startswith((*_site_folders(), *_python_folders(), PACKAGE))
+
+
+def _frozen(module: object) -> bool:
+    return getattr(getattr(module, "__spec__", None), "origin", None) == "frozen"
+
+
+def _python() -> str:
+    return f"python {sys.version_info.major}.{sys.version_info.minor}"
+
+
+@cache
+def _site_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    found = [paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()]
+    return tuple(os.path.realpath(folder) + os.sep for folder in found)
+
+
+@cache
+def _python_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple(os.path.realpath(paths[name]) + os.sep for name in ("stdlib", "platstdlib"))
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return importlib.metadata.packages_distributions()
+
+
+@cache
+def _distribution(top: str) -> str | None:
+    """Return name, version and, of a library without compiled parts, a hash of its sources as installed.
+
+    Compiled libraries differ from computer to computer in files that decide nothing; of those the version counts.
+    """
+    names = sorted(set(_distributions().get(top, ())))
+    if not names:
+        return None
+    found = []
+    for name in names:
+        dist = importlib.metadata.distribution(name)
+        files = dist.files or []
+        sources = sorted(f"{f} {f.hash.value if f.hash else ''}" for f in files if f.suffix == ".py")
+        if any(f.suffix in COMPILED for f in files):
+            sources = []
+        found.append(f"{name} {dist.version} {hashlib.sha256(chr(10).join(sources).encode()).hexdigest()}")
+    return "; ".join(found)

@@ -1,0 +1,58 @@
+"""The code of this package, and the libraries below it, as far as they decide numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from bellcrank import plugins
+from bellcrank.began import BEGAN
+from bellcrank.errors import InputError
+from bellcrank.version import __version__
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def code_versions() -> dict[str, str]:
+    """Return by name what code computes here: equal on two computers if they compute the same."""
+    return {
+        "bellcrank": f"{__version__} {package_digest()[:32]}",
+        "plug-ins": plugins.fingerprint()[:32],
+        "numpy": importlib.metadata.version("numpy"),
+        "llvmlite": importlib.metadata.version("llvmlite"),
+        "python": f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}",
+    }
+
+
+@cache
+def package_digest() -> str:
+    """Return a hash of all Python files of this package.
+
+    Raises
+    ------
+    InputError
+        If one of them was written after this process began: nobody knows which text was loaded.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(_python_files(str(ROOT))):
+        if os.stat(path).st_mtime_ns > BEGAN:
+            raise InputError(
+                f"{path} was changed after this process began, so that it may run other code than the files have. "
+                "Start Python anew."
+            )
+        digest.update(os.path.relpath(path, ROOT).encode() + b"\0" + Path(path).read_bytes())
+    return digest.hexdigest()
+
+
+def _python_files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _python_files(entry.path)

@@ -1,0 +1,83 @@
+"""Runs of a study as arguments of Simulator.run: which of them go together, and what each group is given."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.cuda.device import missing
+from bellcrank.record import Record
+from bellcrank.sim.simulator import Simulator
+from bellcrank.studies.ranges import Array
+from bellcrank.studies.setup import NUMBERS, STARTS, WORDS, Setup, noises
+
+AUTO = "auto"  # target: the GPU of those workers that have one
+Table = dict[str, Array]
+
+
+def groups(setup: Setup, values: Mapping[str, Array]) -> Iterator[tuple[dict[str, str], Array]]:
+    """Rows that one program runs in one go."""
+    names, n = setup.grouped, len(next(iter(values.values())))
+    if not names:
+        yield {}, np.arange(n)
+        return
+    codes = np.stack([np.unique(values[name], return_inverse=True)[1] for name in names], axis=1)
+    for code in np.unique(codes, axis=0):
+        rows = np.flatnonzero((codes == code).all(axis=1))
+        yield {name: str(values[name][rows[0]]) for name in names if name not in NUMBERS}, rows
+
+
+def ran(setup: Setup, sim: Simulator, runs: Array, values: Table, **more: Any) -> Record:
+    """The runs themselves, as a batch. more: settings in the place of the study's."""
+    given, settings = asked(setup, runs, values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a worker has nobody to warn
+        return sim.run(setup.seconds, batch=len(runs), progress=False, **given, **{**settings, **more})
+
+
+def asked(setup: Setup, runs: Array, values: Table) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Starts, inputs and parameters of these runs, and settings: the arguments of Simulator.run."""
+    meaning = setup.meaning
+    given = dict(setup.given)
+    for start in STARTS:
+        mine = {n: x for n, x in values.items() if meaning[n] == start}
+        if mine:
+            plain = {n.rpartition(".")[0] if start != "x0" else n: x for n, x in mine.items()}
+            given[start] = {**(given.get(start) or {}), **plain}
+    free = {n: x for n, x in values.items() if meaning[n] == "parameter"}
+    given["parameters"] = {**(given.get("parameters") or {}), **free}
+    given["inputs"] = _inputs(setup, runs, values)
+    return given, settings_of(setup) | {n: float(values[n][0]) for n in NUMBERS if n in values}
+
+
+def settings_of(setup: Setup) -> dict[str, Any]:
+    """Settings of a run that all runs share."""
+    settings = {n: x for n, x in setup.settings.items() if n not in WORDS and x is not None}
+    if settings.get("target") == AUTO:
+        settings["target"] = "cpu" if missing() else "cuda"
+    if not setup.summary:
+        settings["keep"] = setup.keep or "final"
+    return settings
+
+
+def _inputs(setup: Setup, runs: Array, values: Table) -> dict[str, Any]:
+    hold = setup.given.get("input_step")
+    found = dict(setup.given.get("inputs") or {})
+    for name, what in setup.meaning.items():
+        if what == "input" and name in values:
+            x = values[name]
+            found[name] = x if hold is None else x[:, None]
+        elif what == "samples" and name in values:
+            found[name] = np.stack([setup.samples[str(file)] for file in values[name]])
+    drawn = noises(found)
+    if drawn:
+        assert hold is not None
+        t = np.arange(int(np.ceil(setup.seconds / hold - 1e-9))) * hold
+        seeds = values.get("seed", runs)
+        for k, (name, draw) in enumerate(sorted(drawn.items())):
+            rngs = [np.random.default_rng([setup.seed, k, int(seed)]) for seed in seeds]
+            found[name] = np.stack([np.asarray(draw(t, rng), float) for rng in rngs])
+    return found
