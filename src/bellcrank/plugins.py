@@ -12,16 +12,22 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from pathlib import Path
-from typing import Any
+import time
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
+from bellcrank.began import BEGAN
 from bellcrank.errors import InputError, warn
 from bellcrank.stairs import above
+
+if TYPE_CHECKING:
+    from bellcrank.content_digest.files import FileStat
 
 GROUP = "bellcrank."
 rows: dict[tuple[str, str], Any] = {}  # (kind, name) -> what stands in a table because of a package
 packages: dict[str, list[str]] = {}  # a package -> what it adds, in words
-_digest = hashlib.sha256()
+_points: dict[str, list[Any]] = {}  # a package -> its entry points
+LEFT_OUT = ("bellcrank", "numpy", "llvmlite", "pip", "setuptools")  # parts of every key, or of no code
 _loaded = False
 
 
@@ -55,23 +61,86 @@ def _take(kind: str, point: Any) -> None:
         warn(f"{told}: {said} {how}")
         return
     rows[kind, point.name] = registration.KINDS[kind].table()[point.name]
-    if package not in packages:
-        _sign(package, point)
+    _points.setdefault(package, []).append(point)
     packages.setdefault(package, []).append(f"{kind} {point.name}")
 
 
-def _sign(package: str, point: Any) -> None:
-    """A package's name, version and files become a part of every key."""
-    version = point.dist.version if point.dist is not None else ""
-    _digest.update(f"{package} {version}\0".encode())
-    top = sys.modules[point.module.partition(".")[0]]
-    folders = [Path(folder) for folder in getattr(top, "__path__", ())]
-    files = [path for folder in folders for path in sorted(folder.rglob("*")) if "__pycache__" not in path.parts]
-    for path in files or [Path(str(top.__file__))]:
-        if path.is_file():
-            _digest.update(path.name.encode() + b"\0" + path.read_bytes())
-
-
 def fingerprint() -> str:
-    """Changes with the sources of the packages that add something; empty where none does."""
-    return _digest.hexdigest() if packages else ""
+    """Return a digest of everything that the packages which add something consist of; "" where none does.
+
+    Every file of a package counts: its modules, helper packages and data, and of an editable install all that lies in
+    its folders. So do the files of what it depends on where that is installed in editable mode; of others that it
+    depends on, the list of what was installed. Files are looked at each time, and read when one was written since.
+    """
+    if not packages:
+        return ""
+    from bellcrank.content_digest.files import digest_of_files, newest
+
+    store, stats = above("emit.cache"), _stats()
+
+    def known(name: str) -> str | None:
+        found = store.load(f"{store.key('packages', name)}.json")
+        return None if found is None else str(found.decode().strip('"'))
+
+    def keep(name: str, digest: str) -> None:
+        if newest(stats) < time.time_ns() - store.SETTLED:  # else another change might not show in the times
+            store.save(f"{store.key('packages', name)}.json", f'"{digest}"'.encode())
+
+    parts = [*_versions(), digest_of_files(stats, known, keep)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def steady() -> bool:
+    """Return whether no file of these packages was written since this process began: what was loaded of them, and what
+    they read, is what the fingerprint tells.
+    """
+    from bellcrank.content_digest.files import newest
+
+    return newest(_stats()) <= BEGAN
+
+
+def _stats() -> list[FileStat]:
+    from bellcrank.content_digest.files import stats_of
+
+    return [stat for package in sorted(_points) for stat in stats_of(_files(package))]
+
+
+def _files(package: str) -> dict[str, str]:
+    """All files of a package, and of those that it depends on which are installed in editable mode: path and name."""
+    from bellcrank.content_digest.distributions import editable_roots, files_of
+
+    found = _module_files(package)
+    for dist in _distributions(package):
+        if dist.name == package or editable_roots(dist):
+            found |= files_of(dist)
+    return found
+
+
+def _module_files(package: str) -> dict[str, str]:
+    """Files of the top modules that its entry points name, wherever they were loaded from."""
+    from bellcrank.content_digest.distributions import files_below
+
+    found: dict[str, str] = {}
+    for name in {point.module.partition(".")[0] for point in _points[package]}:
+        top = sys.modules[name]
+        folders = list(getattr(top, "__path__", ()))
+        for folder in folders:
+            found |= files_below(folder)
+        if not folders and getattr(top, "__file__", None):
+            found[os.path.realpath(str(top.__file__))] = name
+    return found
+
+
+@cache
+def _distributions(package: str) -> list[Any]:
+    """The distribution of a package, and all that it depends on."""
+    from bellcrank.content_digest.distributions import with_dependencies
+
+    dists = {point.dist.name: point.dist for point in _points[package] if point.dist is not None}
+    return [found for dist in dists.values() for found in with_dependencies(dist, LEFT_OUT)]
+
+
+def _versions() -> list[str]:
+    from bellcrank.content_digest.distributions import version_of
+
+    return [version_of(dist) for package in sorted(_points) for dist in _distributions(package)]

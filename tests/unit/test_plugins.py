@@ -6,10 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from bellcrank.content_digest.distributions import files_of, with_dependencies
+from bellcrank.content_digest.files import digest_of_files, stats_of
 from prose import ROOT
 
 EXAMPLE = ROOT / "examples/plugin"
@@ -110,3 +113,140 @@ def test_a_broken_package_is_named_and_left_out(tmp_path: Path) -> None:
     assert "expected a bellcrank.integrate.Integrator" in told
     assert 'offers the hat "x"' in told
     assert "uninstall broken" in told
+
+
+# -- what a package consists of
+
+PARTS = {
+    "workshop/__init__.py": "class Rod: pass\n",
+    "workshop/factors.py": "from pathlib import Path\nDATA = float((Path(__file__).parent / 'data.txt').read_text())\n",
+    "workshop/data.txt": "1.0",
+    "workshop_helpers/__init__.py": "from workshop_helpers.inner import INNER\n",
+    "workshop_helpers/inner.py": "INNER = 1.0\n",
+    "rotors.py": "from workshop.factors import DATA\nfrom workshop_helpers import INNER\nOWN = 1.0\n"
+    "def mass_matrix(tree, q):\n"
+    "    x = OWN + DATA + INNER\n"
+    "    return [[x if i == j else 0.0 for j in range(tree.nv)] for i in range(tree.nv)]\n",
+}
+POINTS = "[bellcrank.mechanism]\nrod = workshop:Rod.__call__\n[bellcrank.method]\nrotors = rotors:mass_matrix\n"
+EDITS = {
+    "workshop/data.txt": "2.0",
+    "workshop_helpers/inner.py": "INNER = 3.0\n",
+    "rotors.py": PARTS["rotors.py"].replace("OWN = 1.0", "OWN = 4.0"),
+}
+ASK = """
+import bellcrank as bc
+k = bc.kernel(bc.zoo.planar3r(), "mass_matrix", method="rotors")
+print(k.from_cache, k([0.1, 0.2, 0.3])[0, 0])
+"""
+
+
+def written(folder: Path, texts: dict[str, str]) -> None:
+    """Files that are old enough for their times to be believed."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, ns=(10**18, 10**18))
+
+
+def distribution(site: Path, name: str, files: list[str], points: str = "", requires: str = "", **more: str) -> None:
+    """As installers leave it."""
+    about = f"{name.replace('-', '_')}-1.0.dist-info"
+    about_it = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n" + (requires and f"Requires-Dist: {requires}\n")
+    texts = {"METADATA": about_it, "entry_points.txt": points, **more}
+    texts = {f"{about}/{file}": text for file, text in texts.items()}
+    written(site, {**texts, f"{about}/RECORD": "".join(f"{file},,\n" for file in (*files, *texts))})
+
+
+def workshop(site: Path, source: Path, how: str) -> None:
+    """The package of PARTS, installed in some way; where it is edited is `source`."""
+    written(source, PARTS)
+    files = list(PARTS) if how == "installed" else ["workshop.pth"]
+    if how != "installed":
+        written(site, {"workshop.pth": f"{source}\n"})
+    if how != "helpers apart":
+        distribution(site, "workshop", files, POINTS)
+        return
+    apart = {name: text for name, text in PARTS.items() if name.startswith("workshop_helpers")}
+    helpers = source.with_name("helpers")
+    written(helpers, apart)
+    shutil.rmtree(source / "workshop_helpers")
+    written(site, {"helpers.pth": f"{helpers}\n"})
+    origin = f'{{"url": "{helpers.as_uri()}", "dir_info": {{"editable": true}}}}'
+    distribution(site, "workshop-helpers", ["helpers.pth"], **{"direct_url.json": origin})
+    distribution(site, "workshop", files, POINTS, "workshop_helpers>=1")
+
+
+ADD = "import site, sys; site.addsitedir(sys.argv[1])\n"
+
+
+@pytest.mark.parametrize("how", ["installed", "editable", "helpers apart"])
+def test_what_a_distribution_consists_of(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of its files and of those it is edited with, and neither hidden nor compiled ones."""
+    site = tmp_path / "site"
+    source = site if how == "installed" else tmp_path / "source"
+    workshop(site, source, how)
+    monkeypatch.syspath_prepend(str(site))
+    dist = metadata.distribution("workshop")
+
+    def told() -> str:
+        found = with_dependencies(dist, ())
+        assert [x.name for x in found] == ["workshop", "workshop-helpers"][: 1 + (how == "helpers apart")]
+        files = {path: name for x in found for path, name in files_of(x).items()}
+        return digest_of_files(stats_of(files), lambda name: None, lambda name, digest: None)
+
+    first = told()
+    roots = [folder for folder in (source, source.with_name("helpers")) if folder.exists()]
+    for root in roots:
+        if how != "installed":
+            written(root, {"new.py": "", ".git/index": "x", "workshop/__pycache__/a.pyc": "x", "env/pyvenv.cfg": ""})
+            assert told() != first
+            (root / "new.py").unlink()
+    assert told() == first
+    for name in PARTS:
+        (path,) = [root / name for root in roots if (root / name).exists()]
+        written(path.parent, {path.name: PARTS[name] + " "})
+        changed = told()
+        assert changed != first, name
+        first = changed
+
+
+def test_a_digest_of_files_is_read_once(tmp_path: Path) -> None:
+    kept: dict[str, str] = {}
+    written(tmp_path, {"a.py": "x"})
+    files = {str(tmp_path / "a.py"): "a.py"}
+    first = digest_of_files(stats_of(files), kept.get, kept.__setitem__)
+    (name,) = kept
+    kept[name] = "known"
+    assert digest_of_files(stats_of(files), kept.get, kept.__setitem__) == "known"
+    (tmp_path / "b.py").write_text("y")
+    os.utime(tmp_path / "b.py", ns=(10**18, 10**18))
+    os.replace(tmp_path / "b.py", tmp_path / "a.py")  # as large, and as old
+    assert digest_of_files(stats_of(files), kept.get, kept.__setitem__) not in (first, "known")
+
+
+@pytest.mark.parametrize("how", ["installed", "editable", "helpers apart"])
+def test_a_change_of_any_file_of_a_package_is_seen(how: str, tmp_path: Path) -> None:
+    """In a second module, in a helper package, also in one of its own distribution, and in data."""
+    site = tmp_path / "site"
+    source = site if how == "installed" else tmp_path / "source"
+    workshop(site, source, how)
+
+    def asked() -> list[str]:
+        env = os.environ | {
+            "BELLCRANK_CACHE": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }  # fmt: skip
+        command = [sys.executable, "-c", ADD + ASK, str(site)]
+        done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    assert asked() == ["False", "3.0"]
+    assert asked() == ["True", "3.0"]
+    for name, expected in (("workshop/data.txt", "4.0"), ("workshop_helpers/inner.py", "6.0"), ("rotors.py", "9.0")):
+        where = source.with_name("helpers") if (source.with_name("helpers") / name).exists() else source
+        written(where, {name: EDITS[name]})
+        assert asked() == ["False", expected], name
+    assert asked() == ["True", "9.0"]

@@ -21,7 +21,7 @@ from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.build import attributes
-from bellcrank.build.stages import Job, Where, built, shared_out, sources, untouched
+from bellcrank.build.stages import Job, Where, built, shared_out, sources, steady, untouched
 from bellcrank.build.stages import target as target_of
 from bellcrank.build.wrench_arguments import extended
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, quantity
@@ -202,5 +202,6 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
             _methods[name] = str(json.loads(found))
         else:
             _methods[name] = graphs.chosen(mechanism, request)[0].name
-            store.save(f"{name}.json", json.dumps(_methods[name]).encode())
+            if steady():
+                store.save(f"{name}.json", json.dumps(_methods[name]).encode())
     return METHODS[_methods[name]]

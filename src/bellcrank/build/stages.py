@@ -68,7 +68,7 @@ def built(job: Job, on: Target) -> Kernel:
             "inputs": {key: list(shape) for key, shape in graph.inputs.items()},
             "outputs": {key: list(shape) for key, shape in graph.shapes.items()},
         }
-        if index and store.steady():
+        if index and steady():
             store.save(f"{index}.json", json.dumps(facts).encode())
     about = About(
         _signature(job, facts, on.dtype),
@@ -228,6 +228,11 @@ def _as_made(kind: str, module: str, attribute: str) -> bool:
     now, then = getattr(found, attribute), found.SHIPPED
     expected = {**then, **{name: row for (of, name), row in plugins.rows.items() if of == kind}}
     return now.keys() == expected.keys() and all(now[key] is expected[key] for key in expected)
+
+
+def steady() -> bool:
+    """Return whether what this process has loaded is what the files of the package and of installed packages are."""
+    return store.steady() and plugins.steady()
 
 
 def sources() -> tuple[str, ...]:

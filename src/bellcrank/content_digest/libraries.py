@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import site
@@ -11,9 +10,10 @@ import sysconfig
 from collections.abc import Mapping
 from functools import cache
 
+from bellcrank.content_digest.distributions import version_of
+
 OWN = __name__.partition(".")[0]
 PACKAGE = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
-COMPILED = (".so", ".pyd", ".dylib", ".dll")
 
 
 def library_of(module_name: str) -> str | None:
@@ -75,19 +75,5 @@ def _distributions() -> Mapping[str, list[str]]:
 
 @cache
 def _distribution(top: str) -> str | None:
-    """Return name, version and, of a library without compiled parts, a hash of its sources as installed.
-
-    Compiled libraries differ from computer to computer in files that decide nothing; of those the version counts.
-    """
     names = sorted(set(_distributions().get(top, ())))
-    if not names:
-        return None
-    found = []
-    for name in names:
-        dist = importlib.metadata.distribution(name)
-        files = dist.files or []
-        sources = sorted(f"{f} {f.hash.value if f.hash else ''}" for f in files if f.suffix == ".py")
-        if any(f.suffix in COMPILED for f in files):
-            sources = []
-        found.append(f"{name} {dist.version} {hashlib.sha256(chr(10).join(sources).encode()).hexdigest()}")
-    return "; ".join(found)
+    return "; ".join(version_of(importlib.metadata.distribution(name)) for name in names) or None

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def code_versions() -> dict[str, str]:
     """Return by name what code computes here: equal on two computers if they compute the same."""
+    plugins.load()
     return {
         "bellcrank": f"{__version__} {package_digest()[:32]}",
         "plug-ins": plugins.fingerprint()[:32],
