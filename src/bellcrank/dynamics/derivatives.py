@@ -218,6 +218,19 @@ def _passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
             along_x, along_y, _ = link.kind.felt(turned, [(x - j.rest) * j.stiffness for x in turned])
             x, y, turn = link.v_index
             dq[x][turn], dq[y][turn] = dq[x][turn] + along_y, dq[y][turn] - along_x
+        if j.armature and link.kind.name in ("floating", "planar"):
+            _turning_axes(link, v, dv)
+
+
+def _turning_axes(link: Link, v: Vector, dv: Rows) -> None:
+    """Derivative of armature w x v, which is bilinear: f(e + v) - f(e) - f(v) along each unit velocity e."""
+    moved = link.velocities(v)
+    still = link.kind.turning_axes(moved)
+    for k, column in enumerate(link.v_index):
+        e = [1.0 if i == k else 0.0 for i in range(len(moved))]
+        both = link.kind.turning_axes([x + y for x, y in zip(moved, e, strict=True)])
+        for row, new, old in zip(link.v_index, both, still, strict=True):
+            dv[row][column] = dv[row][column] + (new - old) * link.joint.armature
 
 
 class AboutX(Kind):

@@ -151,7 +151,7 @@ def _passive(
     shares = []
     for n, at in enumerate(link.v_index):
         if number.kind == "armature":
-            share = a[at] * k * k
+            share = a[at] * k * k + link.kind.turning_axes(moved)[n]
         elif number.kind == "damping":
             share = moved[n] * k
         elif number.kind == "friction":

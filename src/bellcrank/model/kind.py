@@ -58,6 +58,13 @@ class Kind(ABC):
         """Columns of dS/dt, of which `bias` is the sum along v; zero where S is constant."""
         return [NO_MOTION] * self.nv
 
+    def turning_axes(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """w x v: what dv/dt lacks of an acceleration where v is given in axes that turn with the body; zero elsewhere.
+
+        An armature feels the whole acceleration.
+        """
+        return [0.0] * self.nv
+
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """dq/dt; a joint whose q is more than the sum of its v has its own."""
         return list(v)

@@ -71,15 +71,21 @@ class Link:
         return self.joint.armature if m is None else self.joint.armature * m.multiplier**2
 
     def passive(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        """Forces of friction and spring that the joint's own coordinates feel, one per element of v_index."""
+        """Forces of friction and spring that the joint's own coordinates feel, one per element of v_index.
+
+        With them the armature's share of what velocities need: -armature w x v, where v is given in axes that turn.
+        """
         j = self.joint
         turned, moved = self.coordinates(q), self.velocities(v)
         k = 1.0 if j.mimic is None else j.mimic.multiplier
         sprung = j.stiffness and self.kind.nq == self.kind.nv
         spring = self.kind.felt(turned, [(x - j.rest) * j.stiffness for x in turned]) if sprung else []
+        turning = self.kind.turning_axes(moved) if j.armature else []
         out = []
         for i, u in enumerate(moved):
             f = 0.0 if not j.damping else -(u * j.damping)
+            if turning:
+                f = f - turning[i] * j.armature
             if j.friction:
                 f = f - clip(u / j.friction_speed, -1.0, 1.0) * j.friction
             if spring:

@@ -24,6 +24,9 @@ class Floating(Kind):
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         return [*(rotation_matrix(q[3:]) @ vec(v[:3])), *quaternion_rate(q[3:], vec(v[3:]))]
 
+    def turning_axes(self, v: Sequence[Scalar]) -> list[Scalar]:
+        return [*vec(v[3:]).cross(vec(v[:3])), 0.0, 0.0, 0.0]
+
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
         moved = vec(q[:3]) + rotation_matrix(q[3:]) @ arc(vec(dv[:3]), vec(dv[3:]))
         return [*moved, *turned(q[3:], vec(dv[3:]))]

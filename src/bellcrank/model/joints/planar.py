@@ -26,6 +26,9 @@ class Planar(Kind):
         c, s = cos(q[2]), sin(q[2])
         return [c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]]
 
+    def turning_axes(self, v: Sequence[Scalar]) -> list[Scalar]:
+        return [-(v[2] * v[1]), v[2] * v[0], 0.0]
+
     def felt(self, q: Sequence[Scalar], f: Sequence[Scalar]) -> list[Scalar]:
         c, s = cos(q[2]), sin(q[2])
         return [c * f[0] + s * f[1], c * f[1] - s * f[0], f[2]]
