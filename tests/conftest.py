@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import just
 
+import robot_counts
 from long_tests import long_among
 from search import Search, TimeIsUp
 from skips import summary
@@ -78,3 +79,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if lines:
         terminalreporter.section("not tested here, and [what would bring it]", sep="-")
         terminalreporter.write_line("\n".join(lines))
+    reports = [r for which in terminalreporter.stats.values() for r in which if isinstance(r, pytest.TestReport)]
+    counts = robot_counts.summary(pair for r in reports if r.when == "call" for pair in r.user_properties)
+    if counts:
+        terminalreporter.section("robot files of installed packages, against MuJoCo and Pinocchio", sep="-")
+        terminalreporter.write_line("\n".join(counts))

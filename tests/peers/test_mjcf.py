@@ -13,6 +13,8 @@ from bellcrank.errors import InputError, ReadError
 from bellcrank.model import Loop, Mechanism
 
 mujoco = pytest.importorskip("mujoco")
+from mujoco_map import FilePeer, smooth, take_out  # noqa: E402
+
 Array = np.ndarray[Any, Any]
 
 WORLD = """
@@ -150,3 +152,103 @@ def test_bad_models() -> None:
         bc.read('<mujoco><worldbody><body><joint type="twist"/></body></worldbody></mujoco>')
     with pytest.raises(InputError, match="says itself what is free"):
         bc.read(text(), base="floating")
+
+
+TREE = """<body name="a" {body}><freejoint name="free"/><geom size="0.1" mass="1" pos="0.1 0.2 0"/>
+  <body name="b" pos="0 0 0.5" {body}><joint name="hinge" axis="0 1 0" damping="0.3" stiffness="2" springref="20"
+    frictionloss="0.4" range="-90 90"/><geom type="box" size="0.1 0.2 0.3" mass="2"/>
+    <body name="c" pos="0.4 0 0" {body}><joint name="slide" type="slide" axis="1 0 0" armature="0.2" damping="0.5"/>
+      <geom type="box" size="0.3 0.1 0.2" mass="0.7" pos="0 0.1 0"/></body></body></body>"""
+MODELS = {
+    "nothing": "",
+    "gravity": '<flag gravity="disable"/>',
+    "spring": '<flag spring="disable"/>',
+    "damper": '<flag damper="disable"/>',
+    "spring and damper": '<flag spring="disable" damper="disable"/>',
+    "constraint": '<flag constraint="disable"/>',
+    "frictionloss": '<flag frictionloss="disable"/>',
+}
+
+
+@pytest.mark.parametrize("body", ["", 'gravcomp="1"', 'gravcomp="0.3"'])
+@pytest.mark.parametrize("flags", MODELS)
+def test_flags_and_gravity_compensation(flags: str, body: str) -> None:
+    xml = f"<mujoco><option>{MODELS[flags]}</option><worldbody>{TREE.format(body=body)}</worldbody></mujoco>"
+    m = bc.read(xml)
+    assert_equal(m, xml)
+    dry = m.joints[1].friction
+    assert dry == (0.0 if flags in ("constraint", "frictionloss") else 0.4)
+    assert not [line for line in m.report.warnings if "gravcomp" in line.element + line.outcome]
+
+
+def assert_equal(m: Mechanism, xml: str) -> None:
+    """Smooth accelerations are MuJoCo's."""
+    model = mujoco.MjModel.from_xml_string(xml)
+    assert take_out(model, m.report) == []
+    m = smooth(m)
+    q, v, tau = m.random(4)
+    expected = FilePeer(model, m, q, v).accelerations(tau)
+    np.testing.assert_allclose(m.forward_dynamics(q, v, tau), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_gravity_of_the_call_goes_before_the_flag_and_is_compensated() -> None:
+    text = '<mujoco><option><flag gravity="disable"/></option><worldbody>{}</worldbody></mujoco>'
+    assert bc.read(text.format(TREE.format(body=""))).gravity == (0.0, 0.0, 0.0)
+    assert bc.read(text.format(TREE.format(body="")), gravity=(0, 0, -2)).gravity == (0.0, 0.0, -2.0)
+    half = bc.read(text.format(TREE.format(body='gravcomp="0.5"')), gravity=(0, 0, -2))
+    assert half.gravity == (0.0, 0.0, -1.0)
+
+
+def test_armature_of_a_free_joint_is_an_inertia() -> None:
+    xml = """<mujoco><worldbody><body euler="10 20 30"><joint type="free" name="free" armature="0.7" damping="0.2"/>
+      <geom type="box" size="0.1 0.2 0.3" mass="1" pos="0.1 0.2 0.3"/><body pos="0 0 0.4">
+      <joint name="ball" type="ball" armature="0.3" damping="0.1"/><geom type="box" size="0.1 0.3 0.1" mass="1"/></body>
+      </body></worldbody></mujoco>"""
+    assert_equal(bc.read(xml), xml)
+
+
+def test_what_actuators_bring_without_being_driven() -> None:
+    driven = """<actuator><motor joint="hinge" gear="3" armature="0.2" damping="0.5"/>
+      <position joint="slide" gear="2" kp="0" armature="0.1"/></actuator>"""
+    xml = f"<mujoco><worldbody>{TREE.format(body='')}</worldbody>{driven}</mujoco>"
+    m = bc.read(xml)
+    assert_equal(m, xml)
+    assert m.joints[1].armature == pytest.approx(1.8)
+    assert m.joints[1].damping == pytest.approx(0.3 + 4.5)
+    assert m.joints[2].armature == pytest.approx(0.2 + 0.4)
+
+
+def test_uneven_gravity_compensation_is_warned_of() -> None:
+    tree = TREE.format(body="").replace('pos="0.4 0 0"', 'gravcomp="1" pos="0.4 0 0"')
+    m = bc.read(f"<mujoco><worldbody>{tree}</worldbody></mujoco>")
+    assert m.gravity == (0.0, 0.0, -9.81)
+    (line,) = (x for x in m.report.warnings if "gravcomp" in x.outcome)
+    assert line.element == 'body "c"'
+
+
+def test_names_never_collide() -> None:
+    """Unnamed elements, and names that MuJoCo lets a joint, a body, a site and an equality share."""
+    part = '<body name="{}"><joint {} axis="0 1 0"/><geom size=".1" mass="1"/></body>'
+    unnamed = (
+        '<body><joint axis="0 1 0"/><joint axis="1 0 0"/><geom size=".1" mass="1"/><site name="body3.joint3"/></body>'
+    )
+    xml = f"""<mujoco><worldbody>{part.format("body2", 'name="joint1"')}{part.format("x", "")}{unnamed}
+      {part.format("e", 'name="e"')}<site name="x"/><site name="e"/></worldbody>
+      <equality><joint name="e" joint1="e"/><connect body1="x" body2="e" anchor="0 0 0"/>
+      <weld name="x" body1="x" body2="body2"/></equality></mujoco>"""
+    m = bc.read(xml)
+    assert [j.name for j in m.own_joints] == ["joint1", "joint1_", "joint2", "joint3"]
+    assert [b.name for b in m.bodies] == ["body2", "x", "body3.joint2", "body3"]
+    assert {"x_", "e_", "body3.joint3", "equality1.a", "x.a"} <= set(m.frames)
+    notes = [line.element for line in m.report.lines if line.outcome.startswith("the name is taken")]
+    assert notes == ['equality "e"', 'site "x"', 'site "e"']
+
+
+def test_sites_are_frames() -> None:
+    xml = text()
+    m, q = bc.read(xml), np.array([0.3, -0.2, 0.5, 0.1, 0.7])
+    _, d = peer(xml, q, np.zeros(5))
+    for name in ("s1", "s2"):
+        X = m.pose(q, name)
+        np.testing.assert_allclose(X[:3, :3], d.site(name).xmat.reshape(3, 3), atol=1e-12)
+        np.testing.assert_allclose(X[:3, 3], d.site(name).xpos, atol=1e-12)

@@ -88,7 +88,7 @@ def test_broken_files(case: str, tmp_path: Path) -> None:
         message = str(caught.value)
         assert type(caught.value) is error
         assert all(piece in message for piece in pieces), message
-        assert message.startswith("URDF text" if source is text else str(file))
+        assert message.startswith(("URDF text", "MJCF text") if source is text else str(file))
         assert caught.value.__cause__ is None
         assert len(message) < 600
 

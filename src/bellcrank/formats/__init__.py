@@ -101,6 +101,7 @@ def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) 
         if options["base"] == "floating":
             raise InputError(f'{source}: base="floating" is for URDF; a MuJoCo model says itself what is free.')
         text = data.decode("utf-8", "replace") if encoding is not None else None
+        source = source if text is None else "MJCF text"
         return read_mjcf(text, source, **{key: options[key] for key in ("gravity", "check", "lock")})
     if root.tag != "robot":
         what = FOREIGN.get(root.tag, "not URDF, whose root element is <robot>.")

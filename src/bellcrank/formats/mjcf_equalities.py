@@ -1,0 +1,80 @@
+"""Equalities of a MuJoCo model as loops that hold exactly, where MuJoCo's give way a little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ReadError
+from bellcrank.formats.mjcf_frames import rotation
+from bellcrank.formats.mjcf_names import Names
+from bellcrank.model.loops import TURNING
+from bellcrank.model.parts import EQUATIONS, Array, Frame, Line, Loop, matrix, triple
+
+CONNECT, WELD, JOINT = 0, 1, 2  # of mjtEq
+SITE = 6  # of mjtObj
+
+
+class Equalities:
+    """loops, the frames they meet in, joints that are held still with their values, and lines of the report."""
+
+    def __init__(self, model: Any, names: Names, offset: Array, kinds: Mapping[str, str], used: bool) -> None:
+        """offset: each body's frame in MuJoCo's, (nbody, 3); kinds: of the joints; used: no flag disables them."""
+        self.m, self.names, self.offset, self.kinds = model, names, offset, kinds
+        self.lines: list[Line] = []
+        self.frames: list[Frame] = []
+        self.stopped: dict[str, float] = {}
+        self.loops = list(self._loops(used))
+
+    def _loops(self, used: bool) -> Iterator[Loop]:
+        for i, name in enumerate(self.names.equality):
+            where, kind = f'equality "{name}"', self.m.eq_type[i]
+            if not used:
+                self.lines.append(Line(where, "not used: a flag disables equalities", "note"))
+            elif not self.m.eq_active0[i]:
+                self.lines.append(Line(where, "not active: not used", "note"))
+            elif kind in (CONNECT, WELD):
+                yield self._closure(where, name, i)
+            elif kind == JOINT:
+                yield from self._coupling(where, name, i)
+            else:
+                self.lines.append(Line(where, "not used: only connect, weld and joint are", "warning"))
+
+    def _closure(self, where: str, name: str, i: int) -> Loop:
+        m, data, ids = self.m, self.m.eq_data[i], (self.m.eq_obj1id[i], self.m.eq_obj2id[i])
+        held = m.eq_type[i] == WELD and data[10] > 0.0  # torquescale 0 holds the point only
+        if m.eq_objtype[i] == SITE:
+            places = [(m.site_bodyid[k], m.site_pos[k], rotation(m.site_quat[k])) for k in ids]
+        elif m.eq_type[i] == CONNECT:
+            places = [(ids[0], data[0:3], np.eye(3)), (ids[1], data[3:6], np.eye(3))]
+        else:
+            places = [(ids[0], data[3:6], rotation(data[6:10])), (ids[1], data[0:3], np.eye(3))]
+        ends = [self.names.frames.new(f"{name}.{letter}") for letter in "ab"]
+        for end, (body, point, R) in zip(ends, places, strict=True):
+            self.frames.append(Frame(end, self.names.body[body], matrix(R), triple(point - self.offset[body])))
+        kind = "fixed" if held else "spherical"
+        self.lines.append(Line(where, f"closes a loop, {kind}: {EQUATIONS[kind]} equations, held exactly"))
+        return Loop(name, kind, *ends)
+
+    def _coupling(self, where: str, name: str, i: int) -> Iterator[Loop]:
+        """joint1 = c0 + c1 joint2 + ..., both from where they are in the file."""
+        c0, c1, *rest = (float(x) for x in self.m.eq_data[i][:5])
+        first = self.names.joint[self.m.eq_obj1id[i]]
+        if self.m.eq_obj2id[i] < 0 or (c1 == 0.0 and not any(rest)):
+            self.stopped[first] = c0
+            self.lines.append(Line(where, f'holds joint "{first}" at {c0:g}'))
+            return
+        second = self.names.joint[self.m.eq_obj2id[i]]
+        if any(rest):
+            raise ReadError(
+                f'{where} couples "{first}" to "{second}" by a polynomial {[c0, c1, *rest]}; expected a straight line '
+                "(polycoef with two numbers and zeros)."
+            )
+        turning = [self.kinds[x] in TURNING for x in (second, first)]
+        self.lines.append(Line(where, f"{first} = {c1:g} * {second} + {c0:g}: kept, held exactly"))
+        if turning == [False, True]:  # a rack turns first
+            yield Loop(name, "rack", value=1.0 / c1, offset=-c0 / c1, joints=(first, second))
+            return
+        yield Loop(name, "rack" if turning[0] != turning[1] else "gear", value=c1, offset=c0, joints=(second, first))

@@ -1,0 +1,113 @@
+"""What a MuJoCo model turns off and on (`<option><flag>`), and the gravity that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.model.parts import Array, Line
+
+# Members of mjtDisableBit, less mjDSBL_ -> what MuJoCo leaves out then.
+DISABLED = {
+    "CONSTRAINT": ("equality", "friction", "limit", "contact"),
+    "EQUALITY": ("equality",),
+    "FRICTIONLOSS": ("friction",),
+    "LIMIT": ("limit",),
+    "CONTACT": ("contact",),
+    "PASSIVE": ("spring", "damper"),  # up to MuJoCo 3.3
+    "SPRING": ("spring",),
+    "DAMPER": ("damper",),
+    "GRAVITY": ("gravity",),
+    "ACTUATION": ("actuation",),
+}
+SOLVER = {  # what only MuJoCo's own solver, integrator or collision detection has
+    *("CLAMPCTRL", "WARMSTART", "FILTERPARENT", "REFSAFE", "SENSOR", "MIDPHASE", "EULERDAMP", "AUTORESET", "NATIVECCD"),
+    *("ISLAND", "MULTICCD"),
+}
+ENABLED = {"OVERRIDE", "ENERGY", "FWDINV", "INVDISCRETE", "MULTICCD", "ISLAND", "DIAGEXACT", "IPC", "SPECULATIVE"}
+
+
+@dataclass(frozen=True)
+class Switches:
+    off: frozenset[str]  # of what DISABLED names
+    sleep: bool
+    lines: tuple[Line, ...]
+
+    @property
+    def passive(self) -> bool:
+        """Whether gravity compensation and fluid forces act: they go with springs and dampers."""
+        return not {"spring", "damper"} <= self.off
+
+
+def switches(model: Any, mujoco: Any) -> Switches:
+    """Return what the flags of a compiled model turn off."""
+    off: set[str] = set()
+    lines = []
+    for name, bit in _set(mujoco.mjtDisableBit, "mjDSBL_", int(model.opt.disableflags)):
+        off |= set(DISABLED.get(name, ()))
+        lines.append(_told(f"flag {name.lower()}, disabled", name in DISABLED, name in SOLVER, bit))
+    enabled = dict(_set(mujoco.mjtEnableBit, "mjENBL_", int(model.opt.enableflags)))
+    lines += [
+        _told(f"flag {name.lower()}, enabled", False, name in ENABLED, bit)
+        for name, bit in enabled.items()
+        if name != "SLEEP"
+    ]
+    return Switches(frozenset(off), "SLEEP" in enabled, tuple(lines))
+
+
+def _set(flags: Any, prefix: str, given: int) -> Iterator[tuple[str, int]]:
+    known = {name.removeprefix(prefix): int(bit) for name, bit in flags.__members__.items() if name.startswith(prefix)}
+    for name, bit in known.items():
+        if given & bit:
+            yield name, bit
+    rest = given & ~sum(known.values())
+    if rest:
+        yield f"bits {rest:#x}", rest
+
+
+def _told(where: str, read: bool, solver: bool, bit: int) -> Line:
+    if read:
+        return Line(where, "kept")
+    if solver:
+        return Line(where, "not used: of MuJoCo's own solver, integrator or collision detection")
+    return Line(where, f"not known (bit {bit:#x}), and not used: the motion may differ", "warning")
+
+
+def gravity_of(model: Any, on: Switches, asked: Sequence[float] | None) -> tuple[list[float], list[Line]]:
+    """Return gravity in world axes, and what there is to say of it.
+
+    Gravity compensation takes a share of every body's weight. Where the share is the same for all that move, it is a
+    smaller gravity; else it is not used.
+    """
+    g: Array = np.array(model.opt.gravity if asked is None else asked, float)
+    lines = []
+    if asked is None and "gravity" in on.off:
+        g = np.zeros(3)
+        lines.append(Line("gravity", "0, for the flag disables it"))
+    moving = _moving(model)
+    shares = set(model.body_gravcomp[moving & (model.body_mass > 0.0)].tolist()) if on.passive and g.any() else {0.0}
+    if len(shares) == 1 and shares != {0.0}:
+        share = shares.pop()
+        g = g * (1.0 - share)
+        lines.append(Line("gravcomp", f"{share:g} of the weight of all bodies: gravity is {g.tolist()}", "note"))
+    return (g + 0.0).tolist(), lines
+
+
+def uneven_gravcomp(model: Any, on: Switches) -> Array:
+    """Return the indices of the moving bodies whose gravity compensation is not used."""
+    moving = _moving(model) & (model.body_mass > 0.0)
+    if not on.passive or "gravity" in on.off or len(set(model.body_gravcomp[moving].tolist())) < 2:
+        return np.zeros(0, int)
+    found: Array = np.flatnonzero(moving & (model.body_gravcomp != 0.0))
+    return found
+
+
+def _moving(model: Any) -> Array:
+    """Whether each body moves: a joint carries it, or its parent moves."""
+    moving = model.body_jntnum > 0
+    for i in range(1, model.nbody):  # parents come first
+        moving[i] |= moving[model.body_parentid[i]]
+    return moving

@@ -1,0 +1,80 @@
+"""Every MuJoCo file of every installed package: accelerations equal MuJoCo's, less what the report warns of.
+
+Constraints (loops, limits, contacts, dry friction) and actuators are left out on both sides: they are not the same
+models here and there. The end of the test's log has a line with what was found, compared and refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from robot_files import mjcf_files, short
+
+import bellcrank as bc
+from bellcrank.dynamics import aba, crba
+from bellcrank.dynamics import immobility as movable
+from bellcrank.errors import ModelError, ReadError
+from bellcrank.model import Mechanism
+
+mujoco = pytest.importorskip("mujoco")
+from mujoco_map import FilePeer, smooth, take_out  # noqa: E402
+
+FILES = mjcf_files()
+LARGEST = 300  # coordinates; of more, plain Python takes minutes
+Array = np.ndarray[Any, Any]
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture(autouse=True)
+def _no_log_file() -> Iterator[None]:
+    """MuJoCo writes its warnings into a file of the current folder unless somebody takes them."""
+    mujoco.set_mju_user_warning(lambda message: None)
+    yield
+    mujoco.set_mju_user_warning(None)
+
+
+def test_there_are_some() -> None:
+    assert len(FILES) >= 14  # Gymnasium's
+
+
+@pytest.mark.parametrize("path", FILES, ids=short)
+def test_accelerations(path: Path, record_property: Record) -> None:
+    record_property("MJCF file", result(path))
+
+
+def result(path: Path) -> str:
+    """Compare a file, and return "compared" or why it cannot be."""
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except ValueError:
+        with pytest.raises(ReadError, match="MuJoCo cannot compile it"):
+            bc.read(path)
+        return "not compiled by MuJoCo"
+    m = bc.read(path)
+    if not m.nv:
+        return "no joints"
+    if m.nv > LARGEST:
+        return f"more than {LARGEST} coordinates"
+    left = take_out(model, m.report)
+    if left:
+        return f"refused: {left[0]}"
+    smooth_m = smooth(m)
+    q, v, tau = m.random(1)
+    peer = FilePeer(model, smooth_m, q, v)
+    if np.linalg.cond(peer.mass_matrix) > 1e14:
+        with pytest.raises(ModelError, match="without moving any inertia"):
+            movable.check(smooth_m)
+        return "singular mass matrix"
+    expected, got = peer.accelerations(tau), accelerations(smooth_m, q, v, tau)
+    assert np.abs(got - expected).max() <= 1e-8 * max(1.0, np.abs(expected).max())
+    return "compared"
+
+
+def accelerations(m: Mechanism, q: Array, v: Array, tau: Array) -> Array:
+    """By the method on plain floats: the code that kernels are traced from."""
+    method = crba if m.tree.coupled else aba
+    return np.array([float(x) for x in method.forward_dynamics(m.tree, q.tolist(), v.tolist(), tau.tolist())])
