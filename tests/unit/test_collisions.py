@@ -12,7 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import ReadError
 from bellcrank.forces import Box, Capsule, Cylinder, Sphere
-from bellcrank.formats.collisions import around
+from bellcrank.formats.primitives import around
 
 HEAVY = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 LINK = f'<link name="{{}}">{HEAVY}{{}}</link>'

@@ -1,4 +1,5 @@
-"""The collision shapes of a robot file, as shapes that touch (forces/shapes.py), each in a frame of the mechanism.
+"""Collision shapes of a robot file, URDF or MJCF, as shapes that touch (forces/shapes.py), each in a frame of the
+mechanism.
 
 Boxes, cylinders, capsules and spheres are taken as they are. A mesh becomes the primitive of the least volume around
 its points, along its own axes, and the report says which; one that is missing or too large is named and left out.
@@ -6,7 +7,6 @@ its points, along its own axes, and the report says which; one that is missing o
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ import numpy as np
 
 from bellcrank.errors import ReadError, unknown
 from bellcrank.forces.contact import Contact
-from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere
+from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere, Terrain
 from bellcrank.formats.contents import contents
 from bellcrank.formats.markup import Element, parse
 from bellcrank.formats.numbers import Angles
+from bellcrank.formats.primitives import around
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array, Frame, Line, Report, matrix, triple
 
 ORIGIN = (0.0, 0.0, 0.0)
-ROUND = 0.01  # part of the radius by which points of a mesh may stick out of a round end
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,26 +39,47 @@ class Collisions:
     report: Report
 
     def contacts(self, only: Sequence[str] = (), floor: Shape | None = None, **numbers: Any) -> list[Contact]:
-        """Each shape on the floor of the ground (a Plane unless told): of all links, or of those that are named."""
+        """Return a contact of each shape with the floor: of all links, or of those that are named.
+
+        floor: a shape in the ground's frame. Without it the planes and terrains that the file has on the ground, and
+        where it has none the plane z = 0.
+        """
         links = {frame.rpartition(".collision")[0] for frame in self.shapes}
         for name in only:
             if name not in links:
                 raise ReadError(f'collisions of "{self.mechanism.name}": {unknown("link with a shape", name, links)}')
         kept = {f: s for f, s in self.shapes.items() if not only or f.rpartition(".collision")[0] in only}
-        below, ground = Plane() if floor is None else floor, self.mechanism.ground
+        ground = self.mechanism.ground
         own = {f: s for f, s in kept.items() if self.mechanism.frames[f].body != ground}
-        return [Contact(f, ground, f, below, shape, **numbers) for f, shape in own.items()]
+        floors = self._floors() if floor is None else {ground: floor}
+        return [
+            Contact(f if len(floors) == 1 else f"{f} on {place}", place, f, below, shape, **numbers)
+            for f, shape in own.items()
+            for place, below in floors.items()
+        ]
+
+    def _floors(self) -> dict[str, Shape]:
+        ground = self.mechanism.ground
+        fixed = {f: s for f, s in self.shapes.items() if self.mechanism.frames[f].body == ground}
+        return {f: s for f, s in fixed.items() if isinstance(s, Plane | Terrain)} or {ground: Plane()}
 
 
 @explained
 def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
-    """The shapes in the <collision> elements of a URDF file that `mechanism` was read from."""
+    """The shapes in the <collision> elements of a URDF file that `mechanism` was read from, or the geoms of an MJCF."""
     file = Path(path)
     root = parse(contents(file), file.name)
+    if root.tag == "mujoco":
+        from bellcrank.formats.mjcf_shapes import geoms
+
+        return Collisions(*geoms(file, mechanism))
+    if root.tag != "robot":
+        raise ReadError(f"{file}: the root element is <{root.tag}>; expected <robot> (URDF) or <mujoco> (MJCF).")
     frames, shapes, lines = dict(mechanism.frames), {}, []
     for link in root.each("link"):
         name = link.need("name", "the link's name")
         if name not in mechanism.frames:
+            lines.append(Line(f'link "{name}"', "is not in the mechanism: its shapes are left out", "warning"))
             continue
         for k, e in enumerate(link.each("collision")):
             made = _shape(e, file)
@@ -106,32 +127,6 @@ def _origin(e: Element) -> tuple[Array, Array]:
     if o is None:
         return np.eye(3), np.zeros(3)
     return Angles().rpy(*o.vector("rpy", ORIGIN)), np.array(o.vector("xyz", ORIGIN))
-
-
-def around(points: Array) -> tuple[Shape, Array, Array]:
-    """The primitive of the least volume around points: (shape, rotation, middle)."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    middle, size = (low + high) / 2, np.maximum(high - low, 1e-6)
-    away = points - middle
-    radius = max(float(np.linalg.norm(away, axis=1).max()), 1e-6)
-    found: list[tuple[float, Shape, Array]] = [
-        (float(np.prod(size)), Box((float(size[0]), float(size[1]), float(size[2]))), np.eye(3)),
-        (4 / 3 * math.pi * radius**3, Sphere(radius), np.eye(3)),
-    ]
-    for k in range(3):
-        turn = np.eye(3)[:, [(k + 1) % 3, (k + 2) % 3, k]]  # z along axis k
-        across = max(float(np.linalg.norm(np.delete(away, k, axis=1), axis=1).max()), 1e-6)
-        length = float(size[k])
-        found.append((math.pi * across**2 * length, Cylinder(across, length), turn))
-        straight = length - 2 * across
-        if straight > 0.0:
-            volume = math.pi * across**2 * straight + 4 / 3 * math.pi * across**3
-            ends = np.abs(away[:, k]) - straight / 2  # what is in the corners must be inside the round ends
-            side = np.linalg.norm(np.delete(away, k, axis=1), axis=1)
-            if (np.hypot(np.maximum(ends, 0.0), side) <= across * (1 + ROUND)).all():
-                found.append((volume, Capsule(across, straight), turn))
-    _, shape, turn = min(found, key=lambda x: x[0])
-    return shape, turn, middle
 
 
 def _found(name: str, file: Path) -> Path | None:

@@ -22,7 +22,7 @@ from bellcrank.extras import extra
 from bellcrank.formats.locked_joints import Lock, locked
 from bellcrank.formats.mjcf_equalities import Equalities
 from bellcrank.formats.mjcf_fields import unknown
-from bellcrank.formats.mjcf_frames import rotation
+from bellcrank.formats.mjcf_frames import offsets, rotation
 from bellcrank.formats.mjcf_names import Names
 from bellcrank.formats.mjcf_switches import Switches, gravity_of, switches
 from bellcrank.formats.mjcf_unread import unread
@@ -82,7 +82,7 @@ class _Reader:
         self.m, self.on = model, on
         self.names = Names(model)
         self.lines: list[Line] = []
-        self.offset = np.zeros((model.nbody, 3))  # our body frame in MuJoCo's: at the last joint's anchor
+        self.offset = offsets(model)
         self.joint_kinds: dict[str, str] = {}
 
     def bodies(self) -> tuple[list[Body], list[Joint]]:
@@ -92,6 +92,7 @@ class _Reader:
             name, parent = names.body[i], names.body[m.body_parentid[i]]
             count, first = m.body_jntnum[i], m.body_jntadr[i]
             R, point = rotation(m.body_quat[i]), m.body_pos[i] - self.offset[m.body_parentid[i]]
+            anchor = np.zeros(3)
             if not count:
                 held = names.motions.new(f"{name}.fixed")
                 joints.append(Joint(held, "fixed", parent, name, rotation=matrix(R), point=triple(point)))
@@ -100,9 +101,9 @@ class _Reader:
                 last = k == first + count - 1
                 child = name if last else names.frames.new(f"{name}.{j.name}")
                 at = np.zeros(3) if j.kind == "floating" else m.jnt_pos[k]
-                step = point + R @ (at - self.offset[i])
+                step = point + R @ (at - anchor)
                 joints.append(replace(j, parent=parent, child=child, rotation=matrix(R), point=triple(step)))
-                self.offset[i], parent, R, point = at, child, np.eye(3), np.zeros(3)
+                anchor, parent, R, point = at, child, np.eye(3), np.zeros(3)
                 if not last:
                     bodies.append(Body(child, declared=False))
             bodies.append(self.body(i, name))

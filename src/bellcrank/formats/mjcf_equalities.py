@@ -56,7 +56,7 @@ class Equalities:
             self.frames.append(Frame(end, self.names.body[body], matrix(R), triple(point - self.offset[body])))
         kind = "fixed" if held else "spherical"
         self.lines.append(Line(where, f"closes a loop, {kind}: {EQUATIONS[kind]} equations, held exactly"))
-        return Loop(name, kind, *ends)
+        return Loop(name, kind, ends[0], ends[1])
 
     def _coupling(self, where: str, name: str, i: int) -> Iterator[Loop]:
         """joint1 = c0 + c1 joint2 + ..., both from where they are in the file."""

@@ -1,11 +1,25 @@
-"""Rotations of MuJoCo's quaternions."""
+"""Rotations of MuJoCo's quaternions, and where our body frames stand in MuJoCo's."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from bellcrank.model.parts import Array
 from bellcrank.model.quaternion import rotation_matrix
+
+FREE = 0  # of mjtJoint
+
+
+def offsets(model: Any) -> Array:
+    """Return (nbody, 3): the origin of each body's frame, at the anchor of its last joint, in MuJoCo's body frame."""
+    found = np.zeros((model.nbody, 3))
+    for i in np.flatnonzero(model.body_jntnum):
+        last = model.body_jntadr[i] + model.body_jntnum[i] - 1
+        if model.jnt_type[last] != FREE:
+            found[i] = model.jnt_pos[last]
+    return found
 
 
 def rotation(wxyz: Array) -> Array:

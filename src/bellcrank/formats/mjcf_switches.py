@@ -107,7 +107,7 @@ def uneven_gravcomp(model: Any, on: Switches) -> Array:
 
 def _moving(model: Any) -> Array:
     """Whether each body moves: a joint carries it, or its parent moves."""
-    moving = model.body_jntnum > 0
+    moving: Array = model.body_jntnum > 0
     for i in range(1, model.nbody):  # parents come first
         moving[i] |= moving[model.body_parentid[i]]
     return moving

@@ -1,0 +1,146 @@
+"""Geoms of a MuJoCo model as shapes that touch (forces/shapes.py), each in a frame of the mechanism.
+
+Planes, spheres, capsules, cylinders, boxes and small height fields are taken as they are. A mesh or an ellipsoid
+becomes the primitive of the least volume around its points. Geoms that touch nothing (no mask, no pair) are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere, Terrain, grid
+from bellcrank.formats.mjcf_frames import offsets, rotation
+from bellcrank.formats.mjcf_names import Names, shown
+from bellcrank.formats.mujoco_process import compiled
+from bellcrank.formats.primitives import around
+from bellcrank.model import Mechanism
+from bellcrank.model.parts import Array, Frame, Line, Report, matrix, triple
+
+LARGEST_FIELD = 400  # points of a height field; each is some operations of every contact
+Found = tuple[Shape, Array, Array, str]  # shape, rotation and point in the geom's frame, what became of it
+
+
+def geoms(file: Path, mechanism: Mechanism) -> tuple[Mechanism, dict[str, Shape], Report]:
+    """Return the mechanism with a frame for each shape, the shapes by frame, and what became of every geom."""
+    m, said = compiled(None, str(file))
+    bodies, names, offset = Names(m).body, shown(m, "geom"), offsets(m)
+    paired = set(m.pair_geom1.tolist()) | set(m.pair_geom2.tolist())
+    frames, shapes = dict(mechanism.frames), dict[str, Shape]()
+    lines = [Line("MuJoCo", message, "warning") for message in said]
+    counts: dict[str, int] = {}
+    for i, name in enumerate(names):
+        where, body = f'geom "{name}"', bodies[m.geom_bodyid[i]]
+        made = _shape(m, i, i in paired)
+        if body not in mechanism.frames:
+            made = Line(where, f'its body "{body}" is not in the mechanism: left out', "warning")
+        if isinstance(made, Line):
+            lines.append(replace(made, element=where))
+            continue
+        shape, turn, middle, told = made
+        at = mechanism.frames[body]
+        R, p = np.asarray(at.rotation, float), np.asarray(at.point, float)
+        G = rotation(m.geom_quat[i])
+        frame = f"{body}.collision{counts.setdefault(body, 0)}"
+        counts[body] += 1
+        point = p + R @ (m.geom_pos[i] - offset[m.geom_bodyid[i]] + G @ middle)
+        frames[frame] = Frame(frame, at.body, matrix(R @ G @ turn), triple(point))
+        shapes[frame] = shape
+        lines.append(Line(where, f"{told}, frame {frame}", "note" if "taken as" in told else "ok"))
+    lines += _unused(m, len(shapes))
+    return replace(mechanism, frames=frames), shapes, Report(file.name, tuple(lines))
+
+
+def _shape(m: Any, i: int, paired: bool) -> Found | Line:
+    """Return the shape of a geom, or why there is none."""
+    if not (m.geom_contype[i] or m.geom_conaffinity[i] or paired):
+        return Line("", "touches nothing (contype and conaffinity are 0): left out")
+    kind = int(m.geom_type[i])
+    if kind not in MAKERS:
+        return Line("", "signed distance field or other shape that is not known: left out", "warning")
+    return MAKERS[kind](m, i)
+
+
+def _plane(m: Any, i: int) -> Found:
+    return Plane(), np.eye(3), np.zeros(3), "plane"
+
+
+def _field(m: Any, i: int) -> Found | Line:
+    k = m.geom_dataid[i]
+    rows, columns, start = int(m.hfield_nrow[k]), int(m.hfield_ncol[k]), m.hfield_adr[k]
+    if rows * columns > LARGEST_FIELD:
+        text = f"height field of {rows} x {columns} points: left out, the most is {LARGEST_FIELD}"
+        return Line("", text, "warning")
+    along, across, high, _ = (float(x) for x in m.hfield_size[k])
+    heights = m.hfield_data[start : start + rows * columns].reshape(rows, columns).T * high
+    xs, ys = np.linspace(-along, along, columns), np.linspace(-across, across, rows)
+    field = Terrain(grid(xs.tolist(), ys.tolist(), heights.tolist()))
+    return field, np.eye(3), np.zeros(3), "height field, bilinear, and level beyond its edges"
+
+
+def _sphere(m: Any, i: int) -> Found:
+    return Sphere(float(m.geom_size[i][0])), np.eye(3), np.zeros(3), "sphere"
+
+
+def _long(kind: type[Capsule] | type[Cylinder]) -> Callable[[Any, int], Found]:
+    def made(m: Any, i: int) -> Found:
+        radius, half = (float(x) for x in m.geom_size[i][:2])
+        return kind(radius, 2.0 * half), np.eye(3), np.zeros(3), kind.__name__.lower()
+
+    return made
+
+
+def _box(m: Any, i: int) -> Found:
+    x, y, z = (2.0 * float(s) for s in m.geom_size[i])
+    return Box((x, y, z)), np.eye(3), np.zeros(3), "box"
+
+
+def _ellipsoid(m: Any, i: int) -> Found:
+    turns = np.linspace(0.0, 2.0 * np.pi, 49)
+    a, b = np.meshgrid(turns, turns[:25])
+    ball = np.stack([np.cos(a) * np.sin(b), np.sin(a) * np.sin(b), np.cos(b)], axis=-1).reshape(-1, 3)
+    return _surrounded(ball * m.geom_size[i], "ellipsoid")
+
+
+def _mesh(m: Any, i: int) -> Found:
+    k = m.geom_dataid[i]
+    start = m.mesh_vertadr[k]
+    return _surrounded(np.asarray(m.mesh_vert[start : start + m.mesh_vertnum[k]], float), "mesh")
+
+
+def _surrounded(points: Array, what: str) -> Found:
+    shape, turn, middle = around(points)
+    return shape, turn, middle, f"{what}: taken as a {type(shape).__name__.lower()} around it"
+
+
+# By MuJoCo's mjtGeom.
+MAKERS: dict[int, Callable[[Any, int], Found | Line]] = {
+    0: _plane,
+    1: _field,
+    2: _sphere,
+    3: _long(Capsule),
+    4: _ellipsoid,
+    5: _long(Cylinder),
+    6: _box,
+    7: _mesh,
+}
+
+
+def _unused(m: Any, shapes: int) -> Iterator[Line]:
+    """Yield lines for what geoms and pairs say of contacts beside shapes."""
+    if shapes:
+        text = "contype, conaffinity, condim, friction, margin, gap, priority, solmix, solref and solimp are not used: "
+        yield Line("geoms", text + "give contacts() stiffness, damping and friction, and the links that touch", "note")
+    for what, field in (("surfacevel", "geom_surfacevel"), ("adhesion", "geom_adhesion")):
+        if np.any(getattr(m, field, 0.0)):
+            yield Line("geoms", f"{what} is not used", "warning")
+    if m.npair:
+        yield Line(f"{m.npair} contact pairs", "not used: contacts() has every shape on the floor alone", "warning")
+    if m.nexclude:
+        yield Line(f"{m.nexclude} excluded pairs", "not used: contacts() has every shape on the floor alone", "note")
+    if m.nflex:
+        yield Line(f"{m.nflex} flexes", "their shapes are not used", "warning")

@@ -1,0 +1,38 @@
+"""The primitive of the least volume around points."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bellcrank.forces.shapes import Box, Capsule, Cylinder, Shape, Sphere
+from bellcrank.model.parts import Array
+
+ROUND = 0.01  # part of the radius by which points of a mesh may stick out of a round end
+
+
+def around(points: Array) -> tuple[Shape, Array, Array]:
+    """The primitive of the least volume around points: (shape, rotation, middle)."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    middle, size = (low + high) / 2, np.maximum(high - low, 1e-6)
+    away = points - middle
+    radius = max(float(np.linalg.norm(away, axis=1).max()), 1e-6)
+    found: list[tuple[float, Shape, Array]] = [
+        (float(np.prod(size)), Box((float(size[0]), float(size[1]), float(size[2]))), np.eye(3)),
+        (4 / 3 * math.pi * radius**3, Sphere(radius), np.eye(3)),
+    ]
+    for k in range(3):
+        turn = np.eye(3)[:, [(k + 1) % 3, (k + 2) % 3, k]]  # z along axis k
+        across = max(float(np.linalg.norm(np.delete(away, k, axis=1), axis=1).max()), 1e-6)
+        length = float(size[k])
+        found.append((math.pi * across**2 * length, Cylinder(across, length), turn))
+        straight = length - 2 * across
+        if straight > 0.0:
+            volume = math.pi * across**2 * straight + 4 / 3 * math.pi * across**3
+            ends = np.abs(away[:, k]) - straight / 2  # what is in the corners must be inside the round ends
+            side = np.linalg.norm(np.delete(away, k, axis=1), axis=1)
+            if (np.hypot(np.maximum(ends, 0.0), side) <= across * (1 + ROUND)).all():
+                found.append((volume, Capsule(across, straight), turn))
+    _, shape, turn = min(found, key=lambda x: x[0])
+    return shape, turn, middle
