@@ -14,7 +14,7 @@ from numbers import Real
 from typing import ClassVar
 
 from bellcrank.parameters.part_numbers import check_range
-from bellcrank.scalar import Scalar, clip, maximum, minimum, where
+from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,14 @@ class Actuator(ABC):
     ) -> tuple[Scalar, list[Scalar]]:
         """(force on the coordinate, d(states)/dt), from the coordinate's q and v and the actuator's own states x."""
 
+    def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        """Return the slope with which the force opposes v, N m s/rad and not negative; 0.0 where v does not matter.
+
+        Of dry friction the slope of the chord, (force at 0 - force at v)/v, which is no less than -d(force)/dv. Fixed
+        steps are implicit in this part of the force (sim/implicit_forces.py).
+        """
+        return 0.0
+
     def limits(self) -> tuple[tuple[Scalar, Scalar] | None, ...]:
         """(lowest, highest) of each state, or None: where an integrator may put a state back after a step."""
         return (None,) * len(self.states)
@@ -82,6 +90,11 @@ def endless(limit: Scalar) -> bool:
 def limited(x: Scalar, limit: Scalar) -> Scalar:
     """x within -limit and limit; no operation where there is no limit."""
     return x if endless(limit) else clip(x, -limit, limit)
+
+
+def damping_below(force: Scalar, limit: Scalar, damping: Scalar) -> Scalar:
+    """Return the damping of a servo, or 0 where its force is at the limit and no longer depends on the velocity."""
+    return damping if endless(limit) else where(fabs(force) < limit, damping, 0.0)
 
 
 def held(x: Scalar, rate: Scalar, low: Scalar, high: Scalar) -> Scalar:

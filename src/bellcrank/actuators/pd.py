@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, limited
+from bellcrank.actuators.actuator import Actuator, damping_below, limited
 from bellcrank.scalar import Scalar
 
 
@@ -35,3 +35,6 @@ class PD(Actuator):
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
     ) -> tuple[Scalar, list[Scalar]]:
         return limited(self.kp * (command - q) - self.kd * v, self.limit), []
+
+    def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        return damping_below(self.kp * (command - q) - self.kd * v, self.limit, self.kd)

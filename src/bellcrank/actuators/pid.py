@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, endless, limited
+from bellcrank.actuators.actuator import Actuator, StateVariable, damping_below, endless, limited
 from bellcrank.scalar import Scalar, maximum, minimum, where
 
 
@@ -46,3 +46,7 @@ class PID(Actuator):
             return w, [e]
         back = where(w > self.limit, minimum(e, 0.0), where(w < -self.limit, maximum(e, 0.0), e))
         return limited(w, self.limit), [back]
+
+    def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        (I,) = x
+        return damping_below(self.kp * (command - q) + self.ki * I - self.kd * v, self.limit, self.kd)

@@ -32,3 +32,6 @@ class SpringDamper(Actuator):
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar = 0.0
     ) -> tuple[Scalar, list[Scalar]]:
         return -self.k * (q - self.rest) - self.d * v, []
+
+    def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        return self.d

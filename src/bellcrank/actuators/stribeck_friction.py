@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bellcrank.actuators.actuator import Actuator
-from bellcrank.scalar import Scalar, exp, tanh
+from bellcrank.scalar import Scalar, exp, fabs, maximum, tanh
 
 
 @dataclass(frozen=True)
@@ -45,3 +45,7 @@ class StribeckFriction(Actuator):
         r = v / self.v_s
         level = self.F_c + (self.F_s - self.F_c) * exp(-(r * r))
         return -level * tanh(v / self.v_t) - self.b * v, []
+
+    def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        level = maximum(self.F_c, self.F_s)
+        return level / maximum(fabs(v), self.v_t) + self.b  # tanh(u) <= min(u, 1)

@@ -21,8 +21,8 @@ import numpy as np
 
 from bellcrank.actuators.actuator import StateVariable
 from bellcrank.errors import InputError, unknown
-from bellcrank.forces.element import Between, Triple, cross, dot
-from bellcrank.forces.impact import powered, push, stored
+from bellcrank.forces.element import Between, Resistance, Triple, cross, dot
+from bellcrank.forces.impact import powered, push, slopes, stored
 from bellcrank.forces.shapes import Plane, Shape, Sphere, Touch, touching
 from bellcrank.misfits import explained
 from bellcrank.scalar import Scalar, sqrt, where
@@ -91,14 +91,42 @@ class Contact(Between):
         if not self._sticks:
             speed = sqrt(dot(u, u) + self.slow * self.slow)
             return [-(self.friction * N / speed) * s for s in u], []
-        speed = sqrt(dot(u, u) + 1e-16)
-        yields = self.bristles * speed / self.friction
+        yields = self._yield_rate(u)
         bend = [s - yields * b for s, b in zip(u, z, strict=True)]
         rates = [where(N > 0.0, r, -b / self.forget) for r, b in zip(bend, z, strict=True)]
         pull = [-(N * self.bristles) * (b + self.settle * r) for b, r in zip(z, bend, strict=True)]
         n = touch.normal
         off = dot(pull, n)  # the normal may have turned since they bent
         return [p - off * c for p, c in zip(pull, n, strict=True)], rates
+
+    def resistance(
+        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar], h: Scalar
+    ) -> list[Resistance]:
+        """Friction opposes sliding. Damping opposes the approach, and so does what a step of h adds to the force."""
+        found = []
+        for touch in touching(self.shape_a, self.shape_b, pose):
+            _, dz, u = _moving(touch, pose, velocity)
+            along, N = slopes(-touch.gap, dz, self.stiffness, self.damping, h, self.exponent)
+            found.append(Resistance(touch.place, touch.normal, along, N * self._grip(u, h)))
+        return found
+
+    def _grip(self, u: Triple, h: Scalar) -> Scalar:
+        """Friction for each newton of N and unit of speed, no less than its slope; of bristles over a step of h."""
+        if not self._sticks:
+            return self.friction / sqrt(dot(u, u) + self.slow * self.slow)
+        return self.bristles * (self.settle + h / (1.0 + h * self._yield_rate(u)))
+
+    def _yield_rate(self, u: Triple) -> Scalar:
+        """How fast bristles slip, 1/s."""
+        return self.bristles * sqrt(dot(u, u) + 1e-16) / self.friction
+
+    def decay(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> list[Scalar]:
+        found: list[Scalar] = []
+        for touch in touching(self.shape_a, self.shape_b, pose) if self._sticks else ():
+            _, _, u = _moving(touch, pose, velocity)
+            rate = where(touch.gap < 0.0, self._yield_rate(u), 1.0 / self.forget)
+            found += [rate] * 3
+        return found
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
         """Of the overlap; what bent bristles store counts as lost, and comes back where they straighten."""

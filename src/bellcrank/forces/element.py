@@ -70,6 +70,16 @@ class Element(ABC):
 
 
 @dataclass(frozen=True)
+class Resistance:
+    """How a force at one place opposes a relative velocity u there: force = -(along n n^T + across (1 - n n^T)) u."""
+
+    place: Triple  # in a
+    normal: Triple  # n, in a
+    along: Scalar  # N s/m
+    across: Scalar  # N s/m
+
+
+@dataclass(frozen=True)
 class Between(Element):
     """Acts between frame a and frame b of a mechanism; "ground" is one, and so is every body."""
 
@@ -83,6 +93,19 @@ class Between(Element):
         """(force, moment, d(states)/dt): what acts on b at its origin; a has the opposite. pose is 4x4, of b in a;
         velocity [linear, angular], of b as somebody sees it who moves with a. All in the axes of a.
         """
+
+    def resistance(
+        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar], h: Scalar
+    ) -> list[Resistance]:
+        """Return where and how strongly the force opposes velocities, for steps of h to be implicit in it.
+
+        None by default: the force is then explicit. See sim/implicit_forces.py.
+        """
+        return []
+
+    def decay(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> list[Scalar]:
+        """Return how fast each of its states forgets itself, -d(rate)/d(state) in 1/s, not negative."""
+        return [0.0] * len(self.states)
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
         """What it has stored, J."""

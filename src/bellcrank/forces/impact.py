@@ -76,6 +76,16 @@ def push(z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, exponent: fl
     return stiffness * powered(z, exponent) * maximum(1.0 + damping * dz, 0.0)
 
 
+def slopes(
+    z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, h: Scalar, exponent: float = 1.0
+) -> tuple[Scalar, Scalar]:
+    """Return how steeply N rises with dz/dt where z moves on for a step of h, in N s/m, and N itself."""
+    deep, pressed = stiffness * powered(z, exponent), maximum(1.0 + damping * dz, 0.0)
+    steep = stiffness if exponent == 1.0 else exponent * deep / where(z > 0.0, z, 1.0)
+    steep = where(z > 0.0, steep, 0.0)
+    return where(pressed > 0.0, deep * damping, 0.0) + h * steep * pressed, deep * pressed
+
+
 def stored(z: Scalar, stiffness: Scalar, exponent: float = 1.0) -> Scalar:
     """The energy that is stored at a depth z, J."""
     return stiffness * powered(z, exponent + 1.0) * (1.0 / (exponent + 1.0))

@@ -15,6 +15,7 @@ which is exact where it is flat.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -297,3 +298,13 @@ def thickness(shape: Shape) -> float:
     if isinstance(shape, Box):
         found += [0.5 * float(x) for x in shape.size if isinstance(x, int | float)]
     return min(found, default=0.0)
+
+
+def reach(shape: Shape) -> float:
+    """Return how far the outside of a shape is from its origin at most, m; 0 of what has no end."""
+    if isinstance(shape, Box):
+        return math.hypot(*(0.5 * float(x) for x in shape.size))
+    if isinstance(shape, Cylinder):
+        return math.hypot(float(shape.radius), 0.5 * float(shape.length))
+    half = 0.5 * float(shape.length) if isinstance(shape, Capsule) else 0.0
+    return half + float(shape.radius) if isinstance(shape, Sphere | Capsule) else 0.0

@@ -14,7 +14,7 @@ from bellcrank.model.bending import Bending
 from bellcrank.model.kind import Kind
 from bellcrank.model.parts import Joint, Loop, Spring
 from bellcrank.parameters import depends
-from bellcrank.scalar import Scalar, clip
+from bellcrank.scalar import Scalar, clip, fabs, maximum
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
@@ -91,6 +91,18 @@ class Link:
             if spring:
                 f = f - spring[i]
             out.append(f * k)
+        return out
+
+    def resistance(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """Slopes with which damping and friction oppose each element of v_index; of dry friction that of the chord."""
+        j = self.joint
+        k = 1.0 if j.mimic is None else j.mimic.multiplier * j.mimic.multiplier
+        out = []
+        for u in self.velocities(v):
+            slope: Scalar = j.damping
+            if j.friction:
+                slope = slope + j.friction / maximum(fabs(u), j.friction_speed)
+            out.append(slope * k)
         return out
 
 

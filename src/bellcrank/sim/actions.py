@@ -97,7 +97,7 @@ class Stepped:
         def moved(y: Any, u: Any = (), t: Scalar = 0.0) -> dict[str, Any]:
             now: dict[str, Any] = {"y": list(y), **dict.fromkeys(dynamics.measured, 0.0), "bound": NEVER}
             for k in range(self.ticks):
-                made = self.integrator.step(dynamics.problem(u), t + k * self.h, now["y"], self.h, [])
+                made = self.integrator.step(dynamics.problem(u, self.h), t + k * self.h, now["y"], self.h, [])
                 now["y"] = dynamics.settled(made, now)[0]
             return {"y_next": now["y"]}
 
@@ -188,7 +188,9 @@ class Stepped:
         made = {name: chosen(new, x, old[name]) for name, x in fresh.items()} | {"y": chosen(new, first, old["y"])}
         if _width(self.kept, "memory"):
             at = {"t": 0.0, "y": first, "h": self.h}
-            made["memory"] = chosen(new, begun(self.integrator, self.dynamics.problem(self.usual), at), old["memory"])
+            made["memory"] = chosen(
+                new, begun(self.integrator, self.dynamics.problem(self.usual, self.h), at), old["memory"]
+            )
         return {"c": self.kept.written(old | made | more | {"new": 0.0})}
 
     def _look(self, c: Any) -> dict[str, Any]:

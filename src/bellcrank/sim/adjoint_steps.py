@@ -80,7 +80,7 @@ class AdjointSteps:
         by = self.dynamics
 
         def stepped(t: Scalar, y: Any, h: Scalar, u: Any = (), memory: Any = (), fresh: Scalar = 1.0) -> dict[str, Any]:
-            problem, y, old = by.problem(u), list(y), list(memory)
+            problem, y, old = by.problem(u, h), list(y), list(memory)
             if by.system.sampled:
                 n = floor(t / h + 0.5)
                 phases = phases_at(by.system, n, h)

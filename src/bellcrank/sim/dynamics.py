@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics import Method, kinematics
+from bellcrank.dynamics.inertia_matrix import Rows
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Ports, trace
 from bellcrank.integrate.problem import Problem, Product, Slopes, State, Step, identity
@@ -23,6 +24,7 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.sim.allowed_states import projection, rolled
 from bellcrank.sim.closure import Closure
 from bellcrank.sim.columns import Columns, units
+from bellcrank.sim.implicit_forces import ImplicitForces, filtered_rate, scaled
 from bellcrank.sim.implicit_systems import ImplicitSystems
 from bellcrank.sim.motions import forced
 from bellcrank.sim.nominals import nominals
@@ -57,6 +59,7 @@ class Dynamics(ABC):
     method: Method
     wrt: tuple[str, ...] = ()
     integrals: tuple[Integral, ...] = ()
+    implicit: ImplicitForces | None = None  # what fixed steps take implicitly
 
     @property
     def own(self) -> int:
@@ -83,7 +86,7 @@ class Dynamics(ABC):
         return trace(f"{self.system.mechanism.name}.{name}", function, shapes, self.system.parameters)
 
     def call(
-        self, graph: Graph, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar] = (), **more: Sequence[Scalar]
+        self, graph: Graph, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar] = (), **more: Scalar | Sequence[Scalar]
     ) -> dict[str, Any]:
         """One of the graphs here inside another trace."""
         given: dict[str, Any] = {"t": t, "y": y, **more} | ({"u": u} if self.system.inputs else {})
@@ -118,14 +121,27 @@ class Dynamics(ABC):
 
         return self._varied(self.trace("rate", rate, self._plain))
 
-    def rate(self, t: Scalar, y: State, u: Any, a: State | None = None) -> State:
-        """dy/dt over any scalar, at a state whose loops are closed; a: accelerations, where they are known."""
+    @cached_property
+    def stepped(self) -> Graph:
+        """(t, y, u, p, h) -> dy/dt as fixed steps of h take it: with what is too stiff for them filtered."""
+
+        def rate(t: Scalar, y: Any, h: Scalar, u: Any = ()) -> dict[str, Any]:
+            return {"dy": self.rate(t, self.staged(list(y)), u, h=h)}
+
+        return self._varied(self.trace("stepped_rate", rate, {**self._plain, "h": ()}))
+
+    def rate(self, t: Scalar, y: State, u: Any, a: State | None = None, h: Scalar | None = None) -> State:
+        """dy/dt over any scalar, at a state whose loops are closed; a: accelerations, where they are known.
+
+        h: the length of a fixed step that is implicit in some forces (implicit_forces.py); None gives the plain rate.
+        """
         s, m = self.system, self.system.mechanism
         step("control")
         commands, own = s.commanded(t, y, u)
         step("actuators")
         tau, rates = s.forces(t, y, commands)
-        known = a if a is not None else self.moved(t, y, s.pushed(t, y, tau))[0]
+        pushed = [] if a is not None else s.pushed(t, y, tau)
+        known = a if a is not None else self.moved(t, y, pushed)[0]
         step("rate")
         q, v, _ = s.split(y)
         grown: State = []
@@ -135,6 +151,11 @@ class Dynamics(ABC):
         still = [0.0] * sum(len(c.variables) for c in s.sampled)
         if any(e.states for e in s.elements):
             rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
+        if self.implicit is not None and h is not None:
+            added = scaled(self.implicit.matrix(s, t, y, commands, h), h)
+            known = self.filtered(y, pushed, known, added) if any(added) else known
+            for i, decay in self.implicit.decays(s, t, y, h).items():
+                rates[i] = filtered_rate(rates[i], decay, h)
         return [*kinematics.rate(m.tree, list(q), list(v)), *known, *rates, *own, *still, *grown]
 
     def moved(
@@ -153,6 +174,12 @@ class Dynamics(ABC):
     @abstractmethod
     def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
         """What a force on the coordinates adds to the accelerations."""
+
+    @abstractmethod
+    def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+        """Return a - (1 - S)^2 a of the accelerations a by the forces tau, with `added` to the mass matrix; see
+        implicit_forces.py.
+        """
 
     @property
     @abstractmethod
@@ -266,12 +293,17 @@ class Dynamics(ABC):
                 out[..., n * (1 + j) + elements.index(w)] = 1.0
         return out
 
-    def problem(self, u: Sequence[Scalar] = ()) -> Problem:
-        """What an integrator works on, in a trace in which y and t are nodes and u are the inputs."""
+    def problem(self, u: Sequence[Scalar] = (), h: Scalar | None = None) -> Problem:
+        """What an integrator works on, in a trace in which y and t are nodes and u are the inputs.
+
+        h: the length of steps that are fixed; None where they are chosen by an error estimate.
+        """
         s, m = self.system, self.system.mechanism
 
         def f(t: Scalar, y: State) -> State:
-            return list(self.call(self.f, t, y, u)["dy"])
+            if self.implicit is None or h is None:
+                return list(self.call(self.f, t, y, u)["dy"])
+            return list(self.call(self.stepped, t, y, u, h=h)["dy"])
 
         def jacobian(t: Scalar, y: State) -> tuple[list[State] | Product | Slopes, State]:
             return self.linearised(t, y, u)

@@ -19,7 +19,7 @@ TOGETHER = 1e-9  # of a step: events closer than this happen at once
 def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
     """The state after a step in which functions of events went through zero."""
     now = run.layout.read(s)
-    system, problem = run.dynamics.system, run.dynamics.problem(u)
+    system = run.dynamics.system
     dense, t0, h0 = run.dense(now), now["t_old"], now["h_old"]
     hit = now["hit"] > 0.0
     places: list[Scalar] = []
@@ -73,7 +73,7 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
         "n": n,
         "h": h_next,
         "end": where(over, t_end, now["end"]),
-        "memory": begun(run.integrator, problem, {"t": t_end, "y": y_new, "h": h_next}),
+        "memory": begun(run.integrator, run.problem(u, h_next), {"t": t_end, "y": y_new, "h": h_next}),
     }
     if run.nu:  # the step was to end with new inputs, but did not get there
         after["input"] = where(end < 1.0, now["input_old"], now["input"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
@@ -65,7 +66,7 @@ def program(
     def tick(s: Any, u: Any = ()) -> dict[str, Any]:
         old = places.read(s)
         t, h, n = old["t"], old["h"], old["n"].next()
-        made = integrator.step(dynamics.problem(u), t, old["y"], h, old["memory"])
+        made = integrator.step(dynamics.problem(u, h), t, old["y"], h, old["memory"])
         y, trouble, measured = dynamics.settled(made, old)
         sound = is_sound(y, trouble)
         go = where(sound, old["live"], 0.0) > 0.0
@@ -95,7 +96,7 @@ def program(
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
-        now["memory"] = begun(integrator, dynamics.problem(u), now)
+        now["memory"] = begun(integrator, dynamics.problem(u, now["h"]), now)
         if dynamics.system.sampled:
             running = now["n"].value > 0.0
             now["fresh"] = where(running, now["fresh"], 1.0)
@@ -111,7 +112,9 @@ def program(
         tick=dynamics.trace(f"{name}.tick", tick, shapes),
         start=dynamics.trace(f"{name}.start", start, shapes),
         row=1 + dynamics.size + (1 if s.inputs else 0),
-        renew=renewed(places, integrator, dynamics) if s.sampled or (s.inputs and remembers) else None,
+        renew=renewed(places, integrator, dynamics, dynamics.problem)
+        if s.sampled or (s.inputs and remembers)
+        else None,
         ports=dynamics.ports,
     )
 
@@ -179,7 +182,9 @@ def fed_by_steps(old: dict[str, Any], go: Scalar) -> dict[str, Scalar]:
     }
 
 
-def renewed(places: Layout, integrator: Integrator, dynamics: Dynamics) -> Graph:
+def renewed(
+    places: Layout, integrator: Integrator, dynamics: Dynamics, problem: Callable[[Any, Scalar], Problem]
+) -> Graph:
     """Samples that are due are taken. What the integrator remembers is of old inputs: it begins anew where they are
     fresh.
     """
@@ -189,7 +194,7 @@ def renewed(places: Layout, integrator: Integrator, dynamics: Dynamics) -> Graph
         if system.sampled:
             y = taken(system, now["t"], now["y"], u, now["phases"])
             now["y"] = chosen(now["fresh"] > 0.0, y, now["y"])
-        new = begun(integrator, dynamics.problem(u), now)
+        new = begun(integrator, problem(u, now["h"]), now)
         now["memory"] = chosen(now["fresh"] > 0.0, new, now["memory"])
         now["fresh"] = 0.0
         return {"s": places.written(now)}

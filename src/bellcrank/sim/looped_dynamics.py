@@ -7,7 +7,7 @@ lagrange    multipliers; drift is held down by Baumgarte's springs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
@@ -16,6 +16,7 @@ from bellcrank.build import graphs
 from bellcrank.build.beneath import Beneath, rolls_beneath
 from bellcrank.build.kernels import method_for
 from bellcrank.dynamics import METHODS, Method
+from bellcrank.dynamics.inertia_matrix import Rows, square
 from bellcrank.dynamics.loops import Analysis, analysis, forms
 from bellcrank.dynamics.loops.layer import By, Layer
 from bellcrank.dynamics.loops.numbers import closed
@@ -27,13 +28,14 @@ from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
-from bellcrank.integrate.problem import Product, Slopes, State, Step
+from bellcrank.integrate.problem import Product, Slopes, State, Step, minus
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
 from bellcrank.sim import looped_slopes as slopes
 from bellcrank.sim import residual_slopes
 from bellcrank.sim.allowed_states import turned
 from bellcrank.sim.dynamics import Dynamics, Integral
+from bellcrank.sim.implicit_forces import implicit_forces, raised, solved_with, times
 from bellcrank.sim.loop_closure import CLOSED, WEAK, LoopClosure
 from bellcrank.sim.loop_form import few, form_for
 from bellcrank.sim.settings import Solver
@@ -151,6 +153,23 @@ class LoopedDynamics(Dynamics):
         if self.form == "minimal":
             return forms.minimal(forms.bare(self.tree), self._inverse, self.mass, self.part, *given)
         return forms.lagrange(tree, self._forward, self.rank, *given)[0]
+
+    def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+        answer = self._heavier(y, added)
+        return minus(a, answer(times(added, answer(times(added, a)))))
+
+    def _heavier(self, y: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
+        """Return the map from forces to accelerations that keep the loops closed, with `added` to the mass matrix."""
+        q, tree = list(self.system.split(y)[0]), forms.bare(self.tree)
+        if self.form == "minimal":
+            found = forms.reduced(tree, lambda tree, q: square(raised(self.dense(tree, q), added)), self.part, q)
+            return lambda b: found.moved(found.freedoms(b), [0.0] * tree.nv)
+        solve = solved_with(tree, q, added)
+
+        def forward(tree: Tree, q: Any, v: Any, tau: Any) -> State:
+            return solve(list(tau))
+
+        return lambda b: forms.lagrange(tree, forward, self.rank, q, [0.0] * tree.nv, b)[0]
 
     @cached_property
     def nonholonomic(self) -> bool:
@@ -328,6 +347,7 @@ def looped_dynamics(
         system,
         by,
         integrals=integrals,
+        implicit=implicit_forces(system, solver),
         form=solver.form,
         part=forms.Partition(found.rank, order),
         baumgarte=solver.baumgarte,

@@ -82,7 +82,7 @@ class Tangents:
                 found["seen"] = [columns[name] for name in self.outputs]
             if method is None:
                 return found | {"after": by.rate(t, now, u)}
-            problem = by.problem(u)
+            problem = by.problem(u, h)
             memory = list(method.begin(problem, t, now, h)) if method.memory(problem) else []
             return found | {"after": by.rejoined(method.step(problem, t, now, h, memory).y)}
 

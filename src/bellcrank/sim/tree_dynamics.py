@@ -11,14 +11,17 @@ import numpy as np
 
 from bellcrank.build import graphs
 from bellcrank.build.kernels import method_for
+from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.inertia_matrix import Rows
 from bellcrank.dynamics.loops.forms import bare
 from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Pulled
-from bellcrank.integrate.problem import Product, Slopes, State, Step
+from bellcrank.integrate.problem import Product, Slopes, State, Step, plus
 from bellcrank.scalar import Scalar
 from bellcrank.sim.closure import Closure, Group
 from bellcrank.sim.dynamics import Dynamics, Integral, checked_names
+from bellcrank.sim.implicit_forces import implicit_forces, solved_with, times
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.slope_maps import Mapped, SlopeMaps
 from bellcrank.sim.systems import System
@@ -78,6 +81,15 @@ class TreeDynamics(Dynamics):
         q, v, _ = self.system.split(y)
         tree = bare(graphs.tree(self.system.mechanism, "forward_dynamics", self.method))
         return list(self.method.function("forward_dynamics")(tree, list(q), [0.0] * len(v), list(force)))
+
+    def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+        """With S a at hand, which needs no M^-1, a - (1 - S)^2 a is S a + (1 - S) S a."""
+        q, v, _ = self.system.split(y)
+        tree = graphs.tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
+        solve = solved_with(tree, q, added)
+        overcome = METHODS["rnea"].function("inverse_dynamics")(tree, list(q), list(v), [0.0] * len(v))
+        slow = solve([f - g for f, g in zip(tau, overcome, strict=True)])
+        return plus(slow, solve(times(added, slow)))
 
     def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         return self.accelerations(y, tau)
@@ -149,6 +161,6 @@ def tree_dynamics(
 ) -> TreeDynamics:
     """The system by the solver's method, or by "auto" the one that will be fastest here."""
     by = method_for(system.mechanism, Request("forward_dynamics", solver.method))
-    found = TreeDynamics(system, by, tuple(wrt), integrals)
+    found = TreeDynamics(system, by, tuple(wrt), integrals, implicit_forces(system, solver))
     checked_names(found)
     return found

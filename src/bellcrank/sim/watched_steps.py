@@ -17,7 +17,7 @@ from typing import Any
 from bellcrank.graph import Graph, Layout, Program
 from bellcrank.graph.counting import Counter, counted
 from bellcrank.graph.program import FINISHED, NEVER, TOO_SMALL, Crossing, size
-from bellcrank.integrate import Integrator, interpolate
+from bellcrank.integrate import Integrator, Problem, interpolate
 from bellcrank.scalar import Scalar, fabs, floor, maximum, minimum, where
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.event_steps import located_events, spent
@@ -81,11 +81,13 @@ class Watched:
 
     def _degree(self) -> int:
         """The degree of the integrator's dense output, seen on a system of one number."""
-        from bellcrank.integrate.problem import Problem
-
         tiny = Problem(lambda t, y: [0.0 * y[0], 0.0 * y[0]], 1, 1, 0, lambda t, y: ([[0.0, 0.0]] * 2, [0.0, 0.0]))
         begun = self.integrator.begin(tiny, 0.0, [0.0, 0.0], 1.0)
         return len(self.integrator.step(tiny, 0.0, [0.0, 0.0], 1.0, begun).dense) - 1
+
+    def problem(self, u: Any, h: Scalar) -> Problem:
+        """What the integrator works on in steps of h, which are implicit in some forces where h is not chosen."""
+        return self.dynamics.problem(u, None if self.adaptive else h)
 
     # -- graphs
 
@@ -102,7 +104,7 @@ class Watched:
             observe=traced("observe", self._observe) if self.rows else None,
             locate=traced("locate", partial(located_events, self)) if self.events else None,
             start=traced("start", self._start),
-            renew=renewed(self.layout, self.integrator, self.dynamics) if self.renews else None,
+            renew=renewed(self.layout, self.integrator, self.dynamics, self.problem) if self.renews else None,
             ports=replace(
                 self.dynamics.ports,
                 events=tuple(Crossing(e.name, e.action, e.direction) for e in self.events),
@@ -117,8 +119,8 @@ class Watched:
 
     def _start(self, s: Any, u: Any = ()) -> dict[str, Any]:
         """What follows from t, y and h before the first step."""
-        now, problem = self.layout.read(s), self.dynamics.problem(u)
-        now["memory"] = begun(self.integrator, problem, now)
+        now = self.layout.read(s)
+        now["memory"] = begun(self.integrator, self.problem(u, now["h"]), now)
         now["dense"] = [*now["y"], *[0.0] * (len(now["dense"]) - len(now["y"]))] if now["dense"] else []
         now["pending"] = [NEVER] * len(now["pending"])
         now["summary"] = self.watch.noted(now["summary"], now["t"], now["y"], u)
@@ -138,9 +140,10 @@ class Watched:
         return list(chosen(kept, now["grid"], counted(floor(passed + NEAR), words)))
 
     def _tick(self, s: Any, u: Any = ()) -> dict[str, Any]:
-        old, problem = self.layout.read(s), self.dynamics.problem(u)
+        old = self.layout.read(s)
         t, y = old["t"], old["y"]
         h, memory = old["h"], old["memory"]
+        problem = self.problem(u, h)
         if self.adaptive:
             room = old["end"] - t
             if self.nu:  # no step goes over a jump of the inputs

@@ -1,0 +1,285 @@
+"""Damping, dry friction and contacts implicit in explicit steps, so that they hold at steps that are too long for them.
+
+Near rest dry friction and contacts are very stiff dampers: a foot of a walking robot loses its sliding speed within
+0.1 ms. An explicit step of 1 ms throws it to and fro. With G, the slopes with which such forces oppose v, an explicit
+method takes steps not of a but of
+
+    a' = a - (1 - S)^2 a,    S = (M + g G)^-1 M,  (1 - S) x = (M + g G)^-1 g G x,  g = 2 h
+
+Of a single mode of the rate L = G/M the filtered rate is h L (1 + 4 h L)/(1 + 2 h L)^2, which is below 1 for every
+h L: each explicit method here damps it without overshoot (the new speed has the sign of the old one). Where h L is
+small the filter is 1 - O(h^2 L^2). Where a is 0 so is a': what is at rest, and the forces there, are not changed at
+all. For any symmetric G the matrix that replaces M^-1 is symmetric and positive, and smaller than M^-1.
+
+G has slopes of chords: that from the force at rest to the present one, which is no less than the tangent, so that
+friction which saturates is not overshot. G is what is left of a slope above RESOLVED m/h, with m the least inertia that
+the force meets in the neutral configuration: what the method resolves by itself is left alone, to the last bit, and
+every method keeps its order. Linearly implicit methods of this kind are known as W-methods: T. Steihaug, A. Wolfbrandt.
+An attempt to avoid exact Jacobian and nonlinear equations in the numerical solution of stiff differential equations.
+Mathematics of Computation 33, 521-534, 1979.
+
+A contact's normal force rises with the depth as well; what a step of h adds to it is part of G. States of elements that
+forget themselves at a rate (bristles that slip) are filtered in the same way, each alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.dynamics import METHODS, crba
+from bellcrank.dynamics.ends import ends
+from bellcrank.dynamics.inertia_matrix import Rows, factors
+from bellcrank.forces.contact import Contact
+from bellcrank.forces.element import Between, Resistance
+from bellcrank.forces.shapes import reach
+from bellcrank.integrate import integrator
+from bellcrank.model import Tree
+from bellcrank.parameters import nominal
+from bellcrank.scalar import Scalar, is_zero, maximum, step
+from bellcrank.sim.between import seen
+from bellcrank.sim.settings import STEP, Solver
+from bellcrank.spatial.vector import Vec, vec
+
+if TYPE_CHECKING:
+    from bellcrank.sim.systems import System
+
+Array = np.ndarray[Any, Any]
+State = list[Scalar]
+FILTER_STEPS = 2.0  # g/h: with 2 the filtered rate of an infinitely stiff force is 1/h
+RESOLVED = {"euler": 0.5, "abm4": 0.5}  # of m/h: slopes that explicit steps resolve by themselves
+RESOLVED_ELSEWHERE = 1.0
+NOTICED = 0.25  # a slope in a joint below this part of that, in the neutral configuration, is explicit for good
+MOST_FREEDOMS = 64  # elements of v up to which the mass matrix is written out in every step
+MOST_CONDITION = 1e14  # of a mass matrix that can be inverted
+
+
+@dataclass(frozen=True)
+class ImplicitForces:
+    """Which forces of a system are implicit: slopes of each count from that which its steps resolve, m/h."""
+
+    joints: Mapping[int, float]  # element of v -> resolved slope times h, kg or kg m^2
+    actuators: Mapping[int, float]  # number of the actuator -> the same
+    elements: Mapping[int, float]  # number of the element -> the same
+
+    def matrix(self, s: System, t: Scalar, y: Sequence[Scalar], commands: Sequence[Scalar], h: Scalar) -> Rows:
+        """Return the lower triangle of G, without elements that are always zero."""
+        G: Rows = [{} for _ in range(s.mechanism.nv)]
+        step("implicit forces")
+        for k, slope in (*self._of_joints(s, y, h), *self._of_actuators(s, t, y, commands, h)):
+            _add(G, k, k, slope)
+        for e, x, resolved in self._chosen(s, y):
+            _add_element(G, s, e, (t, y, x, h), resolved / h)
+        return G
+
+    def decays(self, s: System, t: Scalar, y: Sequence[Scalar], h: Scalar) -> dict[int, Scalar]:
+        """Return for states of elements, by their place in x, the rates of decay that steps of h do not resolve."""
+        found: dict[int, Scalar] = {}
+        for number, (e, at) in enumerate(_placed(s)):
+            if number not in self.elements or not e.states:
+                continue
+            assert isinstance(e, Between)
+            q, v, x = s.split(y)
+            pose, velocity, _ = seen(*ends(s.mechanism.tree, e.a, e.b, list(q), list(v)))
+            for i, rate in enumerate(e.decay(t, pose, velocity, x[at : at + len(e.states)])):
+                found[at + i] = _above(rate, NOTICED / h)
+        return found
+
+    def _of_joints(self, s: System, y: Sequence[Scalar], h: Scalar) -> Iterator[tuple[int, Scalar]]:
+        v = list(s.split(y)[1])
+        for link in s.mechanism.tree.links:
+            if not any(k in self.joints for k in link.v_index):
+                continue
+            for k, slope in zip(link.v_index, link.resistance(v), strict=True):
+                if k in self.joints:
+                    yield k, _above(slope, self.joints[k] / h)
+
+    def _of_actuators(
+        self, s: System, t: Scalar, y: Sequence[Scalar], commands: Sequence[Scalar], h: Scalar
+    ) -> Iterator[tuple[int, Scalar]]:
+        q, v, x = s.split(y)
+        given, at = iter(commands), 0
+        for number, a in enumerate(s.actuators):
+            mine, at = x[at : at + len(a.states)], at + len(a.states)
+            command = next(given) if a.commanded else 0.0
+            if number in self.actuators:
+                slope = a.resistance(t, q[a.joint], v[a.joint], mine, command)
+                yield v.names.index(a.joint), _above(slope, self.actuators[number] / h)
+
+    def _chosen(self, s: System, y: Sequence[Scalar]) -> Iterator[tuple[Between, Sequence[Scalar], float]]:
+        x = s.split(y)[2]
+        for number, (e, at) in enumerate(_placed(s)):
+            if number in self.elements:
+                assert isinstance(e, Between)
+                yield e, x[at : at + len(e.states)], self.elements[number]
+
+
+def _placed(s: System) -> Iterator[tuple[Any, int]]:
+    """Elements, and where in x the states of each begin."""
+    at = sum(len(a.states) for a in s.actuators)
+    for e in s.elements:
+        yield e, at
+        at += len(e.states)
+
+
+def _above(slope: Scalar, resolved: Scalar) -> Scalar:
+    return 0.0 if is_zero(slope) else maximum(slope - resolved, 0.0)
+
+
+def _add(G: Rows, i: int, j: int, x: Scalar) -> None:
+    if not is_zero(x):
+        low, high = min(i, j), max(i, j)
+        G[high][low] = G[high][low] + x if low in G[high] else x
+
+
+def _add_element(G: Rows, s: System, e: Between, at: tuple[Any, ...], resolved: Scalar) -> None:
+    """Add J^T C J for each place, C = across + (along - across) n n^T and J v the relative velocity there."""
+    t, y, x, h = at
+    q, v, _ = s.split(y)
+    a, b = ends(s.mechanism.tree, e.a, e.b, list(q), list(v))
+    pose, velocity, d = seen(a, b)
+    turn = a.R.T
+    for r in e.resistance(t, pose, velocity, x, h):
+        place = a.R @ vec(r.place)
+        columns: dict[int, Vec] = {}
+        for sign, end, arm in ((1.0, b, place - d), (-1.0, a, place)):
+            for k, motion in end.columns:
+                u = turn @ ((motion.lin + motion.ang.cross(arm)) * sign)
+                columns[k] = columns[k] + u if k in columns else u
+        _add_place(G, columns, r, resolved)
+
+
+def _add_place(G: Rows, columns: Mapping[int, Vec], r: Resistance, resolved: Scalar) -> None:
+    along, across = _above(r.along, resolved), _above(r.across, resolved)
+    n, more = vec(r.normal), along - across
+    normals = {k: n.dot(u) for k, u in columns.items()}
+    for i, u in columns.items():
+        pulled, pushed = u * across, normals[i] * more
+        for j, w in columns.items():
+            if j <= i:
+                _add(G, i, j, w.dot(pulled) + normals[j] * pushed)
+
+
+# -- what is implicit, chosen before a run
+
+
+def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
+    """Return the forces that fixed steps of the solver need implicit, or None where there are none, or no way to."""
+    m, method = s.mechanism, integrator(solver.integrator)
+    if method.stiff or s.motions or m.nv > MOST_FREEDOMS or not _candidates(s):
+        return None
+    resolved = RESOLVED.get(method.name, RESOLVED_ELSEWHERE)
+    tree = (m.at() if m.parameters else m).tree
+    mobility = _mobility(tree, m.neutral())
+    h = solver.step if solver.step is not None else STEP
+    slow = [0.0] * m.nv
+
+    def stiff(k: int, slope: float) -> bool:
+        return h * slope * float(mobility[k, k]) > NOTICED * resolved
+
+    joints = {
+        k: resolved / float(mobility[k, k])
+        for link in tree.links
+        for k, slope in zip(link.v_index, link.resistance(slow), strict=True)
+        if stiff(k, float(slope))
+    }
+    actuators = {}
+    for number, a in enumerate(map(nominal, s.actuators)):
+        k = m.columns[1].index(a.joint)
+        if stiff(k, float(a.resistance(0.0, 0.0, 0.0, [0.0] * len(a.states), 0.0))):
+            actuators[number] = resolved / float(mobility[k, k])
+    elements = {
+        number: resolved / _contact_mobility(tree, mobility, nominal(e), m.neutral())
+        for number, e in enumerate(s.elements)
+        if isinstance(e, Contact)
+    }
+    return ImplicitForces(joints, actuators, elements) if joints or actuators or elements else None
+
+
+def _candidates(s: System) -> bool:
+    joints = any(j.damping or j.friction for j in s.mechanism.joints)
+    return joints or any(isinstance(e, Contact) for e in s.elements) or bool(s.actuators)
+
+
+def _mobility(tree: Tree, q: Array) -> Array:
+    """Return M^-1, or infinities where M cannot be inverted."""
+    M = np.array(crba.mass_matrix(tree, q.tolist()), float).reshape(tree.nv, tree.nv)
+    if not np.isfinite(M).all() or np.linalg.cond(M) > MOST_CONDITION:
+        return np.full_like(M, np.inf)
+    return np.linalg.inv(M)
+
+
+def _contact_mobility(tree: Tree, mobility: Array, e: Contact, q: Array) -> float:
+    """Return the largest 1/mass that a force meets anywhere on shape b, against shape a."""
+    a, b = ends(tree, e.a, e.b, q.tolist(), None)
+    d, moved = b.p - a.p, {"lin": np.zeros((3, tree.nv)), "ang": np.zeros((3, tree.nv))}
+    for sign, end in ((1.0, b), (-1.0, a)):
+        for k, motion in end.columns:
+            lin = motion.lin if end is b else motion.lin + motion.ang.cross(d)
+            moved["lin"][:, k] += sign * np.array(list(lin), float)
+            moved["ang"][:, k] += sign * np.array(list(motion.ang), float)
+    if not np.isfinite(mobility).all():
+        return np.inf
+    linear, angular = (float(np.linalg.eigvalsh(J @ mobility @ J.T)[-1]) for J in moved.values())
+    return (max(linear, 0.0) ** 0.5 + float(reach(e.shape_b)) * max(angular, 0.0) ** 0.5) ** 2
+
+
+# -- the filter
+
+
+def scaled(G: Rows, h: Scalar) -> Rows:
+    """Return g G."""
+    g = FILTER_STEPS * h
+    return [{j: g * x for j, x in row.items()} for row in G]
+
+
+def filtered_rate(rate: Scalar, decay: Scalar, h: Scalar) -> Scalar:
+    """Return the same for a single state: the rate, less (1 - S)^2 of it."""
+    z = FILTER_STEPS * h * decay
+    lost = z / (1.0 + z)
+    return rate - lost * lost * rate
+
+
+def times(G: Rows, x: Sequence[Scalar]) -> State:
+    """Return the product of a symmetric matrix, given by its lower triangle, and a vector."""
+    out: State = [0.0] * len(G)
+    for i, row in enumerate(G):
+        for j, g in row.items():
+            out[i] = out[i] + g * x[j]
+            if j != i:
+                out[j] = out[j] + g * x[i]
+    return out
+
+
+def solved_with(tree: Tree, q: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
+    """Return x of b with (M + added) x = b, for the bodies of a tree."""
+    return _solver(raised(METHODS["crba"].function("mass_matrix")(tree, list(q)), added))
+
+
+def raised(M: Sequence[Sequence[Scalar]], added: Rows) -> Rows:
+    """Return the lower triangle of M + added without its zeros."""
+    rows = [{j: x for j, x in enumerate(row[: i + 1]) if not is_zero(x)} for i, row in enumerate(M)]
+    for i, row in enumerate(added):
+        for j, x in row.items():
+            rows[i][j] = rows[i][j] + x if j in rows[i] else x
+    return rows
+
+
+def _solver(rows: Rows) -> Callable[[State], State]:
+    L, _, inverse_D = factors(rows, [str(k) for k in range(len(rows))])
+
+    def solve(b: State) -> State:
+        x = list(b)
+        for k in reversed(range(len(x))):
+            for i, l in L[k].items():
+                x[i] = x[i] - l * x[k]
+        for k in range(len(x)):
+            x[k] = x[k] * inverse_D[k]
+            for i, l in L[k].items():
+                x[k] = x[k] - l * x[i]
+        return x
+
+    return solve
