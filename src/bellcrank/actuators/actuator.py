@@ -93,8 +93,10 @@ def limited(x: Scalar, limit: Scalar) -> Scalar:
 
 
 def damping_below(force: Scalar, limit: Scalar, damping: Scalar) -> Scalar:
-    """Return the damping of a servo, or 0 where its force is at the limit and no longer depends on the velocity."""
-    return damping if endless(limit) else where(fabs(force) < limit, damping, 0.0)
+    """Return the damping of a servo; beyond its limit that of the chord: the part of the force that is left."""
+    if endless(limit) or (known(limit) and limit == 0.0):
+        return damping if endless(limit) else 0.0
+    return damping * (limit / maximum(fabs(force), limit))
 
 
 def held(x: Scalar, rate: Scalar, low: Scalar, high: Scalar) -> Scalar:

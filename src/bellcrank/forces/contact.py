@@ -25,7 +25,9 @@ from bellcrank.forces.element import Between, Resistance, Triple, cross, dot
 from bellcrank.forces.impact import powered, push, slopes, stored
 from bellcrank.forces.shapes import Plane, Shape, Sphere, Touch, touching
 from bellcrank.misfits import explained
-from bellcrank.scalar import Scalar, sqrt, where
+from bellcrank.scalar import Scalar, maximum, sqrt, where
+
+RESOLVED = 0.25  # of a bristle's deflection: what it may lose in an explicit step
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,11 @@ class Contact(Between):
             return [-(self.friction * N / speed) * s for s in u], []
         yields = self._yield_rate(u)
         bend = [s - yields * b for s, b in zip(u, z, strict=True)]
-        rates = [where(N > 0.0, r, -b / self.forget) for r, b in zip(bend, z, strict=True)]
+        bend = [self._within_step(r, yields) for r in bend]
+        rates = [
+            where(N > 0.0, r, self._within_step(-b / self.forget, 1.0 / self.forget))
+            for r, b in zip(bend, z, strict=True)
+        ]
         pull = [-(N * self.bristles) * (b + self.settle * r) for b, r in zip(z, bend, strict=True)]
         n = touch.normal
         off = dot(pull, n)  # the normal may have turned since they bent
@@ -116,17 +122,16 @@ class Contact(Between):
             return self.friction / sqrt(dot(u, u) + self.slow * self.slow)
         return self.bristles * (self.settle + h / (1.0 + h * self._yield_rate(u)))
 
+    def _within_step(self, rate: Scalar, decay: Scalar) -> Scalar:
+        """Return the rate of a state that decays; here as it is."""
+        return rate
+
     def _yield_rate(self, u: Triple) -> Scalar:
         """How fast bristles slip, 1/s."""
         return self.bristles * sqrt(dot(u, u) + 1e-16) / self.friction
 
-    def decay(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> list[Scalar]:
-        found: list[Scalar] = []
-        for touch in touching(self.shape_a, self.shape_b, pose) if self._sticks else ():
-            _, _, u = _moving(touch, pose, velocity)
-            rate = where(touch.gap < 0.0, self._yield_rate(u), 1.0 / self.forget)
-            found += [rate] * 3
-        return found
+    def stepped(self, h: Scalar) -> Contact:
+        return SteppedContact(**{f.name: getattr(self, f.name) for f in fields(self)}, step=h) if self._sticks else self
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
         """Of the overlap; what bent bristles store counts as lost, and comes back where they straighten."""
@@ -148,6 +153,17 @@ class Contact(Between):
     def started_inside(self, pose: Any) -> float:
         """How deep the shapes are in each other, m; 0 where they do not touch."""
         return max(0.0, *(-float(touch.gap) for touch in touching(self.shape_a, self.shape_b, pose)))
+
+
+@dataclass(frozen=True)
+class SteppedContact(Contact):
+    """A contact in steps that are implicit in its bristles: those that slip do so within a step."""
+
+    step: Scalar = 0.0  # s
+
+    def _within_step(self, rate: Scalar, decay: Scalar) -> Scalar:
+        """Return the mean rate over a step by backward Euler, less what an explicit step resolves."""
+        return rate / (1.0 + maximum(self.step * decay - RESOLVED, 0.0))
 
 
 def _moving(touch: Touch, pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple, Scalar, Triple]:

@@ -103,9 +103,9 @@ class Between(Element):
         """
         return []
 
-    def decay(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> list[Scalar]:
-        """Return how fast each of its states forgets itself, -d(rate)/d(state) in 1/s, not negative."""
-        return [0.0] * len(self.states)
+    def stepped(self, h: Scalar) -> Between:
+        """Return the law as fixed steps of h take it: implicit in states that forget themselves within a step."""
+        return self
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
         """What it has stored, J."""

@@ -24,7 +24,7 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.sim.allowed_states import projection, rolled
 from bellcrank.sim.closure import Closure
 from bellcrank.sim.columns import Columns, units
-from bellcrank.sim.implicit_forces import ImplicitForces, filtered_rate, scaled
+from bellcrank.sim.implicit_forces import ImplicitForces
 from bellcrank.sim.implicit_systems import ImplicitSystems
 from bellcrank.sim.motions import forced
 from bellcrank.sim.nominals import nominals
@@ -136,6 +136,7 @@ class Dynamics(ABC):
         h: the length of a fixed step that is implicit in some forces (implicit_forces.py); None gives the plain rate.
         """
         s, m = self.system, self.system.mechanism
+        s = s if self.implicit is None or h is None else self.implicit.stepped(s, h)
         step("control")
         commands, own = s.commanded(t, y, u)
         step("actuators")
@@ -152,10 +153,8 @@ class Dynamics(ABC):
         if any(e.states for e in s.elements):
             rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
         if self.implicit is not None and h is not None:
-            added = scaled(self.implicit.matrix(s, t, y, commands, h), h)
+            added = self.implicit.matrix(s, t, y, commands, h)
             known = self.filtered(y, pushed, known, added) if any(added) else known
-            for i, decay in self.implicit.decays(s, t, y, h).items():
-                rates[i] = filtered_rate(rates[i], decay, h)
         return [*kinematics.rate(m.tree, list(q), list(v)), *known, *rates, *own, *still, *grown]
 
     def moved(

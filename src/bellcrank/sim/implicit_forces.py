@@ -4,12 +4,13 @@ Near rest dry friction and contacts are very stiff dampers: a foot of a walking 
 0.1 ms. An explicit step of 1 ms throws it to and fro. With G, the slopes with which such forces oppose v, an explicit
 method takes steps not of a but of
 
-    a' = a - (1 - S)^2 a,    S = (M + g G)^-1 M,  (1 - S) x = (M + g G)^-1 g G x,  g = 2 h
+    a' = a - (1 - S)^2 a,    S = (M + g G)^-1 M,  (1 - S) x = (M + g G)^-1 g G x,  g = 2 h (4 h for abm4)
 
 Of a single mode of the rate L = G/M the filtered rate is h L (1 + 4 h L)/(1 + 2 h L)^2, which is below 1 for every
-h L: each explicit method here damps it without overshoot (the new speed has the sign of the old one). Where h L is
-small the filter is 1 - O(h^2 L^2). Where a is 0 so is a': what is at rest, and the forces there, are not changed at
-all. For any symmetric G the matrix that replaces M^-1 is symmetric and positive, and smaller than M^-1.
+h L: each explicit method here damps it without overshoot (the new speed has the sign of the old one; abm4, which
+remembers, needs half of that). Where h L is small the filter is 1 - O(h^2 L^2). Where a is 0 so is a': what is at rest,
+and the forces there, are not changed at all. For any symmetric G the matrix that replaces M^-1 is symmetric and
+positive, and smaller than M^-1.
 
 G has slopes of chords: that from the force at rest to the present one, which is no less than the tangent, so that
 friction which saturates is not overshot. G is what is left of a slope above RESOLVED m/h, with m the least inertia that
@@ -18,14 +19,14 @@ every method keeps its order. Linearly implicit methods of this kind are known a
 An attempt to avoid exact Jacobian and nonlinear equations in the numerical solution of stiff differential equations.
 Mathematics of Computation 33, 521-534, 1979.
 
-A contact's normal force rises with the depth as well; what a step of h adds to it is part of G. States of elements that
-forget themselves at a rate (bristles that slip) are filtered in the same way, each alone.
+A contact's normal force rises with the depth as well; what a step of h adds to it is part of G. Bristles that slip
+within a step do so by backward Euler (`Contact.stepped`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from bellcrank.dynamics.inertia_matrix import Rows, factors
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Resistance
 from bellcrank.forces.shapes import reach
-from bellcrank.integrate import integrator
+from bellcrank.integrate import Integrator, integrator
 from bellcrank.model import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero, maximum, step
@@ -49,9 +50,10 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 State = list[Scalar]
-FILTER_STEPS = 2.0  # g/h: with 2 the filtered rate of an infinitely stiff force is 1/h
-RESOLVED = {"euler": 0.5, "abm4": 0.5}  # of m/h: slopes that explicit steps resolve by themselves
+RESOLVED = {"euler": 0.5, "abm4": 0.25}  # of m/h: slopes that explicit steps resolve by themselves
 RESOLVED_ELSEWHERE = 1.0
+FILTER_STEPS = {"abm4": 4.0}  # g/h: the filtered rate of an infinitely stiff force is 2/g
+FILTER_STEPS_ELSEWHERE = 2.0
 NOTICED = 0.25  # a slope in a joint below this part of that, in the neutral configuration, is explicit for good
 MOST_FREEDOMS = 64  # elements of v up to which the mass matrix is written out in every step
 MOST_CONDITION = 1e14  # of a mass matrix that can be inverted
@@ -61,32 +63,27 @@ MOST_CONDITION = 1e14  # of a mass matrix that can be inverted
 class ImplicitForces:
     """Which forces of a system are implicit: slopes of each count from that which its steps resolve, m/h."""
 
+    filter_steps: float  # g/h
     joints: Mapping[int, float]  # element of v -> resolved slope times h, kg or kg m^2
     actuators: Mapping[int, float]  # number of the actuator -> the same
     elements: Mapping[int, float]  # number of the element -> the same
 
     def matrix(self, s: System, t: Scalar, y: Sequence[Scalar], commands: Sequence[Scalar], h: Scalar) -> Rows:
-        """Return the lower triangle of G, without elements that are always zero."""
+        """Return the lower triangle of g G, without elements that are always zero."""
         G: Rows = [{} for _ in range(s.mechanism.nv)]
         step("implicit forces")
         for k, slope in (*self._of_joints(s, y, h), *self._of_actuators(s, t, y, commands, h)):
             _add(G, k, k, slope)
         for e, x, resolved in self._chosen(s, y):
             _add_element(G, s, e, (t, y, x, h), resolved / h)
-        return G
+        g = self.filter_steps * h
+        return [{j: g * x for j, x in row.items()} for row in G]
 
-    def decays(self, s: System, t: Scalar, y: Sequence[Scalar], h: Scalar) -> dict[int, Scalar]:
-        """Return for states of elements, by their place in x, the rates of decay that steps of h do not resolve."""
-        found: dict[int, Scalar] = {}
-        for number, (e, at) in enumerate(_placed(s)):
-            if number not in self.elements or not e.states:
-                continue
-            assert isinstance(e, Between)
-            q, v, x = s.split(y)
-            pose, velocity, _ = seen(*ends(s.mechanism.tree, e.a, e.b, list(q), list(v)))
-            for i, rate in enumerate(e.decay(t, pose, velocity, x[at : at + len(e.states)])):
-                found[at + i] = _above(rate, NOTICED / h)
-        return found
+    def stepped(self, s: System, h: Scalar) -> System:
+        """Return the system with its force elements as steps of h take them."""
+        elements = [e.stepped(h) if isinstance(e, Between) else e for e in s.elements]
+        same = all(a is b for a, b in zip(elements, s.elements, strict=True))
+        return s if same else replace(s, elements=tuple(elements))
 
     def _of_joints(self, s: System, y: Sequence[Scalar], h: Scalar) -> Iterator[tuple[int, Scalar]]:
         v = list(s.split(y)[1])
@@ -166,10 +163,15 @@ def _add_place(G: Rows, columns: Mapping[int, Vec], r: Resistance, resolved: Sca
 # -- what is implicit, chosen before a run
 
 
+def possible(s: System, method: Integrator) -> bool:
+    """Return whether fixed steps of this method can be implicit in forces of this system."""
+    return not (method.stiff or s.motions or s.mechanism.nv > MOST_FREEDOMS)
+
+
 def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
     """Return the forces that fixed steps of the solver need implicit, or None where there are none, or no way to."""
     m, method = s.mechanism, integrator(solver.integrator)
-    if method.stiff or s.motions or m.nv > MOST_FREEDOMS or not _candidates(s):
+    if not possible(s, method) or not _candidates(s):
         return None
     resolved = RESOLVED.get(method.name, RESOLVED_ELSEWHERE)
     tree = (m.at() if m.parameters else m).tree
@@ -196,7 +198,8 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
         for number, e in enumerate(s.elements)
         if isinstance(e, Contact)
     }
-    return ImplicitForces(joints, actuators, elements) if joints or actuators or elements else None
+    g = FILTER_STEPS.get(method.name, FILTER_STEPS_ELSEWHERE)
+    return ImplicitForces(g, joints, actuators, elements) if joints or actuators or elements else None
 
 
 def _candidates(s: System) -> bool:
@@ -228,19 +231,6 @@ def _contact_mobility(tree: Tree, mobility: Array, e: Contact, q: Array) -> floa
 
 
 # -- the filter
-
-
-def scaled(G: Rows, h: Scalar) -> Rows:
-    """Return g G."""
-    g = FILTER_STEPS * h
-    return [{j: g * x for j, x in row.items()} for row in G]
-
-
-def filtered_rate(rate: Scalar, decay: Scalar, h: Scalar) -> Scalar:
-    """Return the same for a single state: the rate, less (1 - S)^2 of it."""
-    z = FILTER_STEPS * h * decay
-    lost = z / (1.0 + z)
-    return rate - lost * lost * rate
 
 
 def times(G: Rows, x: Sequence[Scalar]) -> State:

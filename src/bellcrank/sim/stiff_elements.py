@@ -31,6 +31,7 @@ from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters import nominal
 from bellcrank.sim.between import ASKED, check_start
 from bellcrank.sim.fast_modes import check_modes, grown, longest, shorter
+from bellcrank.sim.implicit_forces import possible
 from bellcrank.sim.motions import check_start as on_motions
 from bellcrank.sim.systems import System
 from bellcrank.spatial.vector import AXES
@@ -51,13 +52,14 @@ def check_resolved(s: System, integrator: Integrator, h: float, y: Array) -> Non
 def check_steps(s: System, integrator: Integrator, h: float, y: Array, asked: Callable[[float], str] = shorter) -> None:
     """That steps of h are short enough from y on; to be asked before anything is compiled for them."""
     check_modes(s.mechanism, integrator, h, asked)
-    check_elements(s.mechanism, s.elements, integrator, h, y[: s.mechanism.nq], asked)
+    check_elements(s.mechanism, s.elements, integrator, h, y[: s.mechanism.nq], asked, possible(s, integrator))
 
 
 def check_elements(
     m: Mechanism, elements: Sequence[Element], integrator: Integrator, h: float, q: Array,
-    asked: Callable[[float], str] = shorter,
+    asked: Callable[[float], str] = shorter, implicit: bool = False,
 ) -> None:  # fmt: skip
+    """implicit: contacts are taken implicitly, and hold in steps of any length."""
     if not elements or m.loops or integrator.stiff:
         return
     tree = (m.at() if m.parameters else m).tree
@@ -66,9 +68,14 @@ def check_elements(
     for e, omega, fast in zip(elements, omegas, grown(integrator, omegas * h), strict=True):
         if not fast:
             continue
+        holds = (
+            ": it holds, but bodies bounce off less than its damping says"
+            if isinstance(e, Contact) and implicit
+            else ""
+        )
         said = (
             f'{type(e).__name__} "{e.name}" swings at {omega / (2 * math.pi):.4g} Hz against what it moves, which '
-            f"{integrator.name} cannot follow with a step of {h:g} s. Take "
+            f"{integrator.name} cannot follow with a step of {h:g} s{holds}. Take "
             f"{asked(longest(integrator, omega, h))}, integrator=rodas4 or midpoint, or make it softer."
         )
         if not isinstance(e, AT_TIMES):

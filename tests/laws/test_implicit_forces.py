@@ -1,0 +1,207 @@
+"""Damping, dry friction and contacts in steps that are too long for them: they damp, and they hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.actuators import PD, PID, SpringDamper, StribeckFriction
+from bellcrank.forces import Box, Contact, Plane, Sphere, Terrain
+from bellcrank.integrate import INTEGRATORS
+from bellcrank.sim import implicit_forces
+
+EXPLICIT = [name for name, method in INTEGRATORS.items() if not method.stiff]
+FORMS = ["tree", "minimal", "projected", "lagrange"]
+UNRESOLVED = "ignore:.*bounce off less:RuntimeWarning"
+H = 1e-3
+MASS, SIDE = 2.0, 3.0  # kg; what the loop couples to the block
+
+
+def settings(form: str) -> dict[str, Any]:
+    return {} if form == "tree" else {"form": form}
+
+
+def geared(b: Any, first: str, kind: str, loop: bool) -> bc.Mechanism:
+    """With loop: a second body that a gear moves as the first, SIDE kg or kg m^2 of it."""
+    if loop:
+        b.body("side", mass=SIDE, inertia=(SIDE, SIDE, SIDE))
+        b.joint("side", kind, "ground", "side", axis=(0, 1, 0))
+        b.close("gear", "gear", joints=(first, "side"), ratio=1.0)
+    return b.build()
+
+
+def rotor(loop: bool = False, inertia: float = 1.0, **numbers: float) -> bc.Mechanism:
+    b = bc.Builder("rotor", gravity=(0, 0, 0))
+    b.body("rotor", mass=1.0, inertia=(1.0, inertia, 1.0))
+    b.joint("hinge", "revolute", "ground", "rotor", axis=(0, 1, 0), **numbers)
+    return geared(b, "hinge", "revolute", loop)
+
+
+def sled(angle: float, loop: bool) -> bc.Mechanism:
+    """A block on a slope that slides along x and sinks along z."""
+    b = bc.Builder("sled", gravity=(9.81 * math.sin(angle), 0, -9.81 * math.cos(angle)))
+    b.body("carriage")
+    b.body("block", mass=MASS)
+    b.joint("x", "prismatic", "ground", "carriage", axis=(1, 0, 0))
+    b.joint("z", "prismatic", "carriage", "block", axis=(0, 0, 1))
+    return geared(b, "x", "prismatic", loop)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_damped_joints_come_to_rest_without_turning_back(name: str, form: str) -> None:
+    """For every h D/M: the speed falls in every step and never changes its sign."""
+    for rate in (1e2, 9e2, 3e3, 1e5, 1e8):
+        inertia = 1.0 + SIDE * (form != "tree")
+        m = rotor(form != "tree", damping=rate * inertia)
+        v0 = [1.0] * m.nv
+        run = bc.simulate(m, 0.05, None, v0, integrator=name, step=H, every="step", **settings(form))
+        v = run["hinge.v"]
+        assert run.stops[0].reason == "end"
+        assert (np.diff(v) <= 1e-15).all()
+        assert (v > -1e-15).all()
+        assert v[-1] < 0.02
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_every_resistance_damps(name: str) -> None:
+    """Dry friction in a joint, and actuators that resist, on a rotor that is far too light for the step."""
+    parts: dict[str, tuple[dict[str, float], list[Any]]] = {
+        "dry": ({"friction": 2.0}, []),
+        "Stribeck": ({}, [StribeckFriction("hinge", 2.0, 3.0)]),
+        "PD": ({}, [PD("hinge", 0.0, 5.0)]),
+        "PD with a limit": ({}, [PD("hinge", 0.0, 5.0, limit=0.01)]),
+        "PID": ({}, [PID("hinge", 0.0, 0.0, 5.0)]),
+        "damper": ({}, [SpringDamper("hinge", d=5.0)]),
+    }
+    for what, (numbers, actuators) in parts.items():
+        m = rotor(inertia=1e-3, **numbers)
+        s = bc.system(m, actuators, (lambda t, q, v, x, u: [0.0]) if "P" in what else None)
+        run = bc.simulate(s, 0.5, None, [1.0], integrator=name, step=H, every="step")
+        energy = run["hinge.v"] ** 2
+        assert np.diff(energy).max() < 1e-9, what
+        assert abs(run["hinge.v"][-1]) < 1e-2, what
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_a_resolved_damping_is_as_it_was(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit, also where the same graphs would filter what is not resolved."""
+    m = rotor(damping=300.0)
+    filtered = bc.simulate(m, 0.05, None, [1.0], integrator=name, step=2.5e-4)
+    by = implicit_forces.implicit_forces(bc.system(m), bc.Solver(name, step=H))
+    assert by is not None
+    assert by.joints
+    long = bc.Simulator(m, solver=bc.Solver(name, step=H))
+    assert long.dynamics.implicit is not None
+    again = long.run(0.05, None, [1.0], step=2.5e-4)
+    monkeypatch.setattr("bellcrank.sim.tree_dynamics.implicit_forces", lambda *given: None)
+    plain = bc.simulate(m, 0.05, None, [1.0], integrator=name, step=2.5e-4)
+    np.testing.assert_allclose(filtered.v, plain.v, rtol=1e-14)
+    np.testing.assert_allclose(again.v, plain.v, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_the_order_is_kept(name: str) -> None:
+    """From steps that are too long on, errors fall at least as the method's order says."""
+    m = rotor(damping=1000.0)
+    simulator = bc.Simulator(m, solver=bc.Solver(name, step=4e-3))
+    errors = []
+    for h in (4e-3, 2.5e-4, 6.25e-5):
+        v = simulator.run(0.004, None, [1.0], step=h, every=0.004).v[-1, 0]
+        errors.append(abs(v - math.exp(-4.0)))
+    assert errors[1] < 0.6 * errors[0]
+    assert errors[2] < errors[1] * 4.0 ** (0.2 - INTEGRATORS[name].order)
+
+
+LAWS: dict[str, dict[str, float]] = {"Coulomb": {}, "bristles": {"bristles": 5e3}}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_a_block_on_a_slope(name: str, law: str, form: str) -> None:
+    """Below the friction angle it creeps no faster than `slow` allows; above it slides as Coulomb says."""
+    mu, k, slow = 0.5, 2e4, 1e-3
+    for angle in (0.35, 0.55):
+        m = sled(angle, form != "tree")
+        e = Contact("c", "ground", "block", Plane(), Sphere(0.1), k, 20.0, mu, slow=slow, **LAWS[law])
+        start = {"z": 0.1 - MASS * 9.81 * math.cos(angle) / k}
+        run = bc.simulate(bc.system(m, elements=[e]), 1.0, start, integrator=name, step=H, every=0.1, **settings(form))
+        v = run["x.v"]
+        assert run.stops[0].reason == "end"
+        assert abs(run["c.fz"][-1] / (MASS * 9.81 * math.cos(angle)) - 1.0) < 1e-3
+        if math.tan(angle) < mu:
+            r = math.tan(angle) / mu
+            assert abs(v[-1]) < 1.01 * slow * r / math.sqrt(1 - r * r)
+            assert run["block.x"][-1] > -1e-4
+        else:
+            inertia = MASS + SIDE * (form != "tree")
+            expected = MASS * 9.81 * (math.sin(angle) - mu * math.cos(angle)) / inertia
+            assert abs((v[-1] - v[5]) / 0.5 / expected - 1.0) < 2e-3
+
+
+@pytest.mark.filterwarnings(UNRESOLVED)
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_a_slope_that_is_a_terrain(name: str) -> None:
+    """Where the normal is not an axis: the same as on a plane, turned."""
+    slope = 0.3
+    b = bc.Builder("sled")
+    b.body("carriage")
+    b.body("block", mass=0.05)
+    b.joint("x", "prismatic", "ground", "carriage", axis=(1, 0, 0))
+    b.joint("z", "prismatic", "carriage", "block", axis=(0, 0, 1))
+    e = Contact("c", "ground", "block", Terrain(lambda x, y: slope * x), Sphere(0.1), 2e4, 20.0, 0.8)
+    start = {"z": 0.1 * math.hypot(1.0, slope)}
+    run = bc.simulate(bc.system(b.build(), elements=[e]), 1.0, start, integrator=name, step=H, every=0.1)
+    assert abs(run["block.speed"][-1]) < 1e-2
+    assert abs(run["block.x"][-1]) < 1e-2
+
+
+@pytest.mark.filterwarnings(UNRESOLVED)
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_no_energy_comes_from_a_contact(name: str, law: str) -> None:
+    """A light box that tumbles, far too stiff for the step: what moves it, and lifts it, becomes less."""
+    for size, mass in (((0.05, 0.05, 0.05), 0.1), ((0.2, 0.1, 0.05), 0.02)):
+        x, y, z = size
+        b = bc.Builder("box")
+        b.body("box", mass=mass, inertia=[mass / 12 * s for s in (y * y + z * z, x * x + z * z, x * x + y * y)])
+        b.joint("free", "floating", "ground", "box")
+        m = b.build()
+        e = Contact("c", "ground", "box", Plane(), Box(size), **LAWS[law])
+        q0 = m.neutral()
+        q0[2] = 0.15
+        run = bc.simulate(
+            bc.system(m, elements=[e]), 1.0, q0, [1.0, 0.3, 0, 2.0, 1.0, 3.0], integrator=name, step=H, every="step"
+        )
+        energy = run["energy"]
+        assert run.stops[0].reason == "end"
+        assert energy.max() < energy[0] * (1 + 1e-9)
+        assert energy[-1] < 0.5 * energy[0]
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_half_the_step_changes_little(law: str) -> None:
+    """A foot that lands, slides and stays: where it ends is known to a millimetre at 1 ms."""
+    ends = []
+    for h in (1e-3, 5e-4, 5e-5):
+        e = Contact("c", "ground", "block", Plane(), Sphere(0.1), 2e4, 20.0, 0.5, **LAWS[law])
+        m = replace(sled(0.0, False))
+        run = bc.simulate(bc.system(m, elements=[e]), 1.0, {"z": 0.11}, {"x": 1.0}, step=h, every=0.1)
+        ends.append(run["block.x"][-1])
+    assert abs(ends[0] - ends[2]) < 2e-3
+    assert abs(ends[1] - ends[2]) < 0.6 * abs(ends[0] - ends[2]) + 1e-5
+
+
+def test_what_resists_nothing_costs_nothing() -> None:
+    """Systems without such forces, and those that a step resolves, have the graphs that they had."""
+    free = rotor()
+    assert bc.Simulator(free).dynamics.implicit is None
+    assert bc.Simulator(rotor(damping=1.0)).dynamics.implicit is None
+    assert bc.Simulator(rotor(damping=1e4), "rodas4").dynamics.implicit is None
+    assert bc.Simulator(rotor(damping=1e4)).dynamics.implicit is not None
