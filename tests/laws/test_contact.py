@@ -256,6 +256,38 @@ def test_a_box_lands_on_its_corners() -> None:
     assert abs(run["c.fz"][-1] - 9.81) < 1e-2
 
 
+def crate(size: Any, below: Any, angle: float = 0.0) -> bc.Record:
+    """A box that is let go just above the middle of another one on the ground, turned about the vertical."""
+    b = bc.Builder("crate")
+    b.body("crate", mass=1.0, inertia=(0.01,) * 3)
+    b.joint("free", "floating", "ground", "crate")
+    m = b.build()
+    q0 = m.neutral()
+    q0[2] = 0.5 * (size[2] + below[2]) + 0.001
+    q0[5:7] = math.sin(0.5 * angle), math.cos(0.5 * angle)
+    e = Contact("c", "ground", "crate", Box(below), Box(size), 2e4, 20.0)
+    return bc.simulate(bc.system(m, elements=[e]), 1.0, q0)
+
+
+@pytest.mark.parametrize("scale", [0.3, 0.99, 1.0, 1.01, 3.0])
+def test_a_box_rests_on_a_box_or_is_refused(scale: float) -> None:
+    """Only corners are tested: what has no side that fits cannot be held up."""
+    below = (0.4, 0.4, 0.4)
+    size = tuple(scale * x for x in below)
+    if scale >= 1.0:
+        with pytest.raises(InputError, match=r'on "crate" would fall through.*larger box on frame a'):
+            crate(size, below)
+        return
+    run = crate(size, below)
+    assert abs(run["crate.z"][-1] - 0.5 * (size[2] + below[2])) < 1e-3
+
+
+def test_a_box_that_fits_on_some_sides_is_a_warning() -> None:
+    with pytest.warns(RuntimeWarning, match="smaller than its own"):
+        run = crate((0.3, 0.3, 1.0), (0.4, 0.4, 0.4))
+    assert run["crate.z"][-1] > 0.69
+
+
 def test_lanes_are_runs() -> None:
     m = ball()
     q0 = np.tile(m.neutral(), (8, 1))

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.actuators.actuator import StateVariable
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.forces.element import Between, Resistance, Triple, cross, dot
 from bellcrank.forces.impact import powered, push, slopes, stored
-from bellcrank.forces.shapes import Plane, Shape, Sphere, Touch, touching
+from bellcrank.forces.shapes import Plane, Shape, Sphere, Touch, fit, touching
 from bellcrank.misfits import explained
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
@@ -55,6 +55,14 @@ class Contact(Between):
             if not isinstance(what, Shape):
                 raise InputError(f"{self._called}: {what!r} is no shape; see bellcrank.forces (Plane, Sphere, ...).")
         touching(self.shape_a, self.shape_b, np.eye(4))  # an error where there is no such pair
+
+        if fit(self.shape_a, self.shape_b) == "none":
+            raise InputError(
+                f'{self._called}: {brief(self.shape_b)} on "{self.b}" would fall through {brief(self.shape_a)} on '
+                f'"{self.a}". Only corners of the box on frame b are tested against the box on frame a, and none of its '
+                "sides lies within a side of that. Put the larger box on frame a; of boxes of equal size replace one by "
+                "spheres at its corners, or by a smaller box."
+            )
 
     @property
     def _sticks(self) -> bool:

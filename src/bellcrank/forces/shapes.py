@@ -5,6 +5,7 @@ each the gap (negative: they overlap), the normal from a to b, and where it is, 
 same length in every state, and nothing branches: a robot on its feet is a straight line of code in all lanes.
 
     plane, terrain     sphere, capsule (both its ends), box (8 corners), cylinder (the lowest point of either rim)
+    box                sphere, capsule (both its ends), box (its 8 corners; see `fit`)
     sphere             sphere, capsule, box, cylinder's axis as a capsule
     capsule            capsule
 
@@ -308,3 +309,19 @@ def reach(shape: Shape) -> float:
         return math.hypot(float(shape.radius), 0.5 * float(shape.length))
     half = 0.5 * float(shape.length) if isinstance(shape, Capsule) else 0.0
     return half + float(shape.radius) if isinstance(shape, Sphere | Capsule) else 0.0
+
+
+def fit(a: Shape, b: Shape) -> str:
+    """Return "none" if no side of box b lies within a side of box a, "some" if not each does, "all" otherwise.
+
+    Of two boxes only the corners of b are tested: a side of b that is larger than the side of a below it falls through.
+    Other shapes fit, and so do boxes whose sizes are left open.
+    """
+    if not (isinstance(a, Box) and isinstance(b, Box)) or not all(
+        isinstance(x, int | float) for x in (*a.size, *b.size)
+    ):
+        return "all"
+    ours, theirs = sorted(map(float, a.size)), sorted(map(float, b.size))
+    if not (theirs[0] < ours[1] and theirs[1] < ours[2]):
+        return "none"
+    return "all" if theirs[1] < ours[0] and theirs[2] < ours[1] else "some"

@@ -16,10 +16,10 @@ import numpy as np
 from bellcrank.dynamics.ends import End, ends, row
 from bellcrank.dynamics.loops.loads import common_axes
 from bellcrank.dynamics.sweep import poses
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
-from bellcrank.forces.shapes import thickness
+from bellcrank.forces.shapes import fit, thickness
 from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters.part_numbers import check_numbers
 from bellcrank.record.contents import COMPONENTS, RATES
@@ -63,6 +63,12 @@ def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
                 if joint not in single:
                     raise InputError(f"{where}: {unknown('joint', joint, single)}")
     unique("element", [e.name for e in found])
+    for e in found:
+        if isinstance(e, Contact) and fit(e.shape_a, e.shape_b) == "some":
+            warn(
+                f'Contact "{e.name}": only corners of the box on "{e.b}" are tested. Where it lies on a side of the '
+                f'box on "{e.a}" that is smaller than its own, it falls through. Put the larger box on frame a.'
+            )
     return found
 
 
