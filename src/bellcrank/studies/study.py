@@ -233,7 +233,7 @@ def _trial(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> N
     """One short run here and now: what cannot be at all is said before a cluster is asked, and the code is compiled."""
     h = setup.settings["step"]
     sim, fixed = _first(setup, made, simulators)
-    if h is not None and not sim.integrator.adaptive and "step" not in setup.meaning:
+    if h and not sim.integrator.adaptive and "step" not in setup.meaning:
         whole("seconds", setup.seconds, h, "step")
     short = replace(setup, seconds=h if h is not None and not sim.integrator.adaptive else setup.seconds)
     ran(short, sim, np.arange(2), fixed)
