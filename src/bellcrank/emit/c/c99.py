@@ -257,12 +257,24 @@ class Text(Routine):
     @property
     def stack(self) -> int:
         """Bytes that it takes at most, with all that it calls, libm aside."""
-        parts = zip(self.loads, self.parts, strict=True)
-        longest = max(len(load) + sum(self.room_of(n) for n in part) for load, part in parts)
+        longest = max(map(self._room_of_part, range(len(self.parts))))
         deepest = max(
             (self.known[id(n.args[0])].stack for part in self.parts for n in part if n.op == "call"), default=0
         )
-        return (self.room + longest) * np.dtype(self.dtype).itemsize + 16 * len(self.arrays) + 256 + deepest
+        own = (self.room + longest) * np.dtype(self.dtype).itemsize + 16 * len(self.arrays) + 256
+        return own + max(deepest, self.turning_room)
+
+    def _room_of_part(self, k: int) -> int:
+        """Numbers that part k has at once at most: all that it names, and all that it reads.
+
+        An optimiser may read every input before it writes the first result, and then they wait on the stack.
+        """
+        part, last = self.parts[k], len(self.parts) - 1
+        results = [x for a in self.graph.outputs.values() for x in a.flat if isinstance(x, Node)]
+        mine = [x for x in results if self.home.get(x.serial, last) == k]
+        read = {a.serial for n in part for a in n.operands if a.op == "input"}
+        read |= {x.serial for x in mine if x.op == "input"}
+        return len(self.loads[k]) + len(read) + sum(map(self.room_of, part))
 
     def room_of(self, n: Node) -> int:
         """Numbers that a statement puts on the stack."""

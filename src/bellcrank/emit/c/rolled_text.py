@@ -51,7 +51,7 @@ class RolledText(Routine):
     @property
     def stack(self) -> int:
         longest = max(len(lines) for lines in self.bodies.values())
-        return (self.size + longest) * 8 + 32 * len(self.arrays) + 1024
+        return (self.size + longest) * 8 + 32 * len(self.arrays) + 1024 + self.turning_room
 
     def index(self, name: str, values: Array) -> str:
         if name not in self.indices:

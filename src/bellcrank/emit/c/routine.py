@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellcrank.emit.c import turns
 from bellcrank.emit.c.turns import LOOP
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
@@ -110,6 +111,11 @@ class Routine(ABC):
     @abstractmethod
     def stack(self) -> int:
         """Bytes that it takes at most, with all that it calls, libm aside."""
+
+    @property
+    def turning_room(self) -> int:
+        """Bytes that the function of sines and cosines takes, where it is called."""
+        return turns.ROOM * np.dtype(self.dtype).itemsize + turns.FRAMES if self.turns else 0
 
     def statement(self, n: Node) -> str:
         """An operation as a constant of its own."""

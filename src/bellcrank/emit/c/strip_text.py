@@ -32,7 +32,8 @@ class StripText(Routine):
     def stack(self) -> int:
         longest = max((len(body) for body in self.bodies.values()), default=0)
         deepest = max((self.known[id(g)].stack for g in self.graph.calls), default=0)
-        return (self.size + longest) * 8 + 32 * len(self.arrays) + 512 + deepest
+        own = (self.size + longest) * 8 + 32 * len(self.arrays) + 512
+        return own + max(deepest, self.turning_room)
 
     def code(self) -> str:
         arrays, lines, driver = [self.workspace, *self.arrays], list[str](), list[str]()

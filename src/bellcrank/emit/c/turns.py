@@ -24,6 +24,7 @@ from bellcrank.emit.cpu.sincos import FORMATS
 from bellcrank.graph import Node
 
 FOUR = 4
+ROOM, FRAMES = 24, 192  # what its two functions take at most: numbers, and bytes beside them
 LOOP = "no loops but over four angles"
 
 
