@@ -33,12 +33,13 @@ def cache(
     from bellcrank.emit.cache import distrust
 
     removed = store.clear() if clear else 0
-    found, (most, oldest), why = list(store.kept()), store.limits(), distrust(store.folder())
+    found, (most, oldest), (folder, why) = list(store.kept()), store.limits(), store.location()
+    why = distrust(folder) if folder is not None else why
     now = time.time()
     if json:
         used = {"oldest_days": max(now - f.used for f in found) / store.DAY} if found else {}
-        about = {"folder": str(store.folder()), "trusted": not why, "why": why, "files": len(found)}
-        about |= {"bytes": sum(f.size for f in found), "removed": removed}
+        about: dict[str, object] = {"folder": None if folder is None else str(folder), "trusted": not why, "why": why}
+        about |= {"files": len(found), "bytes": sum(f.size for f in found), "removed": removed}
         screen.data(about | {"most_bytes": most, "most_days": oldest / store.DAY} | used)
         return
     rows = []
@@ -47,7 +48,10 @@ def cache(
         if mine:
             age = max(now - f.used for f in mine) / store.DAY
             rows.append((what, str(len(mine)), f"{sum(f.size for f in mine) / 1e6:.1f}", f"{age:.1f}"))
-    screen.line(str(store.folder()), style="bold")
+    if folder is None:
+        screen.line(f"nothing is kept: {why}", style="bold")
+        return
+    screen.line(str(folder), style="bold")
     screen.line(f"not trusted, and not used: {why}" if why else "trusted: nobody else may write it")
     screen.line()
     if clear:

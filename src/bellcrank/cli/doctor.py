@@ -105,7 +105,11 @@ def _cache() -> Iterator[Finding]:
     from bellcrank.emit import cache as store
     from bellcrank.emit.cache import distrust
 
-    folder, why = store.folder(), distrust(store.folder())
+    folder, why = store.location()
+    if folder is None:
+        yield Finding("cache", POOR, why, "kernels compile anew; name a folder of your own in BELLCRANK_CACHE")
+        return
+    why = distrust(folder)
     size = sum(f.size for f in store.kept()) / MEGABYTE
     try:
         folder.mkdir(parents=True, exist_ok=True)

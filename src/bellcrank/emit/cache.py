@@ -26,7 +26,7 @@ from itertools import count
 from pathlib import Path
 
 from bellcrank.began import BEGAN
-from bellcrank.errors import warn
+from bellcrank.errors import brief, warn
 from bellcrank.quoting import line
 
 POSIX = hasattr(os, "getuid")
@@ -45,18 +45,65 @@ _saves = count()
 _said: set[str] = set()
 
 
+class NoFolderError(OSError):
+    """There is no place for a cache: the user has no home."""
+
+
 def folder() -> Path:
-    """$BELLCRANK_CACHE, or the platform's place for caches."""
+    """Return $BELLCRANK_CACHE, or the platform's place for caches; raise NoFolderError where neither is known."""
     own = os.environ.get("BELLCRANK_CACHE")
     if own:
         return Path(own)
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+        base = os.environ.get("LOCALAPPDATA") or str(_home() / "AppData" / "Local")
     elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
+        base = str(_home() / "Library" / "Caches")
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        base = os.environ.get("XDG_CACHE_HOME") or str(_home() / ".cache")
     return Path(base) / "bellcrank"
+
+
+def _home() -> Path:
+    """Return the user's home, an absolute path; containers may run as a user who has none."""
+    try:
+        found = Path.home() if os.environ.get("HOME") != "" else Path()
+    except RuntimeError:
+        found = Path()
+    if not found.is_absolute():
+        raise NoFolderError("this user has no home: HOME is not set, and there is no entry in passwd")
+    return found
+
+
+def location() -> tuple[Path | None, str]:
+    """Return the folder, or None and why nothing can be kept; the folder itself need not exist yet."""
+    try:
+        place = folder()
+        os.stat(place)
+    except NoFolderError as error:
+        return None, str(error)
+    except (FileNotFoundError, NotADirectoryError):
+        return place, ""
+    except OSError as error:  # too long a name, or a home that is somebody else's
+        return None, f"{brief(str(place))} cannot be looked up ({error.strerror})"
+    return place, ""
+
+
+def _place() -> Path | None:
+    """The folder; where there is none, that is said once and nothing is kept."""
+    place, why = location()
+    if place is None:
+        _say_nothing_is_kept(why)
+    return place
+
+
+def _say_nothing_is_kept(why: str) -> None:
+    """Once for each reason."""
+    if why not in _said:
+        _said.add(why)
+        warn(
+            f"no compiled code is kept: {line(why)}. Every process compiles anew; let BELLCRANK_CACHE name a folder of "
+            "your own."
+        )
 
 
 def key(*parts: str) -> str:
@@ -69,8 +116,8 @@ def key(*parts: str) -> str:
 
 def load(name: str) -> bytes | None:
     """The payload, or None where there is none that can be trusted."""
-    place = folder()
-    if _distrusted(place):
+    place = _place()
+    if place is None or _distrusted(place):
         return None
     path = os.path.join(place, name)
     data, why = _own_file(path)
@@ -95,13 +142,16 @@ def save(name: str, payload: bytes) -> bool:
     """Whether it could be kept; a read-only home or a full disk is no reason to fail."""
     import tempfile  # a kernel that comes from the cache never needs it
 
-    place = folder()
+    place = _place()
+    if place is None or _distrusted(place):
+        return False
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         if _distrusted(place):
             return False
         handle, temporary = tempfile.mkstemp(dir=place, prefix=".new-")
-    except OSError:
+    except OSError as error:
+        _say_nothing_is_kept(f"{brief(str(place))} cannot be written ({error.strerror})")
         return False
     try:
         with os.fdopen(handle, "wb") as file:
@@ -202,7 +252,7 @@ def _private(gid: int) -> bool:
 
 
 def _distrusted(place: Path) -> bool:
-    why = _distrust(place) if place.exists() else ""
+    why = _distrust(place) if os.path.exists(place) else ""
     if why:
         _say(why)
     return bool(why)
@@ -210,8 +260,9 @@ def _distrusted(place: Path) -> bool:
 
 def _say(why: str) -> None:
     """Once for each folder."""
-    if str(folder()) not in _said:
-        _said.add(str(folder()))
+    place = str(folder())
+    if place not in _said:
+        _said.add(place)
         warn(
             f"no compiled code is loaded from the cache: {line(why)}. Take that right away (chmod go-w), or let "
             "BELLCRANK_CACHE name a folder of your own."
@@ -235,7 +286,7 @@ class CacheFile:
 def kept() -> Iterator[CacheFile]:
     """Every file of ours, and nothing else that lies in the folder."""
     try:
-        with os.scandir(folder()) as entries:
+        with os.scandir(folder()) as entries:  # NoFolderError is an OSError
             for entry in entries:
                 if OUR_FILES.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     found = entry.stat(follow_symlinks=False)
