@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import bellcrank as bc
 from bellcrank import gym, identify
+from bellcrank.cli import app
 from bellcrank.errors import BellcrankError
 from bellcrank.sim import amounts
 
@@ -191,3 +193,33 @@ def test_bounds_are_those_of_the_documentation() -> None:
     assert amounts.duration("seconds", np.array(2)) == 2.0
     assert amounts.count("runs", np.int64(3)) == 3
     assert amounts.delay("delay", 0) == 0.0
+
+
+COMMANDS = {
+    "simulate --seconds": "simulate pendulum --seconds {}",
+    "simulate --step": "simulate pendulum --seconds 0.01 --step {}",
+    "simulate --tolerance": "simulate pendulum --seconds 0.01 -i dopri5 --tolerance {}",
+    "simulate --every": "simulate pendulum --seconds 0.01 --every {}",
+    "simulate --max-steps": "simulate pendulum --seconds 0.01 -i dopri5 --max-steps {}",
+    "linearize --step": "linearize pendulum --step {}",
+    "export --step": "export pendulum --to c --out {out} --step {}",
+    "bench --rows": "bench pendulum --rows {}",
+    "bench --frame": "bench -f {}",
+    "drive --seconds": "drive pendulum --no-browser --port 0 --seconds {}",
+    "drive --rate": "drive pendulum --no-browser --port 0 --seconds 0.1 --rate {}",
+    "identify --seconds": "identify pendulum --excite {out} --seconds {}",
+    "identify --rate": "identify pendulum --excite {out} --rate {}",
+}
+WORDS = ("-1", "0", "nan", "inf", "-inf", "1e300", "99999999999999999999", "x")
+FITS = {("simulate --tolerance", "1e300"), ("simulate --tolerance", "99999999999999999999")}
+FITS |= {("simulate --every", word) for word in ("1e300", "99999999999999999999")}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_refuse_them(command: str, tmp_path: Path, soon: None) -> None:
+    for word in (w for w in WORDS if (command, w) not in FITS):
+        given = COMMANDS[command].format(word, out=tmp_path / "out").split()
+        result = CliRunner(env={"COLUMNS": "100"}).invoke(app, given)
+        told = f"{command} {word}: {result.output}"
+        assert result.exit_code not in (0, None), told
+        assert result.exception is None or isinstance(result.exception, SystemExit | BellcrankError), told

@@ -18,15 +18,19 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.build.stages import Where
 from bellcrank.emit.c.stepper import Stepper
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
+from bellcrank.graph.action import DRAWN
 from bellcrank.graph.counting import Count, joined, split
+from bellcrank.graph.program import FINISHED
+from bellcrank.sim.actions import Stepped, Task
 from bellcrank.sim.chance import Random, seeded
 from bellcrank.sim.gpu import GpuProgram
 from bellcrank.sim.runner import Blocks, Compiled
 from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.single_precision import check_counts
+from bellcrank.sim.single_precision import check_counts, check_gradient_counts
 from emulated import emulated
 from targets.test_c99 import CC, needs_cc, run
 from targets.test_export_wasm import needs_node, said
@@ -183,6 +187,44 @@ def test_a_stepper(expected: Expected) -> None:
     env.reset()
     assert not np.isin(np.concatenate([second, env.state[:, 0]]), first).any()
     assert (env._read(layout.places["starts"]) == expected.first + 3).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_actions(dtype: str, expected: Expected) -> None:
+    """The graphs of a stepper, as a GPU computes them: time, samples, limit and starts."""
+    sim = Simulator(machine(), where=Where(dtype=dtype))
+    limit = float(expected.first + 4 * 5)
+    task = Task(("t", "fast"), start=lambda random: {"hinge.q": random.uniform()}, limit=limit)
+    made = Stepped(sim.dynamics, sim.integrator, sim.whole(), H, 4, task, None, dtype).action()
+    begun = {"n": expected.first, "starts": expected.first, "phases": np.array([expected.phases()])}
+    c, u, ended = made.layout.array(1, begun, dtype=dtype)[:, 0], np.zeros(1, dtype), []
+    for _ in range(5):
+        s = _evaluated(made.open, dtype, c=c, u=u)["s"]
+        for _ in range(made.ticks):
+            if s[made.program.fresh] > 0.0:
+                s = _evaluated(made.program.graphs["renew"], dtype, s=s, u=u)["s"]
+            s = _evaluated(made.program.tick, dtype, s=s, u=u)["s"]
+        found = _evaluated(made.close, dtype, c=c, s=s, u=u)
+        c[: made.changing], row = found["c"], found["row"]
+        ended.append(float(found["end"][0]))
+    assert made.layout.count(c, "n") == expected.first + 20
+    assert row[0] == np.dtype(dtype).type(np.float64(expected.first + 20) * H)
+    assert row[1] == sum(n % FAST == 0 for n in range(expected.first, expected.first + 20))
+    assert ended == [0.0] * 4 + [float(FINISHED)]
+    starts = []
+    for k in range(4):
+        c[made.layout.place("new")] = DRAWN
+        c = _evaluated(made.begin, dtype, c=c)["c"]
+        assert made.layout.count(c, "starts") == expected.first + 1 + k
+        assert made.layout.count(c, "n") == 0
+        starts.append(float(c[0]))
+    assert len(set(starts)) == 4
+
+
+def _evaluated(graph: Any, dtype: str, **given: Array) -> dict[str, Array]:
+    with np.errstate(over="ignore"):  # of a time that never comes float32 makes infinity
+        found = graph.evaluate(**{name: x for name, x in given.items() if name in graph.inputs})
+    return {name: np.asarray(x, dtype) for name, x in found.items()}
 
 
 # -- exports
@@ -361,5 +403,9 @@ def test_what_float32_cannot_count_in_one_number_is_refused() -> None:
         check_counts(s, H, "float32", 2.0**15, 2)
     with pytest.raises(InputError, match=r"lines of inputs.*float32"):
         check_counts(s, H, "float32", H, 2**24 + 1)
+    check_gradient_counts(s, H, "float64", 2**40, H, 2)
+    check_gradient_counts(s, H, "float32", 2**21, H, 2)
+    with pytest.raises(InputError, match=r"steps of the gradient.*float32"):
+        check_gradient_counts(s, H, "float32", 2**21 + 1, H, 2)
     with pytest.raises(InputError, match=r"period of the sampled controller.*float32"):
         check_counts(s, H * 2.0**-24, "float32")
