@@ -6,6 +6,8 @@ WebAssembly below.
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bellcrank as bc
-from bellcrank import gym, identify
+from bellcrank import actuators, control, gym, identify
 from bellcrank.cli import app
 from bellcrank.errors import BellcrankError
 from bellcrank.sim import amounts
@@ -53,10 +55,10 @@ def durations(tmp: Path) -> dict[str, Call]:
     study = {"to": tmp / "s", "summary": ["max(hinge.q)"]}
     return {
         "simulate seconds": lambda x: bc.simulate(s, x),
-        "simulate adaptive seconds": lambda x: bc.simulate(s, x, integrator="dopri5", keep="final"),
-        "simulate events seconds": lambda x: bc.simulate(s, x, events=events),
+        "simulate seconds adaptive": lambda x: bc.simulate(s, x, integrator="dopri5", keep="final"),
+        "simulate seconds events": lambda x: bc.simulate(s, x, events=events),
         "simulate step": lambda x: bc.simulate(s, 0.01, step=x),
-        "simulate first step": lambda x: bc.simulate(s, 0.01, integrator="dopri5", tolerance=1e-6, step=x),
+        "simulate step first": lambda x: bc.simulate(s, 0.01, integrator="dopri5", tolerance=1e-6, step=x),
         "simulate tolerance": lambda x: bc.simulate(s, 0.01, integrator="dopri5", tolerance=x),
         "simulate every": lambda x: bc.simulate(s, 0.01, every=x),
         "simulate input_step": lambda x: bc.simulate(s, 0.01, inputs={"push": [0.0, 1.0]}, input_step=x),
@@ -65,8 +67,19 @@ def durations(tmp: Path) -> dict[str, Call]:
         "stepper every alone": lambda x: bc.stepper(s, every=x),
         "stepper step": lambda x: bc.stepper(s, every=0.01, step=x),
         "stepper limit": lambda x: bc.stepper(s, limit=x),
-        "stepper follow": lambda x: bc.stepper(s).follow(lambda t, y: [0.0], x),
+        "follow seconds": lambda x: bc.stepper(s).follow(lambda t, y: [0.0], x),
         "gradient seconds": lambda x: bc.gradient(s, x, final="hinge.q"),
+        "gradient step": lambda x: bc.gradient(s, 0.01, final="hinge.q", step=x),
+        "gradient input_step": lambda x: bc.gradient(
+            s, 0.01, final="hinge.q", inputs={"push": [0.0, 1.0]}, input_step=x
+        ),
+        "gradient tolerance": lambda x: bc.gradient(s, 0.01, final="hinge.q", integrator="dopri5", tolerance=x),
+        "minimize tolerance": lambda x: bc.minimize(
+            s, "max(hinge.q)", over, seconds=0.01, integrator="dopri5", tolerance=x
+        ),
+        "drive spin": lambda x: bc.Drive(s, 1000.0, spin=x),
+        "Trot period": lambda x: control.Trot({}, "base", 0.2, 0.27, period=x),
+        "Trot every": lambda x: control.Trot({}, "base", 0.2, 0.27, every=x),
         "fit step": lambda x: bc.fit(s, table(), ["bob.mass"], step=x),
         "study seconds": lambda x: bc.study(s, over, 2, seconds=x, **study),
         "study step": lambda x: bc.study(s, over, 2, seconds=0.01, step=x, **study),
@@ -78,10 +91,11 @@ def durations(tmp: Path) -> dict[str, Call]:
         "drive rate": lambda x: bc.Drive(s, x),
         "drive keep": lambda x: bc.Drive(s, 1000.0, keep=x),
         "drive seconds": lambda x: bc.drive(s, 1000.0, x),
-        "drive slow": lambda x: bc.Drive(s, 1000.0).slow(x),
+        "slow factor": lambda x: bc.Drive(s, 1000.0).slow(x),
         "export step": lambda x: bc.export(s, tmp / "e", step=x),
         "export tolerance": lambda x: bc.export(s, tmp / "e", integrator="dopri5", tolerance=x),
         "Sampled every": lambda x: sampled(every=x),
+        "Sampled delay": lambda x: sampled(delay=x),
         "Sampled quantum": lambda x: sampled(quantum=x),
         "linearize step": lambda x: bc.linearize(s, step=x),
         "excite seconds": lambda x: identify.excite(_base(s), seconds=x),
@@ -107,6 +121,14 @@ def counts(tmp: Path) -> dict[str, Call]:
         "gradient batch": lambda x: bc.gradient(s, 0.01, final="hinge.q", batch=x),
         "fit starts": lambda x: bc.fit(s, table(), ["bob.mass"], bounds={"bob.mass": (0.5, 2.0)}, starts=x),
         "study runs": lambda x: bc.study(s, over, x, **study),
+        "gradient threads": lambda x: bc.gradient(s, 0.01, final="hinge.q", threads=x),
+        "fit threads": lambda x: bc.fit(s, table(), ["bob.mass"], threads=x),
+        "study threads": lambda x: bc.study(s, over, 2, threads=x, **study),
+        "study max_steps": lambda x: bc.study(s, over, 2, integrator="dopri5", max_steps=x, **study),
+        "linearize threads": lambda x: bc.linearize(s, threads=x),
+        "kernel threads": lambda x: bc.kernel(s.mechanism, "bias", threads=x),
+        "compile threads": lambda x: bc.compile(lambda x: {"y": x[0]}, inputs={"x": 1}, threads=x),
+        "drive most": lambda x: bc.Drive(s, 1000.0, most=x),
         "study chunk": lambda x: bc.study(s, over, 2, chunk=x, **study),
         "study workers": lambda x: bc.study(s, over, 2, workers=x, **study),
         "minimize tries": lambda x: bc.minimize(s, "max(hinge.q)", over, seconds=0.01, tries=x),
@@ -119,8 +141,17 @@ def counts(tmp: Path) -> dict[str, Call]:
 
 
 # Values that an entry may take: words with a meaning of their own, and numbers that are right there.
-ABOVE_ZERO = ("simulate tolerance", "study tolerance", "export tolerance", "Solver baumgarte", "Sampled quantum")
+ABOVE_ZERO = (
+    "simulate tolerance",
+    "study tolerance",
+    "export tolerance",
+    "Solver baumgarte",
+    "Sampled quantum",
+    "minimize tolerance",
+    "Trot period",
+)
 RIGHT = {(entry, "1e300") for entry in ABOVE_ZERO}  # any number above zero
+RIGHT |= {(entry, "zero") for entry in ("drive spin", "drive most", "Sampled delay")}  # none of it
 TINY = 1e-300  # is a duration, and too short for all that comes of it
 
 
@@ -223,3 +254,45 @@ def test_commands_refuse_them(command: str, tmp_path: Path, soon: None) -> None:
         told = f"{command} {word}: {result.output}"
         assert result.exit_code not in (0, None), told
         assert result.exception is None or isinstance(result.exception, SystemExit | BellcrankError), told
+
+
+# Parameters that are durations, rates or counts of work, by their names.
+AMOUNTS = {
+    "seconds", "step", "every", "rate", "input_step", "tolerance", "limit", "delay", "quantum", "baumgarte", "factor",
+    "spin", "period", "batch", "threads", "max_steps", "chunk", "workers", "tries", "starts", "harmonics",
+    "checkpoints", "substeps", "most",
+}  # fmt: skip
+# What hands them on, and to what in the tables.
+ALIKE = {
+    "Simulator": "Solver", "Simulator.run": "simulate", "Adjoint.run": "gradient", "Drive": "drive",
+    "Drive.slow": "slow", "Saving": "simulate",
+    "Stepper": "stepper", "Stepper.follow": "follow", "Where": "simulate", "Kernel": "kernel", "make": "gym",
+    "VectorEnv": "gym",
+}  # fmt: skip
+OTHERS = {
+    ("Linear", "rate"),  # a graph
+    ("quantised", "quantum"),  # of a scalar: scalar.py
+    ("Linear", "step"),  # what linearize was told
+    ("Study.replay", "every"),  # of a study that exists: simulate every
+    ("Mechanism.random", "batch"),  # a shape
+    *((name, "limit") for name in ("PD", "PID", "IdealTorque", "RotaryHydraulics")),  # of a force, by name
+    ("Solver", "step"), ("Solver", "tolerance"), ("Solver", "max_steps"),  # checked where they are used: simulate
+}  # fmt: skip
+
+
+def public() -> Iterator[tuple[str, str]]:
+    """Callables that a user has, and their parameters."""
+    for module in (bc, identify, control, gym, actuators):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            methods = vars(thing).items() if inspect.isclass(thing) else ()
+            inner = [(f"{name}.{key}", f) for key, f in methods if callable(f) and not key.startswith("_")]
+            for called, function in [(name, thing), *inner]:
+                with contextlib.suppress(TypeError, ValueError):
+                    yield from ((called, p) for p in inspect.signature(function).parameters)
+
+
+def test_the_tables_have_everything_that_takes_an_amount() -> None:
+    known = {tuple(key.split()[:2]) for key in (*durations(Path()), *counts(Path()))}
+    wanted = {(name, p) for name, p in public() if p in AMOUNTS} - OTHERS
+    assert {x for x in wanted if (ALIKE.get(x[0], x[0]), x[1]) not in known} == set()
