@@ -33,14 +33,14 @@ def table() -> None:
 
 def _row(m: Any, dtype: str, runs: int, peak: float, copy: float) -> list[str]:
     cp, s = cupy(), bc.Simulator(m)
-    places, y = s.program().layout, np.zeros((runs, s.dynamics.size))
+    places, y = s.program(dtype=dtype).layout, np.zeros((runs, s.dynamics.size))
     if m.loops:
         speed = np.linspace(0.5, 1.5, 16)[np.arange(runs) % 16, None]
         y[:, m.nq : m.nq + m.nv] = speed * m.assemble(np.zeros(m.nq), np.ones(m.nv))[1]
     else:
         y[:, : m.nq] = np.random.default_rng(0).uniform(-0.5, 0.5, (runs, m.nq))
     group = s.dynamics.closure.grouped(y[:1], np.zeros((1, 0)))[0]
-    code = GpuProgram(s.program(by=group.by), dtype)
+    code = GpuProgram(s.program(by=group.by, dtype=dtype), dtype)
     first: dict[str, Any] = {"y": y, "live": 1.0, "h": 1e-4, "last": STEPS, "stride": 1.0, "next": 2.0 * STEPS}
     first["bound"] = 1e30  # of loops, where there are any
     start = cp.asarray(places.array(runs, first), dtype)
@@ -54,7 +54,7 @@ def _row(m: Any, dtype: str, runs: int, peak: float, copy: float) -> list[str]:
         code.run(runs, numbers[0], numbers[1], now, none, none, numbers[2], numbers[3], rows, numbers[4], counts)
 
     took = clock.seconds(work)
-    done = float(cp.asnumpy(now[places.place("n")]).sum())
+    done = float(places.count(cp.asnumpy(now), "n").sum())
     if done != STEPS * runs:
         raise SystemExit(f"{m.name}: {done:g} steps of {STEPS * runs} were taken; the rest failed.")
     f, rate = code.run, done / took

@@ -395,6 +395,14 @@ def test_random_numbers_are_the_same_in_both_precisions_and_never_again(start: i
     assert len(set(double)) == len(double)
 
 
+def test_a_program_for_float64_is_no_program_for_float32(tmp_path: Path) -> None:
+    p = Simulator(machine()).whole()
+    for use in (lambda: bc.export(p, tmp_path / "it", dtype="float32"), lambda: GpuProgram(p, "float32")):
+        with pytest.raises(InputError, match=r"counts its steps in one number.*dtype=\"float32\""):
+            use()
+    bc.export(Simulator(machine()).whole(dtype="float32"), tmp_path / "it", dtype="float32")
+
+
 def test_what_float32_cannot_count_in_one_number_is_refused() -> None:
     s = machine()
     check_counts(s, H, "float64", 1e9, 2)

@@ -17,7 +17,6 @@ from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import InputError, brief
 from bellcrank.exporting import costs
 from bellcrank.graph import Graph, Program
-from bellcrank.graph.counting import Counter
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shown
 from bellcrank.sim.amounts import duration, positive
@@ -100,11 +99,7 @@ def mechanism_of(thing: Any) -> Mechanism | None:
 def program_of(thing: Any, solver: Solver, events: Sequence[Event], dtype: str) -> Program:
     """The machine that takes steps."""
     if isinstance(thing, Program):
-        if thing.layout.words("n") not in (None, Counter.of(dtype).words):
-            raise InputError(
-                f'export: this program counts its steps for numbers of another precision than dtype="{dtype}"; make it '
-                f'by Simulator.whole(dtype="{dtype}").'
-            )
+        thing.check_counters(dtype)
         return thing
     if isinstance(thing, Mechanism):
         thing = driven(thing)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.errors import InputError
 from bellcrank.graph.counting import Count, Counter, joined, split
 from bellcrank.graph.elimination import Factors, Loops
 from bellcrank.graph.graph import Graph
@@ -86,8 +87,8 @@ class Layout:
         return found
 
     def words(self, name: str) -> int | None:
-        """How many words a counter has; None for what is not a counter."""
-        kind = self.fields[name]
+        """How many words a counter has; None for what is not a counter, or not there."""
+        kind = self.fields.get(name)
         return kind.words if isinstance(kind, Counter) else None
 
     def count(self, state: Any, name: str) -> Any:
@@ -263,6 +264,15 @@ class Program:
     def free(self) -> int:
         """How many free numbers there are."""
         return max((math.prod(g.inputs["p"]) for g in self.graphs.values() if "p" in g.inputs), default=0)
+
+    def check_counters(self, dtype: str) -> None:
+        """Raise an InputError where the counters are those of numbers that count further than this dtype's."""
+        words = self.layout.words("n")
+        if words is not None and words < Counter.of(dtype).words:
+            raise InputError(
+                f"{self.tick.name}: this program counts its steps in one number, which {dtype} cannot hold; make it "
+                f'with dtype="{dtype}" (Simulator.whole, Simulator.program).'
+            )
 
     # Where in s the signs are.
 

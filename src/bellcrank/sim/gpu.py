@@ -45,6 +45,9 @@ class GpuProgram:
     program: Program
     dtype: str
 
+    def __post_init__(self) -> None:
+        self.program.check_counters(self.dtype)
+
     @cached_property
     def loop(self) -> Loop | LargeLoop:
         return (LargeLoop if _shares(self.program) else Loop)(self.program, self.dtype)
