@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import threading
 import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -28,15 +29,34 @@ rows: dict[tuple[str, str], Any] = {}  # (kind, name) -> what stands in a table 
 packages: dict[str, list[str]] = {}  # a package -> what it adds, in words
 _points: dict[str, list[Any]] = {}  # a package -> its entry points
 LEFT_OUT = ("bellcrank", "numpy", "llvmlite", "pip", "setuptools")  # parts of every key, or of no code
-_loaded = False
+_begun = _loaded = False
+_loading = threading.RLock()  # what is loaded uses bellcrank itself, in the same thread
+LONGEST_WAIT = 60.0  # seconds for another thread to load all packages
 
 
 def load() -> None:
-    """Once in a process; BELLCRANK_WITHOUT_PACKAGES=1 leaves all of them out."""
-    global _loaded
+    """Load packages once in a process; other threads wait until all of them are there.
+
+    BELLCRANK_WITHOUT_PACKAGES=1 leaves all of them out.
+    """
+    global _loaded, _begun
     if _loaded:
         return
-    _loaded = True  # first: what is loaded uses bellcrank itself
+    if not _loading.acquire(timeout=LONGEST_WAIT):
+        raise InputError(
+            f"another thread has been loading packages that add to bellcrank for {LONGEST_WAIT:.0f} s. Import them "
+            "before threads start, or leave them out: BELLCRANK_WITHOUT_PACKAGES=1."
+        )
+    try:
+        if not _begun:
+            _begun = True
+            _load()
+            _loaded = True
+    finally:
+        _loading.release()
+
+
+def _load() -> None:
     if os.environ.get("BELLCRANK_WITHOUT_PACKAGES"):
         return
     from importlib.metadata import entry_points

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from threading import Lock
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _made: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # mechanisms, and what they have of it
+_noting = Lock()  # held while _made changes, or is gone through
 
 
 def above(name: str) -> Any:
@@ -37,7 +39,8 @@ class Compiled:
         name = self.function.__name__
         found: Callable[..., Any] = above("build.kernels").bound(mechanism, name)
         mechanism.__dict__[name] = found  # the next access is a plain dictionary look-up
-        _made.setdefault(mechanism, set()).add(name)
+        with _noting:
+            _made.setdefault(mechanism, set()).add(name)
         return found
 
 
@@ -48,7 +51,8 @@ def compiled(function: Function) -> Function:
 
 def forget() -> None:
     """All mechanisms compile anew what they are asked for: what decides it has changed."""
-    for mechanism, names in list(_made.items()):
-        for name in names:
-            mechanism.__dict__.pop(name, None)
-    _made.clear()
+    with _noting:
+        for mechanism, names in list(_made.items()):
+            for name in names:
+                mechanism.__dict__.pop(name, None)
+        _made.clear()

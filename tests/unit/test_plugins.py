@@ -69,7 +69,7 @@ from bellcrank.actuators import ACTUATORS
 assert "Winch" in ACTUATORS
 from bellcrank.excavators.machines import MACHINES
 assert MACHINES["workshop"]().mechanism.nv == 3
-assert stages.untouched() and stages.sources()
+assert stages.tables_as_shipped() and stages.sources()
 k = bc.kernel(planar, "mass_matrix", method="with_rotors")
 print(k.from_cache, k([0.3, -0.5, 0.8])[0, 0])
 """

@@ -37,7 +37,7 @@ from bellcrank.spatial.vector import Force, Motion
 def as_before() -> Iterator[None]:
     with tables.restored():
         yield
-    assert stages.untouched()
+    assert stages.tables_as_shipped()
 
 
 def times(factor: float) -> Any:
@@ -59,7 +59,7 @@ def test_a_method_of_ones_own() -> None:
     right = arm.mass_matrix(q)
     mine = times(2.0)
     assert bc.register("method", "mine", mine) is mine
-    assert not stages.untouched()  # and so everything is traced
+    assert not stages.tables_as_shipped()  # and so everything is traced
     k = bc.kernel(arm, "mass_matrix", method="mine")
     assert k.method == "mine"
     np.testing.assert_allclose(k(q), 2.0 * right, rtol=1e-14)
@@ -354,7 +354,7 @@ def test_what_does_not_fit_is_explained(kind: Any, name: Any, thing: Any, words:
     with pytest.raises(bc.InputError) as error:
         bc.register(kind, name, thing)
     assert words in str(error.value)
-    assert stages.untouched()  # and nothing is left behind
+    assert stages.tables_as_shipped()  # and nothing is left behind
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))

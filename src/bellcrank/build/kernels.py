@@ -5,10 +5,9 @@
 The first step is in graphs.py, the second, which is the same for all graphs, in stages.py.
 
 A kernel, and the method that "auto" takes, are found again on disk by what was asked for, without any tracing, as long
-as everything that decides a graph is as the package's files have it, whose digest is part of the key. A method, joint
-type, quantity or closure of the user's own, or a function of the package that was exchanged, can change without the
-package changing, and what such a function does is known only by running it. Then the request is traced, and the code
-found by the text that came out.
+as the tables hold what the package's files put there, whose digest is part of the key. A method, joint type, quantity
+or closure of the user's own can change without the package changing, and what such a function does is known only by
+running it. Then the request is traced, and the code found by the text that came out.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.build import attributes
-from bellcrank.build.stages import Job, Where, built, shared_out, sources, steady, untouched
+from bellcrank.build.stages import Job, Where, built, shared_out, sources, steady, tables_as_shipped
 from bellcrank.build.stages import target as target_of
 from bellcrank.build.wrench_arguments import extended
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, quantity
@@ -108,7 +107,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
 
 def _decided(mechanism: Mechanism) -> bool:
     """Whether what is asked for decides the graph: tables are as shipped, and nobody had to say where loops close."""
-    return untouched() and not getattr(vars(mechanism).get("_closure"), "told", False)
+    return tables_as_shipped() and not getattr(vars(mechanism).get("_closure"), "told", False)
 
 
 def columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
@@ -192,7 +191,7 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     if len(able) == 1:
         graphs.fits(mechanism, request.quantity, able[0], graphs.concerned(mechanism, request))
         return able[0]
-    if not untouched():
+    if not tables_as_shipped():
         return graphs.chosen(mechanism, request)[0]
     h, asked = host(), json.dumps(asdict(request))
     here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *sources())

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank import patience  # not its function: build/kernels.py looks at all that modules of graph/ have
+from bellcrank import patience
 from bellcrank.errors import InputError
 from bellcrank.graph import recursion_nodes, recursion_numbers, recursion_span
 from bellcrank.graph.cells import Cell, Cut, cut, handed

@@ -22,9 +22,7 @@ LONG = 100  # characters of a line of the user's that a message shows
 
 
 class while_traced:
-    """Errors of what is called inside, in these words. A class: of a generator that contextlib wraps nobody could tell
-    that it is ours (build/kernels.py).
-    """
+    """Report errors of what is called inside in these words."""
 
     def __init__(self, what: str) -> None:
         self.what = what

@@ -1,0 +1,134 @@
+"""Threads that use the package for the first time at once: nobody sees a table or a module that is half made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def python(code: str, cache: Path) -> str:
+    """What a fresh process with an empty cache prints; threads change places as often as they can."""
+    head = "import sys, threading\nsys.setswitchinterval(1e-6)\n"
+    environment = os.environ | {"BELLCRANK_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", head + code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+COMPILING = """
+import numpy as np
+import bellcrank as bc
+
+ASKED = [("chain:3", "forward_dynamics"), ("puma600", "mass_matrix"), ("four_bar", "forward_dynamics"),
+         ("planar3r", "inverse_dynamics"), ("tree:7", "bias"), ("four_bar", "mass_matrix"),
+         ("stanford", "gravity_torque"), ("planar3r", "inverse_dynamics_derivatives")]
+start, failed = threading.Barrier(len(ASKED)), []
+
+def ask(first):
+    start.wait()
+    for name, quantity in ASKED[first:] + ASKED[:first]:
+        try:
+            k = bc.kernel(bc.zoo.load(name), quantity)
+            given = [0.3 * np.ones(shape) for shape in k.signature.inputs.values()]
+            found, expected = k(*given), k.graph.evaluate(**dict(zip(k.signature.inputs, given)))
+            for x, y in zip(found.values() if isinstance(found, dict) else [found], expected.values()):
+                np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
+        except BaseException as error:
+            failed.append(f"{name} {quantity}: {type(error).__name__}: {error}")
+
+threads = [threading.Thread(target=ask, args=(k,)) for k in range(len(ASKED))]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(*failed, sep=" | ")
+"""
+
+
+@pytest.mark.parametrize("attempt", range(2))
+def test_they_compile(attempt: int, tmp_path: Path) -> None:
+    assert python(COMPILING, tmp_path / "cache").strip() == ""
+
+
+ADDING = """
+import time
+import bellcrank as bc
+from bellcrank import plugins
+from bellcrank.build import stages
+from bellcrank.dynamics.table import METHODS
+
+
+def mass_matrix(tree, q):
+    return [[1.0]]
+
+arm, failed, until = bc.zoo.planar3r(), [], time.monotonic() + 1.0
+bc.kernel(arm, "mass_matrix")
+
+def work(step):
+    while time.monotonic() < until:
+        try:
+            step()
+        except BaseException as error:
+            failed.append(f"{type(error).__name__}: {error}")
+            return
+
+def add():
+    for k in range(50):
+        plugins.rows["actuator", f"row{k}"] = METHODS[f"row{k}"] = METHODS["crba"]
+    for k in range(50):
+        del plugins.rows["actuator", f"row{k}"], METHODS[f"row{k}"]
+
+def forget():
+    bc.zoo.pendulum().mass_matrix
+    bc.register("method", f"mine{len(METHODS)}_{time.monotonic_ns()}", mass_matrix)
+
+threads = [threading.Thread(target=work, args=(step,))
+           for step in (add, stages.tables_as_shipped, stages.tables_as_shipped, forget)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(*failed, sep=" | ")
+"""
+
+
+def test_tables_may_grow_meanwhile(tmp_path: Path) -> None:
+    assert python(ADDING, tmp_path / "cache").strip() == ""
+
+
+LOADING = """
+import importlib.metadata, json, time
+import bellcrank
+import bellcrank.formats.builder
+from dataclasses import replace
+from bellcrank.integrate import INTEGRATORS
+
+class Point:
+    name, value, module, dist = "slow", "json:slow", "json", None
+    def load(self):
+        time.sleep(0.3)
+        return replace(INTEGRATORS["rk4"], name="slow")
+
+class Points:
+    groups = ["bellcrank.integrator"]
+    def select(self, group):
+        return [Point()]
+
+importlib.metadata.entry_points = Points
+seen = []
+
+def look():
+    bellcrank.Builder
+    seen.append("slow" in INTEGRATORS)
+
+threads = [threading.Thread(target=look) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(seen)
+"""
+
+
+def test_all_wait_for_what_installed_packages_add(tmp_path: Path) -> None:
+    """Else one would look for its kernels by a key without those packages."""
+    assert python(LOADING, tmp_path / "cache").strip() == "[True, True, True, True]"
