@@ -17,7 +17,7 @@ from bellcrank.build.stages import target as target_of
 from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
-from bellcrank.graph.user_code import while_traced
+from bellcrank.graph.purity import steady
 from bellcrank.misfits import explained
 from bellcrank.nodes import Node
 from bellcrank.parameters import Parameters
@@ -114,9 +114,7 @@ def traced(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, nam
 
     def body(**symbols: Any) -> dict[str, Any]:
         shown = {key: x.view(Symbols) if isinstance(x, np.ndarray) else x for key, x in symbols.items()}
-        with while_traced(f"{called}()"):
-            made = call(shown)
-        return _outputs(called, made)
+        return _outputs(called, steady(f"{called}()", function, call, shown))
 
     return trace(called, body, shapes)
 

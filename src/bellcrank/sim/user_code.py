@@ -10,16 +10,18 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Node
-from bellcrank.graph.user_code import while_traced
+from bellcrank.graph.purity import steady
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar
 
 
 def called(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
-    """function(*args), or an error that says that it was being traced, and at which line of the user's."""
+    """Return function(*args), or raise an error that says that it was being traced, and at which line.
+
+    It is called twice, to see that what it gives depends on its arguments alone (graph/purity.py).
+    """
     takes(what, function, len(args), expected)
-    with while_traced(what):
-        return function(*args)
+    return steady(what, function, function, *args)
 
 
 def takes(what: str, function: Callable[..., Any], count: int, expected: str) -> None:

@@ -1,0 +1,122 @@
+"""A function of the user's is traced once, so what it gives must depend on its arguments alone.
+
+A random number, a clock or a counter inside it would become a constant of the compiled code. Such a function is called
+a second time on the same symbols: equal expressions are the same nodes of a tape, so results can be compared. The first
+call has advanced generators and counters, and time has gone on. A clock that is rounded, to a day say, is not found.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import TraceError, brief
+from bellcrank.graph.graph import Graph
+from bellcrank.graph.program import structure
+from bellcrank.graph.user_code import while_traced
+from bellcrank.nodes.node import Node
+
+LONGEST_CHECKED = 2.0  # seconds: what takes longer to trace is not called again
+OUR_PACKAGE = __name__.partition(".")[0]
+
+
+def steady(what: str, function: Any, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return call(*arguments), where `call` calls a function of the user's; raise TraceError if it is not pure."""
+    spare, began = [_copied(x) for x in arguments], time.perf_counter()
+    with while_traced(what):
+        first = call(*arguments)
+    if _is_ours(function) or time.perf_counter() - began > LONGEST_CHECKED:
+        return first
+    with while_traced(what):
+        second = call(*spare)
+    found = _difference(first, second)
+    if found is not None:
+        raise TraceError(
+            f"{what}{_place(function)} gives something else each time it is called: {_shown(found[0])}, then "
+            f"{_shown(found[1])}. It is called once, on symbols, and what it gives then is compiled, so a random "
+            "number, a clock or a counter in it would stay what it was. Draw numbers before and pass them as inputs or "
+            "free numbers (bellcrank.parameter); t is the time; what is remembered is a state; a start of a stepper is "
+            "drawn by start=function(random)."
+        )
+    return first
+
+
+def _is_ours(function: Any) -> bool:
+    """Return whether a function comes with the package, whose tests know that it is pure."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    of = function if hasattr(function, "__code__") or isinstance(function, type) else type(function)
+    of = getattr(function, "__func__", of)
+    return str(getattr(of, "__module__", "")).partition(".")[0] == OUR_PACKAGE
+
+
+def _copied(x: Any) -> Any:
+    """Copy what a call may change: an array, a list, or an object that counts what was taken from it."""
+    if isinstance(x, Node | float | int | str):
+        return x
+    if isinstance(x, Mapping):
+        return {key: _copied(value) for key, value in x.items()}
+    return copy.copy(x)
+
+
+def _place(function: Any) -> str:
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return f" ({code.co_filename}, line {code.co_firstlineno})" if code is not None else ""
+
+
+def _shown(x: Any) -> str:
+    return "an expression" if isinstance(x, Node | Graph) else brief(x)
+
+
+def _difference(a: Any, b: Any) -> tuple[Any, Any] | None:
+    """Return the first two parts of two results that differ."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return _first([(a.get(key), b.get(key)) for key in {**a, **b}])
+    if _is_list(a) and _is_list(b):
+        return _first(list(zip(a, b, strict=True))) if len(a) == len(b) else (a, b)
+    return _of(a, b)
+
+
+def _is_list(x: Any) -> bool:
+    return x.ndim > 0 if isinstance(x, np.ndarray) else isinstance(x, list | tuple)
+
+
+def _first(pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, Any] | None:
+    return next((found for a, b in pairs if (found := _difference(a, b)) is not None), None)
+
+
+def _of(a: Any, b: Any) -> tuple[Any, Any] | None:
+    """Compare two single values; what is no number and no expression is refused by whoever takes it."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape == ():
+        a, b = a[()], b[()]
+    if isinstance(a, Node) and isinstance(b, Node):
+        return _apart(a, b)
+    numbers = float, int, np.integer, np.floating, Node
+    if isinstance(a, numbers) and isinstance(b, numbers) and not isinstance(a, Node) and not isinstance(b, Node):
+        return None if a == b else (a, b)
+    return (a, b) if isinstance(a, numbers) or isinstance(b, numbers) else None
+
+
+def _apart(a: Node, b: Node) -> tuple[Any, Any] | None:
+    """Compare two expressions. They are one node, unless they differ or call graphs that were made anew."""
+    pairs: list[tuple[Any, Any]] = [(a, b)]
+    seen: set[tuple[int, int]] = set()
+    while pairs:
+        x, y = pairs.pop()
+        if x is y:
+            continue
+        if isinstance(x, Node) and isinstance(y, Node) and x.op == y.op and len(x.args) == len(y.args):
+            if (x.serial, y.serial) not in seen:
+                seen.add((x.serial, y.serial))
+                pairs += zip(x.args, y.args, strict=True)
+        elif isinstance(x, Graph) and isinstance(y, Graph):
+            if structure(x) != structure(y):
+                return x, y
+        elif x != y:
+            return x, y
+    return None
