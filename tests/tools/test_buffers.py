@@ -25,7 +25,6 @@ FILLED_BY_PYTHON = {
     "emit/cuda/settling.py": 1,  # positions in an order of nodes
     "identify/loops.py": 1,  # filled sample by sample by the assembly
     "graph/elimination.py": 1,  # the definition, in numpy
-    "graph/recursion_numbers.py": 1,  # the definition, in numpy
     "graph/numbers.py": 1,  # the definition, in numpy
     "graph/recursion_span.py": 1,  # lengths of paths
     "build/wrench_arguments.py": 1,  # an empty default

@@ -17,7 +17,8 @@ import numpy as np
 from bellcrank import patience
 from bellcrank.errors import InputError
 from bellcrank.graph import recursion_nodes, recursion_numbers, recursion_span
-from bellcrank.graph.cells import Cell, Cut, cut, handed
+from bellcrank.graph.cells import RESULT, Cell, Cut, cut, handed
+from bellcrank.graph.coverage import Coverage
 from bellcrank.graph.graph import Array, Count, Graph, Shape
 from bellcrank.graph.numbers import checked
 from bellcrank.graph.span import weights
@@ -133,7 +134,20 @@ class Recursion(Graph):
 
     @cached_property
     def cuts(self) -> tuple[Cut, ...]:
-        return tuple(cut(cell, self.wanted) for cell in self.cells)
+        found = tuple(cut(cell, self.wanted) for cell in self.cells)
+        self._check(found)
+        return found
+
+    def _check(self, cuts: Sequence[Cut]) -> None:
+        """Raise CompileError if the cells do not store every element of the output."""
+        coverage, elements = Coverage(self.name, self.shapes), self.tree.elements[RESULT]
+        for run in self.tree.runs:
+            for k, cell in enumerate(run.cells):
+                for body in cuts[cell].bodies:
+                    for place in body.writes:
+                        if place.kind == "output":
+                            coverage.note(self.output[0], elements[run.at(k), place.element])
+        coverage.check()
 
     # -- what it costs
 

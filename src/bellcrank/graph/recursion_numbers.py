@@ -36,7 +36,7 @@ class State:
         self.kept = np.full((n, max(c.kept for c in r.cuts), *batch), np.nan)
         self.angles = np.zeros((n, max(c.count for c in r.cuts), *batch))
         self.handed = [np.full((n, len(w), *batch), np.nan) for w in r.wanted]
-        self.result = np.empty((*batch, r.output[1]))
+        self.result = np.full((*batch, r.output[1]), np.nan)
 
     def turn(self) -> None:
         self.sine, self.cosine = np.sin(self.angles), np.cos(self.angles)

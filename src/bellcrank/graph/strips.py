@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bellcrank.graph.coverage import Coverage
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.strip_parts import Parts
 from bellcrank.graph.strip_units import ArrayName, Unit, Units
@@ -111,6 +112,7 @@ class _Making:
                 steps.append(Call(s.graph, calls[s]))
                 self.sizes["given", calls[s]] = len(s.graph.elements)
                 self.sizes["got", calls[s]] = sum(map(math.prod, s.graph.shapes.values()))
+        _check(self.units.graph, steps)
         counts = tuple(u.count for u in self.units.all if u.kind != "call")
         return Strips(tuple(steps), self.sizes, np.array(self.table, float), counts)
 
@@ -147,6 +149,18 @@ class _Making:
             if o is not None and o.kind in ("op", "fold") and not o.array[0]:
                 o.array = "value", len(self.sizes)
                 self.sizes[o.array] = 1 if o.kind == "fold" else o.count
+
+
+def _check(graph: Graph, steps: Sequence[Loop | Call | Turn]) -> None:
+    """Raise CompileError if the loops do not store every element of the outputs."""
+    coverage = Coverage(graph.name, graph.shapes)
+    for loop in (s for s in steps if isinstance(s, Loop)):
+        stores = [(at, loop.count) for at in loop.writes] + [(fold.to, 1) for fold in loop.folds]
+        for at, count in stores:
+            kind, name = at.array
+            if kind == "out":
+                coverage.note(str(name), at.start + max(1, at.stride) * np.arange(count))
+    coverage.check()
 
 
 class _Body:

@@ -17,6 +17,7 @@ from bellcrank.emit.cpu.lanes import library
 from bellcrank.emit.cpu.plan import Item, Tile, ancestors, chunks, items, order, tiles, trig_groups, unique
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Node
+from bellcrank.graph.coverage import Coverage
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Schedule
@@ -107,6 +108,15 @@ class StreamPlan:
         used = schedule.machine.processors
         self.loaded: list[set[Tile]] = [set() for _ in range(used)]
         self.sequences: list[list[Item]] = [self._sequence(p) for p in reversed(range(used))][::-1]
+        self._check(graph)
+
+    def _check(self, graph: Graph) -> None:
+        """Raise CompileError if the streams together do not store every element of the outputs."""
+        coverage = Coverage(graph.name, graph.shapes)
+        for item in (item for sequence in self.sequences for item in sequence):
+            if item.kind == "store" and item.tile is not None:
+                coverage.note(item.tile.array, range(item.tile.start, item.tile.start + item.tile.width))
+        coverage.check()
 
     # -- messages
 
@@ -208,6 +218,9 @@ class Stream(Speller):
     ) -> None:
         super().__init__(graph, 1, trig_width, dtype, pieces)
         self.me, self.parcels = me, plan.parcels
+
+    def check(self) -> None:
+        """Do nothing: a stream stores a part of the outputs, and the plan of all streams is checked."""
 
     def parameters(self) -> str:
         return super().parameters() + ", i64 %step"

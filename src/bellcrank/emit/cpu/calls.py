@@ -77,6 +77,7 @@ def _columns(s: Speller, call: Node, results: Sequence[Node]) -> None:
             s.w.store(s._value(x), s._slot(i))
     arguments, name = f"ptr %ws, ptr {s._slot(start)}", code.name
     if to is not None:
+        s.coverage.note(to.array, to.taken)
         s.w.do(f"call void @{name}({arguments}, ptr %out_{symbol(to.array)})")
         return
     base = s._room(home.beyond * function.number if home else math.prod(function.shapes["x"]))

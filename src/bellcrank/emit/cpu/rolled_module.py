@@ -18,6 +18,7 @@ from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.routine import Routines, routines
 from bellcrank.emit.cpu.waves import Waves
 from bellcrank.graph import Graph, Recursion
+from bellcrank.graph.coverage import Coverage
 from bellcrank.quoting import comment, symbol
 
 ABREAST = 16  # sums that the inputs are added to
@@ -177,8 +178,11 @@ def _block(r: Graph, loops: Rolled | _Calls) -> str:
     for n, size in inputs:
         before = _transposed(w, lines, n, size, before, inwards=True)
     lines.append(f"  call void @{loops.tag}(ptr %ws, {', '.join(packed)})")
+    coverage = Coverage(r.name, {n: (size,) for n, size in llvm.results(r).items()})
     for n, size in outputs:
         before = _transposed(w, lines, n, size, before, inwards=False)
+        coverage.note(n, range(0, size))
+    coverage.check()
     texts, total = [], w.immediate(0.0)
     for n, size in inputs:
         if size:

@@ -66,6 +66,8 @@ def _spelled(
     pieces = chunks(items(graph, order(graph), known), chunk)
     speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
     speller.w = writer(lanes, dtype)
+    for output, places in known.items():  # which callers have, and do not read here
+        speller.coverage.note(output, places)
     return speller.function(name), speller.size
 
 

@@ -19,6 +19,7 @@ from bellcrank.emit.cpu.lanes import LIBRARY, Writer
 from bellcrank.emit.cpu.plan import MATRIX, Item, Tile, runs
 from bellcrank.emit.cpu.registers import Lodgings, departures, elements, homes
 from bellcrank.graph import Graph, Node
+from bellcrank.graph.coverage import Coverage
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
 from bellcrank.quoting import symbol
 
@@ -78,6 +79,7 @@ class Speller:
         self.fused = self._fused()
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
+        self.coverage = Coverage(graph.name, graph.shapes)
         self.matrices = elements(pieces) if columns.codes else set()  # they wait in the workspace, by serial
         self.watch_inputs = self._watch_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
@@ -160,6 +162,7 @@ class Speller:
                 out.append(self._defined(f"{name}_{k}", parameters, self._body()))
         before = [] if apart else range(len(self.pieces) - 1)
         calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in before)
+        self.check()
         if self.packed:
             body = calls + self._body()
             return "\n".join([*out, self._defined(name, parameters, self._needed() + body)])
@@ -174,6 +177,10 @@ class Speller:
   ret i64 %status
 }}""")
         return "\n".join(out)
+
+    def check(self) -> None:
+        """Raise CompileError if the code does not store every element of the outputs."""
+        self.coverage.check()
 
     @property
     def _aligned(self) -> str:
@@ -292,6 +299,7 @@ class Speller:
 
     def _store(self, tile: Tile) -> None:
         flat = self.outputs[tile.array]
+        self.coverage.note(tile.array, range(tile.start, tile.start + tile.width))
         outputs = flat[tile.start : tile.start + tile.width]
         values = [self._value(x) if isinstance(x, Node) else self.w.immediate(x) for x in outputs]
         out = f"out_{symbol(tile.array)}"
@@ -305,6 +313,7 @@ class Speller:
         from bellcrank.emit.cpu import row_code  # few graphs are so large
 
         elements = self.outputs[tile.array][tile.start : tile.start + tile.width]
+        self.coverage.note(tile.array, range(tile.start, tile.start + tile.width))
         self._keep([x for x in elements if isinstance(x, Node) and x.serial not in self.slots])
         numbers = {x: self._new_slot() for x in dict.fromkeys(x for x in elements if not isinstance(x, Node))}
         for x, slot in numbers.items():

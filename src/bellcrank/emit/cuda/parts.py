@@ -15,6 +15,7 @@ from bellcrank.emit.cuda.access import Tiled
 from bellcrank.emit.cuda.choice import SHARED
 from bellcrank.emit.cuda.straight import Straight
 from bellcrank.graph import Graph
+from bellcrank.graph.coverage import Coverage
 
 MOST_PARTS = 3  # parts
 
@@ -39,7 +40,12 @@ def _splits(graph: Graph) -> Iterator[list[tuple[Graph, dict[str, list[int]]]]]:
     for count in range(2, MOST_PARTS + 1):
         for axis in (-1, 0):
             if all(array.shape[axis] >= count for array in graph.outputs.values()):
-                yield [_part(graph, count, axis, k) for k in range(count)]
+                split = [_part(graph, count, axis, k) for k in range(count)]
+                coverage = Coverage(graph.name, graph.shapes)
+                for name, at in ((name, at) for _, places in split for name, at in places.items()):
+                    coverage.note(name, at)
+                coverage.check()
+                yield split
 
 
 def _part(graph: Graph, count: int, axis: int, k: int) -> tuple[Graph, dict[str, list[int]]]:

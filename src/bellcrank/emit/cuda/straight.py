@@ -26,6 +26,7 @@ from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.team import Division, alone, work
 from bellcrank.emit.cuda.units import Units
 from bellcrank.graph import Graph, Node
+from bellcrank.graph.coverage import Coverage
 from bellcrank.quoting import symbol
 
 By = TypeVar("By")
@@ -143,28 +144,37 @@ class Straight:
     def text(self) -> str:
         """The whole kernel as LLVM IR."""
         w, arrays = ThreadWriter(self.dtype, scarce=self.plan.blocks * self.plan.threads < 3 * 128), self.arrays
+        stored = set[tuple[str, int]]()
         for a in arrays.values():
             a.enter(w)
         if self.tiled:
             w.do("call void @llvm.nvvm.barrier0()")
         if len(self.plan.team) == 1:
-            self._member(w, 0)
+            self._member(w, 0, stored)
         else:
             others = " ".join(f"i32 {k}, label %member{k}" for k in range(1, len(self.plan.team)))
             w.do(f"switch i32 %member, label %member0 [{others}]")
             for k in range(len(self.plan.team)):
                 w.do(f"member{k}:")
-                self._member(w, k)
+                self._member(w, k, stored)
                 w.do("br label %together")
             w.do("together:")
+        self._check(stored)
         if self.tiled:
             w.do("call void @llvm.nvvm.barrier0()")
         for a in arrays.values():
             a.leave(w)
         return HEAD + w.definition() + self._around(w)
 
-    def _member(self, w: Writer, member: int) -> None:
-        """What one thread does for its state."""
+    def _check(self, stored: set[tuple[str, int]]) -> None:
+        """Raise CompileError if the code does not store every result, each by some member."""
+        wanted = [(name, k) for name, k, _ in self._results()]
+        coverage = Coverage(self.graph.name, {"results": (len(wanted),)})
+        coverage.note("results", [i for i, result in enumerate(wanted) if result in stored])
+        coverage.check()
+
+    def _member(self, w: Writer, member: int, stored: set[tuple[str, int]]) -> None:
+        """What one thread does for its state. stored: gets the elements of outputs that it stores."""
         plan, arrays, mailbox = self.plan, self.arrays, self.plan.team.mailbox
         row = f"[{plan.states} x {w.type}]"
         stores: dict[int, list[tuple[str, int]]] = {}
@@ -184,6 +194,7 @@ class Straight:
             return w.let(f"{word} {w.type}, {array.address(w, node.args[1])}", "x")
 
         def put(name: str, k: int, value: str) -> None:
+            stored.add((name, k))
             w.do(f"store {w.type} {value}, {arrays[name].address(w, k)}")
 
         def write(node: Node, value: str) -> None:

@@ -1,0 +1,115 @@
+"""Code that leaves an element of an output unwritten is not made: every emitter notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.build import graphs
+from bellcrank.emit.c import c99
+from bellcrank.emit.cpu import llvm, rolled_module
+from bellcrank.emit.cpu.plan import Item, _Stores
+from bellcrank.emit.cuda.straight import Straight
+from bellcrank.errors import CompileError
+from bellcrank.graph import strip_parts, strips, trace
+from bellcrank.graph.cells import Body
+from bellcrank.graph.coverage import Coverage
+from bellcrank.scalar import sin
+from laws.test_strips import N, stepped
+
+SHAPES = {"a": (2, 3), "b": ()}
+
+
+def test_what_is_missing_is_named() -> None:
+    coverage = Coverage("f", SHAPES)
+    coverage.note("a", range(0, 4))
+    coverage.note("a", [5])
+    with pytest.raises(CompileError, match=r'f: its code does not store 1 of 6 elements of "a" \(4\)'):
+        coverage.check()
+    coverage.note("a", np.array([4]))
+    with pytest.raises(CompileError, match='1 of 1 elements of "b"'):
+        coverage.check()
+    coverage.note("b", range(0, 1))
+    coverage.check()
+
+
+@pytest.mark.parametrize(("output", "elements"), [("a", range(4, 7)), ("a", [6]), ("a", np.array([-1])), ("c", [0])])
+def test_nothing_is_stored_outside(output: str, elements: Any) -> None:
+    with pytest.raises(CompileError, match=r"stores to .* outside of it"):
+        Coverage("f", SHAPES).note(output, elements)
+
+
+def small() -> Any:
+    return trace("small", lambda x: {"y": [sin(x[0]) * x[1], x[0], 2.0], "z": x[1] * x[1]}, {"x": (2,)})
+
+
+def large() -> Any:
+    return graphs.graph(bc.zoo.chain(65), "forward_dynamics", method="aba")
+
+
+def test_straight_line_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, in lanes, and as threads of a GPU."""
+    llvm.source(small(), 8), Straight(small()).text  # as it is, it is made
+    results = Straight._results
+    with monkeypatch.context() as patch:
+        patch.setattr(_Stores, "ready", lambda self, nodes: list[Item]())
+        with pytest.raises(CompileError, match='elements of "y"'):
+            llvm.source(small(), 8)
+    calls = []
+
+    def fewer(self: Straight) -> Any:
+        """All results, and one less when they are stored."""
+        calls.append(0)
+        return list(results(self))[: -1 if len(calls) == 1 else None]
+
+    monkeypatch.setattr(Straight, "_results", fewer)
+    with pytest.raises(CompileError, match='elements of "results"'):
+        Straight(small()).text  # noqa: B018
+
+
+def test_loops_over_alike_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever language: those that ask a recursion for its loops get none that leave something out."""
+    rolled_module.source(large(), 8, "float64")
+    whole = Body.__init__
+
+    def fewer(self: Body, graph: Any, reads: Any, writes: Any) -> None:
+        whole(self, graph, reads, tuple(x for x in writes if x.kind != "output"))
+
+    monkeypatch.setattr(Body, "__init__", fewer)
+    for source in (lambda r: rolled_module.source(r, 8, "float64"), c99.source):
+        with pytest.raises(CompileError, match='65 of 65 elements of "forward_dynamics"'):
+            source(large())
+
+
+def test_loops_over_alike_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = trace("step", stepped, {"x": (N,), "h": ()})
+    for name, value in (("FEWEST", 1), ("LONG", 1), ("SHARE", 0.0)):
+        monkeypatch.setattr(strip_parts, name, value)
+    strips.strips(graph)
+    monkeypatch.setattr(strips._Body, "loop", _shorter(strips._Body.loop))
+    with pytest.raises(CompileError, match="its code does not store"):
+        strips.strips(graph)
+
+
+def _shorter(loop: Callable[..., Any]) -> Callable[..., Any]:
+    def made(self: Any) -> Any:
+        found = loop(self)
+        return strips.Loop(found.count, found.graph, found.reads, found.writes[:-1], found.folds)
+
+    return made
+
+
+def test_rows_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was wrong: only the last of several outputs was turned back to rows."""
+    outputs = llvm.results
+
+    def one_more(graph: Any) -> dict[str, int]:
+        return outputs(graph) | {"out_other": 3}
+
+    monkeypatch.setattr(rolled_module.llvm, "results", one_more)
+    with pytest.raises(CompileError, match='3 of 3 elements of "out_other"'):
+        rolled_module._block(large(), rolled_module._loops(large(), 8, 8, "float64", "lanes"))
