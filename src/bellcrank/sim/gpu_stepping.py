@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank.buffers import empty_buffer
+from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.stages import Where
 from bellcrank.emit.cuda.device import adopted, cupy, on_gpu
@@ -31,7 +31,7 @@ class GpuStepper(Stepper):
         where = Where("cuda", self.dtype)
         self._kernels = {name: of_graph(graph, where) for name, graph in made.graphs.items()}
         self._loop = GpuProgram(made.program, self.dtype)
-        self._kept = cp.zeros((1, made.layout.size + made.free, n), self.dtype)
+        self._kept = poisoned(cp.zeros((1, made.layout.size + made.free, n), self.dtype))
         self._reward, self._ended = (cp.zeros(self._shape, self.dtype) for _ in range(2))
         self._final = cp.zeros((*self._shape, made.row), self.dtype) if self.task.restarts else None
         self._none = empty_buffer((0, made.program.row, n), self.dtype, cp), cp.zeros(n, cp.int64)  # rows, and how many
