@@ -38,10 +38,10 @@ def steady(what: str, function: Any, call: Callable[..., Any], *arguments: Any) 
     if found is not None:
         raise TraceError(
             f"{what}{_place(function)} gives something else each time it is called: {_shown(found[0])}, then "
-            f"{_shown(found[1])}. It is called once, on symbols, and what it gives then is compiled, so a random "
-            "number, a clock or a counter in it would stay what it was. Draw numbers before and pass them as inputs or "
-            "free numbers (bellcrank.parameter); t is the time; what is remembered is a state; a start of a stepper is "
-            "drawn by start=function(random)."
+            f"{_shown(found[1])}. It is called on symbols, and what it gives then is compiled, so a random number, a "
+            "clock or a counter in it would stay what it was. Draw numbers before and pass them as inputs or free "
+            "numbers (bellcrank.parameter); t is the time; what is remembered from call to call (self.last = q[0]) is "
+            "a state (states=...); a stepper draws starts by start=function(random)."
         )
     return first
 
