@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -17,8 +20,9 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import stages
+from bellcrank.dynamics import requests
 from bellcrank.dynamics.table import ANY, METHODS, SHIPPED, Method
-from bellcrank.emit import cache
+from bellcrank.emit import cache, constants
 from bellcrank.model import Loop, Mechanism, Spring
 from bellcrank.model.joints import KINDS
 from trees import random_tree
@@ -432,3 +436,64 @@ def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(
     known = len(list((tmp_path / "cache").iterdir()))
     assert fingerprint() not in (first, second)
     assert len(list((tmp_path / "cache").iterdir())) == known
+
+
+# -- constants that are set at run time
+
+
+def loaded_constants() -> list[tuple[str, str]]:
+    """Of all modules that make code, whether they were loaded already or not."""
+    root = Path(bc.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        rooms = path.relative_to(root).with_suffix("").parts
+        if rooms[0] not in cache.ABOVE and rooms[-1] != "__main__" and "cuda" not in rooms:
+            with contextlib.suppress(bc.InputError):  # an extra is not installed
+                importlib.import_module(".".join(("bellcrank", *rooms)).removesuffix(".__init__"))
+    modules = sorted(name for name in list(sys.modules) if constants._makes_code(name))
+    return [(name, constant) for name in modules for constant in constants.shipped(name)]
+
+
+def test_constants_are_as_their_files_have_them() -> None:
+    known = loaded_constants()
+    other = [(m, c) for m, c in known if constants.spelled(vars(sys.modules[m])[c]) != constants.shipped(m)[c]]
+    assert other == []
+    assert constants.changed_constants() == ""
+    assert {("bellcrank.dynamics.requests", "MOST_STRAIGHT"), ("bellcrank.emit.cpu.target", "SEGMENT")} <= set(known)
+    assert len(known) > 500
+
+
+def test_a_constant_that_was_set_is_seen_and_the_key_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers and texts by another value, tables in place; and back again."""
+    rng = random.Random(1)
+    for module, constant in rng.sample(loaded_constants(), 100):
+        value = getattr(sys.modules[module], constant)
+        with monkeypatch.context() as patch:
+            if isinstance(value, dict):
+                patch.setitem(value, "one more", 1.0)
+            elif isinstance(value, list):
+                value.append(1.0)
+            else:
+                patch.setattr(sys.modules[module], constant, ("another", value))
+            assert constants.changed_constants() != "", (module, constant)
+        if isinstance(value, list):
+            value.pop()
+        assert constants.changed_constants() == "", (module, constant)
+
+
+def test_code_for_another_threshold_is_not_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the request alone, a kernel was that of the threshold before."""
+
+    def made() -> Any:
+        return bc.kernel(bc.zoo.chain(12), "forward_dynamics", method="aba")
+
+    straight = made()
+    assert made().from_cache
+    with monkeypatch.context() as patch:
+        patch.setattr(requests, "MOST_STRAIGHT", 300)
+        rolled = made()
+        assert not rolled.from_cache
+        assert type(rolled.graph) is not type(straight.graph)
+        assert made().from_cache
+    again = made()
+    assert again.from_cache
+    assert again.source == straight.source

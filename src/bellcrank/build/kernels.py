@@ -27,6 +27,7 @@ from bellcrank.dynamics import METHODS, Method, Quantity, candidates, quantity
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
 from bellcrank.dynamics.requests import Request, check, straight
 from bellcrank.emit import cache as store
+from bellcrank.emit.constants import code_fingerprint
 from bellcrank.emit.cpu.host import host
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
@@ -194,7 +195,7 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     if not tables_as_shipped():
         return graphs.chosen(mechanism, request)[0]
     h, asked = host(), json.dumps(asdict(request))
-    here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *sources())
+    here = (h.cpu, h.features, h.llvm, code_fingerprint(), *sources())
     name = store.key("method", mechanism.fingerprint, asked, *here)
     if name not in _methods:
         if (found := store.load(f"{name}.json")) is not None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from bellcrank import patience, plugins
 from bellcrank.emit import cache as store
+from bellcrank.emit.constants import code_fingerprint
 from bellcrank.emit.target import DTYPES, About, Extend, Signature, Target
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.model import parts
@@ -50,7 +51,7 @@ class Job:
 
 def built(job: Job, on: Target) -> Kernel:
     """The Kernel of a job: what an earlier process made, or compiled now."""
-    index = store.key(*job.key, *on.key, store.package_fingerprint()) if job.key else ""
+    index = store.key(*job.key, *on.key, code_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)
     by = facts["method"] if facts else ""  # whatever else there is by now
     made = cache(lambda: fitted(*job.graph(by), on))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit import cache as store
+from bellcrank.emit.constants import code_fingerprint
 from bellcrank.emit.cores.crew import Crew, allowed
 from bellcrank.emit.cores.streams import source, stays
 from bellcrank.emit.cpu import llvm
@@ -74,7 +75,7 @@ def pace(dtype: str = "float64", again: bool = False) -> Pace:
 
 def _remembered(dtype: str, again: bool) -> Pace:
     h = host()
-    name = store.key("pace", dtype, h.cpu, h.features, h.llvm, store.package_fingerprint()) + ".json"
+    name = store.key("pace", dtype, h.cpu, h.features, h.llvm, code_fingerprint()) + ".json"
     kept = None if again else store.load(name)
     if kept is not None:
         return Pace(**json.loads(kept))

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit import cache as store
+from bellcrank.emit.constants import code_fingerprint
 from bellcrank.emit.cpu import halves
 from bellcrank.emit.cpu.host import Library, compile_text, host
 from bellcrank.emit.cpu.plan import order
@@ -157,7 +158,7 @@ def measured(dtype: str = "float64", alone: bool = False) -> Costs:
 
 def _name(dtype: str, alone: bool) -> str:
     h, kind = host(), "costs alone" if alone else "costs"
-    return store.key(kind, dtype, h.cpu, h.features, h.llvm, store.package_fingerprint()) + ".json"
+    return store.key(kind, dtype, h.cpu, h.features, h.llvm, code_fingerprint()) + ".json"
 
 
 # Small and large, with much of one thing and little of the others, in the order of Parts.

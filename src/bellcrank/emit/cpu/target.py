@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank import patience
 from bellcrank.emit import cache as store
+from bellcrank.emit.constants import code_fingerprint
 from bellcrank.emit.cpu.host import Library, code_size, compile_text, compiled, host, object_key
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.target import About, By
@@ -66,7 +67,7 @@ class Cpu:
         share = rows_per_thread(graph, self.dtype) if self.threads > 1 else 0
         facts: dict[str, Any] = {"code": where, "code_size": code_size(code), "rows_per_thread": share}
         if apart:  # the same graph and the same speller: the same code
-            facts["batch"] = store.key("batch of", where, store.package_fingerprint()) + ".o"
+            facts["batch"] = store.key("batch of", where, code_fingerprint()) + ".o"
         return facts, code, cached
 
     def recall(self, facts: Mapping[str, Any]) -> bytes | None:

@@ -1,0 +1,221 @@
+"""Constants of the package that are not as its files have them: thresholds and tables that somebody set at run time.
+
+The files of the package are a part of every key of the cache, so code that was made with another value of a constant
+must not be found under the same key. What a file says is read from its text once for each version of the package, and
+kept in the cache: assignments at the top of a module, to a name in capitals that is assigned once, of numbers, texts,
+and tuples, lists, sets and mappings of these, also by arithmetic or by other constants. A mapping or list that is empty
+there is a table that the package fills.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import math
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit import cache as store
+
+OWN = __name__.partition(".")[0]
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+FIXED = {*PLAIN, tuple, frozenset}  # types of values that stay as they are
+LONGEST_TEXT = 1 << 14  # letters of a constant that is compared
+BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
+    ast.BitOr: operator.or_,
+}  # fmt: skip
+UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
+MODULES = {"math": math, "np": np}
+
+Texts = dict[str, str]  # of the constants of a module, by name
+_shipped: dict[str, Texts] = {}  # by module
+_same: dict[str, dict[str, Any]] = {}  # by module: values that were looked at, and are as shipped
+_values: dict[str, dict[str, Any]] = {}  # by module, while their texts are read
+
+
+class _UnknownError(Exception):
+    """An expression whose value is not known from the text."""
+
+
+def changed_constants() -> str:
+    """Return a digest of the constants that are not as the files have them, with their values now; "" if all are."""
+    found, known = [], len(_shipped)
+    for name, module in sorted(sys.modules.items()):
+        if module is None or not _makes_code(name):
+            continue
+        now, same = vars(module), _same.setdefault(name, {})
+        for constant, text in shipped(name).items():
+            value = now.get(constant, KeyError)
+            if same.get(constant, KeyError) is value and type(value) in FIXED:
+                continue
+            if (told := spelled(value)) == text:
+                same[constant] = value
+            else:
+                found.append(f"{name}.{constant} = {told}")
+    if len(_shipped) > max(known, len(_kept())) and store.steady():
+        store.save(_file(), json.dumps(_shipped).encode())
+    return hashlib.sha256("\n".join(found).encode("utf-8", "surrogatepass")).hexdigest() if found else ""
+
+
+def code_fingerprint() -> str:
+    """Return a digest of all that makes code: the files of the package, and constants that were set since."""
+    return store.package_fingerprint() + changed_constants()
+
+
+def spelled(value: Any) -> str:
+    """Return a text that is equal for equal constants, in every process; one word for what is no constant."""
+    kind = type(value)
+    if kind in PLAIN:
+        return repr(value)
+    if kind in (set, frozenset):
+        return f"{kind.__name__}({', '.join(sorted(map(spelled, value)))})"
+    if kind in (tuple, list):
+        return f"{kind.__name__}({', '.join(map(spelled, value))})"
+    if kind is dict:
+        return f"{{{', '.join(f'{spelled(k)}: {spelled(x)}' for k, x in value.items())}}}"
+    return "something else"
+
+
+def shipped(name: str) -> Texts:
+    """Return the constants of a loaded module as its file has them."""
+    if not _shipped:
+        _shipped.update(_kept())
+    if name not in _shipped:
+        _shipped[name] = {n: text for n, x in _constants(name).items() if len(text := spelled(x)) < LONGEST_TEXT}
+    return _shipped[name]
+
+
+def _makes_code(name: str) -> bool:
+    package, _, rest = name.partition(".")
+    return package == OWN and bool(rest) and rest.partition(".")[0] not in store.ABOVE
+
+
+def _file() -> str:
+    return f"{store.key('constants', store.package_fingerprint())}.json"
+
+
+def _kept() -> dict[str, Texts]:
+    found = store.load(_file())
+    return {} if found is None else {str(k): dict(x) for k, x in json.loads(found).items()}
+
+
+def _constants(name: str) -> dict[str, Any]:
+    """Values of the constants of a module, from its text; of one that is being read, which imports itself, none."""
+    if name not in _values:
+        _values[name] = {}
+        _values[name] = _read(name)
+    return _values[name]
+
+
+def _read(name: str) -> dict[str, Any]:
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None or not file.endswith(".py"):
+        return {}
+    try:
+        tree = ast.parse(Path(file).read_text("utf-8"))
+    except (OSError, SyntaxError):
+        return {}
+    often = _assigned_often(tree)
+    found: dict[str, Any] = {}
+    for statement in tree.body:
+        for target, expression in _assignments(statement):
+            try:
+                found[target] = _value(expression, found)
+            except _UnknownError:
+                found.pop(target, None)
+        if isinstance(statement, ast.ImportFrom) and statement.module and _makes_code(statement.module):
+            found |= _imported(statement)
+    return {n: x for n, x in found.items() if n.isupper() and n not in often and x not in ({}, [], set())}
+
+
+def _assignments(statement: ast.stmt) -> list[tuple[str, ast.expr]]:
+    """(name, expression) of `A = ...`, `A: T = ...` and `A, B = ..., ...`."""
+    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
+        return [(statement.target.id, statement.value)]
+    if not isinstance(statement, ast.Assign):
+        return []
+    found = []
+    for target in statement.targets:
+        if isinstance(target, ast.Name):
+            found.append((target.id, statement.value))
+        both = isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple)
+        if both and len(target.elts) == len(statement.value.elts):  # type: ignore[attr-defined]
+            pairs = zip(target.elts, statement.value.elts, strict=True)  # type: ignore[attr-defined]
+            found += [(t.id, x) for t, x in pairs if isinstance(t, ast.Name)]
+    return found
+
+
+def _assigned_often(tree: ast.Module) -> set[str]:
+    """Names that are assigned in more than one place, or by functions that declare them global, or inside of an if."""
+    places: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            places |= dict.fromkeys(node.names, 2)
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.Lambda):
+            places[getattr(node, "name", "")] = 2
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            places[node.id] = places.get(node.id, 0) + 1
+        pending += ast.iter_child_nodes(node)
+    return {name for name, n in places.items() if n > 1}
+
+
+def _imported(statement: ast.ImportFrom) -> dict[str, Any]:
+    """Constants of another module of the package that has them under these names."""
+    known = _constants(str(statement.module))
+    return {alias.asname or alias.name: known[alias.name] for alias in statement.names if alias.name in known}
+
+
+def _value(x: ast.expr, known: Mapping[str, Any]) -> Any:
+    if isinstance(x, ast.Constant) and type(x.value) in PLAIN:
+        return x.value
+    if isinstance(x, ast.Name) and x.id in known:
+        return known[x.id]
+    if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name) and x.value.id in MODULES:
+        found = getattr(MODULES[x.value.id], x.attr, None)
+        if type(found) is float:
+            return found
+    if isinstance(x, ast.Tuple | ast.List | ast.Set):
+        kind = {ast.Tuple: tuple, ast.List: list, ast.Set: set}[type(x)]
+        return _built(kind, [_value(y, known) for y in x.elts])
+    if isinstance(x, ast.Dict) and None not in x.keys:
+        keys = [_value(k, known) for k in x.keys if k is not None]
+        return _built(dict, zip(keys, [_value(y, known) for y in x.values], strict=True))
+    return _computed(x, known)
+
+
+def _built(kind: Callable[[Any], Any], parts: Any) -> Any:
+    try:
+        return kind(parts)
+    except TypeError:  # an element that cannot be hashed
+        raise _UnknownError from None
+
+
+def _computed(x: ast.expr, known: Mapping[str, Any]) -> Any:
+    """Arithmetic of numbers."""
+    try:
+        if isinstance(x, ast.BinOp) and type(x.op) in BINARY:
+            return BINARY[type(x.op)](_number(x.left, known), _number(x.right, known))
+        if isinstance(x, ast.UnaryOp) and type(x.op) in UNARY:
+            return UNARY[type(x.op)](_number(x.operand, known))
+    except (ArithmeticError, TypeError):
+        pass
+    raise _UnknownError
+
+
+def _number(x: ast.expr, known: Mapping[str, Any]) -> float:
+    found = _value(x, known)
+    if type(found) not in (int, float):
+        raise _UnknownError
+    return float(found) if type(found) is float else found
