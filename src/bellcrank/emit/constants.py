@@ -60,7 +60,7 @@ def changed_constants() -> str:
                 same[constant] = value
             else:
                 found.append(f"{name}.{constant} = {told}")
-    if len(_shipped) > max(known, len(_kept())) and store.steady():
+    if len(_shipped) > known and len(_shipped) > len(_kept()) and store.steady():
         store.save(_file(), json.dumps(_shipped).encode())
     return hashlib.sha256("\n".join(found).encode("utf-8", "surrogatepass")).hexdigest() if found else ""
 
