@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,61 @@ def test_bad_designs() -> None:
         bc.minimize(m, "max(joint1.v)", {}, seconds=1.0)
     with pytest.raises(InputError, match="no number"):
         bc.minimize(m, "max(joint1.v)", {"link9.mass": bc.uniform(1, 2)}, seconds=1.0)
+
+
+# -- what nobody can compute with
+
+HUGE = (1e154, -1e154, 1e300, -1e308, 1e77, 1e49, 1e-300, 5e-324)
+
+
+def short(run: bc.Record) -> dict[str, Any]:
+    found = {"t": run.t, "torque": U} | {f"hinge.{k}": run[f"hinge.{k}"] for k in "qv"}
+    return {name: np.array(x[:40]) for name, x in found.items()}
+
+
+def attempted(data: dict[str, Any], free: list[str], **asked: Any) -> None:
+    """A fit of finite numbers, or an error of the package in words."""
+    with contextlib.suppress(bc.BellcrankError):
+        assert np.isfinite(bc.fit(plant(), data, free, **{"step": 0.01, **asked}).values).all()
+
+
+@pytest.mark.parametrize("error", ["output", "equation"])
+@pytest.mark.parametrize("value", HUGE)
+def test_numbers_of_any_size_end_in_numbers_or_in_words(run: bc.Record, value: float, error: str) -> None:
+    """Their squares overflow, a run with them ends before the measurement, and no decomposition converges."""
+    free = ["bob.mass", "hinge.damping"]
+    for column in ("t", "torque", "hinge.q", "hinge.v"):
+        one, every = short(run), short(run)
+        one[column][3], every[column] = value, np.clip(every[column], -1, 1) * value
+        attempted(one, free, error=error)
+        attempted(every, free, error=error)
+    for asked in (
+        {"begin": {"bob.mass": value}}, {"bounds": {"bob.mass": (-abs(value), abs(value))}},
+        {"priors": {"bob.mass": (value, 1.0)}}, {"priors": {"bob.mass": (1.0, abs(value))}},
+        {"noise": {"hinge.q": abs(value)}},
+    ):  # fmt: skip
+        attempted(short(run), free, error=error, **asked)
+    if error == "output":
+        for asked in ({"q0": {"hinge": value}}, {"v0": {"hinge": value}}, {"step": abs(value)}):
+            attempted(short(run), free, **asked)
+        attempted(short(run), ["hinge.q"], begin={"hinge.q": value})
+
+
+def test_a_run_that_ends_before_the_measurement_is_named(run: bc.Record) -> None:
+    asked: dict[str, Any] = {"begin": {"hinge.damping": 1e8}, "integrator": "euler", "step": 0.01}
+    with pytest.raises(InputError, match=r'the model has no usable value of "hinge\.q" at sample'):
+        bc.fit(plant(), short(run), ["hinge.damping"], **asked)
+
+
+@pytest.mark.parametrize("unit", [1e3, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("integrator", ["rk4", "dopri5"])
+def test_times_that_are_not_in_seconds(run: bc.Record, unit: float, integrator: str) -> None:
+    """Microseconds and nanoseconds are years; milliseconds could be meant."""
+    data = short(run)
+    data["t"] = data["t"] * unit
+    if unit == 1e3:
+        data = {name: x[:4] for name, x in data.items()}
+        attempted(data, ["hinge.damping"], integrator=integrator)
+        return
+    with pytest.raises(InputError, match=r'it lasts .* s, which are .* steps .* Is "t" in seconds'):
+        bc.fit(plant(), data, ["hinge.damping"], integrator=integrator, step=1e-5 if unit < 1e9 else 1e-3)

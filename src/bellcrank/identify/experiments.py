@@ -12,12 +12,14 @@ import numpy as np
 
 from bellcrank.errors import InputError, ReadError, unknown
 from bellcrank.identify.measurement import checked_table
+from bellcrank.identify.regressors import LARGEST
 from bellcrank.record import Record, load_record
 from bellcrank.sim.columns import units
 from bellcrank.sim.systems import System
 from bellcrank.studies.points import read_table
 
 Array = np.ndarray[Any, Any]
+SHORTEST = 1e-15  # s between samples
 HEAD = re.compile(r"(.*?)\s*\[([^\]]*)\]")  # "boom.p [Pa]"
 
 
@@ -63,8 +65,15 @@ def _experiment(s: System, data: Any, where: str, observe: Sequence[str] | None)
     for name in s.inputs:
         if name not in table and name not in s.defaults:
             raise InputError(f'{where}: there is no column for the input "{name}".')
+    for n in table:
+        bad = np.flatnonzero(~(np.abs(table[n]) < LARGEST))
+        if len(bad):
+            value = table[n][bad[0]]
+            raise InputError(f'{where}: column "{n}", row {bad[0]} is {value:g}; expected numbers below {LARGEST:g}.')
     t = table["t"] - table["t"][0]
     gap = (t[-1] - t[0]) / (len(t) - 1)
+    if not gap > SHORTEST:
+        raise InputError(f"{where}: the steps of the time are {gap:g} s; expected more than {SHORTEST:g} s.")
     worst = np.abs(t - gap * np.arange(len(t))).max()
     if worst > 1e-3 * gap:
         raise InputError(f"{where}: the steps of the time are not equal (off by {worst:g} s); resample it first.")

@@ -20,6 +20,7 @@ from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System, system
 
 Array = np.ndarray[Any, Any]
+MOST_STEPS = 1e9  # of one run: a quarter of an hour, where a step takes a microsecond
 SMALL = 1e-6  # of a number's size, for differences
 
 
@@ -39,6 +40,12 @@ def start_names(s: System) -> dict[str, tuple[str, str]]:
     q, v = s.mechanism.columns
     found = {f"{n}.q": ("q0", n) for n in q} | {f"{n}.v": ("v0", n) for n in v}
     return found | {z.name: ("x0", z.name) for z in s.states}
+
+
+def _as_long(column: Array, e: Experiment) -> Array:
+    """A column of runs, (runs, times), with NaN for times that none of them came to."""
+    missing = len(e.t) - column.shape[1]
+    return np.pad(column, ((0, 0), (0, missing)), constant_values=np.nan) if missing else column
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +75,7 @@ class Model:
     def seen(self, x: Array, e: Experiment) -> Array:
         """(points, columns, times) at values x (points, free); NaN where a run failed."""
         run = self._run(self._plain, np.atleast_2d(x), e)
-        return np.stack([run[n] for n in self.columns], axis=1)
+        return np.stack([_as_long(run[n], e) for n in self.columns], axis=1)
 
     def slopes(self, x: Array, e: Experiment) -> tuple[Array, Array]:
         """(columns, times), and (columns, times, free)."""
@@ -79,8 +86,8 @@ class Model:
             J = (found[1 : n + 1] - found[n + 1 :]) / (2.0 * h[:, None, None])
             return found[0], np.moveaxis(J, 0, -1)
         run = self._run(self._varied, x[None], e)
-        y = np.stack([run[n][0] for n in self.columns])
-        J = np.stack([[run[f"d({n})/d({k})"][0] for k in self.free] for n in self.columns])
+        y = np.stack([_as_long(run[n], e)[0] for n in self.columns])
+        J = np.stack([[_as_long(run[f"d({n})/d({k})"], e)[0] for k in self.free] for n in self.columns])
         return y, np.moveaxis(J, 1, -1)
 
     def _run(self, sim: Simulator, x: Array, e: Experiment) -> Any:
@@ -99,6 +106,16 @@ class Model:
                 float(e.t[-1]), inputs=fed or None, input_step=e.gap if fed else None, step=self._step(e),
                 every=e.gap, batch=len(x), progress=False, **given, **self.where,
             )  # fmt: skip
+
+    def check_length(self, e: Experiment) -> None:
+        """Raise an InputError if a run of an experiment would take more steps than anybody waits for."""
+        steps = float(e.t[-1]) / self.step
+        if not steps <= MOST_STEPS:
+            raise InputError(
+                f"{e.where}: it lasts {e.t[-1]:g} s, which are {steps:.3g} steps of {self.step:g} s for each run of "
+                f'the search; expected {MOST_STEPS:g} at most. Is "t" in seconds? Divide nanoseconds by 1e9. '
+                "Else give a longer step=, or less of the data."
+            )
 
     def _step(self, e: Experiment) -> float | None:
         if self._plain.integrator.adaptive:

@@ -12,6 +12,7 @@ import numpy as np
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.identify.least_squares import in_words
+from bellcrank.identify.regressors import LARGEST
 from bellcrank.quoting import line
 from bellcrank.seeds import generator
 from bellcrank.text import table
@@ -20,6 +21,7 @@ Array = np.ndarray[Any, Any]
 UNTOLD = 1.0  # standard errors above this part of a number's size tell nothing of it
 LEASH = 0.1  # of a number's size, in units of the noise: next to nothing where the data tell anything
 TRIED = 16  # random points for each start, all in one batch
+SMALLEST_SCALE = 1e-12  # of a column that does not vary
 FAR = 1e6  # in units of the noise: what a run says that failed
 
 
@@ -69,6 +71,12 @@ class Problem:
     def __init__(self, names: tuple[str, ...], nominal: Array, bounds: Any, priors: Any, loss: str, noise: Any) -> None:
         self.names, self.nominal, self.loss, self.noise = names, nominal, loss, dict(noise or {})
         limits, believed = _pairs(names, "bounds", bounds), _pairs(names, "priors", priors)
+        for n, x in zip(names, nominal, strict=True):
+            _check_size(f'begin: "{n}"', x)
+        for what, given in (("priors", believed), ("bounds", limits)):
+            for n, pair in given.items():
+                for x in pair:
+                    _check_size(f'{what}: "{n}"', x if what == "priors" or np.isfinite(x) else 0.0)
         pairs = [limits.get(n, (-np.inf, np.inf)) for n in names]
         self.low, self.high = (np.array([float(p[k]) for p in pairs]) for k in (0, 1))
         for n, lo, hi, x in zip(names, self.low, self.high, nominal):
@@ -81,25 +89,29 @@ class Problem:
         width = np.where(np.isfinite(self.high - self.low), (self.high - self.low) / 2, 0.0)
         self.size = np.where(nominal != 0, np.abs(nominal), np.where(width > 0, width, 1.0))
         self.priors = {names.index(n): pair for n, pair in believed.items()}
-        if any(not float(p[1]) > 0 for p in self.priors.values()):
-            raise InputError("priors: a standard deviation is to be above zero.")
+        if any(not float(p[1]) > 1.0 / LARGEST for p in self.priors.values()):
+            raise InputError(f"priors: a standard deviation is to be above zero, at least {1.0 / LARGEST:g}.")
 
+    @np.errstate(over="ignore", invalid="ignore")  # what comes of it is looked at (_usable)
     def found(self, of: Any, starts: int, seed: int) -> Fit:
         columns = of.columns
         for c, x in self.noise.items():
             if c not in columns:
                 raise InputError(f"noise: {unknown('column', c, columns)}")
-            if not isinstance(x, Real) or not 0.0 < float(x) < np.inf:
-                raise InputError(f'noise: "{c}" is {brief(x)}; expected a standard deviation above zero.')
+            if not isinstance(x, Real) or not 1.0 / LARGEST < float(x) < LARGEST:
+                raise InputError(
+                    f'noise: "{c}" is {brief(x)}; expected a standard deviation above zero, from {1.0 / LARGEST:g} to '
+                    f"{LARGEST:g}."
+                )
         noise = np.array([self.noise.get(c, np.nan) for c in columns])
         known = np.isfinite(noise)
-        scale = np.maximum(of.sizes(), 1e-12)
+        scale = np.maximum(of.sizes(), SMALLEST_SCALE)
         sigma = np.where(known, noise, 0.05 * scale)
         active = np.ones(len(self.names), bool)
         x = self._first(of, sigma, starts, seed)
         for again in range(3):  # with a guess of the noise, with what is left, and without what is not told
             x = self._searched(of, x, sigma, active, 0.0 if again else LEASH)
-            r, J = of.off(x)
+            r, J = self._final(of, x, sigma)
             left = np.sqrt((r**2).mean(axis=1) * r.size / max(1, r.size - active.sum()))
             if self.loss != "linear":  # outliers are not the noise
                 left = 1.4826 * np.median(np.abs(r - np.median(r, axis=1)[:, None]), axis=1)
@@ -128,9 +140,9 @@ class Problem:
             if key not in kept:
                 kept.clear()
                 r, J = of.off(full(z))
-                bad = ~np.isfinite(r)
-                r = np.where(bad, FAR * sigma[:, None], r) / sigma[:, None]
-                J = np.where(np.isfinite(J), J, 0.0) / sigma[:, None, None] * self.size
+                good = self._usable(r, J, sigma)
+                r = np.where(good, r / sigma[:, None], FAR)
+                J = np.where(good[..., None], J / sigma[:, None, None] * self.size, 0.0)
                 extra_r, extra_J = self._prior(full(z), leash)
                 kept[key] = (
                     np.concatenate([r.reshape(-1), extra_r]),
@@ -146,6 +158,30 @@ class Problem:
         if not np.isfinite(done.x).all():
             raise InputError(f"begin: from {self._numbers(x)} the search finds no way. Begin with other numbers.")
         return full(done.x)
+
+    def _usable(self, r: Array, J: Array, sigma: Array) -> Array:
+        """Return which residuals are numbers that can be squared and added up, and their slopes, too."""
+        with np.errstate(all="ignore"):
+            slopes = np.abs(J * self.size).max(axis=-1, initial=0.0)
+            return np.asarray((np.abs(r) < LARGEST * sigma[:, None]) & (slopes < LARGEST * sigma[:, None]))
+
+    def _final(self, of: Any, x: Array, sigma: Array) -> tuple[Array, Array]:
+        """Residuals and slopes at numbers that the search came to.
+
+        Raises
+        ------
+        InputError
+            If some of them are no numbers: the model fails before the measurement ends, or leaves all bounds.
+        """
+        r, J = of.off(x)
+        if not (good := self._usable(r, J, sigma)).all():
+            column, sample = (int(k) for k in np.argwhere(~good)[0])
+            raise InputError(
+                f'fit: with {self._numbers(x)} the model has no usable value of "{of.columns[column]}" at sample '
+                f"{sample}: its run fails, or its numbers grow beyond {LARGEST:g} of the noise. Begin with numbers by "
+                "which the plant can do what was measured (begin=, q0=, bounds=), and look at the units of the data."
+            )
+        return r, J
 
     def _numbers(self, x: Array) -> str:
         return ", ".join(f"{n} = {float(v):g}" for n, v in zip(self.names, x, strict=True))
@@ -163,7 +199,7 @@ class Problem:
 
     def _told(self, J: Array, sigma: Array) -> tuple[tuple[str, ...], Array]:
         """Untold directions in words, and of each of them the number that is held."""
-        A = (np.where(np.isfinite(J), J, 0.0) / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
+        A = (J / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
         A = np.concatenate([A, self._prior(self.nominal)[1]])
         _, s, Vt = np.linalg.svd(A, full_matrices=False)
         weak = s * UNTOLD < 1.0
@@ -187,7 +223,7 @@ class Problem:
         return np.asarray(ends[int(np.argmin(of.costs(ends, sigma)))])
 
     def _result(self, of: Any, x: Array, sigma: Array, active: Array, words: tuple[str, ...]) -> Fit:
-        r, J = of.off(x)
+        r, J = self._final(of, x, sigma)
         A = (J / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
         A = np.concatenate([A, self._prior(x)[1]])[:, active]
         C = np.zeros((len(self.names), len(self.names)))
@@ -199,6 +235,11 @@ class Problem:
         misfit = float(np.sqrt(((r / sigma[:, None]) ** 2).mean()))
         told = dict(zip(of.columns, sigma.tolist(), strict=True))
         return Fit(self.names, x, errors, C, C / np.outer(safe, safe), told, words, held, misfit, of.runs)
+
+
+def _check_size(what: str, x: float) -> None:
+    if not abs(x) < LARGEST:
+        raise InputError(f"{what} is {x:g}; expected numbers below {LARGEST:g}: they are squared and added up.")
 
 
 def _pairs(names: tuple[str, ...], what: str, given: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
