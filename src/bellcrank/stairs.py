@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 Function = TypeVar("Function", bound=Callable[..., Any])
 _made: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # mechanisms, and what they have of it
 _noting = Lock()  # held while _made changes, or is gone through
+_times = [0]  # that what was compiled was forgotten
 
 
 def above(name: str) -> Any:
@@ -56,3 +57,9 @@ def forget() -> None:
             for name in names:
                 mechanism.__dict__.pop(name, None)
         _made.clear()
+        _times[0] += 1
+
+
+def forgotten() -> int:
+    """Return how often `forget` was called: what was made before another count is out of date."""
+    return _times[0]

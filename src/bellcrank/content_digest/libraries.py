@@ -8,10 +8,11 @@ import site
 import sys
 import sysconfig
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from bellcrank.content_digest.distributions import version_of
 
+MANY_FILES = 4096  # whose libraries are remembered
 OWN = __name__.partition(".")[0]
 PACKAGE = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
 
@@ -32,12 +33,18 @@ def library_of(module_name: str) -> str | None:
     file = getattr(module, "__file__", None)
     if not file:
         return _python() if module_name in sys.builtin_module_names or _frozen(module) else None
+    return _library_of_file(file, top)
+
+
+@lru_cache(MANY_FILES)
+def _library_of_file(file: str, top: str) -> str | None:
     path = os.path.realpath(file)
     if path.startswith(_site_folders()):
         return _distribution(top)
     return _python() if path.startswith(_python_folders()) else None
 
 
+@lru_cache(MANY_FILES)
 def in_library(file: str) -> bool:
     """Return whether code from this file is of Python, of an installed library, or of this package.
 

@@ -16,6 +16,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from bellcrank.emit import cache as store
 
 OWN = __name__.partition(".")[0]
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
-FIXED = {*PLAIN, tuple, frozenset}  # types of values that stay as they are
 LONGEST_TEXT = 1 << 14  # letters of a constant that is compared
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -37,7 +37,8 @@ MODULES = {"math": math, "np": np}
 
 Texts = dict[str, str]  # of the constants of a module, by name
 _shipped: dict[str, Texts] = {}  # by module
-_same: dict[str, dict[str, Any]] = {}  # by module: values that were looked at, and are as shipped
+ABSENT = object()
+_seen: list[_Seen] = []  # the last one, where nothing had changed
 _values: dict[str, dict[str, Any]] = {}  # by module, while their texts are read
 
 
@@ -47,22 +48,47 @@ class _UnknownError(Exception):
 
 def changed_constants() -> str:
     """Return a digest of the constants that are not as the files have them, with their values now; "" if all are."""
-    found, known = [], len(_shipped)
-    for name, module in sorted(sys.modules.items()):
-        if module is None or not _makes_code(name):
-            continue
-        now, same = vars(module), _same.setdefault(name, {})
-        for constant, text in shipped(name).items():
-            value = now.get(constant, KeyError)
-            if same.get(constant, KeyError) is value and type(value) in FIXED:
-                continue
-            if (told := spelled(value)) == text:
-                same[constant] = value
-            else:
-                found.append(f"{name}.{constant} = {told}")
+    seen = next(iter(_seen), None)
+    if seen is not None and seen.still():
+        return ""
+    loaded, known = _loaded_modules(), len(_shipped)
+    found = [line for name in loaded for line in _changes(name)]
     if len(_shipped) > known and len(_shipped) > len(_kept()) and store.steady():
         store.save(_file(), json.dumps(_shipped).encode())
+    _seen[:] = [] if found else [_Seen(loaded)]
     return hashlib.sha256("\n".join(found).encode("utf-8", "surrogatepass")).hexdigest() if found else ""
+
+
+def _loaded_modules() -> list[str]:
+    """Names of the modules that make code, in their order."""
+    return sorted(name for name, module in list(sys.modules.items()) if module is not None and _makes_code(name))
+
+
+class _Seen:
+    """All constants at a moment when they were as shipped: the objects, and copies of those that can change."""
+
+    def __init__(self, loaded: list[str]) -> None:
+        self.modules = len(sys.modules)
+        parts = [(vars(sys.modules[name]), tuple(shipped(name))) for name in loaded]
+        self.values = [now[constant] for now, names in parts for constant in names]  # held: their addresses stay theirs
+        self.addresses = [(now.get, names, [id(now[x]) for x in names]) for now, names in parts if names]
+        self.tables = [(x, deepcopy(x)) for x in self.values if isinstance(x, dict | list | set)]
+
+    def still(self) -> bool:
+        """Whether no module was loaded since, and no constant was set or changed in place."""
+        if len(sys.modules) != self.modules:
+            return False
+        for get, names, addresses in self.addresses:
+            if list(map(id, map(get, names))) != addresses:
+                return False
+        return all(x == copy for x, copy in self.tables)
+
+
+def _changes(name: str) -> list[str]:
+    """What the constants of a module are now that are not as shipped."""
+    now, texts = vars(sys.modules[name]), shipped(name)
+    told = {constant: spelled(now.get(constant, ABSENT)) for constant in texts}
+    return [f"{name}.{constant} = {told[constant]}" for constant in texts if told[constant] != texts[constant]]
 
 
 def code_fingerprint() -> str:

@@ -65,6 +65,13 @@ def _experiment(s: System, data: Any, where: str, observe: Sequence[str] | None)
     for name in s.inputs:
         if name not in table and name not in s.defaults:
             raise InputError(f'{where}: there is no column for the input "{name}".')
+    t = _even_times(table, where)
+    fed = {n: table[n] for n in s.inputs if n in table}
+    return Experiment(where, t, {n: table[n] for n in names}, fed)
+
+
+def _even_times(table: Mapping[str, Array], where: str) -> Array:
+    """Return the times from 0 in equal steps, after a look at the size of all numbers."""
     for n in table:
         bad = np.flatnonzero(~(np.abs(table[n]) < LARGEST))
         if len(bad):
@@ -77,8 +84,7 @@ def _experiment(s: System, data: Any, where: str, observe: Sequence[str] | None)
     worst = np.abs(t - gap * np.arange(len(t))).max()
     if worst > 1e-3 * gap:
         raise InputError(f"{where}: the steps of the time are not equal (off by {worst:g} s); resample it first.")
-    fed = {n: table[n] for n in s.inputs if n in table}
-    return Experiment(where, gap * np.arange(len(t)), {n: table[n] for n in names}, fed)
+    return np.asarray(gap * np.arange(len(t)))
 
 
 def _columns(data: Any, where: str) -> tuple[Mapping[str, Any], dict[str, str]]:

@@ -18,6 +18,7 @@ from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
 from bellcrank.quoting import line
 from bellcrank.scalar import Scalar
+from bellcrank.sim.ambient import ambient
 from bellcrank.sim.amounts import duration
 from bellcrank.sim.arguments import listed, numbers
 from bellcrank.sim.columns import units
@@ -201,7 +202,6 @@ class Prepared:
         return self._made[key]
 
 
-@lru_cache(KEPT)
 def prepared(
     plant: Mechanism | System,
     inputs: tuple[str, ...] | None = None,
@@ -209,7 +209,20 @@ def prepared(
     integrator: str | None = None,
     where: Where = CPU,
 ) -> Prepared:
-    """Made once for a plant, so that the next call is machine code and little else."""
+    """Made once for a plant and what its functions are, so that the next call is machine code and little else."""
+    return _prepared(plant, inputs, also, integrator, where, ambient(plant))
+
+
+@lru_cache(KEPT)
+def _prepared(
+    plant: Mechanism | System,
+    inputs: tuple[str, ...] | None,
+    also: tuple[str, ...],
+    integrator: str | None,
+    where: Where,
+    now: tuple[Any, ...],
+) -> Prepared:
+    """now: what else decides the graphs, which is a part of the key and nothing else."""
     return Prepared(plant, inputs, also, integrator, where)
 
 
