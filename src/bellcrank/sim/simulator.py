@@ -46,17 +46,21 @@ from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
 from bellcrank.sim.watched_steps import Watched
 
+Array = np.ndarray[Any, Any]
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """All that a run executes: its settings, its graphs and its numbers. shape: of the batch."""
+    """All that a run executes: its settings, its graphs and its numbers. shape: of the batch. start: of each run as it
+    was given, before closed loops are assembled.
+    """
 
     plan: Plan
     program: Program
     runs: Batch
     shape: tuple[int, ...]
+    start: Array
 
 
 @explained_class("__init__", "run", "whole", "program")
@@ -231,7 +235,7 @@ class Simulator:
             program = self.program(plan.mode, rows=plan.in_rows, dtype=plan.where.dtype)
         plan.check_room(given.runs, program.row)
         first = plan.first(given.hold, given.table.shape[1]) | {"y": y, "summary": np.array([self.summary.blank])}
-        return Prepared(plan, program, Batch(first, given.table, given.parameters, plan.rows), given.shape)
+        return Prepared(plan, program, Batch(first, given.table, given.parameters, plan.rows), given.shape, given.y)
 
     def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
         """The settings of a run as numbers."""

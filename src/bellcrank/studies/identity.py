@@ -115,7 +115,8 @@ def _numbers(setup: Setup, sim: Simulator, runs: Array, values: Table) -> str:
         ready = sim.prepared(setup.seconds, batch=len(runs), progress=False, **given, **settings)
     except InputError as error:
         return f"refused: {error}"
-    return _of(_digest(), "numbers", (ready.plan, ready.runs))
+    first = {name: x for name, x in ready.runs.first.items() if name != "y"}  # which is assembled, and so rounded
+    return _of(_digest(), "numbers", (ready.plan, ready.start, replace(ready.runs, first=first)))
 
 
 def _distinct(columns: list[Array]) -> list[tuple[float, ...]]:
