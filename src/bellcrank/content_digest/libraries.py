@@ -26,7 +26,7 @@ def library_of(module_name: str) -> str | None:
     """
     module = sys.modules.get(module_name)
     top = module_name.partition(".")[0]
-    if module is None:
+    if module is None or module_name == "__main__":  # which is whatever was started
         return None
     if top == OWN:
         return OWN

@@ -36,6 +36,7 @@ MANIFEST, LOCK, CHECKSUM = "study.json", ".lock", "checksum"
 MOST_BYTES = 2**62  # of a chunk: a study wrote it, however well constant columns compress
 FORMAT = 2  # of manifests; those of 1 had neither identity nor checksum
 NOT_COMPARED = ("chunk", "provenance", "methods")
+_whole: set[tuple[Any, ...]] = set()  # files whose seals were looked at, as they were then
 # Parts of an identity in errors.
 SPOKEN = {
     "code": "code or libraries", "points": "values", "setup": "plant or arguments", "programs": "equations",
@@ -203,24 +204,25 @@ class Folder:
         """Chunks (first, last) of a study whose file is not there, or is not what was written."""
         for first, last in chunks_of(manifest):
             try:
-                self.rows(manifest["name"], first, last)
+                self.rows(manifest["name"], first, last, known=False)
             except ReadError:
                 yield first, last
 
-    def rows(self, study: str, first: int, last: int) -> Any:
-        """The table of one chunk, if its file is what was written for this study and these runs."""
+    def rows(self, study: str, first: int, last: int, known: bool = True) -> Any:
+        """The table of one chunk, if its file is what was written for this study and these runs. known: the seal of a
+        file that was looked at before, and was not written since, is not computed again.
+        """
         path = self.chunk(first)
         try:
+            found = os.stat(path)
+            state = (str(path), study, first, last, found.st_size, found.st_mtime_ns, found.st_ino)
             table = read_parquet_table(path, "study", MOST_BYTES)
-            metadata = table.schema.metadata or {}
-            runs = table.column("run")
-            whole = len(runs) == last - first and runs[0].as_py() == first
-            whole = whole and metadata.get(STUDY) == study.encode() and metadata.get(SEAL) == seal(table, study)
-            why = "its seal is broken"
+            whole, why = (known and state in _whole) or _as_written(table, study, first, last), "its seal is broken"
         except Exception as error:  # a damaged file can make a parser fail in any way
             whole, why = False, brief(str(error), 200)
         if not whole:
             raise ReadError(f"{path} is damaged or not there ({why}). The same study computes it again.")
+        _whole.add(state)
         return table
 
     def table(self) -> Any:
@@ -231,6 +233,13 @@ class Folder:
             raise ReadError(f"{self.path} has no {MANIFEST}, and so no study.")
         found = [self.rows(manifest["name"], *chunk).replace_schema_metadata(None) for chunk in chunks_of(manifest)]
         return pa.concat_tables(found, promote_options="default")
+
+
+def _as_written(table: Any, study: str, first: int, last: int) -> bool:
+    """Whether a table has these runs of this study, and nothing in it was changed."""
+    metadata, runs = table.schema.metadata or {}, table.column("run")
+    whole = len(runs) == last - first and runs[0].as_py() == first and metadata.get(STUDY) == study.encode()
+    return bool(whole and metadata.get(SEAL) == seal(table, study))
 
 
 def chunks_of(manifest: Mapping[str, Any]) -> list[tuple[int, int]]:
