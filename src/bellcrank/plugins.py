@@ -106,8 +106,22 @@ def fingerprint() -> str:
         if newest(stats) < time.time_ns() - store.SETTLED:  # else another change might not show in the times
             store.save(f"{store.key('packages', name)}.json", f'"{digest}"'.encode())
 
-    parts = [*_versions(), digest_of_files(stats, known, keep)]
+    parts = [*_versions(), digest_of_files(stats, known, keep), _in_memory()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _in_memory() -> str:
+    """Digest of what stands in the tables as it is now: a number of its module may have been set since it was loaded.
+    What cannot be identified is never found again.
+    """
+    from bellcrank.content_digest import UnidentifiedError, content_digest
+    from bellcrank.content_digest.libraries import TAKEN_APART
+
+    TAKEN_APART.update(point.module.partition(".")[0] for points in _points.values() for point in points)
+    try:
+        return content_digest({f"{kind} {name}": rows[kind, name] for kind, name in sorted(rows)})
+    except UnidentifiedError as error:
+        return f"{error} {os.getpid()} {time.time_ns()}"
 
 
 def steady() -> bool:

@@ -250,3 +250,28 @@ def test_a_change_of_any_file_of_a_package_is_seen(how: str, tmp_path: Path) -> 
         written(where, {name: EDITS[name]})
         assert asked() == ["False", expected], name
     assert asked() == ["True", "9.0"]
+
+
+SET = """
+import bellcrank as bc
+def told():
+    k = bc.kernel(bc.zoo.planar3r(), "mass_matrix", method="rotors")
+    print(k.from_cache, k([0.1, 0.2, 0.3])[0, 0])
+told()
+import rotors
+rotors.OWN = 7.0
+told()
+told()
+rotors.OWN = 1.0
+told()
+"""
+
+
+def test_a_number_of_a_package_that_is_set_while_it_runs(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    workshop(site, site, "installed")
+    env = os.environ | {"BELLCRANK_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", ADD + SET, str(site)]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["False", "3.0", "False", "9.0", "True", "9.0", "True", "3.0"]

@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 
 from bellcrank.content_digest.distributions import version_of
 
+TAKEN_APART: set[str] = set()  # packages that are known by what is in memory, wherever they are installed
 MANY_FILES = 4096  # whose libraries are remembered
 OWN = __name__.partition(".")[0]
 PACKAGE = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
@@ -26,7 +27,7 @@ def library_of(module_name: str) -> str | None:
     """
     module = sys.modules.get(module_name)
     top = module_name.partition(".")[0]
-    if module is None or module_name == "__main__":  # which is whatever was started
+    if module is None or module_name == "__main__" or top in TAKEN_APART:  # __main__ is whatever was started
         return None
     if top == OWN:
         return OWN
