@@ -31,6 +31,7 @@ ALLOWED = {
     "test_pinocchio_robots.py::test_robot_compiled": 5.0,
     "test_mjcf_files.py::test_accelerations": 4.0,
     "test_mjcf_report.py::test_it_is_reported": 4.0,
+    "test_pinocchio_order.py::test_it_is_the_same_state": 2.0,
     "test_quadruped.py::test_it_trots": 4.0,
     "test_read_robots.py::test_each_file_loads_or_says_why_not": 8.0,
     "test_fuzz_files.py::test_damaged_files": 6.0,

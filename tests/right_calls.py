@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -130,9 +131,15 @@ def good(folder: Path, cheap: bool = False) -> dict[str, Any]:
         "shape": "circle", "dimensions": (0.01,), "thickness": 0.005, "width": 0.1, "kind": "linear",
         "inputs": {"push": 0.0}, "columns": ["joint1.q"], "seed": 1, "u": np.zeros((2, 1)), "start": 0.0,
         "begin": 0.0, "end": 0.01, "from_": 0, "structure": None, "body": "one", "parent": "one", "child": "two",
-        "axis": (0, 0, 1), "collisions.path": robot, "count": n, **_parts(),
+        "axis": (0, 0, 1), "collisions.path": robot, "count": n, "pinocchio_order.model": _model(m), **_parts(),
         **({} if cheap else _own(folder)),
     }  # fmt: skip
+
+
+def _model(m: bc.Mechanism) -> SimpleNamespace:
+    """What a pinocchio.Model of a chain of hinges says of its coordinates."""
+    joints = [SimpleNamespace(nq=int(i >= 0), nv=int(i >= 0), idx_q=i, idx_v=i) for i in range(-1, m.nv)]
+    return SimpleNamespace(names=["universe", *(j.name for j in m.joints)], joints=joints, nq=m.nq, nv=m.nv)
 
 
 def _parts() -> dict[str, Any]:

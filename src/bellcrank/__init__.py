@@ -32,6 +32,7 @@ _HOMES = {
     "version": ("__version__",),
     # mechanisms
     "model": ("Mechanism",),
+    "model.pinocchio_order": ("pinocchio_order",),
     "formats": ("Builder", "from_dh", "from_saha", "from_wong", "read"),
     "formats.collisions": ("collisions",),
     "parameters": ("parameter",),

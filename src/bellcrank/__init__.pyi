@@ -35,6 +35,7 @@ from bellcrank.identify.design import minimize as minimize
 from bellcrank.identify.output_error import fit as fit
 from bellcrank.identify.search import Fit as Fit
 from bellcrank.model import Mechanism as Mechanism
+from bellcrank.model.pinocchio_order import pinocchio_order as pinocchio_order
 from bellcrank.parameters import parameter as parameter
 from bellcrank.record import Record as Record
 from bellcrank.record import load_record as load_record

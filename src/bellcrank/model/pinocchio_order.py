@@ -1,0 +1,172 @@
+"""Coordinates of a mechanism in Pinocchio's order, and back.
+
+Pinocchio sorts the joints that hang on one body by their names, a mechanism has them as the file does. It writes the
+angle of a `continuous` (and the last of a planar) joint as its cosine and sine, and unless it is told otherwise it lets
+joints that mimic others move by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bellcrank.errors import InputError, brief
+from bellcrank.misfits import explained
+from bellcrank.model.joints import KINDS
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Array
+
+PLAIN, COSINE, SINE = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class PinocchioOrder:
+    """Where each of Pinocchio's coordinates is in the mechanism's arrays, and functions that convert arrays.
+
+    q : (model.nq,) index in the mechanism's q. Both numbers of a continuous joint have the index of its angle.
+    v : (model.nv,) index in the mechanism's v. Joints that mimic another have the index of that one.
+
+    The functions take one state or a batch, (..., n), and return new arrays.
+    """
+
+    q: Array
+    v: Array
+    form: Array  # (model.nq,) PLAIN, COSINE or SINE
+    multiplier: Array  # (model.nq,) of a joint that mimics another, 1 elsewhere
+    offset: Array  # (model.nq,)
+    v_multiplier: Array  # (model.nv,)
+    own_q: Array  # (nq,) place in Pinocchio's q of each of the mechanism's; of an angle that of its cosine
+    own_v: Array  # (nv,) place in Pinocchio's v
+    mechanism: Mechanism
+
+    called: ClassVar[str] = "pinocchio_order"
+
+    def q_to_pinocchio(self, q: Any) -> Array:
+        """Return Pinocchio's q of the mechanism's."""
+        x = self._given(q, len(self.own_q), "q")[..., self.q] * self.multiplier + self.offset
+        return np.where(self.form == PLAIN, x, np.where(self.form == COSINE, np.cos(x), np.sin(x)))
+
+    def q_from_pinocchio(self, q: Any) -> Array:
+        """Return the mechanism's q of Pinocchio's. Angles of continuous joints are between -pi and pi."""
+        x = self._given(q, len(self.q), "q")
+        found: Array = x[..., self.own_q].copy()
+        angles = np.flatnonzero(self.form[self.own_q] == COSINE)
+        at = self.own_q[angles]
+        found[..., angles] = np.arctan2(x[..., at + 1], x[..., at])
+        return found
+
+    def v_to_pinocchio(self, v: Any) -> Array:
+        """Return Pinocchio's velocities, or accelerations, of the mechanism's."""
+        found: Array = self._given(v, len(self.own_v), "v")[..., self.v] * self.v_multiplier
+        return found
+
+    def v_from_pinocchio(self, v: Any) -> Array:
+        """Return the mechanism's velocities, or accelerations, of Pinocchio's."""
+        found: Array = self._given(v, len(self.v), "v")[..., self.own_v].copy()
+        return found
+
+    def tau_to_pinocchio(self, tau: Any) -> Array:
+        """Return Pinocchio's joint forces of the mechanism's; those of joints that mimic another are zero."""
+        x = self._given(tau, len(self.own_v), "tau")
+        found = np.zeros((*x.shape[:-1], len(self.v)))
+        found[..., self.own_v] = x
+        return found
+
+    def tau_from_pinocchio(self, tau: Any) -> Array:
+        """Return the mechanism's joint forces of Pinocchio's. Those of mimicking joints act on the one they follow."""
+        x = self._given(tau, len(self.v), "tau") * self.v_multiplier
+        found = np.zeros((*x.shape[:-1], len(self.own_v)))
+        for k, column in enumerate(self.v):
+            found[..., column] += x[..., k]
+        return found
+
+    def _given(self, x: Any, size: int, name: str) -> Array:
+        try:
+            found = np.asarray(x, float)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{self.called}: {name} is {brief(x)}; expected an array of {size} numbers.") from None
+        if not found.ndim or found.shape[-1] != size:
+            raise InputError(f"{self.called}: {name} has the shape {found.shape}; expected (..., {size}).")
+        return found
+
+
+@explained
+def pinocchio_order(mechanism: Mechanism, model: Any) -> PinocchioOrder:
+    """Return where the coordinates of a pinocchio.Model are in those of the mechanism, from the same URDF file.
+
+    Joints are matched by their names, a floating base by being one. With `mimic=True` or without it, and for a model
+    of `pin.buildReducedModel` where the mechanism was read with `lock=` of the same joints.
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"pinocchio_order: mechanism is {brief(mechanism)}; expected a Mechanism.")
+    missing = [x for x in ("names", "joints", "nq", "nv") if not hasattr(model, x)]
+    if missing:
+        raise InputError(f"pinocchio_order: model is {brief(model)}; expected a pinocchio.Model.")
+    theirs = {name: model.joints[i] for i, name in enumerate(model.names) if i and model.joints[i].nq}
+    matched = _matched(mechanism, theirs)
+    q_rows, v_rows = np.zeros((4, model.nq)), np.zeros((2, model.nv))
+    own_q, own_v = np.zeros(mechanism.nq, int), np.zeros(mechanism.nv, int)
+    for j, link in zip(mechanism.joints, mechanism.tree.links):
+        if j.name not in matched:
+            continue  # it mimics another, in both
+        its = matched[j.name]
+        scale, offset = (1.0, 0.0) if j.mimic is None else (float(j.mimic.multiplier), float(j.mimic.offset))
+        forms = _forms(j.name, j.kind, int(its.nq))
+        columns = [*link.q_index, *link.q_index[-1:]] if len(forms) > len(link.q_index) else link.q_index
+        q_rows[:, its.idx_q : its.idx_q + its.nq] = [columns, forms, [scale] * its.nq, [offset] * its.nq]
+        v_rows[:, its.idx_v : its.idx_v + its.nv] = [link.v_index, [scale] * its.nv]
+        if j.mimic is None:
+            own_q[list(link.q_index)] = its.idx_q + np.arange(len(link.q_index))
+            own_v[list(link.v_index)] = its.idx_v + np.arange(len(link.v_index))
+    return PinocchioOrder(
+        q=q_rows[0].astype(int),
+        v=v_rows[0].astype(int),
+        form=q_rows[1].astype(int),
+        multiplier=q_rows[2],
+        offset=q_rows[3],
+        v_multiplier=v_rows[1],
+        own_q=own_q,
+        own_v=own_v,
+        mechanism=mechanism,
+    )
+
+
+def _matched(m: Mechanism, theirs: dict[str, Any]) -> dict[str, Any]:
+    """Return the joints of the model by the names that the mechanism has for them."""
+    ours = {j.name: j for j in m.joints}
+    found = {name: theirs[name] for name in ours if name in theirs}
+    found |= _base(m, theirs, found)
+    used = [id(its) for its in found.values()]
+    lost = [j.name for j in m.joints if j.name not in found and j.mimic is None]
+    more = [name for name, its in theirs.items() if id(its) not in used]
+    if lost or more:
+        only = [f"only the {who} has {_listed(x)}" for who, x in (("mechanism", lost), ("model", more)) if x]
+        raise InputError(
+            f'pinocchio_order of "{m.name}": {", and ".join(only)}. Read both from the same file, with the same base, '
+            "and lock the same joints in both (bc.read(lock=...), pin.buildReducedModel)."
+        )
+    return found
+
+
+def _base(m: Mechanism, theirs: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Return the floating base where it has another name in the model: people choose it."""
+    ours = [j.name for j in m.joints if j.kind == "floating" and j.name not in found]
+    other = [its for name, its in theirs.items() if name not in found and its.nq == KINDS["floating"].nq]
+    return {ours[0]: other[0]} if len(ours) == len(other) == 1 else {}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def _forms(name: str, kind: str, nq: int) -> list[int]:
+    """Return what each of Pinocchio's coordinates is of ours."""
+    own = KINDS[kind].nq
+    if nq == own:
+        return [PLAIN] * own
+    if nq == own + 1 and kind in ("revolute", "planar"):
+        return [PLAIN] * (own - 1) + [COSINE, SINE]
+    raise InputError(f'pinocchio_order: joint "{name}" ({kind}) has {own} coordinates, and {nq} in Pinocchio.')
