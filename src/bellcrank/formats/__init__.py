@@ -33,6 +33,7 @@ TIPS = {
 # Root elements of XML files that are not ours to read, and what to do about them.
 FOREIGN = {
     "sdf": "an SDF model, which is not read. Convert it to URDF.",
+    "mujocoinclude": "a part of a MuJoCo model. Read the file that includes it.",
     "COLLADA": "a COLLADA mesh, not a mechanism. Read the .urdf that refers to it.",
 }
 

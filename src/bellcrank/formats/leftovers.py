@@ -23,8 +23,8 @@ KNOWN = {
     "sensor": ("sensors do not change the motion", "ok"),
     "safety_controller": ("limits of a robot's own controller", "note"),
     "calibration": ("reference positions of a robot's encoders", "note"),
-    "contact": ("contact parameters; there is no contact", "note"),
-    "self_collision_checking": ("there is no collision checking", "ok"),
+    "contact": ("contact parameters; give them to contacts of bc.collisions", "note"),
+    "self_collision_checking": ("links do not collide with each other unless a contact says so", "ok"),
     "hardwareInterface": ("wiring of a robot's controllers", "note"),
 }
 URDF = (

@@ -59,12 +59,13 @@ NO_EFFECT = {
         body_geomadr body_simple body_sameframe body_subtreemass body_invweight0 body_margin body_contype
         body_conaffinity body_bvh* bvh_* oct_* dof_bodyid dof_jntid dof_parentid dof_treeid dof_Madr dof_simplenum
         dof_invweight0 dof_M0 dof_length tree_bodyadr tree_bodynum tree_dofadr tree_dofnum geom_sameframe geom_aabb
-        geom_rbound site_sameframe B_* M_* D_* mapM2* mapD2* ten_J_* flexedge_* efm*""",
+        geom_rbound site_sameframe B_* M_* D_* mapM2* mapD2* ten_J_* flexedge_* flexvert_* efm*""",
     "sizes and places in memory": """nbvh* noct ntree nM nB nC nD nflex?* nefm* nJ* nuser_* nnames* npaths paths nemax
         njmax nconmax npolygonmax nmeshdegmax nhistory narena nbuffer buffer names_map signature""",
     "meshes, which are in the inertia and shape of their geoms": "nmesh* mesh_* name_meshadr",
     "MuJoCo's integrator and solver": """opt.timestep opt.impratio opt.tolerance opt.ls_tolerance opt.noslip_*
-        opt.ccd_* opt.integrator opt.cone opt.jacobian opt.solver opt.iterations opt.ls_iterations opt.sdf_*""",
+        opt.ccd_* opt.integrator opt.cone opt.jacobian opt.solver opt.iterations opt.ls_iterations opt.sdf_*
+        opt.apirate""",
 }
 OPTIONS = "opt"  # the field that is a struct of numbers which matter
 

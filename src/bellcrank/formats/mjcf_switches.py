@@ -27,7 +27,10 @@ SOLVER = {  # what only MuJoCo's own solver, integrator or collision detection h
     *("CLAMPCTRL", "WARMSTART", "FILTERPARENT", "REFSAFE", "SENSOR", "MIDPHASE", "EULERDAMP", "AUTORESET", "NATIVECCD"),
     *("ISLAND", "MULTICCD"),
 }
-ENABLED = {"OVERRIDE", "ENERGY", "FWDINV", "INVDISCRETE", "MULTICCD", "ISLAND", "DIAGEXACT", "IPC", "SPECULATIVE"}
+ENABLED = {
+    *("OVERRIDE", "ENERGY", "FWDINV", "INVDISCRETE", "DIAGEXACT", "IPC", "SPECULATIVE"),
+    *("MULTICCD", "NATIVECCD", "ISLAND"),  # which older versions enable, and newer ones disable
+}
 
 
 @dataclass(frozen=True)
