@@ -37,7 +37,22 @@ def branched() -> Mechanism:
     return b.build()
 
 
-MECHANISMS = {"puma": lambda: worn(bc.zoo.puma600()), "branched": branched, "chain": lambda: worn(bc.zoo.chain(3))}
+def gliding() -> Mechanism:
+    """Rotors on joints whose velocities are given in the body's axes."""
+    b = bc.Builder("gliding")
+    b.body("trunk", mass=3.0, com=(0.1, 0.2, 0.3), inertia=(0.3, 0.4, 0.5))
+    b.body("plate", mass=2.0, com=(0.4, 0.0, 0.3), inertia=(0.2, 0.2, 0.1))
+    b.joint("free", "floating", "ground", "trunk", armature=0.4, damping=0.2)
+    b.joint("glide", "planar", "trunk", "plate", axis=(1, 0, 0), armature=0.3, damping=0.1)
+    return b.build()
+
+
+MECHANISMS = {
+    "puma": lambda: worn(bc.zoo.puma600()),
+    "branched": branched,
+    "chain": lambda: worn(bc.zoo.chain(3)),
+    "gliding": gliding,
+}
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

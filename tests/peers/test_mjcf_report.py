@@ -16,7 +16,7 @@ from bellcrank.formats.mjcf_switches import DISABLED, ENABLED, SOLVER
 
 mujoco = pytest.importorskip("mujoco")
 SCHEMA = sorted(set(schema(mujoco.mj_printSchema(False, True))))
-newest = pytest.mark.skipif(mujoco.__version__ < "4", reason="MuJoCo 4, whose schema is on the page, is not installed")
+newest = pytest.mark.skipif(mujoco.__version__ < "4", reason="the MuJoCo whose schema is on the page is not installed")
 # On the page, and not in the schema of the newest MuJoCo: attributes of older ones.
 OLDER = {("option/flag", "passive")}
 
