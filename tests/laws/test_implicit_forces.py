@@ -11,9 +11,12 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PD, PID, SpringDamper, StribeckFriction
+from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.forces import Box, Contact, Plane, Sphere, Terrain
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.sim import implicit_forces
+from loops import at_random, closed
+from trees import ALL, random_tree
 
 EXPLICIT = [name for name, method in INTEGRATORS.items() if not method.stiff]
 FORMS = ["tree", "minimal", "projected", "lagrange"]
@@ -116,6 +119,47 @@ def test_the_order_is_kept(name: str) -> None:
         errors.append(abs(v - math.exp(-4.0)))
     assert errors[1] < 0.6 * errors[0]
     assert errors[2] < errors[1] * 4.0 ** (0.2 - INTEGRATORS[name].order)
+
+
+def stiffly_damped(m: bc.Mechanism, rng: np.random.Generator) -> bc.Mechanism:
+    """The same with damping and dry friction in joints, over seven orders of magnitude."""
+    found = []
+    for j in m.joints:
+        damping, friction = (10.0 ** rng.uniform(-1.0, top) * (rng.random() < p) for top, p in ((6.0, 0.7), (4.0, 0.3)))
+        found.append(j if j.kind == "fixed" else replace(j, damping=float(damping), friction=float(friction)))
+    return replace(m, joints=tuple(found))
+
+
+def loses_energy(m: bc.Mechanism, seed: int, q0: Any, v0: Any, **how: Any) -> None:
+    """It has no springs and no gravity: its kinetic energy falls from step to step."""
+    name = EXPLICIT[seed % len(EXPLICIT)]
+    run = bc.simulate(m, 0.2, q0, v0, integrator=name, step=H, every="step", **how)
+    energy = run["energy"]
+    assert run.stops[0].reason == "end"
+    limit = 1e-3 if name == "euler" else 1e-5  # Coriolis forces are explicit
+    assert (energy - np.minimum.accumulate(energy)).max() < limit * energy[0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_trees_lose_energy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = [str(k) for k in rng.choice(ALL, int(rng.integers(2, 6)))]
+    parents = [int(x) for x in rng.integers(0, 5, 3)]
+    m = stiffly_damped(random_tree(seed, kinds, parents, coupled=True, gravity=False), rng)
+    loses_energy(m, seed, m.random(seed)[0], 0.3 * rng.normal(size=m.nv))
+
+
+@at_random
+@pytest.mark.parametrize("seed", range(20))
+def test_random_loops_lose_energy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = [str(k) for k in rng.choice(ALL, int(rng.integers(4, 7)))]
+    parents = [int(x) for x in rng.integers(0, 5, 3)]
+    loop = str(rng.choice(("revolute", "distance", "spherical", "point_on_line", "gear")))
+    m, q0 = closed(random_tree(seed, kinds, parents, gravity=False), seed, [loop])
+    m = stiffly_damped(m, rng)
+    v0 = consistent(m.tree, np.array(q0), 0.3 * rng.normal(size=m.nv))
+    loses_energy(m, seed, q0, v0, form=("minimal", "projected")[seed // 5 % 2])
 
 
 LAWS: dict[str, dict[str, float]] = {"Coulomb": {}, "bristles": {"bristles": 5e3}}

@@ -13,6 +13,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.actuators import PD
 from bellcrank.control import Leg, Trot
+from bellcrank.forces import feet
 from prose import ROOT, blocks
 
 FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
@@ -82,6 +83,54 @@ def peer(file: Path, step: float) -> tuple[Any, Any, Any]:
     return mujoco, model, mujoco.MjData(model)
 
 
+# File, its feet, stance by the joint's name, sign of the stance of hind legs, gains of the servos.
+STANCES: dict[str, tuple[str, str, dict[str, float], float, float, float]] = {
+    "a1": ("a1_description/urdf/a1.urdf", "_foot", {"hip": 0.0, "thigh": 0.8, "calf": -1.6}, 1.0, 100.0, 3.0),
+    "go2": ("go2_description/urdf/go2.urdf", "_foot", {"hip": 0.0, "thigh": 0.8, "calf": -1.6}, 1.0, 80.0, 2.0),
+    "anymal": (
+        "anymal_b_simple_description/robots/anymal.urdf", "FOOT", {"HAA": 0.0, "HFE": 0.4, "KFE": -0.8},
+        -1.0, 200.0, 5.0,
+    ),
+    "solo": ("solo_description/robots/solo12.urdf", "FOOT", {"HAA": 0.0, "HFE": 0.7, "KFE": -1.4}, -1.0, 10.0, 0.2),
+}  # fmt: skip
+
+
+def let_down(name: str, **contact: float) -> tuple[bc.System, Any]:
+    """A quadruped with default contacts at its feet, 5 mm above the floor."""
+    assert ROBOTS is not None
+    file, foot, stance, hind, kp, kd = STANCES[name]
+    m = bc.read(ROBOTS / file, base="floating")
+    ends, ground = [f for f in m.frames if f.endswith(foot)], m.ground
+    wanted = {}
+    for joint in m.columns[0]:
+        for part, angle in stance.items():
+            if part in joint:
+                wanted[joint] = angle * (hind if "H" in joint[:2] else 1.0)
+    q0 = m.neutral()
+    for joint, angle in wanted.items():
+        q0[m.columns[0].index(joint)] = angle
+    q0[2] -= min(float(m.pose(q0, f)[2, 3]) for f in ends) - 0.025
+    servos = [PD(joint, kp, kd) for joint in wanted]
+    return bc.system(m, servos, lambda t, q, v, x, u: wanted, elements=feet(ends, 0.02, ground, **contact)), q0
+
+
+@pytest.mark.filterwarnings("ignore:.*bounce off less:RuntimeWarning")
+@pytest.mark.parametrize("law", ["Coulomb", "bristles"])
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+@pytest.mark.parametrize("name", STANCES)
+def test_at_the_default_step_it_comes_to_rest(name: str, integrator: str, law: str) -> None:
+    """Within 1 mm/s and with its weight on its feet, whatever the robot weighs."""
+    plant, q0 = let_down(name, **({"bristles": 5e3} if law == "bristles" else {}))
+    run = bc.simulate(plant, 4.0, q0, integrator=integrator, every=0.01)
+    weight = 9.81 * sum(float(b.mass) for b in plant.mechanism.bodies)
+    late = run.t > 3.0
+    carried = sum(run[f"{e.name}.fz"][late] for e in plant.elements)
+    assert run.stops[0].reason == "end"
+    assert np.abs(carried / weight - 1.0).max() < 5e-3
+    place = run.q[late, :2]
+    assert np.hypot(*(place[-1] - place[0])) < 1e-3
+
+
 @pytest.fixture(scope="module")
 def trotting(tmp_path_factory: Any) -> dict[str, Any]:
     """The robot of the page, as the page says."""
@@ -114,11 +163,22 @@ def test_it_trots(trotting: dict[str, Any]) -> None:
         assert foot.min() > 0.01  # its radius, and what 200 N press it into the floor
 
 
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_at_the_default_step_it_trots_as_in_short_ones(trotting: dict[str, Any], integrator: str) -> None:
+    plant, gait = trotting["plant"], trotting["gait"]
+    start = gait.stance | {"root_joint.z": 0.29}
+    short, long = (
+        bc.simulate(plant, 3.0, start, step=h, every=1.0, integrator=integrator)["base.x"][-1] for h in (1e-4, 1e-3)
+    )
+    assert abs(long / short - 1.0) < 0.03
+
+
 def test_mujocos_trots_by_the_same_targets(trotting: dict[str, Any]) -> None:
     """Another engine with another contact: as far, as straight, as high."""
     run, gait = trotting["run"], trotting["gait"]
     step = 1e-3
     mujoco, model, data = peer(trotting["file"], step)
+    model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC  # as Coulomb's is
     joints = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in gait.joints]
     q, v = model.jnt_qposadr[joints], model.jnt_dofadr[joints]
     data.qpos[q], data.qpos[2] = list(gait.stance.values()), 0.29

@@ -88,6 +88,16 @@ def contacts() -> list[Element]:
     ]
 
 
+def unresolved() -> list[Element]:
+    """Contacts and friction that the step is too long for, and takes implicitly."""
+    how = {"stiffness": 3e4, "damping": 20.0, "friction": 0.7, "slow": 1e-3}
+    return [
+        Contact("foot", "ground", "a", Plane(), Sphere(0.2), **how),
+        Contact("brush", "ground", "b", Plane(), Sphere(0.22), **how, bristles=2e4),
+        Contact("touch", "a", "b", Sphere(0.12), Sphere(0.15), **how),
+    ]
+
+
 def tyres() -> list[Element]:
     return [
         LinearTyre("linear", "ground", "a", 0.3, 400.0, 5.0, longitudinal=80.0, lateral=50.0, friction=0.9),
@@ -112,11 +122,22 @@ def turning() -> bc.Mechanism:
     return b.build()
 
 
+def light() -> bc.Mechanism:
+    """As `flying`, with a tenth of the mass."""
+    b = bc.Builder("light")
+    b.body("a", mass=0.1, com=(0.02, 0, 0), inertia=(0.002, 0.003, 0.004))
+    b.body("b", mass=0.2, com=(0, 0.03, 0), inertia=(0.005, 0.003, 0.004))
+    b.joint("free_a", "floating", "ground", "a", damping=0.1)
+    b.joint("free_b", "floating", "ground", "b", friction=0.3)
+    return b.build()
+
+
 SYSTEMS: dict[str, tuple[Callable[[], bc.Mechanism], Callable[[], list[Element]]]] = {
     "between": (flying, between),
     "joints": (turning, joints),
     "contacts": (flying, contacts),
     "tyres": (flying, tyres),
+    "unresolved": (light, unresolved),
 }
 
 
@@ -151,6 +172,13 @@ def test_no_element_is_forgotten() -> None:
         for e in s.elements:
             parts = [n for n in run.names if n.startswith(f"{e.name}.") and not n.endswith((".energy", ".loss"))]
             assert max(np.abs(run[n]).max() for n in parts if not n.startswith(f"{e.name}.bristle")) > 0.1, e.name
+
+
+def test_some_are_implicit() -> None:
+    found = bc.Simulator(made("unresolved")[0]).dynamics.implicit
+    assert found is not None
+    assert len(found.elements) == 3
+    assert found.joints
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

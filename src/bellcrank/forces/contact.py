@@ -59,9 +59,9 @@ class Contact(Between):
         if fit(self.shape_a, self.shape_b) == "none":
             raise InputError(
                 f'{self._called}: {brief(self.shape_b)} on "{self.b}" would fall through {brief(self.shape_a)} on '
-                f'"{self.a}". Only corners of the box on frame b are tested against the box on frame a, and none of its '
-                "sides lies within a side of that. Put the larger box on frame a; of boxes of equal size replace one by "
-                "spheres at its corners, or by a smaller box."
+                f'"{self.a}". Only corners of the box on frame b are tested against the box on frame a, and none of '
+                "its sides lies within a side of that. Put the larger box on frame a; of boxes of equal size replace "
+                "one by spheres at its corners, or by a smaller box."
             )
 
     @property
