@@ -242,6 +242,28 @@ def test_half_the_step_changes_little(law: str) -> None:
     assert abs(ends[1] - ends[2]) < 0.6 * abs(ends[0] - ends[2]) + 1e-5
 
 
+def test_what_stays_explicit_is_refused_where_it_would_run_away() -> None:
+    """A longer step than that of the Simulator, prescribed motions, and mechanisms that are large."""
+    simulator = bc.Simulator(rotor(damping=100.0))
+    with pytest.raises(bc.InputError, match=r'joint "hinge" in 0.01 s.*step=0.02 or less.*where it is made'):
+        simulator.run(10.0, None, [1.0], step=0.1)
+    simulator.run(0.1, None, [1.0], step=0.01)
+    bc.simulate(rotor(damping=100.0), 10.0, None, [1.0], step=0.1)
+    b = bc.Builder("two")
+    for name in ("held", "free"):
+        b.body(name, mass=1.0, inertia=(1.0, 1.0, 1.0))
+        b.joint(name, "revolute", "ground", name, axis=(0, 1, 0), damping=1e5)
+    moved = bc.system(b.build(), motions={"held": lambda t: 0.0 * t})
+    with pytest.raises(bc.InputError, match=r'joint "free".*motions are prescribed'):
+        bc.simulate(moved, 0.1)
+    b = bc.Builder("many")
+    for i in range(65):
+        b.body(f"b{i}", mass=1.0, inertia=(1e-3, 1e-3, 1e-3))
+        b.joint(f"j{i}", "revolute", "ground", f"b{i}", axis=(0, 1, 0), damping=1e3 if i == 3 else 0.0)
+    with pytest.raises(bc.InputError, match=r'joint "j3".*that large'):
+        bc.simulate(b.build(), 0.1)
+
+
 def test_what_resists_nothing_costs_nothing() -> None:
     """Systems without such forces, and those that a step resolves, have the graphs that they had."""
     free = rotor()

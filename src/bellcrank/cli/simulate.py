@@ -67,6 +67,7 @@ def simulate(
     from bellcrank.cli.scenarios import scenario as scenario_of
     from bellcrank.integrate import integrator as integrator_of
     from bellcrank.sim.outcome import Interrupted
+    from bellcrank.sim.settings import Solver
     from bellcrank.sim.simulator import Simulator
 
     case, how = scenario_of(scenario), integrator_of(integrator)
@@ -77,7 +78,7 @@ def simulate(
     if step is None and tolerance is None and not how.adaptive:
         step = setup.step
     q0 = _start(m, setup.q0, begin or [])
-    made = Simulator(setup.system, integrator, method, form=form, summary=summary or ())
+    made = Simulator(setup.system, integrator, method, form=form, summary=summary or (), solver=Solver(step=step))
     try:
         run = made.run(
             seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance, every=_every(every),

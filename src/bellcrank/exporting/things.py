@@ -27,6 +27,7 @@ from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import STEP, TOLERANCE, Solver, changed, chooses_steps
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.single_precision import check_counts
+from bellcrank.sim.stiff_damping import check_damping
 from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import System, system
 
@@ -117,6 +118,7 @@ def program_of(thing: Any, solver: Solver, events: Sequence[Event], dtype: str) 
     check_counts(thing.system, h, dtype)
     if not adaptive:
         check_steps(thing.system, thing.integrator, h, start_state(thing.system, None, None, None))
+        check_damping(thing.system, thing.dynamics.implicit, thing.integrator, h)
     return thing.whole((adaptive, True) if watched else None, dtype)
 
 

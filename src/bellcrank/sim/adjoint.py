@@ -40,6 +40,7 @@ from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Plan, Saving, Solver, changed, grouped, planned
 from bellcrank.sim.single_precision import check_gradient_counts
+from bellcrank.sim.stiff_damping import check_damping
 from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
@@ -141,6 +142,7 @@ class Adjoint:
         check_samples(self.system, plan.h, False)
         check_gradient_counts(self.system, plan.h, plan.where.dtype, plan.steps, given.hold, given.table.shape[1])
         check_steps(self.system, self.integrator, plan.h, given.y[0])
+        check_damping(self.system, self.dynamics.implicit, self.integrator, plan.h)
         on, held = self._place(plan.where, given.runs), steps_of(given.hold, plan.h)
         size = 8 * given.runs * (2 * self.dynamics.size + given.table[0].size + given.parameters.shape[-1])
         check_room(f"a gradient of {given.runs} runs", size, "take a smaller batch")

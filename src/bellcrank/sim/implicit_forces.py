@@ -42,6 +42,7 @@ from bellcrank.model import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero, maximum, step
 from bellcrank.sim.between import seen
+from bellcrank.sim.frame_passes import MANY
 from bellcrank.sim.settings import STEP, Solver
 from bellcrank.spatial.vector import Vec, vec
 
@@ -165,7 +166,12 @@ def _add_place(G: Rows, columns: Mapping[int, Vec], r: Resistance, resolved: Sca
 
 def possible(s: System, method: Integrator) -> bool:
     """Return whether fixed steps of this method can be implicit in forces of this system."""
-    return not (method.stiff or s.motions or s.mechanism.nv > MOST_FREEDOMS)
+    return not (method.stiff or s.motions or is_large(s))
+
+
+def is_large(s: System) -> bool:
+    """Return whether the mass matrix is too large for every step, or elements are passes over alike bodies."""
+    return s.mechanism.nv > MOST_FREEDOMS or len(s.mechanism.tree.links) >= MANY
 
 
 def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
@@ -175,15 +181,15 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
         return None
     resolved = RESOLVED.get(method.name, RESOLVED_ELSEWHERE)
     tree = (m.at() if m.parameters else m).tree
-    mobility = _mobility(tree, m.neutral())
+    inverse = mobility(tree, m.neutral())
     h = solver.step if solver.step is not None else STEP
     slow = [0.0] * m.nv
 
     def stiff(k: int, slope: float) -> bool:
-        return h * slope * float(mobility[k, k]) > NOTICED * resolved
+        return h * slope * float(inverse[k, k]) > NOTICED * resolved
 
     joints = {
-        k: resolved / float(mobility[k, k])
+        k: resolved / float(inverse[k, k])
         for link in tree.links
         for k, slope in zip(link.v_index, link.resistance(slow), strict=True)
         if stiff(k, float(slope))
@@ -192,9 +198,9 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
     for number, a in enumerate(map(nominal, s.actuators)):
         k = m.columns[1].index(a.joint)
         if stiff(k, float(a.resistance(0.0, 0.0, 0.0, [0.0] * len(a.states), 0.0))):
-            actuators[number] = resolved / float(mobility[k, k])
+            actuators[number] = resolved / float(inverse[k, k])
     elements = {
-        number: resolved / _contact_mobility(tree, mobility, nominal(e), m.neutral())
+        number: resolved / _contact_mobility(tree, inverse, nominal(e), m.neutral())
         for number, e in enumerate(s.elements)
         if isinstance(e, Contact)
     }
@@ -207,15 +213,17 @@ def _candidates(s: System) -> bool:
     return joints or any(isinstance(e, Contact) for e in s.elements) or bool(s.actuators)
 
 
-def _mobility(tree: Tree, q: Array) -> Array:
-    """Return M^-1, or infinities where M cannot be inverted."""
+def mobility(tree: Tree, q: Array, held: Sequence[int] = ()) -> Array:
+    """Return M^-1 where the elements `held` of v are prescribed (zeros there); infinities where it does not exist."""
     M = np.array(crba.mass_matrix(tree, q.tolist()), float).reshape(tree.nv, tree.nv)
-    if not np.isfinite(M).all() or np.linalg.cond(M) > MOST_CONDITION:
-        return np.full_like(M, np.inf)
-    return np.linalg.inv(M)
+    free = np.setdiff1d(np.arange(tree.nv), held)
+    own, found = M[np.ix_(free, free)], np.zeros_like(M)
+    sound = np.isfinite(own).all() and np.linalg.cond(own) <= MOST_CONDITION
+    found[np.ix_(free, free)] = np.linalg.inv(own) if sound else np.inf
+    return found
 
 
-def _contact_mobility(tree: Tree, mobility: Array, e: Contact, q: Array) -> float:
+def _contact_mobility(tree: Tree, inverse: Array, e: Contact, q: Array) -> float:
     """Return the largest 1/mass that a force meets anywhere on shape b, against shape a."""
     a, b = ends(tree, e.a, e.b, q.tolist(), None)
     d, moved = b.p - a.p, {"lin": np.zeros((3, tree.nv)), "ang": np.zeros((3, tree.nv))}
@@ -224,10 +232,10 @@ def _contact_mobility(tree: Tree, mobility: Array, e: Contact, q: Array) -> floa
             lin = motion.lin if end is b else motion.lin + motion.ang.cross(d)
             moved["lin"][:, k] += sign * np.array(list(lin), float)
             moved["ang"][:, k] += sign * np.array(list(motion.ang), float)
-    if not np.isfinite(mobility).all():
+    if not np.isfinite(inverse).all():
         return np.inf
-    linear, angular = (float(np.linalg.eigvalsh(J @ mobility @ J.T)[-1]) for J in moved.values())
-    return (max(linear, 0.0) ** 0.5 + float(reach(e.shape_b)) * max(angular, 0.0) ** 0.5) ** 2
+    linear, angular = (float(np.linalg.eigvalsh(J @ inverse @ J.T)[-1]) for J in moved.values())
+    return float((max(linear, 0.0) ** 0.5 + reach(e.shape_b) * max(angular, 0.0) ** 0.5) ** 2)
 
 
 # -- the filter

@@ -35,7 +35,9 @@ from bellcrank.sim.output_probe import OutputProbe
 from bellcrank.sim.row_store import Kept
 from bellcrank.sim.run import Done, Rows
 from bellcrank.sim.sampling import checked as check_samples
+from bellcrank.sim.settings import Solver
 from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.stiff_damping import check_damping
 from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import System
 from bellcrank.sim.tuning import Tuning
@@ -88,7 +90,8 @@ class Drive:
     ) -> None:
         """rate: periods a second, each of `substeps` steps. every: periods between rows of the record. spin: seconds
         before a deadline from which on the loop waits awake. most: periods to catch up after an overrun. core: where to
-        run; None takes one where that helps (urgency.py). keep: seconds that the record goes back; None: all.
+        run; None takes one where that helps (urgency.py). keep: seconds that the record goes back; None: all. record: an
+        .mcap file that is written while it runs, whatever `keep` says; a reset begins another one beside it.
         """
         self.rate = amounts.rate("rate", rate, "periods a second", SELDOM, OFTEN)
         substeps = amounts.count("substeps", substeps, amounts.MOST_STEPS_AT_ONCE)
@@ -97,10 +100,10 @@ class Drive:
             amounts.duration("spin", spin)
         if most:
             amounts.count("most", most)
-        self.simulator = Simulator(mechanism, integrator, method, form=form, **parts)
+        self.step = 1.0 / (self.rate * substeps)
+        self.simulator = Simulator(mechanism, integrator, method, form=form, solver=Solver(step=self.step), **parts)
         self.system = self.simulator.system
         self.substeps, self.every, self.core = substeps, every, core
-        self.step = 1.0 / (self.rate * substeps)
         self._p = self.system.parameters.vector(parameters or {}, "drive").reshape(1, -1)
         self._tuning = Tuning(self.system.parameters, self._p[0])
         self._files = RecordFiles(record) if isinstance(record, str | Path) else record
@@ -117,6 +120,7 @@ class Drive:
             self.system, self.simulator.integrator, self.step, start_state(self.system, q0, v0, x0),
             lambda h: f"rate={math.ceil(1 / (h * substeps)):g} or more",
         )  # fmt: skip
+        check_damping(self.system, self.simulator.dynamics.implicit, self.simulator.integrator, self.step)
         self.program = self.simulator.program()
         self._places = self.program.layout
         self.shared = Exchange(self._places.size, self.program.row, self.program.nu, self._p[0], clock)

@@ -40,6 +40,7 @@ from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Mode, OneRun, Plan, Saving, Solver, changed, grouped, planned
 from bellcrank.sim.single_precision import check_counts
 from bellcrank.sim.step_time import StepTime, step_time
+from bellcrank.sim.stiff_damping import check_damping
 from bellcrank.sim.stiff_elements import check_resolved
 from bellcrank.sim.summary import NOTHING, summarised
 from bellcrank.sim.systems import Control, System, system
@@ -227,6 +228,8 @@ class Simulator:
         given.check_inputs(plan.h, plan.adaptive)
         if not self.system.rigid:
             check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
+        if not plan.adaptive:
+            self._once(("damping", plan.h), partial(self._check_damping, plan.h))
         if self.system.sampled:
             check_samples(self.system, plan.h, plan.mode is not None)
         check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
@@ -236,6 +239,10 @@ class Simulator:
         plan.check_room(given.runs, program.row)
         first = plan.first(given.hold, given.table.shape[1]) | {"y": y, "summary": np.array([self.summary.blank])}
         return Prepared(plan, program, Batch(first, given.table, given.parameters, plan.rows), given.shape, given.y)
+
+    def _check_damping(self, h: float) -> bool:
+        check_damping(self.system, self.dynamics.implicit, self.integrator, h)
+        return True
 
     def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
         """The settings of a run as numbers."""

@@ -39,6 +39,7 @@ from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.single_precision import check_counts
 from bellcrank.sim.stepper_arguments import each
 from bellcrank.sim.stepper_code import Code
+from bellcrank.sim.stiff_damping import check_damping
 from bellcrank.sim.stiff_elements import check_steps
 
 Array = np.ndarray[Any, Any]
@@ -84,6 +85,7 @@ class Stepper:
         self.batch, self.every, self.h, self.threads = batch, every, h, threads
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
         check_steps(self.system, simulator.integrator, h, self.system.mechanism.neutral())
+        check_damping(self.system, simulator.dynamics.implicit, simulator.integrator, h)
         program, ticks = simulator.whole(), whole("every", every, h, "step", MOST_STEPS_AT_ONCE)
         self._stepped = Stepped(
             simulator.dynamics, simulator.integrator, program, h, ticks, task, simulator.joined(), self.dtype
