@@ -41,8 +41,8 @@ from bellcrank.integrate import Integrator, integrator
 from bellcrank.model import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero, maximum, step
+from bellcrank.sim import frame_passes
 from bellcrank.sim.between import seen
-from bellcrank.sim.frame_passes import MANY
 from bellcrank.sim.settings import STEP, Solver
 from bellcrank.spatial.vector import Vec, vec
 
@@ -171,7 +171,7 @@ def possible(s: System, method: Integrator) -> bool:
 
 def is_large(s: System) -> bool:
     """Return whether the mass matrix is too large for every step, or elements are passes over alike bodies."""
-    return s.mechanism.nv > MOST_FREEDOMS or len(s.mechanism.tree.links) >= MANY
+    return s.mechanism.nv > MOST_FREEDOMS or len(s.mechanism.tree.links) >= frame_passes.MANY
 
 
 def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
