@@ -4,20 +4,21 @@ Near rest dry friction and contacts are very stiff dampers: a foot of a walking 
 0.1 ms. An explicit step of 1 ms throws it to and fro. With G, the slopes with which such forces oppose v, an explicit
 method takes steps not of a but of
 
-    a' = a - (1 - S)^2 a,    S = (M + g G)^-1 M,  (1 - S) x = (M + g G)^-1 g G x,  g = 2 h (4 h for abm4)
+    a' = a - (1 - S)^2 a,    S = (M + g G)^-1 M,  (1 - S) x = (M + g G)^-1 g G x,  g = 2 h
 
 Of a single mode of the rate L = G/M the filtered rate is h L (1 + 4 h L)/(1 + 2 h L)^2, which is below 1 for every
-h L: each explicit method here damps it without overshoot (the new speed has the sign of the old one; abm4, which
-remembers, needs half of that). Where h L is small the filter is 1 - O(h^2 L^2). Where a is 0 so is a': what is at rest,
-and the forces there, are not changed at all. For any symmetric G the matrix that replaces M^-1 is symmetric and
-positive, and smaller than M^-1.
+h L: a method that damps rates up to h L = 1 without overshoot damps all of them (the new speed has the sign of the old
+one). For a method with less than that, as abm4, g is longer. Where h L is small the filter is 1 - O(h^2 L^2). Where a
+is 0 so is a': what is at rest, and the forces there, are not changed at all. For any symmetric G the matrix that
+replaces M^-1 is symmetric and positive, and smaller than M^-1.
 
 G has slopes of chords: that from the force at rest to the present one, which is no less than the tangent, so that
-friction which saturates is not overshot. G is what is left of a slope above RESOLVED m/h, with m the least inertia that
-the force meets in the neutral configuration: what the method resolves by itself is left alone, to the last bit, and
-every method keeps its order. Linearly implicit methods of this kind are known as W-methods: T. Steihaug, A. Wolfbrandt.
-An attempt to avoid exact Jacobian and nonlinear equations in the numerical solution of stiff differential equations.
-Mathematics of Computation 33, 521-534, 1979.
+friction which saturates is not overshot. G is what is left of a slope above m/h (or half of what the method damps
+without overshoot, if that is less), with m the least inertia that the force meets in the neutral configuration: what
+the method resolves by itself is left alone, to the last bit, and every method keeps its order. Linearly implicit
+methods of this kind are known as W-methods: T. Steihaug, A. Wolfbrandt. An attempt to avoid exact Jacobian and
+nonlinear equations in the numerical solution of stiff differential equations. Mathematics of Computation 33, 521-534,
+1979.
 
 A contact's normal force rises with the depth as well; what a step of h adds to it is part of G. Bristles that slip
 within a step do so by backward Euler (`Contact.stepped`).
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,12 +39,13 @@ from bellcrank.dynamics.inertia_matrix import Rows, factors
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Resistance
 from bellcrank.forces.shapes import reach
-from bellcrank.integrate import Integrator, integrator
+from bellcrank.integrate import Integrator, Problem, integrator
 from bellcrank.model import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero, maximum, step
 from bellcrank.sim import frame_passes
 from bellcrank.sim.between import seen
+from bellcrank.sim.fast_modes import decays
 from bellcrank.sim.settings import STEP, Solver
 from bellcrank.spatial.vector import Vec, vec
 
@@ -51,10 +54,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 State = list[Scalar]
-RESOLVED = {"euler": 0.5, "abm4": 0.25}  # of m/h: slopes that explicit steps resolve by themselves
-RESOLVED_ELSEWHERE = 1.0
-FILTER_STEPS = {"abm4": 4.0}  # g/h: the filtered rate of an infinitely stiff force is 2/g
-FILTER_STEPS_ELSEWHERE = 2.0
+MOST_RATE = 2.0  # h L up to which a method is asked whether it damps without overshoot
+RATES, DECAYING_STEPS = 40, 40
 NOTICED = 0.25  # a slope in a joint below this part of that, in the neutral configuration, is explicit for good
 MOST_FREEDOMS = 64  # elements of v up to which the mass matrix is written out in every step
 MOST_CONDITION = 1e14  # of a mass matrix that can be inverted
@@ -174,12 +175,28 @@ def is_large(s: System) -> bool:
     return s.mechanism.nv > MOST_FREEDOMS or len(s.mechanism.tree.links) >= frame_passes.MANY
 
 
+@cache
+def damped_rate(method: Integrator) -> float:
+    """Return the largest h L with which a method damps dv/dt = -L v without overshoot, up to MOST_RATE."""
+    rates = np.linspace(MOST_RATE / RATES, MOST_RATE, RATES)
+    rate, y = decays(rates)
+    problem = Problem(rate, 1, 1, 0)
+    memory, sound = method.begin(problem, 0.0, y, 1.0), np.ones(RATES, bool)
+    for k in range(DECAYING_STEPS):
+        made = method.step(problem, float(k), y, 1.0, memory)
+        sound &= (made.y[1] >= 0.0) & (made.y[1] <= y[1])
+        y, memory = made.y, made.memory
+    return MOST_RATE if sound.all() else float(np.argmin(sound)) * MOST_RATE / RATES
+
+
 def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
     """Return the forces that fixed steps of the solver need implicit, or None where there are none, or no way to."""
     m, method = s.mechanism, integrator(solver.integrator)
     if not possible(s, method) or not _candidates(s):
         return None
-    resolved = RESOLVED.get(method.name, RESOLVED_ELSEWHERE)
+    if not (limit := damped_rate(method)):
+        return None
+    resolved = min(1.0, 0.5 * limit)
     tree = (m.at() if m.parameters else m).tree
     inverse = mobility(tree, m.neutral())
     h = solver.step if solver.step is not None else STEP
@@ -204,8 +221,9 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
         for number, e in enumerate(s.elements)
         if isinstance(e, Contact)
     }
-    g = FILTER_STEPS.get(method.name, FILTER_STEPS_ELSEWHERE)
-    return ImplicitForces(g, joints, actuators, elements) if joints or actuators or elements else None
+    return (
+        ImplicitForces(2.0 / min(1.0, limit), joints, actuators, elements) if joints or actuators or elements else None
+    )
 
 
 def _candidates(s: System) -> bool:
@@ -239,6 +257,12 @@ def _contact_mobility(tree: Tree, inverse: Array, e: Contact, q: Array) -> float
 
 
 # -- the filter
+
+
+def less_stiff(a: State, added: Rows, answer: Callable[[State], State]) -> State:
+    """Return a - (1 - S)^2 a. answer: the map from forces to accelerations with the inertia M + added."""
+    lost = answer(times(added, answer(times(added, a))))
+    return [x - y for x, y in zip(a, lost, strict=True)]
 
 
 def times(G: Rows, x: Sequence[Scalar]) -> State:

@@ -28,14 +28,14 @@ from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
-from bellcrank.integrate.problem import Product, Slopes, State, Step, minus
+from bellcrank.integrate.problem import Product, Slopes, State, Step
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
 from bellcrank.sim import looped_slopes as slopes
 from bellcrank.sim import residual_slopes
 from bellcrank.sim.allowed_states import turned
 from bellcrank.sim.dynamics import Dynamics, Integral
-from bellcrank.sim.implicit_forces import implicit_forces, raised, solved_with, times
+from bellcrank.sim.implicit_forces import implicit_forces, less_stiff, raised, solved_with
 from bellcrank.sim.loop_closure import CLOSED, WEAK, LoopClosure
 from bellcrank.sim.loop_form import few, form_for
 from bellcrank.sim.settings import Solver
@@ -155,8 +155,7 @@ class LoopedDynamics(Dynamics):
         return forms.lagrange(tree, self._forward, self.rank, *given)[0]
 
     def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
-        answer = self._heavier(y, added)
-        return minus(a, answer(times(added, answer(times(added, a)))))
+        return less_stiff(a, added, self._heavier(y, added))
 
     def _heavier(self, y: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
         """Return the map from forces to accelerations that keep the loops closed, with `added` to the mass matrix."""

@@ -21,7 +21,7 @@ from bellcrank.integrate.problem import Product, Slopes, State, Step, plus
 from bellcrank.scalar import Scalar
 from bellcrank.sim.closure import Closure, Group
 from bellcrank.sim.dynamics import Dynamics, Integral, checked_names
-from bellcrank.sim.implicit_forces import implicit_forces, solved_with, times
+from bellcrank.sim.implicit_forces import implicit_forces, less_stiff, solved_with, times
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.slope_maps import Mapped, SlopeMaps
 from bellcrank.sim.systems import System
@@ -83,8 +83,12 @@ class TreeDynamics(Dynamics):
         return list(self.method.function("forward_dynamics")(tree, list(q), [0.0] * len(v), list(force)))
 
     def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
-        """With S a at hand, which needs no M^-1, a - (1 - S)^2 a is S a + (1 - S) S a."""
+        """With S a at hand, which needs no M^-1, a - (1 - S)^2 a is S a + (1 - S) S a. Methods of others may have
+        another M.
+        """
         q, v, _ = self.system.split(y)
+        if not isinstance(self.method.module, str):
+            return less_stiff(a, added, solved_with(self.system.mechanism.tree, q, added))
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
         solve = solved_with(tree, q, added)
         overcome = METHODS["rnea"].function("inverse_dynamics")(tree, list(q), list(v), [0.0] * len(v))
