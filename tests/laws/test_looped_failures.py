@@ -10,7 +10,6 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.actuators import PD
 from bellcrank.errors import InputError, ModelError
 from bellcrank.sim.settings import FORMS
 
@@ -110,9 +109,14 @@ def test_chosen_steps_pass_it() -> None:
     assert np.count_nonzero(np.diff(signs)) > 10
 
 
+def stiff(target: float) -> Any:
+    """A servo on the first joint by a function: no step is implicit in its damping."""
+    return lambda t, q, v, x, u: [200.0 * (target - q[0]) - 20.0 * v[0], *[0.0] * (len(v) - 1)]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_steps_that_are_too_long_are_not_called_singular(form: str) -> None:
-    s = bc.system(zoo.four_bar(), [PD("A", 200.0, 20.0)], lambda t, q, v, x, u: {"A": 1.0})
+    s = bc.system(zoo.four_bar(), control=stiff(1.0))
     (stop,) = bc.simulate(s, 3.0, form=form).stops
     assert stop.reason == "not closed"
     assert "no singular configuration" in stop.message
@@ -120,9 +124,8 @@ def test_steps_that_are_too_long_are_not_called_singular(form: str) -> None:
 
 
 def test_one_run_fails_and_the_others_go_on() -> None:
-    s = bc.system(zoo.four_bar().free("crank.mass"), [PD("A", 200.0, 20.0)], lambda t, q, v, x, u: {"A": u["target"]},
-                  inputs=["target"])  # fmt: skip
-    stops = bc.simulate(s, 0.05, parameters={"crank.mass": np.array([0.2, 1e3, 2e3])}, inputs={"target": 1.0}).stops
+    s = bc.system(zoo.four_bar().free("crank.mass"), control=stiff(1.0))
+    stops = bc.simulate(s, 0.05, parameters={"crank.mass": np.array([0.2, 1e3, 2e3])}).stops
     assert [stop.reason for stop in stops] == ["not closed", "end", "end"]
 
 
