@@ -12,8 +12,10 @@ from test_elements import moving, rate
 import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.forces import (
+    Belt,
     Box,
     Bushing,
+    Cable,
     Capsule,
     Contact,
     Cylinder,
@@ -317,6 +319,32 @@ def test_feet_and_bad_input() -> None:
     inside = bc.system(m, elements=[Contact("c", "ground", "ball", Plane(), Sphere(0.1))])
     with pytest.raises(InputError, match=r"inside each other.*c.*0.1 m"):
         bc.simulate(inside, 0.1, step=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bushing", "cable", "belt"])
+def test_a_damping_that_a_step_cannot_follow(kind: str) -> None:
+    """It is named with its time; with the step that is proposed it decays."""
+    m = ball(gravity=(0, 0, 0))
+    start: dict[str, Any] = {"q0": [*[2.0, 0, 0], 0, 0, 0, 1.0], "v0": [1.0, 0, 0, 0, 0, 0]}
+    e: Any = Bushing("damper", "ground", "ball", (0.0,) * 6, (1e3, 0.0, 0.0, 0.0, 0.0, 0.0))
+    if kind == "cable":
+        e = Cable("damper", "ground", "ball", 1.0, 1.0, 1e3)
+    if kind == "belt":
+        b = bc.Builder("pulleys")
+        for name in ("one", "two"):
+            b.body(name, mass=1.0, inertia=(1.0, 1.0, 1.0))
+            b.joint(name, "revolute", "ground", name)
+        m, start = b.build(), {"v0": [1.0, 0.0]}
+        e = Belt("damper", ("one", "two"), 1.0, 1.0, 1.0, 250.0)
+    s = bc.system(m, elements=[e])
+    if kind == "cable":  # it acts at times
+        with pytest.warns(RuntimeWarning, match=r'"damper" damps what it moves within 0.001 s.*step=0.002'):
+            bc.simulate(s, 0.1, **start, step=1e-2)
+    else:
+        with pytest.raises(InputError, match=r'"damper" damps what it moves within 0.001 s.*step=0.002'):
+            bc.simulate(s, 0.1, **start, step=1e-2)
+    run = bc.simulate(s, 0.1, **start, step=2e-3)
+    assert np.abs(run.v).max() <= 1.0
 
 
 def test_a_stiffness_that_a_step_cannot_follow() -> None:

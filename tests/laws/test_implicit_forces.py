@@ -242,6 +242,27 @@ def test_half_the_step_changes_little(law: str) -> None:
     assert abs(ends[1] - ends[2]) < 0.6 * abs(ends[0] - ends[2]) + 1e-5
 
 
+@pytest.mark.filterwarnings(UNRESOLVED)
+@pytest.mark.parametrize("mass", [1.0, 10.0])  # lighter ones rock by a millimetre where nothing damps
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", ["euler", "rk4"])
+def test_three_boxes_stay_on_each_other(name: str, law: str, mass: float) -> None:
+    """At the default step, with default contacts."""
+    sizes = [(s, s, s) for s in (0.4, 0.3, 0.2)]
+    b, elements, q0, top = bc.Builder("stack"), [], [], 0.0
+    for i, size in enumerate(sizes):
+        b.body(f"box{i}", mass=mass, inertia=(mass * size[0] ** 2 / 6,) * 3)
+        b.joint(f"free{i}", "floating", "ground", f"box{i}")
+        below = (Plane(), "ground") if i == 0 else (Box(sizes[i - 1]), f"box{i - 1}")
+        elements.append(Contact(f"c{i}", below[1], f"box{i}", below[0], Box(size), **LAWS[law]))
+        q0 += [0.01 * i, 0.0, top + 0.5 * size[2], 0.0, 0.0, 0.0, 1.0]
+        top += size[2]
+    run = bc.simulate(bc.system(b.build(), elements=elements), 3.0, np.array(q0), integrator=name, every=0.1)
+    assert run.stops[0].reason == "end"
+    assert np.abs(run.q[-1] - q0).max() < 2e-3
+    assert np.abs(run.v[-1]).max() < 1e-2
+
+
 def test_what_stays_explicit_is_refused_where_it_would_run_away() -> None:
     """A longer step than that of the Simulator, prescribed motions, and mechanisms that are large."""
     simulator = bc.Simulator(rotor(damping=100.0))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from bellcrank.integrate.problem import Integrator
 from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters import nominal
 from bellcrank.sim.between import ASKED, check_start
-from bellcrank.sim.fast_modes import check_modes, grown, longest, shorter
+from bellcrank.sim.fast_modes import check_modes, decays, grown, longest, shorter
 from bellcrank.sim.implicit_forces import possible
 from bellcrank.sim.motions import check_start as on_motions
 from bellcrank.sim.systems import System
@@ -38,6 +39,7 @@ from bellcrank.spatial.vector import AXES
 
 Array = np.ndarray[Any, Any]
 AT_TIMES = (Contact, EndStop, Cable, Gear)
+DAMPERS = (Bushing, Cable, Belt, Worm)  # linear in velocities, with a `damping` as they have a stiffness
 
 
 def check_resolved(s: System, integrator: Integrator, h: float, y: Array) -> None:
@@ -64,7 +66,9 @@ def check_elements(
         return
     tree = (m.at() if m.parameters else m).tree
     large = m.nv > LARGE and not tree.coupled
-    omegas = _of_bodies(tree, m, elements, q) if large else _of_matrix(tree, m, elements, q)
+    of = _of_bodies if large else _of_matrix
+    _check_dampers(elements, integrator, h, asked, lambda dampers: of(tree, m, dampers, q) ** 2)
+    omegas = of(tree, m, elements, q)
     for e, omega, fast in zip(elements, omegas, grown(integrator, omegas * h), strict=True):
         if not fast:
             continue
@@ -77,6 +81,28 @@ def check_elements(
             f'{type(e).__name__} "{e.name}" swings at {omega / (2 * math.pi):.4g} Hz against what it moves, which '
             f"{integrator.name} cannot follow with a step of {h:g} s{holds}. Take "
             f"{asked(longest(integrator, omega, h))}, integrator=rodas4 or midpoint, or make it softer."
+        )
+        if not isinstance(e, AT_TIMES):
+            raise InputError(said)
+        warn(said)
+
+
+def _check_dampers(
+    elements: Sequence[Element], integrator: Integrator, h: float, asked: Callable[[float], str],
+    rates_of: Callable[[Sequence[Element]], Array],
+) -> None:  # fmt: skip
+    """The same for linear dampers: speeds that they end faster than an explicit step can follow run away, too."""
+    known = [e for e in map(nominal, elements) if isinstance(e, DAMPERS)]
+    dampers = [replace(e, stiffness=e.damping) for e in known if np.any(e.damping)]
+    rates = rates_of(dampers) if dampers else np.zeros(0)
+    for e, rate, fast in zip(dampers, rates, grown(integrator, rates * h, decays), strict=True):
+        if not fast:
+            continue
+        best = longest(integrator, float(rate), h, decays)
+        would = f"Take {asked(best)}, integrator=rodas4" if best else "Take integrator=rodas4"
+        said = (
+            f'{type(e).__name__} "{e.name}" damps what it moves within {1 / rate:.2g} s, which {integrator.name} '
+            f"cannot follow with a step of {h:g} s: it would run away. {would} or midpoint, or damp less."
         )
         if not isinstance(e, AT_TIMES):
             raise InputError(said)
