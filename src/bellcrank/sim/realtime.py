@@ -90,8 +90,8 @@ class Drive:
     ) -> None:
         """rate: periods a second, each of `substeps` steps. every: periods between rows of the record. spin: seconds
         before a deadline from which on the loop waits awake. most: periods to catch up after an overrun. core: where to
-        run; None takes one where that helps (urgency.py). keep: seconds that the record goes back; None: all. record: an
-        .mcap file that is written while it runs, whatever `keep` says; a reset begins another one beside it.
+        run; None takes one where that helps (urgency.py). keep: seconds that the record goes back; None: all. record:
+        an .mcap file that is written while it runs, whatever `keep` says; a reset begins another one beside it.
         """
         self.rate = amounts.rate("rate", rate, "periods a second", SELDOM, OFTEN)
         substeps = amounts.count("substeps", substeps, amounts.MOST_STEPS_AT_ONCE)
