@@ -73,7 +73,7 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     lines = summary(report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple))
     if lines:
@@ -84,3 +84,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if counts:
         terminalreporter.section("robot files of installed packages, against MuJoCo and Pinocchio", sep="-")
         terminalreporter.write_line("\n".join(counts))
+    if pairs := crossed(config):
+        terminalreporter.section("pairs of features that were crossed", sep="-")
+        terminalreporter.write_line("\n".join(pairs))
+
+
+def crossed(config: pytest.Config) -> list[str]:
+    """Return what the tests of combinations have covered; nothing where none was run."""
+    folder = config._tmp_path_factory.getbasetemp() / "crossing"  # type: ignore[attr-defined]
+    if not folder.exists():
+        return []
+    from crossing.features import SUITES
+    from crossing.pair_coverage import report
+
+    return report(folder, SUITES)

@@ -1,0 +1,79 @@
+"""Combinations that are no case, each with its reason. Whatever is not listed must work.
+
+A rule is a set of terms, (dimension, values); it forbids a case that has one of the values of every term. `REFUSED`
+holds what the package refuses by design, with the words that its error must contain, so that a test can check that it
+does; `MEANINGLESS` holds combinations that say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crossing.features import SYSTEM_SUITE
+from crossing.mechanisms import freedoms
+from crossing.pairwise import Case, Value
+
+
+@dataclass(frozen=True)
+class Rule:
+    reason: str
+    terms: tuple[frozenset[Value], ...]
+
+    def forbids(self, case: Sequence[Value]) -> bool:
+        """Whether a case has one of the values of every term."""
+        return all(not term.isdisjoint(case) for term in self.terms)
+
+
+def rule(reason: str, **terms: str | tuple[str, ...]) -> Rule:
+    """Make a rule: dimension="value" or dimension=("value", "value")."""
+    each = {name: (values,) if isinstance(values, str) else values for name, values in terms.items()}
+    return Rule(reason, tuple(frozenset((name, x) for x in values) for name, values in each.items()))
+
+
+def but(dimension: str, *values: str) -> tuple[str, ...]:
+    """Return all values of a dimension but these."""
+    return tuple(x for x in SYSTEM_SUITE[dimension].values if x not in values)
+
+
+MOST_FREEDOMS = 14  # of the tree of a case
+EXPORTS = tuple(x for x in SYSTEM_SUITE["way"].values if x.startswith("export"))
+SAMPLED = ("sampled", "sampled outputs")
+NONHOLONOMIC = ("ball_on_plane", "wheel_on_plane", "knife_edge")
+
+REFUSED: list[Rule] = [
+    rule(
+        "only integrators that estimate their error choose steps",
+        integrator=("euler", "rk4", "midpoint"),
+        steps="chosen",
+    ),
+    rule("periods of samples are whole numbers of fixed steps", control=SAMPLED, steps="chosen"),
+    rule("a start that moves alone leaves closed loops open", way="sensitivities", closure=but("closure", "none")),
+    rule("samples change the state at once", way="sensitivities", control=SAMPLED),
+    rule("a switch changes the state at once", way="sensitivities", event="switch"),
+    rule("equations between velocities have no displacements", way=("linearize", "equilibrium"), closure=NONHOLONOMIC),
+    rule("events cut steps, and samples need whole ones", control=SAMPLED, event=but("event", "none")),
+]
+# Defects that wait for their repair: what they concern is not run, and a test expects the example to fail.
+KNOWN: list[tuple[Rule, Case]] = [
+    (
+        rule("rates of recursions are not written where slopes are rolled",
+             way=("linearize", "equilibrium"), path=("rolled", "merged classes")),
+        (("integrator", "rk4"), ("joint", "spherical"), ("path", "rolled"), ("steps", "fixed"), ("way", "linearize")),
+    ),
+]  # fmt: skip
+MEANINGLESS: list[Rule] = [
+    rule("without loops there is no form", closure="none", form=("minimal", "projected", "lagrange")),
+]
+
+
+def waits(case: Sequence[Value]) -> bool:
+    """Whether a case, or a part of one, waits for the repair of a known defect."""
+    return any(r.forbids(case) for r, _ in KNOWN)
+
+
+def allowed(case: Sequence[Value]) -> bool:
+    """Whether a case, or a part of one, breaks no rule and is small enough for a test."""
+    joints = [value for name, value in case if name == "joint"]
+    loops = [value for name, value in case if name == "closure" and value != "none"]
+    return freedoms(joints, loops) <= MOST_FREEDOMS and not any(r.forbids(case) for r in (*REFUSED, *MEANINGLESS))

@@ -1,0 +1,66 @@
+"""The dimensions that are crossed, with their values read from the tables of the package.
+
+A new row of a table is a new value, and so crossed with all others. `LEFT_OUT` names the rows that are not, and why.
+"""
+
+from __future__ import annotations
+
+from bellcrank.actuators import ACTUATORS
+from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.loops.rows import CLOSURES
+from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.emit.target import DTYPES
+from bellcrank.exporting.call import TO
+from bellcrank.integrate import INTEGRATORS
+from bellcrank.model.joints import KINDS
+from bellcrank.record.formats import SUFFIXES
+from bellcrank.sim.settings import FORMS
+from crossing.pairwise import Dimension
+from crossing.parts import CONTROLS, EVENTS, elements
+from crossing.thresholds import PATHS
+
+NONE = ("none",)
+TRAITS = (
+    "mimic", "free numbers", "spring", "passive", "flexible", "force on a frame", "force everywhere", "motion",
+    "outputs",
+)  # fmt: skip
+# Rows of tables that are no value here, with the reason.
+LEFT_OUT = {
+    ("target", "cuda"): "kernels of the GPU are played, quantity by quantity, in tests/targets/test_cuda_blocks.py",
+    ("way", "page"): "the page of a machine is drawn and driven by tests/pages/test_static_page.py",
+}
+# Ways to use a system that are no export and no file; laws.py has what each must agree with.
+USES = (
+    "rows", "lanes", "threads", "gpu", "stepper", "linearize", "equilibrium", "gradient", "sensitivities", "half step",
+    "study", "summary", "count", "pickle",
+)  # fmt: skip
+
+MECHANISM = {
+    "joint": Dimension(tuple(KINDS)),
+    "closure": Dimension((*NONE, *CLOSURES), 2),
+    "trait": Dimension((*NONE, *TRAITS[:5]), 2),
+    "path": Dimension(tuple(PATHS)),
+}
+# What is asked of a mechanism alone.
+QUANTITY_SUITE = {
+    **MECHANISM,
+    "quantity": Dimension(tuple(QUANTITIES), 6),
+    "method": Dimension(tuple(METHODS), 4),
+    "dtype": Dimension(tuple(DTYPES)),
+    "threads": Dimension(("1", "2")),
+    "layout": Dimension(("rows", "one", "fortran", "strided", "broadcast", "lists")),
+}
+# What is asked of a system that moves.
+SYSTEM_SUITE = {
+    **MECHANISM,
+    "trait": Dimension((*NONE, *TRAITS), 2),
+    "element": Dimension((*NONE, *elements()), 4),
+    "actuator": Dimension((*NONE, *ACTUATORS), 2),
+    "control": Dimension(CONTROLS),
+    "event": Dimension(tuple(EVENTS)),
+    "integrator": Dimension(tuple(INTEGRATORS)),
+    "steps": Dimension(("fixed", "chosen")),
+    "form": Dimension(FORMS),
+    "way": Dimension((*USES, *(f"export {to}" for to in TO if ("way", to) not in LEFT_OUT), *SUFFIXES), 4),
+}
+SUITES = {"systems": SYSTEM_SUITE, "quantities": QUANTITY_SUITE}

@@ -1,0 +1,322 @@
+"""What must hold of every system, whatever it is made of: each way to compute a motion gives the same motion.
+
+`LAWS` has a function for every value of the dimension "way"; a test checks that none is missing.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+import bellcrank as bc
+from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.sim.operating_point import dependent, displaced, plain
+from bellcrank.studies.chunk import computed
+from bellcrank.studies.points import points as points_of
+from bellcrank.studies.setup import set_up
+from crossing import exports
+from crossing.features import SYSTEM_SUITE
+from crossing.systems import SECONDS, STEP, STEPS, World
+
+Array = np.ndarray[Any, Any]
+Law = Callable[[World, Path], None]
+LAWS: dict[str, Law] = {}
+DIFFERENCE = 1e-6  # of a coordinate, for finite differences
+
+
+def law(name: str) -> Callable[[Law], Law]:
+    """Enter a function into LAWS."""
+
+    def entered(function: Law) -> Law:
+        LAWS[name] = function
+        return function
+
+    return entered
+
+
+def same(found: Any, expected: Any, tolerance: float, what: str) -> None:
+    """Check that two arrays are equal up to a part of the largest element, and finite."""
+    a, b = np.asarray(found, float), np.asarray(expected, float)
+    assert a.shape == b.shape, f"{what}: shape {a.shape}, expected {b.shape}"
+    assert np.isfinite(b).all(), f"{what}: not finite"
+    scale = max(1.0, float(np.abs(b).max(initial=0.0)))
+    worst = float(np.abs(a - b).max(initial=0.0))
+    assert worst <= tolerance * scale, f"{what}: off by {worst:.2e}, {worst / scale:.2e} of the largest element"
+
+
+def same_records(found: bc.Record, expected: bc.Record, tolerance: float) -> None:
+    """Check that two runs have the same columns, rows, events and reasons to stop."""
+    assert found.columns == expected.columns
+    for name in expected.columns:
+        a, b = np.asarray(found[name]), np.asarray(expected[name])
+        known = ~np.isnan(b)
+        assert (np.isnan(a) == ~known).all(), f"{name}: not a number in other rows"
+        same(a[known], b[known], tolerance, name)
+    assert [s.reason for s in found.stops] == [s.reason for s in expected.stops]
+    happened, wanted = (run.provenance.get("events", []) for run in (found, expected))
+    assert [e["event"] for e in happened] == [e["event"] for e in wanted]
+
+
+def rates(w: World, t: float, y: Array) -> Array:
+    """Return the accelerations at a state, by forward dynamics under all forces that the system says it has."""
+    s = replace(w.system, mechanism=plain(w.system, w.system.parameters.nominal))
+    m = w.mechanism
+    u = [s.defaults[name] for name in s.inputs]
+    commands, _ = s.commanded(t, list(y), u)
+    tau, _ = s.forces(t, list(y), commands)
+    pushed = np.array(s.pushed(t, list(y), tau), dtype=float)
+    return np.asarray(m.forward_dynamics(y[: m.nq], y[m.nq : m.nq + m.nv], pushed))
+
+
+def states(run: bc.Record, w: World) -> Array:
+    """Return the rows of a run as states y."""
+    return np.column_stack([run.q, run.v, *(run[z.name] for z in w.system.states)])
+
+
+@law("rows")
+def rows(w: World, folder: Path) -> None:
+    """Accelerations of a record are forward dynamics under the forces at that row; loops stay closed."""
+    run = w.record
+    assert run.stops[0].reason == ("event" if "stop" in w.of("event") else "end"), run.stops[0]
+    m, y = w.mechanism, states(run, w)
+    for k in (0, len(run) - 1):
+        drives = 0.0
+        if "motion" in w.of("trait"):
+            drives = np.array([run[f"{n}.motion"][k] for n in m.columns[1]])
+            tau = np.array([run[f"{n}.tau"][k] for n in m.columns[1]])
+            external = np.array([run[f"{n}.external"][k] for n in m.columns[1]])
+            same(run.a[k], m.forward_dynamics(run.q[k], run.v[k], tau + external + drives), 1e-8, f"row {k}")
+            continue
+        same(run.a[k], rates(w, float(run.t[k]), y[k]), 1e-8, f"accelerations of row {k}")
+    if m.loops:
+        tolerance = 1e-3 if w.one("form") == "lagrange" else 1e-8
+        assert np.abs(m.closure(run.q)).max() < tolerance
+
+
+def batch(w: World, many: int, **other: Any) -> bc.Record:
+    """Simulate several starts at once: velocities that close the loops, scaled."""
+    faster = np.linspace(1.0, 0.7, many)[:, None]
+    return w.run(q0=np.tile(w.start[0], (many, 1)), v0=faster * w.start[1], **other)
+
+
+@law("lanes")
+def lanes(w: World, folder: Path) -> None:
+    """A run in a batch is that run alone."""
+    many = batch(w, 5)
+    if "motion" in w.of("trait"):
+        return
+    for k, part in ((0, 1.0), (4, 0.7)):
+        alone = w.run(v0=part * w.start[1])
+        n = len(alone)
+        same(many.q[k][:n], alone.q, 1e-11, f"positions of run {k}")
+        same(many.v[k][:n], alone.v, 1e-10, f"velocities of run {k}")
+
+
+@law("threads")
+def threads(w: World, folder: Path) -> None:
+    """Two threads give what one gives, to the last bit."""
+    one, two = batch(w, 20, threads=1), batch(w, 20, threads=2)
+    for name in one.columns:
+        np.testing.assert_array_equal(np.asarray(one[name]), np.asarray(two[name]), err_msg=name)
+
+
+@law("gpu")
+def gpu(w: World, folder: Path) -> None:
+    """The code of the GPU, on this processor, gives what the CPU gives."""
+    same_records(batch(w, 3, target="cuda"), batch(w, 3), 1e-8)
+
+
+@law("stepper")
+def stepper(w: World, folder: Path) -> None:
+    """Actions of a stepper lead where the run ends."""
+    form = {"form": w.how.get("form", "projected")} if w.mechanism.loops else {}
+    how = {"integrator": w.how["integrator"], **form}
+    if w.mechanism.loops and form["form"] == "auto":
+        how["form"] = "projected"
+    run = bc.simulate(w.system, SECONDS, step=STEP, every=SECONDS, **w.begin, **how)
+    env = bc.stepper(w.system, every=4 * STEP, step=STEP, **how)
+    env.reset(start=states(run, w)[0])
+    for _ in range(STEPS // 4):
+        env.step([w.system.defaults[n] for n in w.system.inputs] if w.system.inputs else None)
+    y = np.asarray(env.state).reshape(-1)
+    same(y, states(run, w)[-1], 1e-11, "state after the last action")
+
+
+@law("linearize")
+def linearized(w: World, folder: Path) -> None:
+    """A, B, C and D are central differences; the rate is forward dynamics."""
+    s, m, (q, v) = w.system, w.mechanism, w.start
+    outputs = ["kinetic_energy"]
+    lin = bc.linearize(s, at={"q": q, "v": v}, outputs=outputs)
+    n = len([x for x in lin.states if x.endswith(".q") and x.removesuffix(".q") in m.columns[1]])
+    free = [m.columns[1].index(x.removesuffix(".q")) for x in lin.states[:n]]
+    x = w.record.x[0] if s.nx else np.zeros(0)
+    count = len(lin.states)
+    assert np.isfinite(lin.A).all()
+    assert lin.rate.shape == (count,)
+    at = np.concatenate([q, v, x])
+    same(lin.rate[n : 2 * n], rates(w, 0.0, at)[free], 1e-8, "rate")
+    points, h = [], DIFFERENCE
+    for k in range(2 * n):
+        points += [_beside(w, at, free, k, sign * h) for sign in (1.0, -1.0)]
+    y = np.array(points)
+    nearby = bc.linearize(s, at={"q": y[:, : m.nq], "v": y[:, m.nq : m.nq + m.nv]}, outputs=outputs,
+                          independent=[m.columns[1][i] for i in free] if m.loops else ())  # fmt: skip
+    slope = (nearby.rate[0::2] - nearby.rate[1::2]).T / (2 * h)
+    same(lin.A[n:, : 2 * n], slope[n:], 2e-5, "A")
+    energy = m.kinetic_energy(y[:, : m.nq], y[:, m.nq : m.nq + m.nv])
+    same(lin.C[:, : 2 * n], ((energy[0::2] - energy[1::2]) / (2 * h))[None], 1e-5, "C")
+    if s.inputs:
+        pushed = [bc.linearize(s, at={"q": q, "v": v, "push": 0.1 + e}, outputs=outputs).rate for e in (h, -h)]
+        same(lin.B[:, 0], (pushed[0] - pushed[1]) / (2 * h), 1e-5, "B")
+        same(lin.D, np.zeros((1, 1)), 1e-12, "D")
+
+
+def _beside(w: World, at: Array, free: list[int], k: int, h: float) -> Array:
+    """A state that closes the loops, displaced along one independent coordinate or velocity."""
+    m, s, n = w.mechanism, w.system, len(free)
+    q, v = at[: m.nq], np.array(at[m.nq : m.nq + m.nv])
+    xi = np.zeros(m.nv)
+    if k < n:
+        xi[free[k]] = h
+    else:
+        v[free[k - n]] += h
+    there = displaced(s, s.parameters.nominal, q, xi, free)
+    v = consistent(m.tree, there, v, free=dependent(s, free)) if m.loops else v
+    return np.concatenate([there, v, at[m.nq + m.nv :]])
+
+
+@law("equilibrium")
+def equilibrium(w: World, folder: Path) -> None:
+    """Where it rests, accelerations are zero; where it does not, that is said."""
+    try:
+        found = bc.equilibrium(w.system, {"q": w.start[0]})
+    except bc.EquilibriumError:
+        return
+    y = np.concatenate([found.q, found.v, found.x])
+    assert np.abs(rates(w, 0.0, y)).max() < 1e-6
+
+
+def _cost(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+    return v[0] * v[0] + bc.sin(q[0])
+
+
+@law("gradient")
+def gradient(w: World, folder: Path) -> None:
+    """The gradient of a run by the scale of its start is the difference of two runs."""
+    adjoint = bc.Adjoint(w.system, _cost, _cost, w.how["integrator"], None, w.how.get("form"))
+    q, v = w.start
+    found = adjoint.run(SECONDS, q0=q, v0=v, step=STEP)
+    h = 1e-5
+    ends = [adjoint.run(SECONDS, q0=q, v0=(1.0 + e) * v, step=STEP).value for e in (h, -h)]
+    same(found.v0 @ _along(w, found, v), (ends[0] - ends[1]) / (2 * h), 2e-5, "along the start's velocity")
+    if w.system.inputs:
+        ends = [adjoint.run(SECONDS, q0=q, v0=v, step=STEP, inputs={"push": 0.1 + e}).value for e in (h, -h)]
+        same(found.inputs["push"], (ends[0] - ends[1]) / (2 * h), 2e-5, "by the input")
+
+
+def _along(w: World, found: Any, v: Array) -> Array:
+    """Of velocities only those of independent joints move; the others follow."""
+    names = w.mechanism.columns[1]
+    return np.array(
+        [x if not w.mechanism.loops or n in found.independent else 0.0 for n, x in zip(names, v, strict=True)]
+    )
+
+
+@law("sensitivities")
+def sensitivities(w: World, folder: Path) -> None:
+    """Derivatives along a run are differences of runs."""
+    name = next(n for n in w.mechanism.columns[1] if n.startswith("j"))
+    k = w.mechanism.columns[1].index(name)
+    varied = w.run(sensitivities=[f"{name}.v"], step=STEP, every=SECONDS)
+    v, h = w.start[1], 1e-6
+    ends = [w.run(v0=v + e * np.eye(len(v))[k], step=STEP, every=SECONDS).v[-1] for e in (h, -h)]
+    found = [varied[f"d({n}.v)/d({name}.v)"][-1] for n in w.mechanism.columns[1]]
+    same(found, (ends[0] - ends[1]) / (2 * h), 1e-5, "derivatives at the end")
+
+
+@law("half step")
+def half_step(w: World, folder: Path) -> None:
+    """With half the step a run ends where it did, to what the integrator's order promises of so short a step."""
+    coarse, fine = (w.run(step=h, every=SECONDS) for h in (STEP, STEP / 2))
+    order = {"euler": 2e-3}.get(w.how["integrator"], 1e-4)
+    same(fine.q[-1], coarse.q[-1], order, "positions")
+
+
+@law("study")
+def study(w: World, folder: Path) -> None:
+    """A row that a worker of a study computes is the run that it stands for."""
+    name, masses = "b0.mass", [1.2, 1.7]
+    points = points_of({name: masses}, None, None, 0)
+    given = {"q0": w.start[0], "v0": w.start[1], "x0": None, "inputs": None, "input_step": None, "parameters": None}
+    asked = ("final(kinetic_energy)", f"max({w.mechanism.columns[1][0]}.v)")
+    setup = set_up(
+        w.system, points, w.how, seconds=SECONDS, given=given, summary=asked, keep=None, seed=0, events=tuple(w.events)
+    )
+    table = computed(pickle.loads(cloudpickle.dumps(setup)), {}, 0, {name: np.array(masses)})
+    free = w.mechanism if name in w.mechanism.parameters else w.mechanism.free(name)
+    plant = replace(w.system, mechanism=free)
+    how = {"events": w.events, **w.begin, **w.how}
+    run = bc.simulate(plant, SECONDS, parameters={name: masses}, summary=asked, keep="final", **how)
+    for word in asked:
+        same(table[word], run[word].reshape(-1), 1e-12, word)
+    assert [str(x) for x in table["stop"]] == [x.reason for x in run.stops]
+
+
+@law("summary")
+def summary(w: World, folder: Path) -> None:
+    """Extremes and last values of a run that keeps no rows are those of its rows."""
+    column = f"{w.mechanism.columns[1][0]}.v"
+    asked = (f"max({column})", f"final({column})", "min(kinetic_energy)")
+    short, rows = w.run(every=None, keep="final", summary=asked), w.run(every="step")
+    found = [float(short[word].reshape(-1)[0]) for word in asked]
+    speed, energy = rows[column], rows["kinetic_energy"]
+    if "switch" in w.of("event"):
+        found, speed, energy = found[1:2], speed[-1:], energy[-1:]
+        same(found, [speed[-1]], 1e-12, "last value")
+        return
+    same(found, [speed.max(), speed[-1], energy.min()], 1e-12, "summary")
+
+
+@law("count")
+def count(w: World, folder: Path) -> None:
+    """Counting, printing and describing a system do not fail."""
+    g = bc.kernel(w.mechanism, "forward_dynamics").graph
+    assert g.count().arithmetic > 0
+    assert all(map(str, (g, w.system, w.mechanism, w.record)))
+    assert g.span() <= g.work() * (1.0 + 1e-9)
+
+
+@law("pickle")
+def pickled(w: World, folder: Path) -> None:
+    """A mechanism and a record that were pickled are the same."""
+    m = pickle.loads(pickle.dumps(w.mechanism))
+    assert m.fingerprint == w.mechanism.fingerprint
+    same_records(pickle.loads(pickle.dumps(w.record)), w.record, 0.0)
+
+
+def _saved(suffix: str) -> Law:
+    def saved(w: World, folder: Path) -> None:
+        """A record that was saved and loaded is the same, with its mechanism."""
+        again = bc.load_record(w.record.save(folder / f"run{suffix}"))
+        same_records(again, w.record, 0.0)
+        if again.mechanism is not None:
+            assert again.mechanism.fingerprint == w.mechanism.fingerprint
+            q, v = w.start
+            tau = np.zeros(w.mechanism.nv)
+            same(again.mechanism.forward_dynamics(q, v, tau), w.mechanism.forward_dynamics(q, v, tau), 0.0, "dynamics")
+
+    return saved
+
+
+for _way in SYSTEM_SUITE["way"].values:
+    if _way.startswith("."):
+        LAWS[_way] = _saved(_way)
+    elif _way.startswith("export ") and _way.removeprefix("export ") in exports.AGREE:
+        LAWS[_way] = exports.AGREE[_way.removeprefix("export ")]

@@ -1,0 +1,41 @@
+"""The rows of the tables of the package, read anew: what features.py must have as values."""
+
+from __future__ import annotations
+
+import inspect
+
+from bellcrank import forces
+from bellcrank.actuators import ACTUATORS
+from bellcrank.build.stages import TARGETS
+from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.loops.rows import CLOSURES
+from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.emit.target import DTYPES
+from bellcrank.exporting.call import TO
+from bellcrank.forces import Element
+from bellcrank.integrate import INTEGRATORS
+from bellcrank.model.joints import KINDS
+from bellcrank.record.formats import SUFFIXES
+from bellcrank.sim.events import ACTIONS
+from bellcrank.sim.settings import FORMS
+from crossing.parts import ABSTRACT, contacts
+
+
+def rows() -> dict[str, list[str]]:
+    """Return the names of all rows by the dimension that must have them."""
+    kinds = [x for name in forces.__all__ if inspect.isclass(x := getattr(forces, name)) and issubclass(x, Element)]
+    elements = [x.__name__ for x in kinds if x not in (*ABSTRACT, forces.Contact)]
+    return {
+        "joint": list(KINDS),
+        "closure": list(CLOSURES),
+        "element": [*elements, *contacts()],
+        "actuator": list(ACTUATORS),
+        "event": list(ACTIONS),
+        "integrator": list(INTEGRATORS),
+        "form": list(FORMS),
+        "method": list(METHODS),
+        "quantity": list(QUANTITIES),
+        "dtype": list(DTYPES),
+        "target": list(TARGETS),
+        "way": [*(f"export {to}" for to in TO), *SUFFIXES],
+    }
