@@ -42,6 +42,11 @@ def pull(t: Any, pose: Any, velocity: Any) -> tuple[list[Any], list[Any]]:
     return [pose[0, 3] * t, -velocity[1], pose[2, 1]], [velocity[3], pose[2, 0], -velocity[5]]
 
 
+def wave(t: Any, pose: Any, velocity: Any) -> tuple[list[Any], list[Any]]:
+    """A sine of a sine: the angle of the outer one is known later than all angles of joints."""
+    return [bc.sin(pose[0, 3] + bc.cos(pose[1, 3])), 0.0, 0.0], [0.0, bc.cos(2.0 * bc.sin(pose[2, 3])), 0.0]
+
+
 def between(a: str, b: str, k: int) -> list[Between]:
     """One of each sort, with numbers of its own."""
     x = 1.0 + 0.1 * k
@@ -52,6 +57,7 @@ def between(a: str, b: str, k: int) -> list[Between]:
         Contact(f"balls{k}", a, b, Sphere(0.5 * x), Sphere(0.7), stiffness=100.0 * x, bristles=30.0),
         Contact(f"plane{k}", a, b, Plane(), Sphere(2.0 * x), stiffness=100.0),
         Law(f"law{k}", a, b, pull),
+        Law(f"wave{k}", a, b, wave),
     ]
 
 

@@ -103,7 +103,7 @@ def cut(cell: Cell, wanted: Sequence[Sequence[bool]]) -> Cut:
     """wanted: of what each channel hands on, what somebody reads."""
     g, loops = cell.graph, len(cell.outwards)
     waits = _waiting(g)
-    # Sines and cosines that wait for nobody.
+    # Sines and cosines that can be computed before all loops.
     turned = [n for n in g.nodes if n.op in ("sin", "cos") and n.serial not in waits]
     angles = {a.serial: i for i, a in enumerate({n.operands[0].serial: n.operands[0] for n in turned}.values())}
     given = {n.serial: Place("sine" if n.op == "sin" else "cosine", "", angles[n.operands[0].serial]) for n in turned}
@@ -112,11 +112,14 @@ def cut(cell: Cell, wanted: Sequence[Sequence[bool]]) -> Cut:
 
 
 def _waiting(g: Graph) -> set[int]:
-    """Whatever waits for a neighbour."""
+    """Return the serial numbers of all nodes that need a neighbour, or the sine or cosine of another angle.
+
+    The sines of all cells are computed together before the first loop, so none of their angles may be made of a sine.
+    """
     found: set[int] = set()
     for n in g.nodes:
         own = n.op == "input" and place_of(n).kind in ("parent", "child")
-        if own or any(a.serial in found for a in n.operands):
+        if own or any(a.serial in found or a.op in ("sin", "cos") for a in n.operands):
             found.add(n.serial)
     return found
 
