@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bellcrank.dynamics.quantities import QUANTITIES
 from crossing.features import SYSTEM_SUITE
 from crossing.mechanisms import freedoms
 from crossing.pairwise import Case, Value
@@ -36,7 +37,12 @@ def but(dimension: str, *values: str) -> tuple[str, ...]:
     return tuple(x for x in SYSTEM_SUITE[dimension].values if x not in values)
 
 
-MOST_FREEDOMS = 14  # of the tree of a case
+MOST_FREEDOMS, MOST_DIFFERENTIATED = 14, 10  # of the tree of a case
+HEAVY = {
+    *(("way", x) for x in ("gradient", "linearize", "equilibrium", "export fmu2", "export fmu3", "export casadi")),
+    *(("integrator", x) for x in ("rodas4", "midpoint")),
+    *(("quantity", x) for x, q in QUANTITIES.items() if q.differentiates),
+}
 EXPORTS = tuple(x for x in SYSTEM_SUITE["way"].values if x.startswith("export"))
 SAMPLED = ("sampled", "sampled outputs")
 NONHOLONOMIC = ("ball_on_plane", "wheel_on_plane", "knife_edge")
@@ -72,8 +78,14 @@ def waits(case: Sequence[Value]) -> bool:
     return any(r.forbids(case) for r, _ in KNOWN)
 
 
-def allowed(case: Sequence[Value]) -> bool:
-    """Whether a case, or a part of one, breaks no rule and is small enough for a test."""
+def small(case: Sequence[Value]) -> bool:
+    """Whether a case takes seconds: what is differentiated or solved in code grows with the cube of its freedoms."""
     joints = [value for name, value in case if name == "joint"]
     loops = [value for name, value in case if name == "closure" and value != "none"]
-    return freedoms(joints, loops) <= MOST_FREEDOMS and not any(r.forbids(case) for r in (*REFUSED, *MEANINGLESS))
+    bends = ("trait", "flexible") in case
+    return freedoms(joints, loops) + 4 * bends <= (MOST_DIFFERENTIATED if HEAVY & set(case) else MOST_FREEDOMS)
+
+
+def allowed(case: Sequence[Value]) -> bool:
+    """Whether a case, or a part of one, breaks no rule and is small enough for a test."""
+    return small(case) and not any(r.forbids(case) for r in (*REFUSED, *MEANINGLESS))

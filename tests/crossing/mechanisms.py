@@ -27,13 +27,14 @@ RADIUS = 0.2  # m, of what rolls
 
 
 def tree(name: str, kinds: Sequence[str], closed_by: Sequence[str], traits: Sequence[str], seed: int) -> Mechanism:
-    """Return a tree with a body for each joint kind, two at least on revolute joints, and one for each loop to close."""
+    """Return a tree with a body for each joint kind, two or more on revolute joints, and one for each loop."""
     rng = np.random.default_rng(seed)
     b = bc.Builder(name, gravity=(0.6, -1.1, -9.0))
     if "flexible" in traits:
         _flexible(b)
-    extra = {"revolute": 2}  # couplings between two joints need two with one coordinate
-    wanted = [*(kind for kind, count in extra.items() for _ in range(max(0, count - kinds.count(kind)))), *kinds]
+    extra = {"revolute": 2 + max(0, sum(map(coupled, closed_by)) - 1)}  # every coupling has two joints of its own
+    missing = {kind: max(0, count - kinds.count(kind)) for kind, count in extra.items()}
+    wanted = [*(kind for kind, count in missing.items() for _ in range(count)), *kinds]
     wanted = wanted[1:] + wanted[:1] if seed % 2 and wanted[1] != "fixed" else wanted
     for i, kind in enumerate(wanted):
         parent = "ground" if i == 0 else f"b{i - 1 if i == len(wanted) - 1 else int(rng.integers(0, i))}"
@@ -180,20 +181,20 @@ def carrier(kind: str) -> str:
 def freedoms(joints: Sequence[str], closed_by: Sequence[str]) -> int:
     """Return how many velocities the tree of a case has, without modes and mimic joints."""
     carried = sum(KINDS[carrier(kind)].nv for kind in closed_by if not coupled(kind))
-    return sum(KINDS[kind].nv for kind in joints) + carried + 2
+    return sum(KINDS[kind].nv for kind in joints) + carried + max(2, 1 + sum(map(coupled, closed_by)))
 
 
 def with_loops(m: Mechanism, kinds: Sequence[str], seed: int) -> Mechanism:
     """Add a loop of each kind. Its second body hangs on the first body of the tree by a joint of its own."""
     rng = np.random.default_rng(seed + 1)
-    frames, loops = dict(m.frames), []
+    frames, loops = dict(m.frames), list[Loop]()
     q = m.neutral().tolist()
     carried = [f"b{k}" for k in sorted(int(x.name[1:]) for x in m.bodies if x.name[1:].isdigit())]
     carried = carried[len(carried) - sum(not coupled(kind) for kind in kinds) :]
     for i, kind in enumerate(kinds):
         name = f"loop{i}"
         if coupled(kind):
-            loops.append(_coupling(m, name, kind))
+            loops.append(_coupling(m, name, kind, sum(x.a == "" for x in loops)))
             continue
         a, b = m.frames["tool"].body, carried.pop(0)
         X_WA = np.eye(4)
@@ -207,10 +208,10 @@ def with_loops(m: Mechanism, kinds: Sequence[str], seed: int) -> Mechanism:
     return replace(m, frames=frames, loops=tuple(loops)) if loops else m
 
 
-def _coupling(m: Mechanism, name: str, kind: str) -> Loop:
-    """Return a relation between the last two joints that have one coordinate; it holds at zero."""
+def _coupling(m: Mechanism, name: str, kind: str, before: int) -> Loop:
+    """Return a relation between two joints that have one coordinate; it holds at zero. before: other couplings."""
     single = [j.name for j in m.joints if KINDS[j.kind].nv == 1 and j.mimic is None and j.name.startswith("j")]
-    pair = (single[-2], single[-1])
+    pair = (single[before], single[before + 1])
     if kind == "combination":
         return Loop(name, kind, joints=pair, weights=(1.0, -1.4))
     return Loop(name, kind, joints=pair, value=0.0 if kind == "cam" else 0.7, law=LAWS[kind]() if kind == "cam" else "")
