@@ -21,7 +21,7 @@ from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inlined
 from bellcrank.model import Mechanism
-from trees import close, few, trees
+from trees import close, few, random_tree, trees
 
 BY = {"forward_dynamics": "aba", "inverse_dynamics": "rnea", "gravity_torque": "rnea"}
 
@@ -123,6 +123,18 @@ def test_second_derivatives() -> None:
     assert {g.opaque for g in back.calls if not g.name.endswith("vjp")} == {True}
     assert isinstance(r, Recursion)
     close(back.evaluate(**at)["g_q"], r.written.jvp().vjp(["q"]).evaluate(**at)["g_q"], 1e-9)
+
+
+def test_machine_code_of_second_derivatives_with_friction() -> None:
+    """Friction compares velocities; what it found is kept from one loop over the bodies to the next."""
+    m = random_tree(3, ("revolute", "prismatic", "revolute"), passive=True)
+    both = recursion(m, "forward_dynamics").jvp()
+    at = {**state(m, both), **weights(both)}
+    back = both.vjp()
+    want = recursion(m, "forward_dynamics").written.jvp().vjp().evaluate(**at)
+    found = bc.compile(back)(**at)
+    for key in ("g_q", "g_v", "g_tau", "g_d_q", "g_d_v", "g_d_tau"):
+        close(found[key], want[key], 1e-9)
 
 
 def test_other_peoples_differentiation_gets_loops() -> None:

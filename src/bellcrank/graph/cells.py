@@ -19,6 +19,7 @@ import numpy as np
 
 from bellcrank.graph.graph import Graph
 from bellcrank.nodes.node import Node, Value
+from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.nodes.tape import PARAMETERS, Tape
 
 RESULT = "y"
@@ -210,12 +211,18 @@ class _Cutting:
             if n.serial in self.given:
                 known[n.serial] = read(self.given[n.serial])
             elif n.serial in self.kept and loop_of.get(n.serial, k) < k:
-                known[n.serial] = read(Place("kept", "", self.kept[n.serial]))
+                place = read(Place("kept", "", self.kept[n.serial]))
+                known[n.serial] = tape.node("lt", 0.5, place) if n.op in COMPARISONS else place
             elif n.op == "input":
                 known[n.serial] = read(place_of(n))
             else:
                 known[n.serial] = tape.node(n.op, *(known[a.serial] if isinstance(a, Node) else a for a in n.args))
         outputs = np.empty(len(values), dtype=object)
-        outputs[:] = [known[x.serial] if isinstance(x, Node) else x for x in values]
+        outputs[:] = [_number(tape, known[x.serial]) if isinstance(x, Node) else x for x in values]
         graph = Graph(f"{self.g.name}.{k}", {"x": (len(reads),)}, {"y": outputs}, tape)
         return Body(graph, tuple(reads), tuple(places))
+
+
+def _number(tape: Tape, x: Node) -> Node:
+    """Return a value as a number, as which a comparison is kept from one loop to the next: 1 or 0."""
+    return tape.node("where", x, 1.0, 0.0) if x.op in COMPARISONS else x
