@@ -17,6 +17,7 @@ from bellcrank.emit.cuda.large_loop import LargeLoop
 from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.sim import gpu_stepping  # loaded before others take the place of what it takes from CuPy
 from bellcrank.sim.gpu import GpuProgram
+from crossing.thresholds import small_thresholds
 from emulated import Function, emulated
 from emulated_blocks import kernels_here
 from ticking import Spelled, begun, program
@@ -79,6 +80,18 @@ def test_alike_bodies_share_their_code(name: str) -> None:
     cpu, gpu = (sim.run(5e-3, every=2e-3, target=target, progress=False, **given) for target in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.q, cpu.q, rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose(gpu.v, cpu.v, rtol=1e-14, atol=1e-12)
+
+
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("name", ["midpoint", "rodas4"])
+def test_linear_systems_of_implicit_steps(name: str, tmp_path: Path) -> None:
+    """They are loops whose numbers stand beside those of the other 31 runs of a warp."""
+    m = bc.zoo.chain(3)
+    with small_thresholds("rolled", tmp_path):
+        sim, given = bc.Simulator(m, name), started(m, 35)
+        cpu, gpu = (sim.run(3e-3, target=target, progress=False, **given) for target in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu.q, cpu.q, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(gpu.v, cpu.v, rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.usefixtures("emulated")

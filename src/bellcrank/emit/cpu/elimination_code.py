@@ -80,7 +80,7 @@ class EliminationCode:
     def taken_off(self, row: str, other: str, factor: str, begin: str) -> None:
         """row[j] -= factor other[j] from begin on."""
         w, n = self.w, self.graph.n
-        if w.lanes == 1:
+        if w.lanes == 1 and w.align == w.bytes:  # elements lie side by side
             wide = f"<{WIDE} x {w.element}>"
             one = w.let(f"insertelement {wide} poison, {w.element} {factor}, i64 0")
             many = w.let(f"shufflevector {wide} {one}, {wide} poison, <{WIDE} x i32> zeroinitializer")

@@ -56,6 +56,7 @@ def _spelled(
         return loops.text(), loops.size
     if isinstance(graph, elimination.Loops):
         solver = EliminationCode(graph, lanes, trig_width, dtype, name, called)
+        solver.w = writer(lanes, dtype)
         return solver.text(), solver.size
     large = graph.size >= strip_parts.FEWEST and graph.widest >= strip_parts.LONG
     if large and (made := strip_parts.stripped(graph)) is not None:
