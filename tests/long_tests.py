@@ -86,6 +86,7 @@ LONG = (
     "test_quadruped.py::*trots_as_in_short_ones[[]rk4]",
     "test_pairs.py::test_systems[[]*[1-9]]",
     "test_pairs.py::test_quantities[[]*[1-9]]",
+    "test_deep.py::*",
     "test_rolled_shares.py::test_random_trees_of_bodies_that_bend*",
     "test_rolled_shares.py::test_machine_code_and_derivatives_agree[[]beams]",
     "test_recursion_tangent.py::test_sensitivities_of_implicit_steps_of_many_bodies",

@@ -57,6 +57,7 @@ REFUSED: list[Rule] = [
     rule("a start that moves alone leaves closed loops open", way="sensitivities", closure=but("closure", "none")),
     rule("samples change the state at once", way="sensitivities", control=SAMPLED),
     rule("a switch changes the state at once", way="sensitivities", event="switch"),
+    rule("a system that holds between samples has no rates", way=("linearize", "equilibrium"), control=SAMPLED),
     rule("equations between velocities have no displacements", way=("linearize", "equilibrium"), closure=NONHOLONOMIC),
     rule("events cut steps, and samples need whole ones", control=SAMPLED, event=but("event", "none")),
 ]

@@ -48,7 +48,7 @@ def tree(name: str, kinds: Sequence[str], closed_by: Sequence[str], traits: Sequ
         b.spring("tie", "ground", last, (0.1, 0.4, -0.3), (0.3, -0.2, 0.5), stiffness=20.0, length=0.3, damping=0.5)
     b.frame("tool", f"b{len(wanted) - 1}", (0.2, 0.1, -0.3), rotation(rng))
     for k, kind in enumerate(x for x in closed_by if not coupled(x)):
-        _body(b, rng, len(wanted) + 1 + k, carrier(kind), "b0", traits)
+        _body(b, rng, len(wanted) + 1 + k, carrier(kind), "ground", traits)
     m = b.build()
     return m.free("b0.mass", "b0.com.x", "gravity.z") if "free numbers" in traits else m
 

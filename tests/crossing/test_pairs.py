@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-import bellcrank as bc
 from crossing.allowed import KNOWN, MEANINGLESS, REFUSED, allowed, waits
 from crossing.features import LEFT_OUT, SUITES, SYSTEM_SUITE
-from crossing.laws import LAWS
+from crossing.laws import LAWS, holds
 from crossing.pair_coverage import FLOOR, note, planned
 from crossing.pairwise import Case, Dimension, all_pairs, covering, pair, pairs_of
 from crossing.quantities import check
@@ -44,20 +43,6 @@ def group(suite: str, k: int) -> Iterator[tuple[int, Case]]:
     """Yield the cases of a group with their numbers, which are their seeds."""
     cases = plan(suite)[0]
     return ((i, cases[i]) for i in range(k, len(cases), GROUPS))
-
-
-def holds(world: World, way: str, folder: Path) -> None:
-    """Check the law of one way to use a system."""
-    folder.mkdir()
-    try:
-        LAWS[way](world, folder)
-    except (AssertionError, bc.BellcrankError) as error:
-        raise AssertionError(f"{way} of {described(world.case)}: {type(error).__name__}: {error}") from error
-
-
-def described(case: Case) -> str:
-    """Return a case in words."""
-    return ", ".join(f"{name} {value}" for name, value in case if name != "way" and value != "none")
 
 
 @pytest.mark.parametrize("k", range(GROUPS))

@@ -188,3 +188,13 @@ def test_an_equilibrium_is_a_guess_for_another_plant() -> None:
 def test_bad_input(arguments: dict[str, object], match: str) -> None:
     with pytest.raises(bc.InputError, match=match):
         bc.equilibrium(pendulum(), **arguments)
+
+
+def test_a_prescribed_motion_that_goes_on_is_no_rest() -> None:
+    """What holds drift back would balance it at a place beside the motion; one that stands still is a place of rest."""
+    m = pendulum()
+    joint = m.columns[1][0]
+    with pytest.raises(bc.EquilibriumError, match=r"goes on: speed 0\.5, acceleration 0\.2"):
+        bc.equilibrium(bc.system(m, motions={joint: lambda t: 0.3 + 0.5 * t + 0.1 * t * t}))
+    found = bc.equilibrium(bc.system(m, motions={joint: lambda t: 0.3}))
+    assert abs(found.q[0] - 0.3) < 1e-9

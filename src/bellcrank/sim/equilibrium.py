@@ -11,8 +11,10 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
+from bellcrank.parameters.table import nominal
 from bellcrank.quoting import line
 from bellcrank.sim.damped_newton import FAILED, Equations
+from bellcrank.sim.motions import wanted
 from bellcrank.sim.rest_search import Place, Search
 from bellcrank.sim.systems import System
 from bellcrank.text import Table
@@ -127,7 +129,7 @@ def _told(search: Search, best: Equations[Place], rounds: int) -> Equilibrium:
 
 def _failures(search: Search, best: Equations[Place]) -> list[str]:
     """What does not rest, or is not held, in words."""
-    said = []
+    said = _moving(search.system, float(best.place.at.named["t"]))
     for i, name in enumerate(best.place.equations):
         if abs(best.scaled[i]) <= FAILED:
             continue
@@ -138,3 +140,14 @@ def _failures(search: Search, best: Equations[Place]) -> list[str]:
             text = f"{name} changes by {value:.6g} a second"
         said.append(text + ("; nothing that is solved for acts on it" if idle else ""))
     return said
+
+
+def _moving(s: System, t: float) -> list[str]:
+    """Return a line for each prescribed motion that has a speed or an acceleration at the time t."""
+    lines = []
+    for name, motion in s.motions.items():
+        place = wanted(name, motion, t)
+        speed, acceleration = nominal(place.d), nominal(place.c)
+        if speed or acceleration:
+            lines.append(f'the motion of "{name}" goes on: speed {speed:.6g}, acceleration {acceleration:.6g}')
+    return lines
