@@ -10,12 +10,15 @@ from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, maximum, where
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.sampling import any_due, taken
+from bellcrank.sim.step_check import StepCheck
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
 EARLY = 1e-3  # of a step
 
 
-def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHING) -> Layout:
+def layout(
+    dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHING, check: StepCheck | None = None
+) -> Layout:
     """The row comes first: t, y, and which line of the inputs was valid."""
     s = dynamics.system
     inputs = {"input": 1} if s.inputs else {}
@@ -35,16 +38,24 @@ def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHIN
             "memory": size(memory),
             **dict.fromkeys(dynamics.measured, 1),
             "summary": size(len(summary.cells)),
+            **(check.fields if check else {}),
         }
     )
 
 
-def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHING, rows: bool = True) -> Program:
+def program(
+    dynamics: Dynamics,
+    integrator: Integrator,
+    summary: Summary = NOTHING,
+    rows: bool = True,
+    check: StepCheck | None = None,
+) -> Program:
     """A lane takes `last` steps of size h from the time `begin`.
 
-    It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for.
+    It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for. With a
+    check, `locate` repeats some of the steps.
     """
-    s, places = dynamics.system, layout(dynamics, integrator, summary)
+    s, places = dynamics.system, layout(dynamics, integrator, summary, check)
     watch = Watch(summary, dynamics) if summary.cells else None
 
     def tick(s: Any, u: Any = ()) -> dict[str, Any]:
@@ -75,6 +86,7 @@ def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHI
             kept |= fed(old, kept["n"], old["input_steps"], EARLY)
         if dynamics.system.sampled:
             kept["fresh"] = maximum(kept.get("fresh", 0.0), where(go, any_due(dynamics.system, n, h), 0.0))
+        kept |= check.noticed(old, n, y, go) if check else {}
         return {"s": places.written(old | kept)}
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
@@ -83,7 +95,7 @@ def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHI
         if dynamics.system.sampled:
             now["fresh"] = where(now["n"] > 0.0, now["fresh"], 1.0)
         now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u) if watch else []
-        return {"s": places.written(now)}
+        return {"s": places.written(now | (check.begun(now) if check else {}))}
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}
     remembers = integrator.memory(dynamics.problem())
@@ -94,8 +106,20 @@ def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHI
         start=dynamics.trace(f"{name}.start", start, shapes),
         row=1 + dynamics.size + (1 if s.inputs else 0),
         renew=renewed(places, integrator, dynamics) if s.sampled or (s.inputs and remembers) else None,
+        locate=located(dynamics, integrator, places, check) if check else None,
         ports=dynamics.ports,
     )
+
+
+def located(dynamics: Dynamics, integrator: Integrator, places: Layout, check: StepCheck) -> Graph:
+    """The graph that repeats the last step where the tick asked for that."""
+
+    def locate(s: Any, u: Any = ()) -> dict[str, Any]:
+        now = places.read(s)
+        return {"s": places.written(now | check.judged(now, now["h"], u))}
+
+    inputs = {"u": (len(dynamics.system.inputs),)} if dynamics.system.inputs else {}
+    return dynamics.trace(f"{integrator.name}.locate", locate, {"s": (places.size,), **inputs})
 
 
 def begun(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list[Scalar]:

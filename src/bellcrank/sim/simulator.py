@@ -31,13 +31,14 @@ from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
 from bellcrank.sim.looped_dynamics import LoopedDynamics, looped_dynamics
-from bellcrank.sim.outcome import Interrupted, Outcome, recorded
+from bellcrank.sim.outcome import Interrupted, Outcome, recorded, warn_unresolved
 from bellcrank.sim.partitions import Joined, carried
 from bellcrank.sim.progress import ProgressTeller, Standing
 from bellcrank.sim.run import Backend, Batch, Done, Lanes, Memory, driven
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Mode, OneRun, Plan, Saving, Solver, changed, grouped, planned
+from bellcrank.sim.step_check import StepCheck
 from bellcrank.sim.step_time import StepTime, step_time
 from bellcrank.sim.stiff_elements import check_resolved
 from bellcrank.sim.summary import NOTHING, summarised
@@ -100,25 +101,31 @@ class Simulator:
 
     # -- what is made once
 
-    def program(self, mode: Mode = None, by: Dynamics | None = None, rows: bool = True) -> Program:
+    def program(self, mode: Mode = None, by: Dynamics | None = None, rows: bool = True, checks: bool = True) -> Program:
         """All that a run does, as graphs; without rows, only its state is asked for.
 
         mode: (whether it chooses its steps, whether its rows are on a grid), or None for fixed steps without events.
-        by: the same system by other graphs, as `dynamics.closure` names them.
+        by: the same system by other graphs, as `dynamics.closure` names them. checks: whether it checks fixed steps,
+        where the solver asks for that.
         """
         by = by or self.dynamics
 
         def make() -> Program:
+            check = StepCheck(by, self.integrator, self.where.dtype) if checks and self.solver.resolve else None
             if mode is None:
-                return fixed.program(by, self.integrator, self.summary, rows)
-            return Watched(by, self.integrator, self.events, *mode, self.summary, rows).program()
+                return fixed.program(by, self.integrator, self.summary, rows, check)
+            return Watched(by, self.integrator, self.events, *mode, self.summary, rows, check).program()
 
-        return self._once(("program", mode, by, rows), make)
+        return self._once(("program", mode, by, rows, checks), make)
 
     def whole(self, mode: Mode = None) -> Program:
         """The same without rows, by graphs that need no others on their way: for who steps, drives or exports it."""
         joined = self.joined(mode)
-        return self.program(mode, rows=False) if joined is None else self._once(("whole", mode), joined.program)
+        return (
+            self.program(mode, rows=False, checks=False)
+            if joined is None
+            else self._once(("whole", mode), joined.program)
+        )
 
     def joined(self, mode: Mode = None) -> Joined | None:
         """All partitions that closed loops in the minimal form may need, where that is how they are kept closed."""
@@ -126,7 +133,7 @@ class Simulator:
         if not isinstance(by, LoopedDynamics) or by.form != "minimal":
             return None
         parts = self._once(("parts",), lambda: carried(by))
-        return self._once(("joined", mode), lambda: Joined(parts, [self.program(mode, x, rows=False) for x in parts]))
+        return self._once(("joined", mode), lambda: Joined(parts, [self.program(mode, x, False, False) for x in parts]))
 
     def compiled(self, lanes: int, mode: Mode, by: Dynamics, rows: bool = True) -> Compiled:
         """The same as machine code for so many lanes."""
@@ -181,14 +188,14 @@ class Simulator:
             "threads": plan.where.threads, "lanes": self._lanes(runs), "target": plan.where.target,
             "dtype": plan.where.dtype, "wall": time.perf_counter() - began,
         }  # fmt: skip
-        record = recorded(
-            Outcome(
-                self.dynamics, self.integrator, program.layout, done, given.shape, given.table, given.parameters,
-                self.events, told, self.summary,
-            )
+        outcome = Outcome(
+            self.dynamics, self.integrator, program.layout, done, given.shape, given.table, given.parameters,
+            self.events, told, self.summary,
         )  # fmt: skip
+        record = recorded(outcome)
         if not done.finished:
             raise Interrupted(record)
+        warn_unresolved(outcome, record)
         return record
 
     def _plan(self, seconds: float, settings: Mapping[str, Any]) -> Plan:

@@ -22,6 +22,7 @@ from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.event_steps import located_events, spent
 from bellcrank.sim.events import Event, crossed, crossings, switches
 from bellcrank.sim.fixed_steps import begun, broken, chosen, fed, is_sound, renewed, untroubled
+from bellcrank.sim.step_check import EVENTS, StepCheck
 from bellcrank.sim.stepsize import judged
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
@@ -41,7 +42,9 @@ class Watched:
         grid: bool,
         summary: Summary = NOTHING,
         rows: bool = True,
+        check: StepCheck | None = None,
     ) -> None:
+        self.check = None if adaptive else check
         self.rows, self.watch = rows, Watch(summary, dynamics)
         self.dynamics, self.integrator, self.events = dynamics, integrator, tuple(events)
         self.adaptive, self.grid = adaptive, grid  # grid: rows at multiples of `every`, else one for every step
@@ -70,6 +73,7 @@ class Watched:
                 "g": size(len(self.events)),
                 "pending": size(len(self.events) if rows else 0),
                 "summary": size(len(summary.cells)),
+                **(self.check.fields if self.check else {}),
             }
         )
 
@@ -118,7 +122,7 @@ class Watched:
         now["summary"] = self.watch.noted(now["summary"], now["t"], now["y"], u)
         if self.events:
             now["g"] = now["g_old"] = list(self.dynamics.call(self.crossings, now["t"], now["y"], u)["g"])
-        return {"s": self.layout.written(now)}
+        return {"s": self.layout.written(now | (self.check.begun(now) if self.check else {}))}
 
     def _tick(self, s: Any, u: Any = ()) -> dict[str, Any]:
         old, problem = self.layout.read(s), self.dynamics.problem(u)
@@ -181,9 +185,13 @@ class Watched:
             before = [where(fabs(a) > 0.0, a, e) for a, e in zip(old["g"], early, strict=True)]
             kept["g_old"], kept["g"] = before, chosen(go, g, old["g"])
             hits = [crossed(e, a, b) for e, a, b in zip(self.events, before, g, strict=True)]
-            kept["hit"] = where(go, sum(hits[1:], hits[0]), 0.0)
+            happened = where(go, sum(hits[1:], hits[0]), 0.0) > 0.0
+            kept["hit"] = where(happened, EVENTS, 0.0)
             # with a hit, `locate` says where this step ends, and looks there
-            kept["summary"] = chosen(kept["hit"] > 0.0, old["summary"], kept["summary"])
+            kept["summary"] = chosen(happened, old["summary"], kept["summary"])
+        if self.check:
+            noticed = self.check.noticed(old, n, y_new, go)
+            kept |= noticed | {"hit": maximum(kept.get("hit", 0.0), noticed["hit"])}
         return self.result(old | kept)
 
     def _remembered(self, problem: Any, go: Scalar, new: Any, tried: Any, ratio: Scalar, old: Any) -> list[Scalar]:
