@@ -171,6 +171,7 @@ LONG = (
     "test_dca.py::test_long_chains[[][ap]*",
     "test_large_loops.py::test_a_step_takes_work_that_grows_with_the_bodies[[]track]",
     "test_c_loops.py::test_recursions_agree[[]random]",
+    "test_converged.py::test_with_half_the_step_a_page_prints_the_same[[][!qv]*",
     "test_step_check.py::test_a_run_that_ends_does_not_change_with_half_the_step",
     "test_summaries.py::test_every_column_of_a_record_can_be_asked_for[[]box]",
 )

@@ -22,7 +22,7 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
     now = run.layout.read(s)
     system, problem = run.dynamics.system, run.dynamics.problem(u)
     dense, t0, h0 = run.dense(now), now["t_old"], now["h_old"]
-    hit = now["hit"] > 0.5 * EVENTS
+    hit = now["hit"] > EVENTS - 0.5
     places: list[Scalar] = []
     for k, e in enumerate(run.events):
         a, b = now["g_old"][k], now["g"][k]
@@ -85,9 +85,11 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
     new["summary"] = run.watch.noted(seen, t_end, new["y"], u)  # a switch has two sides
     kept = {key: chosen(hit, new[key], now[key]) for key in new}
     checked = run.check.judged(now, h0, u) if run.check else {}
-    if run.check:
-        anew = run.check.begun({"y": kept["y"]})
-        checked |= {key: chosen(hit, x, checked.get(key, now[key])) for key, x in anew.items()}
+    if run.check:  # a step that an event cut short is not the one that the check would repeat
+        cut = run.check.interrupted(now, kept["y"])
+        ended = where(hit, where(halted, 1.0, 0.0), 0.0) > 0.0
+        checked = {key: chosen(ended, cut.get(key, now[key]), x) for key, x in checked.items()}
+        checked["y_old"] = chosen(ended, cut["y_old"], now["y_old"])
     return run.result(now | kept | checked | {"hit": 0.0})
 
 

@@ -95,7 +95,7 @@ def program(
         if dynamics.system.sampled:
             now["fresh"] = where(now["n"] > 0.0, now["fresh"], 1.0)
         now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u) if watch else []
-        return {"s": places.written(now | (check.begun(now) if check else {}))}
+        return {"s": places.written(now)}
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}
     remembers = integrator.memory(dynamics.problem())

@@ -35,19 +35,8 @@ PAUSE = 0.2  # seconds between looks at Ctrl-C and at the progress
 FIRST = 64  # ticks of the first launch, before anyone knows how long one takes
 KEPT = 0.8  # of the free memory that one part of the runs may take
 NOT_BEGUN = -1.0
-FETCHED = (
-    "t",
-    "y",
-    "input",
-    "status",
-    "n",
-    "tried",
-    "which",
-    "h",
-    "open",
-    "summary",
-    *RESULTS,
-)  # what sim/outcome.py reads
+# Fields that sim/outcome.py reads.
+FETCHED = ("t", "y", "input", "status", "n", "tried", "which", "h", "open", "summary", "resolve", *RESULTS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ REST = 2048.0  # steps from a window to the next regular check, at most
 SPIKE = 16.0  # times the mean second difference of the velocities, from which a step is checked out of turn
 SPIKES, SPIKE_SHARE = 4.0, 1.0 / 4096.0  # budget of such checks: so many, and so many per step
 IMPACT = 16.0  # steps that are expected to be as doubtful as a spike, when it is judged
-REGULAR, SPIKED, TWIN, EVENTS = 1.0, 2.0, 3.0, 4.0  # the sign `hit`; a step with events is not checked
+REGULAR, SPIKED, TWIN, EVENTS = 1.0, 2.0, 3.0, 4.0  # the sign `hit`, to which events add theirs
 STILL = 0.01  # of the nominal size of a state: shorter ways count as that long
 ROUNDING_UNITS = 16.0  # of the larger state: differences below are rounding errors
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
@@ -73,8 +73,8 @@ class StepCheck:
 
     def noticed(self, old: Fields, n: Scalar, y: Sequence[Scalar], go: Scalar) -> dict[str, Any]:
         """New values of fields after the n-th step, from the state `old` to y; `hit` says whether it is checked."""
-        bend = self._bend(old["y_old"], old["y"], y)
-        bends = old["bends"] + where(n > 1.5, bend, 0.0)  # there is none of the first step
+        bend = where(n > 1.5, self._bend(old["y_old"], old["y"], y), 0.0)  # there is none of the first step
+        bends = old["bends"] + bend
         spike = where(bend * n > SPIKE * bends, SPIKED, 0.0)
         spike = where(old["spikes"] < SPIKES + n * SPIKE_SHARE, spike, 0.0)
         regular = where(n > old["check"], REGULAR, 0.0)
@@ -85,9 +85,16 @@ class StepCheck:
             "y_old": old["y"],
         }
 
-    def begun(self, now: Fields) -> dict[str, Any]:
-        """Fields before the first step, or behind an event: no window is open, and there is no second difference."""
-        return {"y_old": now["y"], "until": 0.0}
+    def interrupted(self, now: Fields, y: State) -> dict[str, Any]:
+        """New values of fields where an event ends the last step with the state y: what a window has seen so far counts
+        as all of it, and the second difference begins anew.
+        """
+        twin, before = now["twin"][: self.size], now["y_old"][: self.size]
+        change = [self._change(a, a, b) for a, b in zip(before, twin, strict=True)]
+        left = minimum(maximum(now["until"] - now["n"], 0.0) / LATE, 1.0)
+        added = self._added(now, change, change, now["share"] * left, 0.0)[0]
+        doubt, element = self._doubt(added, now["way"])
+        return {"change": added, "doubt": doubt, "doubt_of": element, "y_old": y, "until": 0.0}
 
     def _bend(self, before: Sequence[Scalar], now: Sequence[Scalar], after: Sequence[Scalar]) -> Scalar:
         """Second difference of velocities and further states, against their nominal sizes."""
@@ -100,9 +107,10 @@ class StepCheck:
 
     def judged(self, now: Fields, h: Scalar, u: Any) -> dict[str, Any]:
         """New values of fields where the last step, of length h, is repeated."""
+        sign = now["hit"] - where(now["hit"] < EVENTS, 0.0, EVENTS)
         n, after, before = now["n"], now["y"][: self.size], now["y_old"][: self.size]
-        beside = where(now["hit"] > 0.5 * (SPIKED + TWIN), 1.0, 0.0) > 0.0
-        spike = where(now["hit"] > 0.5 * (REGULAR + SPIKED), where(beside, 0.0, 1.0), 0.0) > 0.0
+        beside = where(sign > 0.5 * (SPIKED + TWIN), 1.0, 0.0) > 0.0
+        spike = where(sign > 0.5 * (REGULAR + SPIKED), where(beside, 0.0, 1.0), 0.0) > 0.0
         twin = self._halved(now, _chosen(beside, self._beside(now), now["y_old"]), h, u)
         change = [self._change(a, b, c) for a, b, c in zip(after, before, twin[: self.size], strict=True)]
         way = [fabs(a - b) for a, b in zip(after, before, strict=True)]
@@ -137,8 +145,7 @@ class StepCheck:
             "check": where(done, n + wait - 0.5, now["check"]),
             "spikes": where(spike, now["spikes"] + 1.0, now["spikes"]),
         }
-        asked = where(now["hit"] > 0.0, where(now["hit"] < EVENTS, 1.0, 0.0), 0.0) > 0.0
-        return {key: _chosen(asked, x, now[key]) for key, x in new.items()} | {"hit": 0.0}
+        return {key: _chosen(sign > 0.0, x, now[key]) for key, x in new.items()} | {"hit": 0.0}
 
     def _beside(self, now: Fields) -> State:
         """Where the twin begins the step: it has the samples of the run."""

@@ -122,7 +122,7 @@ class Watched:
         now["summary"] = self.watch.noted(now["summary"], now["t"], now["y"], u)
         if self.events:
             now["g"] = now["g_old"] = list(self.dynamics.call(self.crossings, now["t"], now["y"], u)["g"])
-        return {"s": self.layout.written(now | (self.check.begun(now) if self.check else {}))}
+        return {"s": self.layout.written(now)}
 
     def _tick(self, s: Any, u: Any = ()) -> dict[str, Any]:
         old, problem = self.layout.read(s), self.dynamics.problem(u)
@@ -191,7 +191,7 @@ class Watched:
             kept["summary"] = chosen(happened, old["summary"], kept["summary"])
         if self.check:
             noticed = self.check.noticed(old, n, y_new, go)
-            kept |= noticed | {"hit": maximum(kept.get("hit", 0.0), noticed["hit"])}
+            kept |= noticed | {"hit": kept.get("hit", 0.0) + noticed["hit"]}
         return self.result(old | kept)
 
     def _remembered(self, problem: Any, go: Scalar, new: Any, tried: Any, ratio: Scalar, old: Any) -> list[Scalar]:
