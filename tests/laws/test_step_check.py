@@ -183,3 +183,23 @@ def test_it_changes_no_state_and_is_the_same_in_lanes() -> None:
 def test_the_tolerance_is_a_number(value: float) -> None:
     with pytest.raises(InputError, match="resolve"):
         bc.Solver(resolve=value)
+
+
+@quiet
+@pytest.mark.parametrize("every", [1.25e-2, 6.25e-2])
+def test_a_stepper_doubts_what_a_run_doubts(every: float) -> None:
+    """Whatever the length of its actions; and a run that begins anew has done nothing wrong yet."""
+    m, v0 = slider(stiffness=1e4, damping=0.5), np.linspace(0.2, 2.0, 5)
+    run = bc.simulate(m, 1.25, v0=v0[:, None], step=1.25e-2)
+    env = bc.stepper(bc.system(m), batch=5, every=every, step=1.25e-2, resolve=0.01, outputs=["x.q"])
+    env.reset(start={"x.v": v0})
+    for _ in range(round(1.25 / every)):
+        env.step()
+    worst = run.provenance["change by half the step"]
+    np.testing.assert_array_equal(env.state[:, 0], run.q[:, -1, 0])
+    assert env.doubt[worst["run"]] == worst["change"] == env.doubt.max() > 0.01
+    env.reset(np.arange(5) == worst["run"])
+    assert env.doubt[worst["run"]] == 0.0
+    assert (env.doubt > 0.0).sum() == 4
+    with pytest.raises(InputError, match="make it with resolve"):
+        _ = bc.stepper(bc.system(m), outputs=["x.q"]).doubt

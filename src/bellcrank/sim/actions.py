@@ -26,6 +26,7 @@ from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.fixed_steps import begun, chosen
 from bellcrank.sim.partitions import Joined
 from bellcrank.sim.sampling import any_due
+from bellcrank.sim.step_check import KEPT
 from bellcrank.sim.user_code import called, vector
 
 REJOINED = 3  # times: what is drawn may be far from closing loops, and each time has two rounds of Newton's method
@@ -69,6 +70,7 @@ class Stepped:
     ticks: int
     task: Task
     joined: Joined | None = None  # where the program carries several partitions of closed loops
+    resolve: float = 0.0  # relative error of its steps that the program checks for; 0 where it checks none
 
     def action(self) -> Action:
         n = len(self.dynamics.system.inputs)
@@ -111,8 +113,16 @@ class Stepped:
         memory = 0 if renewed else _width(self.program.layout, "memory")
         fields: dict[str, Any] = {"y": size(self.dynamics.size), "memory": size(memory)}
         part = () if self.joined is None else ("part",)
+        for name in self._checked:
+            place = self.program.layout.places[name]
+            fields[name] = 1 if isinstance(place, int) else size(_width(self.program.layout, name))
         fields |= dict.fromkeys((*self.dynamics.measured, *part, "n", "status", "new"), 1)
         return Layout(fields | (CHANCE if self.task.start else {}))
+
+    @property
+    def _checked(self) -> tuple[str, ...]:
+        """Fields by which the program checks its steps."""
+        return KEPT if self.resolve else ()
 
     @property
     def changing(self) -> int:
@@ -133,7 +143,7 @@ class Stepped:
     def _open(self, c: Any, u: Any = ()) -> dict[str, Any]:
         now, places = self.kept.read(c), self.program.layout
         values: dict[str, Any] = {name: [0.0] * _width(places, name) for name in ("memory", "summary")}
-        values |= dict.fromkeys(places.places.keys() - values.keys(), 0.0)
+        values |= dict.fromkeys(places.places.keys() - values.keys(), 0.0) | {"resolve": self.resolve}
         values |= dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER) | {"h": self.h, "stride": 1.0}
         values |= {name: x for name, x in now.items() if name in places and x != []}
         values |= {"t": now["n"] * self.h, "live": where(now["status"] > 0.0, 0.0, 1.0)}
@@ -156,7 +166,8 @@ class Stepped:
 
     def _begin(self, c: Any) -> dict[str, Any]:
         old, task = self.kept.read(c), self.task
-        new, fresh = old["new"] > 0.0, {name: 0.0 for name in ("n", "status", "open", "noise") if name in self.kept}
+        kept = [name for name in ("n", "status", "open", "noise") if name in self.kept]
+        new, fresh = old["new"] > 0.0, dict[str, Any].fromkeys(kept, 0.0)
         y, more = [float(x) for x in self.dynamics.ports.rest], {}
         if task.start:
             y = self._drawn(task.start, Random(old["seed"], old["run"], old["starts"]), y)
@@ -166,6 +177,8 @@ class Stepped:
         first = chosen(old["new"] > 1.5, y, old["y"])
         if self.joined is not None:
             fresh |= dict(zip(("part", "bound"), self.joined.chosen_at(first, old["new"]), strict=True))
+        for name in self._checked:
+            fresh[name] = [0.0] * len(old[name]) if isinstance(old[name], list) else 0.0
         made = {name: chosen(new, x, old[name]) for name, x in fresh.items()} | {"y": chosen(new, first, old["y"])}
         if _width(self.kept, "memory"):
             at = {"t": 0.0, "y": first, "h": self.h}

@@ -118,14 +118,12 @@ class Simulator:
 
         return self._once(("program", mode, by, rows, checks), make)
 
-    def whole(self, mode: Mode = None) -> Program:
+    def whole(self, mode: Mode = None, checks: bool = False) -> Program:
         """The same without rows, by graphs that need no others on their way: for who steps, drives or exports it."""
         joined = self.joined(mode)
-        return (
-            self.program(mode, rows=False, checks=False)
-            if joined is None
-            else self._once(("whole", mode), joined.program)
-        )
+        if joined is None:
+            return self.program(mode, rows=False, checks=checks)
+        return self._once(("whole", mode), joined.program)
 
     def joined(self, mode: Mode = None) -> Joined | None:
         """All partitions that closed loops in the minimal form may need, where that is how they are kept closed."""

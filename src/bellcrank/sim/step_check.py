@@ -46,6 +46,7 @@ EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 
 RESULTS = ("doubt", "doubt_of", "doubt_at")  # read by the record: how large, of which element, when it grew most
 _COUNTERS = ("resolve", "check", "checked", "until", "share", "bends", "spikes", "largest")
+KEPT = (*RESULTS, *_COUNTERS[1:], "y_old", "twin", "change", "way")  # what a stepper keeps between actions
 Fields = Mapping[str, Any]
 
 

@@ -80,8 +80,10 @@ class Stepper:
         self.batch, self.every, self.h, self.threads = batch, every, h, threads
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
         check_steps(self.system, simulator.integrator, h, self.system.mechanism.neutral())
-        program, ticks = simulator.whole(), whole("every", every, h, "step")
-        self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task, simulator.joined())
+        resolve = simulator.solver.resolve if simulator.joined() is None else 0.0
+        program, ticks = simulator.whole(checks=resolve > 0.0), whole("every", every, h, "step")
+        known = simulator.dynamics, simulator.integrator, program, h, ticks, task
+        self._stepped = Stepped(*known, simulator.joined(), resolve)
         self._action = self._stepped.action()
         check_samples(self.system, h, False)
         size = 8 * self.runs * (self._action.layout.size + self._action.free + 3 * self._action.row + 2)
@@ -285,6 +287,15 @@ class Stepper:
         """Seconds since the start of every run, (batch,)."""
         found: Array = self._read(self._action.layout.places["n"]).reshape(self._shape) * self.h
         return found
+
+    @property
+    def doubt(self) -> Array:
+        """What half the step would change in every run since its start, as a share of the way, (batch,): a copy. Only
+        where the stepper was made with resolve=...; beyond that share a run is not resolved.
+        """
+        if "doubt" not in self._action.layout:
+            raise InputError("doubt: this stepper does not check its steps; make it with resolve=0.01.")
+        return np.array(self._here(self._read(self._action.layout.places["doubt"]))).reshape(self._shape)
 
     @property
     def parameters(self) -> Array:
