@@ -26,7 +26,6 @@ from trees import random_tree
 
 Array = np.ndarray[Any, Any]
 STEPS = (1e-4, 5e-4, 1e-3, 4e-3, 1e-2, 2e-2, 5e-2)
-quiet = pytest.mark.filterwarnings("ignore:.*is not resolved:RuntimeWarning")
 
 
 def slider(**numbers: float) -> Mechanism:
@@ -80,7 +79,6 @@ def stiff(seed: int) -> Mechanism:
     return replace(m, joints=tuple(joints))
 
 
-@quiet
 @given(st.integers(0, 10**6), st.sampled_from(sorted(INTEGRATORS)), st.sampled_from(STEPS))
 def test_a_run_that_ends_does_not_change_with_half_the_step(seed: int, name: str, h: float) -> None:
     """More than twice the tolerance of its way, at the end of a run that is too short to be chaotic."""
@@ -130,6 +128,7 @@ def test_a_step_that_is_far_too_long_is_not_resolved(name: str) -> None:
     raise AssertionError(stop.message)
 
 
+@pytest.mark.filterwarnings("error:.*is not resolved:RuntimeWarning")
 def test_what_is_resolved_ends() -> None:
     """Jumps of inputs between the steps, samples, events, bounces, rest, and a motion that is chaotic."""
     m = slider()
@@ -185,7 +184,6 @@ def test_the_tolerance_is_a_number(value: float) -> None:
         bc.Solver(resolve=value)
 
 
-@quiet
 @pytest.mark.parametrize("every", [1.25e-2, 6.25e-2])
 def test_a_stepper_doubts_what_a_run_doubts(every: float) -> None:
     """Whatever the length of its actions; and a run that begins anew has done nothing wrong yet."""

@@ -91,7 +91,6 @@ def test_a_run_that_fails_stops_alone(emulated: Emulated) -> None:
 
 
 @pytest.mark.parametrize("events", [False, True], ids=["plain", "watched"])
-@pytest.mark.filterwarnings("ignore:.*is not resolved:RuntimeWarning")
 def test_steps_that_are_too_long_are_found_as_on_the_cpu(emulated: Emulated, events: bool) -> None:
     b = bc.Builder("oscillator", gravity=(0, 0, 0))
     b.body("mass", mass=1.0, inertia=(0.1, 0.1, 0.1))

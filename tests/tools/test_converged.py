@@ -87,9 +87,6 @@ def test_texts_are_alike(one: str, other: str, same: bool) -> None:
     assert alike(one, other) == same
 
 
-@pytest.mark.filterwarnings(
-    "ignore:.*is not resolved:RuntimeWarning"
-)  # a warning of the page itself fails test_docs.py
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_with_half_the_step_a_page_prints_the_same(page: Path, halved: list[float]) -> None:
     scope: dict[str, Any] = {"__name__": "page"}

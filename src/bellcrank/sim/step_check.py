@@ -14,7 +14,8 @@ on average (a spike of the second difference of the velocities) is checked as we
 
 Where a single step would put the run in doubt, a twin decides: from there it takes half steps beside the run for WINDOW
 steps, and the mean difference in the LATE ones of them counts. An error that dies out before, as in the fast decay of
-a stiff friction, does not count; one that stays, as behind an impact, does.
+a stiff friction, does not count; one that stays, as behind an impact, does. The first bad window stands for itself, and
+those that confirm it for all steps since the last good one.
 
 The repetition is part of the graph `locate` of the Program, called where the sign `hit` is set: it costs as much as two
 steps. The tick itself only adds up the second differences.
@@ -36,6 +37,7 @@ from bellcrank.sim.nominals import nominals
 EVERY = 251  # steps between regular checks; a prime, so that no sampling period coincides with it
 WINDOW, LATE = 32.0, 24.0  # steps that a twin takes beside the run; the last ones count, by their mean
 REST = 2048.0  # steps from a window to the next regular check, at most
+CONFIRM = 128.0  # the same, where the window was the first that is bad
 SPIKE = 16.0  # times the mean second difference of the velocities, from which a step is checked out of turn
 SPIKES, SPIKE_SHARE = 4.0, 1.0 / 4096.0  # budget of such checks: so many, and so many per step
 IMPACT = 16.0  # steps that are expected to be as doubtful as a spike, when it is judged
@@ -45,7 +47,7 @@ ROUNDING_UNITS = 16.0  # of the larger state: differences below are rounding err
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 
 RESULTS = ("doubt", "doubt_of", "doubt_at")  # read by the record: how large, of which element, when it grew most
-_COUNTERS = ("resolve", "check", "checked", "until", "share", "bends", "spikes", "largest")
+_COUNTERS = ("resolve", "check", "checked", "until", "share", "regular", "suspect", "bends", "spikes", "largest")
 KEPT = (*RESULTS, *_COUNTERS[1:], "y_old", "twin", "change", "way")  # what a stepper keeps between actions
 Fields = Mapping[str, Any]
 
@@ -120,8 +122,8 @@ class StepCheck:
         doubt, _ = self._doubt(*self._added(now, change, way, expected, expected))
         opens = where(beside, 0.0, where(doubt > now["resolve"], 1.0, 0.0)) > 0.0
         open_ = where(beside, where(n < now["until"] - 1.0, 1.0, 0.0), where(opens, 1.0, 0.0)) > 0.0
-        share = where(spike, 1.0, where(opens, (gap + (WINDOW - 1.0)) * (1.0 / WINDOW), gap))
-        share = where(beside, now["share"], share)
+        share = where(now["suspect"] > 0.0, (gap + (WINDOW - 1.0)) * (1.0 / WINDOW), 1.0)
+        share = where(beside, now["share"], where(spike, 1.0, where(opens, share, gap)))
         left = where(open_, where(opens, WINDOW, now["until"] - n) - 1.0, 0.0)  # steps of the window
         late = where(beside, where(left < LATE, 1.0 / LATE, 0.0), where(opens, 0.0, 1.0))
         changes, ways = self._added(now, change, way, share * late, share)
@@ -130,8 +132,13 @@ class StepCheck:
         largest: Scalar = 0.0
         for x, per_nominal in zip(change, self._per_nominal, strict=True):
             largest = maximum(largest, per_nominal * x)
-        done = where(open_, 0.0, where(spike, 0.0, 1.0)) > 0.0
-        wait = minimum(n, where(beside, REST, float(EVERY)))
+        # A bad window may have met a rare event by chance: it stands for itself, unless the next is bad as well.
+        regular = where(beside, now["regular"], where(spike, 0.0, 1.0))
+        closed = where(open_, 0.0, regular) > 0.0
+        whole, _ = self._doubt(*self._added({"change": changes, "way": ways}, change, way, gap * (1.0 / WINDOW), gap))
+        bad = where(beside, where(whole > now["resolve"], 1.0, 0.0), 0.0)
+        again = where(closed, bad * (1.0 - now["suspect"]), 0.0) > 0.0
+        wait = minimum(n, where(again, CONFIRM, where(beside, REST, float(EVERY))))
         new: dict[str, Any] = {
             "change": changes,
             "way": ways,
@@ -142,8 +149,10 @@ class StepCheck:
             "largest": maximum(largest, now["largest"]),
             "until": where(opens, n + WINDOW, where(open_, now["until"], 0.0)),
             "share": share,
-            "checked": where(done, n, now["checked"]),
-            "check": where(done, n + wait - 0.5, now["check"]),
+            "regular": regular,
+            "suspect": where(closed, bad, now["suspect"]),
+            "checked": where(closed, where(again, now["checked"], n), now["checked"]),
+            "check": where(closed, n + wait - 0.5, now["check"]),
             "spikes": where(spike, now["spikes"] + 1.0, now["spikes"]),
         }
         return {key: _chosen(sign > 0.0, x, now[key]) for key, x in new.items()} | {"hit": 0.0}
