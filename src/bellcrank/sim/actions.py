@@ -166,8 +166,8 @@ class Stepped:
 
     def _begin(self, c: Any) -> dict[str, Any]:
         old, task = self.kept.read(c), self.task
-        kept = [name for name in ("n", "status", "open", "noise") if name in self.kept]
-        new, fresh = old["new"] > 0.0, dict[str, Any].fromkeys(kept, 0.0)
+        fresh: dict[str, Any] = {name: 0.0 for name in ("n", "status", "open", "noise") if name in self.kept}
+        new = old["new"] > 0.0
         y, more = [float(x) for x in self.dynamics.ports.rest], {}
         if task.start:
             y = self._drawn(task.start, Random(old["seed"], old["run"], old["starts"]), y)
