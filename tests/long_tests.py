@@ -201,6 +201,9 @@ LONG = (
     "test_path_thresholds.py::test_small_mechanisms_rest_on_the_paths_of_large_ones[[][mo]*",
     "test_path_thresholds.py::test_small_mechanisms_rest_on_the_paths_of_large_ones[[]loops]",
     "test_several_outputs.py::test_on_*[[]springs*",
+    "test_converged.py::test_with_half_the_step_a_page_prints_the_same[[][!qv]*",
+    "test_step_check.py::test_a_run_that_ends_does_not_change_with_half_the_step",
+    "test_summaries.py::test_every_column_of_a_record_can_be_asked_for[[]box]",
 )
 
 

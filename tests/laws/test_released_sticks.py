@@ -35,7 +35,8 @@ AFTER = 4  # s
 @cache
 def driven(name: str) -> tuple[Machine, bc.Simulator]:
     machine = MACHINES[name]()
-    return machine, bc.Simulator(machine.system, "rk4", form="projected")
+    # A step of 0.5 ms does not resolve how teeth creep that come to rest in the ground: that is not asked here.
+    return machine, bc.Simulator(machine.system, "rk4", form="projected", solver=bc.Solver(resolve=0.0))
 
 
 def programs(runs: int, lines: int, seed: int) -> Any:

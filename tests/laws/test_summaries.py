@@ -76,7 +76,7 @@ def test_summaries_are_those_of_the_rows(name: str, how: dict[str, Any]) -> None
     m = random_tree(5, ["revolute", "spherical", "prismatic"], passive=True)
     s, columns = servo(m), watched(m)
     q, v, _ = m.random(1, 11)
-    given: dict[str, Any] = {"q0": q, "v0": v, "integrator": name, **how}
+    given: dict[str, Any] = {"q0": q, "v0": v, "integrator": name, "solver": bc.Solver(resolve=0.0), **how}
     rows = bc.simulate(s, 0.1, every="step", **given)
     short = bc.simulate(s, 0.1, summary=asked(columns), threads=2, **given)
     agree(short, rows, columns)
@@ -260,6 +260,31 @@ def test_what_is_no_number_does_not_count() -> None:
     assert run["max(root)"][0] == pytest.approx(math.sqrt(0.5))
     assert run["min(root)"][0] == pytest.approx(0.0, abs=1e-7)
     assert math.isnan(run["max(never)"][0])
+
+
+@pytest.mark.parametrize("section", [bc.Section.box(0.1, 0.15, 0.006), bc.Section.circle(0.1)], ids=["box", "circle"])
+def test_every_column_of_a_record_can_be_asked_for(section: bc.Section) -> None:
+    """A beam with sections, a motor and wind: all kinds of columns."""
+    b = bc.Builder("boom")
+    how: dict[str, Any] = {"material": bc.Material.steel(), "below": 500.0, "damping": 0.3}
+    b.beam("boom", length=3.0, section=section, modes=1, sections={"root": 0.0, "splice": 0.4}, **how)
+    b.joint("luff", "revolute", "ground", "boom", axis=(0, 1, 0), damping=50.0)
+    s = bc.system(
+        b.build(),
+        control=lambda t, q, v, x, u: {"luff": u["push"]},
+        inputs={"push": 100.0},
+        outputs={"tip": lambda t, q, v, x, u: v["luff"]},
+        forces={"boom.end": lambda t, pose, velocity: ([3.0 - velocity[0], 0.0, 0.0], [0.0, 1.0, 0.0])},
+    )
+    given: dict[str, Any] = {"step": 1e-5, "q0": {"luff": -0.3}, "solver": bc.Solver(resolve=0.0)}
+    run = bc.simulate(s, 2e-4, **given)
+    names = [name for name in run.names if name != "t" and not name.startswith("input.")]
+    assert {"boom.root.stress", "boom.splice.My", "boom.end.fx", "external_power", "tip"} < set(names)
+    short = bc.simulate(s, 2e-4, summary=[f"final({name})" for name in names], **given)
+    for name in names:
+        assert short.column(f"final({name})").unit == run.column(name).unit, name
+        near = 1e-9 * max(1e-3, np.abs(run[name]).max())
+        np.testing.assert_allclose(short[f"final({name})"][0], run[name][-1], rtol=0, atol=near, err_msg=name)
 
 
 def test_stars_stand_for_columns() -> None:

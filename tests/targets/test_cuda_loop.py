@@ -90,6 +90,22 @@ def test_a_run_that_fails_stops_alone(emulated: Emulated) -> None:
         assert [stop.reason == "end" for stop in gpu.stops] == [True, False, True]
 
 
+@pytest.mark.parametrize("events", [False, True], ids=["plain", "watched"])
+def test_steps_that_are_too_long_are_found_as_on_the_cpu(emulated: Emulated, events: bool) -> None:
+    b = bc.Builder("oscillator", gravity=(0, 0, 0))
+    b.body("mass", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("x", "prismatic", "ground", "mass", axis=(1, 0, 0), stiffness=1e4, damping=0.5)
+    turn = bc.Event("turn", lambda t, q, v, x, u: v["x"], "record")
+    how: dict[str, Any] = {"v0": np.linspace(-1.0, 2.0, 5)[:, None], "events": [turn] if events else []}
+    for step, reason in ((1.25e-2, "not resolved"), (1.25e-3, "end")):
+        cpu, gpu = (bc.simulate(b.build(), 0.5, step=step, target=target, **how) for target in ("cpu", "cuda"))
+        assert {stop.reason for stop in gpu.stops} == {reason}
+        assert [stop.reason for stop in gpu.stops] == [stop.reason for stop in cpu.stops]
+        one, other = (run.provenance["change by half the step"] for run in (cpu, gpu))
+        assert (other["of"], other["run"]) == (one["of"], one["run"])
+        assert other["change"] == pytest.approx(one["change"], rel=1e-6)
+
+
 def test_single_precision_has_fixed_steps(emulated: Emulated) -> None:
     m, seconds, settings = gpu_runs.arm("rk4", False)
     cpu = bc.simulate(m, seconds, **settings)

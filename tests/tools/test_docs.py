@@ -30,6 +30,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+@pytest.mark.filterwarnings("error:.*is not resolved:RuntimeWarning")
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_code_runs(page: Path, tmp_path: Path) -> None:
     with tables.restored():  # a page may add to them

@@ -151,6 +151,15 @@ def test_a_run_that_runs_away_says_so_and_fails(tmp_path: Path) -> None:
     assert len(bc.load_record(out)) > 1  # what there was is kept
 
 
+def test_a_run_whose_step_is_too_long_says_so_and_fails(tmp_path: Path) -> None:
+    out = tmp_path / "run.npz"
+    result = run("simulate", "excavator", "-s", "joint-mode", "--step", "0.01", "--out", str(out))
+    assert result.exit_code == 1
+    assert "the run is not resolved: the step of 0.01 s is too long" in " ".join(result.stderr.split())
+    assert "RuntimeWarning" not in result.stderr
+    assert len(bc.load_record(out)) == 1501
+
+
 def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     real, out = Simulator.run, tmp_path / "run.npz"
 

@@ -47,7 +47,7 @@ def test_settings_are_those_of_a_simulation() -> None:
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return [-2.0 * a for a in q]
 
-    how = bc.Solver("euler", step=0.005)
+    how = bc.Solver("euler", step=0.005, resolve=0.0)
     found = bc.gradient(CHAIN, 0.05, [0.1, 0.2], final=END, control=control, solver=how, where=bc.Where(threads=2))
     run = bc.simulate(CHAIN, 0.05, [0.1, 0.2], control=control, solver=how)
     assert found.value == pytest.approx(run[END][-1], rel=1e-12)

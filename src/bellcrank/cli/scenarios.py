@@ -76,7 +76,8 @@ def _excavator(m: Mechanism, mode: str, control: Callable[[], SpoolControl]) -> 
     if m.fingerprint != excavator().fingerprint:
         raise InputError(f'scenario {mode} is for the built-in excavator; got "{m.name}". Write: simulate excavator')
     made = control()
-    return Setup(wong_excavator.built(made), wong_experiments.poses()[0], wong_experiments.SECONDS, wong_excavator.STEP)
+    start, seconds = wong_experiments.poses()[0], wong_experiments.SECONDS
+    return Setup(wong_excavator.built(made), start, seconds, wong_excavator.RESOLVED_STEP)
 
 
 # In the order a newcomer should meet them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,10 +81,12 @@ def simulate(
     q0 = _start(m, setup.q0, begin or [])
     made = Simulator(setup.system, integrator, method, form=form, summary=summary or (), solver=Solver(step=step))
     try:
-        run = made.run(
-            seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance, every=_every(every),
-            max_steps=max_steps,
-        )  # fmt: skip
+        with warnings.catch_warnings():  # said at the end, as an error
+            warnings.filterwarnings("ignore", ".*is not resolved")
+            run = made.run(
+                seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance,
+                every=_every(every), max_steps=max_steps,
+            )  # fmt: skip
     except Interrupted as stopped:
         screen.note("interrupted; what follows is what was there by then")
         run, interrupted = stopped.record, True
@@ -101,7 +104,8 @@ def simulate(
         raise typer.Exit(130)
     stop = run.stops[0]
     if stop.reason != "end":
-        screen.fail(f"the run stopped at {stop.time:.6g} s: {stop.message or stop.reason}")
+        what = "the run is not resolved" if stop.reason == "not resolved" else f"the run stopped at {stop.time:.6g} s"
+        screen.fail(f"{what}: {stop.message or stop.reason}")
         raise typer.Exit(1)
 
 

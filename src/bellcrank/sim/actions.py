@@ -27,6 +27,7 @@ from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.fixed_steps import begun, chosen
 from bellcrank.sim.partitions import Joined
 from bellcrank.sim.sampling import any_due, clocks, first_phases
+from bellcrank.sim.step_check import KEPT
 from bellcrank.sim.user_code import called, vector
 
 REJOINED = 3  # times: what is drawn may be far from closing loops, and each time has two rounds of Newton's method
@@ -71,6 +72,7 @@ class Stepped:
     task: Task
     joined: Joined | None = None  # where the program carries several partitions of closed loops
     dtype: str = "float64"  # of the numbers it will be computed with
+    resolve: float = 0.0  # relative error of its steps that the program checks for; 0 where it checks none
 
     def action(self) -> Action:
         n = len(self.dynamics.system.inputs)
@@ -113,6 +115,9 @@ class Stepped:
         memory = 0 if renewed else _width(self.program.layout, "memory")
         fields: dict[str, Any] = {"y": size(self.dynamics.size), "memory": size(memory)}
         part = () if self.joined is None else ("part",)
+        for name in self._checked:
+            place = self.program.layout.places[name]
+            fields[name] = 1 if isinstance(place, int) else size(_width(self.program.layout, name))
         counter = Counter.of(self.dtype)
         fields |= dict.fromkeys((*self.dynamics.measured, *part), 1) | {"n": counter}
         if self.dynamics.system.sampled:
@@ -121,6 +126,11 @@ class Stepped:
         # What only random starts need: which run it is, how often it has begun, and the seed.
         chance = {"run": counter, "starts": counter, "seed": size(SEED)}
         return Layout(fields | (chance if self.task.start else {}))
+
+    @property
+    def _checked(self) -> tuple[str, ...]:
+        """Fields by which the program checks its steps."""
+        return KEPT if self.resolve else ()
 
     @property
     def changing(self) -> int:
@@ -143,7 +153,7 @@ class Stepped:
         values: dict[str, Any] = {name: [0.0] * _width(places, name) for name in ("memory", "summary")}
         values |= dict.fromkeys(places.places.keys() - values.keys(), 0.0)
         values |= {name: self._counted(NEVER) for name in ("last", "next")} | {"stride": self._counted(1.0)}
-        values |= dict.fromkeys(("input_steps", "bound"), NEVER) | {"h": self.h}
+        values |= dict.fromkeys(("input_steps", "bound"), NEVER) | {"h": self.h, "resolve": self.resolve}
         values |= {name: x for name, x in now.items() if name in places and x != []}
         values |= {"t": now["n"].value * self.h, "live": where(now["status"] > 0.0, 0.0, 1.0)}
         values["fresh"] = 1.0 if self.usual else any_due(now.get(PHASES, ()))  # inputs may be others
@@ -185,6 +195,8 @@ class Stepped:
         first = chosen(old["new"] > 1.5, y, old["y"])
         if self.joined is not None:
             fresh |= dict(zip(("part", "bound"), self.joined.chosen_at(first, old["new"]), strict=True))
+        for name in self._checked:
+            fresh[name] = [0.0] * len(old[name]) if isinstance(old[name], list) else 0.0
         made = {name: chosen(new, x, old[name]) for name, x in fresh.items()} | {"y": chosen(new, first, old["y"])}
         if _width(self.kept, "memory"):
             at = {"t": 0.0, "y": first, "h": self.h}

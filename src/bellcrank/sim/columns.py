@@ -2,7 +2,7 @@
 
 The names are those of the record: elements of the state, accelerations, forces of the drives (tau), of springs, dampers
 and friction (passive) and from outside (external, and the wrenches themselves), commands, outputs of the system,
-energies and powers, and where the frames of the mechanism are and how fast.
+energies and powers, where the frames of the mechanism are and how fast, and what sections of beams carry.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.record.derived_columns import ENERGIES, PLACES, POWERS
 from bellcrank.scalar import Scalar, sqrt
 from bellcrank.sim.between import Act
+from bellcrank.sim.section_columns import section_column, section_units
 from bellcrank.sim.systems import System
 
 Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # of (y, tau)
@@ -42,7 +43,8 @@ def units(s: System) -> dict[str, str]:
     found |= {name: "J" for name in ENERGIES if name not in found}
     found |= {name: "W" for name, kind in POWERS.items() if kind in s.kinds and name not in found}
     frames = {f"{frame}.{p}": "m/s" if p == "speed" else "m" for frame in m.frames for p in PLACES}
-    return found | {name: unit for name, unit in frames.items() if name not in found}
+    more = frames | section_units(m)
+    return found | {name: unit for name, unit in more.items() if name not in found}
 
 
 class Columns:
@@ -70,6 +72,8 @@ class Columns:
             return sum((self._of(f"{what}_energy") for what in self._kinds(name)), 0.0)
         if name in POWERS:
             return self._power(POWERS[name])
+        if name in section_units(m):
+            return section_column(m, name, self._state[0])
         if kind == "speed":
             velocity = self._of("velocity", element)[:3]
             return sqrt(sum((x * x for x in velocity[1:]), velocity[0] * velocity[0]))

@@ -9,6 +9,7 @@ from bellcrank.integrate import interpolate
 from bellcrank.scalar import Scalar, fabs, minimum, where
 from bellcrank.sim.events import along, crossed, located, switched
 from bellcrank.sim.fixed_steps import begun, chosen
+from bellcrank.sim.step_check import EVENTS
 
 if TYPE_CHECKING:
     from bellcrank.sim.watched_steps import Watched
@@ -21,7 +22,7 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
     now = run.layout.read(s)
     system = run.dynamics.system
     dense, t0, h0 = run.dense(now), now["t_old"], now["h_old"]
-    hit = now["hit"] > 0.0
+    hit = now["hit"] > EVENTS - 0.5
     places: list[Scalar] = []
     for k, e in enumerate(run.events):
         a, b = now["g_old"][k], now["g"][k]
@@ -83,8 +84,13 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
     seen = run.watch.passed(now["summary"], t0, dense[0], t_end, chosen(halted, y_end, now["y"]), u)
     new["summary"] = run.watch.noted(seen, t_end, new["y"], u)  # a switch has two sides
     kept = {key: chosen(hit, new[key], now[key]) for key in new}
-    kept["hit"] = 0.0
-    return run.result(now | kept)
+    checked = run.check.judged(now, h0, u) if run.check else {}
+    if run.check:  # a step that an event cut short is not the one that the check would repeat
+        cut = run.check.interrupted(now, kept["y"])
+        ended = where(hit, where(halted, 1.0, 0.0), 0.0) > 0.0
+        checked = {key: chosen(ended, cut.get(key, now[key]), x) for key, x in checked.items()}
+        checked["y_old"] = chosen(ended, cut["y_old"], now["y_old"])
+    return run.result(now | kept | checked | {"hit": 0.0})
 
 
 def spent(live: Scalar, status: Scalar, tried: Scalar, most: Scalar) -> dict[str, Scalar]:

@@ -8,11 +8,13 @@ import numpy as np
 
 from bellcrank.graph.program import NOT_FINITE
 from bellcrank.sim.dynamics import derivative
+from bellcrank.sim.fast_modes import rounded_down
 
 if TYPE_CHECKING:
     from bellcrank.sim.outcome import Outcome
 
 Array = np.ndarray[Any, Any]
+LEAST_SHARE = 0.02  # of a step that is too long: what is proposed instead is not shorter, for that is a guess
 STIFF = 1.0  # the step times the fastest rate, from which on an explicit step is as short as stability wants it
 
 
@@ -65,6 +67,19 @@ def unending(o: Outcome, t: float, y: Array, run: int) -> str:
     return (
         f"{said}{near}. The tolerance may be too tight, or the motion jumps to and fro there: describe jumps as "
         "events, or give max_steps=..."
+    )
+
+
+def unresolved(o: Outcome, element: str, run: int) -> str:
+    """Why a run with fixed steps that came to its end is not resolved, and which step would do."""
+    doubt, tolerance, h = (float(o.of_state(name)[run]) for name in ("doubt", "resolve", "h"))
+    at = float(o.of_state("doubt_at")[run])
+    share = f"by {100 * doubt:.2g} % of its way" if doubt < 1.0 else "by more than its way"
+    shorter = rounded_down(h * max((0.5 * tolerance / doubt) ** (1 / o.integrator.order), LEAST_SHARE))
+    return (
+        f'the step of {h:g} s is too long: step by step, halving it changes "{element}" {share}, most at {at:.6g} s. '
+        f"Take a step of {shorter:g} s or less, a tolerance (integrator=dopri5, or rodas4 for what is stiff), or "
+        f"solver=bc.Solver(resolve=...), which allows {100 * tolerance:.2g} %, for a larger share"
     )
 
 

@@ -81,7 +81,7 @@ def longest(integrator: Integrator, omega: float, h: float, kind: Kind = swings)
         low, high = (low, (low + high) / 2) if grows(integrator, (low + high) / 2, kind) else ((low + high) / 2, high)
     while low == 0.0 and high > 0.05:
         low, high = (0.0, high / 2) if grows(integrator, high / 2, kind) else (high / 2, high)
-    return _rounded(low / omega) if low > 0.05 else 0.0
+    return rounded_down(low / omega) if low > 0.05 else 0.0
 
 
 def _fastest(mechanism: Mechanism, damping: bool = False) -> tuple[float, str]:
@@ -127,7 +127,7 @@ def grown(integrator: Integrator, z: Array, kind: Kind = swings) -> Array:
     return found
 
 
-def _rounded(x: float) -> float:
+def rounded_down(x: float) -> float:
     """Down to one digit."""
     power = 10.0 ** math.floor(math.log10(x))
     return math.floor(x / power) * power

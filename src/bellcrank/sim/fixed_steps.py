@@ -12,12 +12,19 @@ from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, maximum, where
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.sampling import any_due, clocks, first_phases, next_phases, taken
+from bellcrank.sim.step_check import StepCheck
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
 EARLY = 1e-3  # of a step
 
 
-def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHING, dtype: str = "float64") -> Layout:
+def layout(
+    dynamics: Dynamics,
+    integrator: Integrator,
+    summary: Summary = NOTHING,
+    dtype: str = "float64",
+    check: StepCheck | None = None,
+) -> Layout:
     """The row comes first: t, y, and which line of the inputs was valid.
 
     n counts the steps; `held` counts those since the line of inputs began; see sampling.py for phases.
@@ -44,6 +51,7 @@ def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHIN
             "memory": size(memory),
             **dict.fromkeys(dynamics.measured, 1),
             "summary": size(len(summary.cells)),
+            **(check.fields if check else {}),
         }
     )
 
@@ -54,13 +62,15 @@ def program(
     summary: Summary = NOTHING,
     rows: bool = True,
     dtype: str = "float64",
+    check: StepCheck | None = None,
 ) -> Program:
     """A lane takes `last` steps of size h from the time `begin`.
 
-    It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for.
-    dtype: of the numbers it will be computed with, which decides how counters lie.
+    It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for. With a
+    check, `locate` repeats some of the steps. dtype: of the numbers it will be computed with, which decides how
+    counters lie.
     """
-    s, places = dynamics.system, layout(dynamics, integrator, summary, dtype)
+    s, places = dynamics.system, layout(dynamics, integrator, summary, dtype, check)
     watch = Watch(summary, dynamics) if summary.cells else None
 
     def tick(s: Any, u: Any = ()) -> dict[str, Any]:
@@ -92,6 +102,7 @@ def program(
             kept |= fed_by_steps(old, go)
         if "phases" in new:
             kept["fresh"] = maximum(kept.get("fresh", 0.0), where(go, any_due(new["phases"]), 0.0))
+        kept |= check.noticed(old, n.value, y, go) if check else {}
         return {"s": places.written(old | kept)}
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
@@ -115,8 +126,20 @@ def program(
         renew=renewed(places, integrator, dynamics, dynamics.problem)
         if s.sampled or (s.inputs and remembers)
         else None,
+        locate=located(dynamics, integrator, places, check) if check else None,
         ports=dynamics.ports,
     )
+
+
+def located(dynamics: Dynamics, integrator: Integrator, places: Layout, check: StepCheck) -> Graph:
+    """The graph that repeats the last step where the tick asked for that."""
+
+    def locate(s: Any, u: Any = ()) -> dict[str, Any]:
+        now = places.read(s)
+        return {"s": places.written(now | check.judged(now, now["h"], u))}
+
+    inputs = {"u": (len(dynamics.system.inputs),)} if dynamics.system.inputs else {}
+    return dynamics.trace(f"{integrator.name}.locate", locate, {"s": (places.size,), **inputs})
 
 
 def begun(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list[Scalar]:

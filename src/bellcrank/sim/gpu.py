@@ -29,13 +29,15 @@ from bellcrank.sim.closure import Group
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.progress import ProgressTeller
 from bellcrank.sim.run import Batch, Memory, Rows
+from bellcrank.sim.step_check import RESULTS
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.2  # seconds between looks at Ctrl-C and at the progress
 FIRST = 64  # ticks of the first launch, before anyone knows how long one takes
 KEPT = 0.8  # of the free memory that one part of the runs may take
 NOT_BEGUN = -1.0
-FETCHED = ("t", "y", "input", "status", "n", "tried", "which", "h", "open", "summary")  # what sim/outcome.py reads
+# Fields that sim/outcome.py reads.
+FETCHED = ("t", "y", "input", "status", "n", "tried", "which", "h", "open", "summary", "resolve", *RESULTS)
 
 
 @dataclass(frozen=True, eq=False)

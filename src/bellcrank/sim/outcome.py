@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.cpu.host import host
+from bellcrank.errors import warn
 from bellcrank.graph import Layout
 from bellcrank.graph.program import (
     EVENT,
@@ -29,7 +30,7 @@ from bellcrank.sim.between import told
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics, derivative
 from bellcrank.sim.events import Event
-from bellcrank.sim.failures import failure, unending
+from bellcrank.sim.failures import failure, unending, unresolved
 from bellcrank.sim.run import Done
 from bellcrank.sim.summary import NOTHING, Summary
 from bellcrank.sim.systems import System
@@ -188,6 +189,7 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, 
         "integrator": o.integrator.name,
         **{key: x for key, x in o.settings.items() if x is not None},
         **counts,
+        **_step_change(o),
         **o.dynamics.closure.told(o.of_state("open").max() if "open" in o.layout else 0.0, int(o.done.switched.sum())),
         "actuators": list(s.descriptions),
         **({"control": s.control_name} if s.control is not None else {}),
@@ -201,15 +203,50 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, 
     }
 
 
+def unresolved_runs(o: Outcome) -> Array:
+    """Which runs came to their end with steps that were too long: by halving them the result would be another."""
+    if "doubt" not in o.layout:
+        return np.zeros(o.runs, bool)
+    return np.asarray((o.of_state("status") == FINISHED) & (o.of_state("doubt") > o.of_state("resolve")))
+
+
+def warn_unresolved(o: Outcome, record: Record) -> None:
+    """A warning where steps were too long; of many such runs about the worst."""
+    found = np.flatnonzero(unresolved_runs(o))
+    if not len(found):
+        return
+    worst = int(found[np.argmax(o.of_state("doubt")[found])])
+    which = f"run {worst}, the worst of {len(found)} that are not resolved, of {o.runs}: " if o.runs > 1 else ""
+    warn(f'"{o.system.mechanism.name}" is not resolved: {which}{record.stops[worst].message}.')
+
+
+def _step_change(o: Outcome) -> dict[str, Any]:
+    """The largest relative change by halving the steps, of the run that has it."""
+    if "doubt" not in o.layout:
+        return {}
+    doubt = np.nan_to_num(o.of_state("doubt"), nan=np.inf)
+    run = int(np.argmax(doubt))
+    found = {"change": float(doubt[run]), "of": _doubtful(o, run), "time": float(o.of_state("doubt_at")[run])}
+    return {"change by half the step": found | ({"run": run} if o.runs > 1 else {})}
+
+
+def _doubtful(o: Outcome, run: int) -> str:
+    """The element of the state that half the step would change most."""
+    return o.dynamics.elements[int(o.of_state("doubt_of")[run])]
+
+
+UNRESOLVED = 1 + TOO_MANY  # no status of a Program: it computes the doubt, and the verdict is made here
 WORDS = {
     RUNNING: "interrupted", FINISHED: "end", NOT_FINITE: "not finite", TOO_SMALL: "step too small", EVENT: "event",
     REPARTITION: "interrupted", NOT_CLOSED: "not closed", TOO_MANY: "too many steps",
+    UNRESOLVED: "not resolved",
 }  # fmt: skip
 
 
 def _stops(o: Outcome) -> Stops:
     """One for each run, with its sentence when somebody reads it."""
     codes, times = o.of_state("status").astype(int), o.of_state("t")
+    codes = np.where(unresolved_runs(o), UNRESOLVED, codes)
     driven = "realtime" in o.settings
     words = [("end" if driven and word == "interrupted" else word) for word in WORDS.values()]
 
@@ -218,6 +255,8 @@ def _stops(o: Outcome) -> Stops:
         y = o.done.state[o.layout.places["y"], run]
         if code == FINISHED:
             return ""
+        if code == UNRESOLVED:
+            return unresolved(o, _doubtful(o, run), run)
         if code == EVENT:
             return f'event "{o.events[int(o.of_state("which")[run]) - 1].name}" at {t:.9g} s'
         if code in (NOT_FINITE, TOO_SMALL):

@@ -30,7 +30,8 @@ class Solver:
     step: fixed, in seconds (1 ms where nothing is said); or tolerance: the integrator chooses its steps, and step is
     the first. max_steps: so many may a run try that chooses them or has events. method: of forward dynamics. form: how
     closed loops are kept closed (minimal, projected, lagrange; auto: minimal, but projected in large rings and other
-    places where that is less work); baumgarte: how fast the last of them closes them, 1/s.
+    places where that is less work); baumgarte: how fast the last of them closes them, 1/s. resolve: relative error of
+    fixed steps from which a run ends with the reason "not resolved"; 0 turns the check off.
     """
 
     integrator: str = "rk4"
@@ -40,12 +41,15 @@ class Solver:
     method: str = "auto"
     form: str = "auto"
     baumgarte: float = 20.0
+    resolve: float = 0.01
 
     def __post_init__(self) -> None:
         """Also where nothing comes of it, as without loops: what is mistyped is not passed over."""
         if self.form not in FORMS:
             raise InputError(unknown("form", str(self.form), FORMS))
         positive("baumgarte", self.baumgarte, ", in 1/s")
+        if self.resolve != 0.0:
+            positive("resolve", self.resolve, ", a relative error, or 0 for no check")
 
 
 @explained_class("__init__")
@@ -123,6 +127,7 @@ class Plan:
     in_rows: bool  # whether rows are kept, or the end of each run alone
     events: int
     most: float  # steps that a run may try
+    resolve: float  # relative error of fixed steps from which a run is not resolved; 0: not checked
     where: Where
 
     @property
@@ -147,7 +152,7 @@ class Plan:
             "end": self.seconds, "last": self.steps, "stride": self.stride,
             "next": self.stride if self.mode is None else 0.0, "rtol": self.tolerance, "atol": self.tolerance,
             "most": self.most, "h_old": 1.0, "input_step": hold, "input_steps": steps_of(hold, self.h),
-            "input_last": lines - 1,
+            "input_last": lines - 1, "resolve": self.resolve,
         }  # fmt: skip
 
     @property
@@ -176,7 +181,7 @@ def planned(seconds: float, integrator: Integrator, events: int, solver: Solver,
     gap, each = _gap(saving.every, seconds, h, adaptive), saving.every == "step"
     stride = 1 if adaptive or each else whole("every", gap, h, "step")
     most = _most(solver.max_steps, adaptive or events > 0, seconds, steps)
-    plan = Plan(seconds, adaptive, h, tolerance, steps, gap, stride, each, in_rows, events, most, where)
+    plan = Plan(seconds, adaptive, h, tolerance, steps, gap, stride, each, in_rows, events, most, solver.resolve, where)
     _check_float32(plan)
     return plan
 

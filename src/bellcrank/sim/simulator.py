@@ -31,7 +31,7 @@ from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
 from bellcrank.sim.looped_dynamics import LoopedDynamics, looped_dynamics
-from bellcrank.sim.outcome import Interrupted, Outcome, recorded
+from bellcrank.sim.outcome import Interrupted, Outcome, recorded, warn_unresolved
 from bellcrank.sim.partitions import Joined, carried
 from bellcrank.sim.progress import ProgressTeller, Standing
 from bellcrank.sim.run import Backend, Batch, Done, Lanes, Memory, driven
@@ -39,6 +39,7 @@ from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Mode, OneRun, Plan, Saving, Solver, changed, grouped, planned
 from bellcrank.sim.single_precision import check_counts
+from bellcrank.sim.step_check import StepCheck
 from bellcrank.sim.step_time import StepTime, step_time
 from bellcrank.sim.stiff_damping import check_damping
 from bellcrank.sim.stiff_elements import check_resolved
@@ -117,28 +118,34 @@ class Simulator:
     # -- what is made once
 
     def program(
-        self, mode: Mode = None, by: Dynamics | None = None, rows: bool = True, dtype: str | None = None
+        self,
+        mode: Mode = None,
+        by: Dynamics | None = None,
+        rows: bool = True,
+        dtype: str | None = None,
+        checks: bool = True,
     ) -> Program:
         """All that a run does, as graphs; without rows, only its state is asked for.
 
         mode: (whether it chooses its steps, whether its rows are on a grid), or None for fixed steps without events.
         by: the same system by other graphs, as `dynamics.closure` names them. dtype: of the numbers it will be computed
-        with, which decides how its counters lie.
+        with, which decides how its counters lie. checks: whether it checks fixed steps, where the solver asks for that.
         """
         by, dtype = by or self.dynamics, dtype or self.where.dtype
 
         def make() -> Program:
+            check = StepCheck(by, self.integrator, dtype) if checks and self.solver.resolve else None
             if mode is None:
-                return fixed.program(by, self.integrator, self.summary, rows, dtype)
-            return Watched(by, self.integrator, self.events, *mode, self.summary, rows, dtype).program()
+                return fixed.program(by, self.integrator, self.summary, rows, dtype, check)
+            return Watched(by, self.integrator, self.events, *mode, self.summary, rows, dtype, check).program()
 
-        return self._once(("program", mode, by, rows, dtype), make)
+        return self._once(("program", mode, by, rows, dtype, checks), make)
 
-    def whole(self, mode: Mode = None, dtype: str | None = None) -> Program:
+    def whole(self, mode: Mode = None, dtype: str | None = None, checks: bool = False) -> Program:
         """The same without rows, by graphs that need no others on their way: for who steps, drives or exports it."""
         joined = self.joined(mode, dtype)
         if joined is None:
-            return self.program(mode, rows=False, dtype=dtype)
+            return self.program(mode, rows=False, dtype=dtype, checks=checks)
         return self._once(("whole", mode, dtype), joined.program)
 
     def joined(self, mode: Mode = None, dtype: str | None = None) -> Joined | None:
@@ -148,7 +155,7 @@ class Simulator:
             return None
         parts = self._once(("parts",), lambda: carried(by))
         return self._once(
-            ("joined", mode, dtype), lambda: Joined(parts, [self.program(mode, x, False, dtype) for x in parts])
+            ("joined", mode, dtype), lambda: Joined(parts, [self.program(mode, x, False, dtype, False) for x in parts])
         )
 
     def compiled(self, lanes: int, mode: Mode, by: Dynamics, rows: bool = True) -> Compiled:
@@ -198,14 +205,14 @@ class Simulator:
             "threads": plan.where.threads, "lanes": self._lanes(runs), "target": plan.where.target,
             "dtype": plan.where.dtype, "wall": time.perf_counter() - began,
         }  # fmt: skip
-        record = recorded(
-            Outcome(
-                self.dynamics, self.integrator, program.layout, done, shape, runs.table, runs.parameters,
-                self.events, told, self.summary,
-            )
+        outcome = Outcome(
+            self.dynamics, self.integrator, program.layout, done, shape, runs.table, runs.parameters,
+            self.events, told, self.summary,
         )  # fmt: skip
+        record = recorded(outcome)
         if not done.finished:
             raise Interrupted(record)
+        warn_unresolved(outcome, record)
         return record
 
     def prepared(

@@ -86,10 +86,11 @@ class Stepper:
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
         check_steps(self.system, simulator.integrator, h, self.system.mechanism.neutral())
         check_damping(self.system, simulator.dynamics.implicit, simulator.integrator, h)
-        program, ticks = simulator.whole(), whole("every", every, h, "step", MOST_STEPS_AT_ONCE)
-        self._stepped = Stepped(
-            simulator.dynamics, simulator.integrator, program, h, ticks, task, simulator.joined(), self.dtype
-        )
+        resolve = simulator.solver.resolve if simulator.joined() is None else 0.0
+        ticks = whole("every", every, h, "step", MOST_STEPS_AT_ONCE)
+        program = simulator.whole(checks=resolve > 0.0)
+        known = simulator.dynamics, simulator.integrator, program, h, ticks, task
+        self._stepped = Stepped(*known, simulator.joined(), self.dtype, resolve)
         self._action = self._stepped.action()
         check_samples(self.system, h, False)
         check_counts(self.system, h, self.dtype)
@@ -306,6 +307,15 @@ class Stepper:
         words = words.astype(float)  # on a GPU it may be float32, in which neither the number nor the time is exact
         steps: Array = words if words.ndim == 1 else words[:, 0] * WORD + words[:, 1]
         return steps.reshape(self._shape) * self.h
+
+    @property
+    def doubt(self) -> Array:
+        """What half the step would change in every run since its start, as a share of the way, (batch,): a copy. Only
+        where the stepper was made with resolve=...; beyond that share a run is not resolved.
+        """
+        if "doubt" not in self._action.layout:
+            raise InputError("doubt: this stepper does not check its steps; make it with resolve=0.01.")
+        return np.array(self._here(self._read(self._action.layout.places["doubt"]))).reshape(self._shape)
 
     @property
     def parameters(self) -> Array:

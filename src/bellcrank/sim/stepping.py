@@ -13,7 +13,7 @@ from bellcrank.graph.program import NEVER
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.sim.actions import Task, observed
-from bellcrank.sim.amounts import count, duration
+from bellcrank.sim.amounts import count, duration, positive
 from bellcrank.sim.arguments import listed
 from bellcrank.sim.settings import STEP, Solver, available, grouped
 from bellcrank.sim.simulator import Simulator
@@ -51,6 +51,7 @@ def stepper(
     target: str | None = None,
     dtype: str | None = None,
     threads: int | None = None,
+    resolve: float | None = None,
     solver: Solver | None = None,
     where: Where | None = None,
 ) -> Stepper:
@@ -72,6 +73,8 @@ def stepper(
     their new start. start(random): where runs begin, by names of elements ({"pole.q": random.uniform(-0.1, 0.1)}) or
     all of them; the numbers follow from the seed, the place in the batch and how often a run began, and from nothing
     else. parameters: values of free numbers, each one for all or for every run its own. threads: cores for a batch.
+    resolve: a relative error, such as 0.01; the steps are then checked for it, and env.doubt has what half the step
+    would change, as a share of the way of each run. Without it nothing is checked, which is faster.
 
     target="cuda": all of it on the GPU, in float64 or float32; arrays of CuPy, PyTorch or JAX go in as they are, CuPy's
     come out, and nobody waits: an input that is not finite ends its run ("not finite") instead of being refused.
@@ -82,7 +85,10 @@ def stepper(
     made = _forced(plant) if isinstance(plant, Mechanism) else plant
     if isinstance(made, System) and made.mechanism.loops and solver.form == "auto":
         solver = replace(solver, form="projected")
-    simulator = Simulator(made, solver=solver, where=Where(dtype=where.dtype))
+    checked = 0.0 if resolve is None else positive("resolve", resolve, ", a relative error")
+    simulator = Simulator(made, solver=replace(solver, resolve=checked), where=Where(dtype=where.dtype))
+    if checked and simulator.joined() is not None:
+        raise InputError("stepper: the minimal form of closed loops is not checked; give form=projected or no resolve.")
     if solver.tolerance is not None:
         raise InputError("stepper: an action has fixed steps, so that all runs take it together; give step=.")
     h, every = _times(solver.step, every)

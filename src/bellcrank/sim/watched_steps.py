@@ -23,6 +23,7 @@ from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.event_steps import located_events, spent
 from bellcrank.sim.events import Event, crossed, crossings, switches
 from bellcrank.sim.fixed_steps import begun, broken, chosen, fed, is_sound, renewed, untroubled
+from bellcrank.sim.step_check import EVENTS, StepCheck
 from bellcrank.sim.stepsize import judged
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
@@ -44,7 +45,9 @@ class Watched:
         summary: Summary = NOTHING,
         rows: bool = True,
         dtype: str = "float64",
+        check: StepCheck | None = None,
     ) -> None:
+        self.check = None if adaptive else check
         self.rows, self.watch = rows, Watch(summary, dynamics)
         self.dynamics, self.integrator, self.events = dynamics, integrator, tuple(events)
         self.adaptive, self.grid = adaptive, grid  # grid: rows at multiples of `every`, else one for every step
@@ -76,6 +79,7 @@ class Watched:
                 "g": size(len(self.events)),
                 "pending": size(len(self.events) if rows else 0),
                 "summary": size(len(summary.cells)),
+                **(self.check.fields if self.check else {}),
             }
         )
 
@@ -201,9 +205,13 @@ class Watched:
             before = [where(fabs(a) > 0.0, a, e) for a, e in zip(old["g"], early, strict=True)]
             kept["g_old"], kept["g"] = before, chosen(go, g, old["g"])
             hits = [crossed(e, a, b) for e, a, b in zip(self.events, before, g, strict=True)]
-            kept["hit"] = where(go, sum(hits[1:], hits[0]), 0.0)
+            happened = where(go, sum(hits[1:], hits[0]), 0.0) > 0.0
+            kept["hit"] = where(happened, EVENTS, 0.0)
             # with a hit, `locate` says where this step ends, and looks there
-            kept["summary"] = chosen(kept["hit"] > 0.0, old["summary"], kept["summary"])
+            kept["summary"] = chosen(happened, old["summary"], kept["summary"])
+        if self.check:
+            noticed = self.check.noticed(old, n.value, y_new, go)
+            kept |= noticed | {"hit": kept.get("hit", 0.0) + noticed["hit"]}
         return self.result(old | kept)
 
     def _remembered(self, problem: Any, go: Scalar, new: Any, tried: Any, ratio: Scalar, old: Any) -> list[Scalar]:

@@ -1,0 +1,46 @@
+"""Loads and stresses at named sections of beams over any scalar: what model/outline.py computes from arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.model import Mechanism
+from bellcrank.model.outline import LOADS, STRESS, Slice
+from bellcrank.record.derived_columns import sections
+from bellcrank.scalar import Scalar, fabs, maximum, sqrt
+
+
+def section_units(m: Mechanism) -> dict[str, str]:
+    """The columns of all sections, with their units."""
+    return {name: "Pa" if what == STRESS else _load_unit(what) for name, (_, what) in sections(m).items()}
+
+
+def _load_unit(what: str) -> str:
+    return "N" if what in ("N", "Vy", "Vz") else "N m"
+
+
+def section_column(m: Mechanism, name: str, q: Sequence[Scalar]) -> Scalar:
+    """One of these columns in the configuration q."""
+    place, what = sections(m)[name]
+    coordinates = [q[m.columns[0].index(x)] for x in place.coordinates]
+    if what == STRESS:
+        return _stress(place, *(_load(place, coordinates, x) for x in ("N", "My", "Mz")))
+    return _load(place, coordinates, what)
+
+
+def _load(place: Slice, coordinates: Sequence[Scalar], what: str) -> Scalar:
+    total: Scalar = 0.0
+    for x, row in zip(coordinates, place.loads, strict=True):
+        total = total + x * row[LOADS.index(what)]
+    return total
+
+
+def _stress(place: Slice, N: Scalar, My: Scalar, Mz: Scalar) -> Scalar:
+    """The largest stress along the beam of any fibre, without its sign."""
+    if place.round:  # the fibre that bends most lies between two corners
+        pull, y, z = place.fibres[0]
+        return fabs(N * pull) + sqrt((My * My + Mz * Mz) * (y * y + z * z))
+    largest: Scalar = 0.0
+    for pull, y, z in place.fibres:
+        largest = maximum(largest, fabs(N * pull + My * y + Mz * z))
+    return largest

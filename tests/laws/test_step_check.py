@@ -1,0 +1,204 @@
+"""Fixed steps that are too long say so: what the run estimates is what halving its steps changes."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bellcrank as bc
+from bellcrank.errors import InputError
+from bellcrank.forces import Contact, Plane, Sphere
+from bellcrank.integrate import INTEGRATORS
+from bellcrank.model import Mechanism
+from bellcrank.record import Record
+from bellcrank.sim import step_check
+from bellcrank.sim.nominals import nominals
+from bellcrank.sim.systems import System, system
+from trees import random_tree
+
+Array = np.ndarray[Any, Any]
+STEPS = (1e-4, 5e-4, 1e-3, 4e-3, 1e-2, 2e-2, 5e-2)
+
+
+def slider(**numbers: float) -> Mechanism:
+    b = bc.Builder("slider", gravity=(0, 0, 0))
+    b.body("block", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("x", "prismatic", "ground", "block", axis=(1, 0, 0), **numbers)
+    return b.build()
+
+
+def ball(stiffness: float) -> System:
+    b = bc.Builder("ball")
+    b.body("ball", mass=1.0, inertia=(0.004, 0.004, 0.004))
+    b.joint("z", "prismatic", "ground", "ball", axis=(0, 0, 1))
+    m = b.build()
+    return bc.system(m, elements=[Contact("floor", "ground", "ball", Plane(), Sphere(0.1), stiffness, 0.3)])
+
+
+def rubbing() -> System:
+    """A block that is pushed by less than friction holds, whose slope a step of 1 ms cannot follow."""
+
+    def pushed(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+        return [2.0 - 6.0 * v["x"] / bc.sqrt(v["x"] * v["x"] + 1e-6)]
+
+    return bc.system(slider(), control=pushed)
+
+
+def damped() -> System:
+    return bc.system(slider(), control=lambda t, q, v, x, u: [-2600.0 * v["x"]])
+
+
+def doubt(run: Record) -> float:
+    return float(run.provenance["change by half the step"]["change"])
+
+
+def state(run: Record) -> Array:
+    return np.concatenate([run.q, run.v, run.x], axis=-1)
+
+
+def stiff(seed: int) -> Mechanism:
+    """A short chain with springs, dampers and friction over many orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.choice(["revolute", "prismatic", "spherical", "universal"], rng.integers(1, 4)).tolist()
+    spring, damper, rub, slow = (10.0 ** rng.uniform(*x) for x in ((-1, 5), (-2, 3), (-2, 1.5), (-4, 0)))
+    joints = []
+    m = random_tree(int(rng.integers(10**6)), kinds)
+    for j in m.joints:
+        more: dict[str, Any] = {"damping": damper} if rng.random() < 0.5 else {}
+        more |= {"friction": rub, "friction_speed": slow} if rng.random() < 0.3 else {}
+        if rng.random() < 0.5 and j.kind in ("revolute", "prismatic"):
+            more |= {"stiffness": spring, "rest": 0.2}
+        joints.append(replace(j, **more))
+    return replace(m, joints=tuple(joints))
+
+
+@given(st.integers(0, 10**6), st.sampled_from(sorted(INTEGRATORS)), st.sampled_from(STEPS))
+def test_a_run_that_ends_does_not_change_with_half_the_step(seed: int, name: str, h: float) -> None:
+    """More than twice the tolerance of its way, at the end of a run that is too short to be chaotic."""
+    m = stiff(seed)
+    steps = min(200, max(4, round(1.0 / h)))
+    start = {"q0": m.random(seed)[0], "v0": 0.5 * np.random.default_rng(seed).normal(size=m.nv)}
+    whole, half = (bc.simulate(m, steps * h, step=x, integrator=name, **start) for x in (h, h / 2))
+    if "not finite" in (whole.stops[0].reason, half.stops[0].reason):
+        assert whole.stops[0].reason != "end"
+        return
+    a, b = state(whole), state(half)[::2]
+    way = np.abs(np.diff(a, axis=0)).sum(axis=0) + step_check.STILL * nominals(system(m))
+    changed = float((np.abs(a - b)[-(len(a) // 4 + 1) :].mean(axis=0) / way).max())
+    if whole.stops[0].reason == "end":
+        assert changed < 0.02
+    else:
+        assert whole.stops[0].reason == "not resolved"
+        assert changed > 1e-4
+
+
+TOO_LONG: dict[str, Callable[[], tuple[Any, float, dict[str, Any]]]] = {
+    "spring": lambda: (slider(stiffness=2.25e6), 0.5, {"v0": [1.0], "step": 1e-3}),
+    "a fast swing": lambda: (slider(stiffness=1.0e4), 1.0, {"q0": [1.0], "step": 1.25e-2}),
+    "friction": lambda: (rubbing(), 0.5, {"step": 1e-3}),
+    "friction, euler": lambda: (rubbing(), 0.5, {"step": 1e-3, "integrator": "euler"}),
+    "impact": lambda: (ball(1e6), 1.5, {"q0": [1.0], "step": 1e-3, "integrator": "euler"}),
+    "damper": lambda: (damped(), 0.5, {"v0": [1.0], "step": 1e-3}),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+def test_a_step_that_is_far_too_long_is_not_resolved(name: str) -> None:
+    plant, seconds, how = TOO_LONG[name]()
+    with pytest.warns(RuntimeWarning, match="is not resolved: the step of .* is too long"):
+        run = bc.simulate(plant, seconds, **how)
+    stop = run.stops[0]
+    assert (stop.reason, stop.time) == ("not resolved", seconds)
+    assert run.provenance["change by half the step"]["of"] in stop.message
+    # What it proposes is enough, after a few times at most: it is a guess.
+    for _ in range(4):
+        h = float(re.findall(r"Take a step of (\S+) s or less", stop.message)[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            stop = bc.simulate(plant, seconds, **{**how, "step": seconds / np.ceil(seconds / h)}).stops[0]
+        if stop.reason == "end":
+            return
+    raise AssertionError(stop.message)
+
+
+@pytest.mark.filterwarnings("error:.*is not resolved:RuntimeWarning")
+def test_what_is_resolved_ends() -> None:
+    """Jumps of inputs between the steps, samples, events, bounces, rest, and a motion that is chaotic."""
+    m = slider()
+    pushed = bc.system(m, control=lambda t, q, v, x, u: [u["f"]], inputs=["f"])
+    jumps = np.random.default_rng(0).choice([-50.0, 50.0], (40, 1))
+    sampled = bc.system(m, control=bc.Sampled(lambda t, q, v, x, u: [-30.0 * q["x"] - 4.0 * v["x"]], every=0.02))
+    steps = bc.system(m, control=lambda t, q, v, x, u: [bc.where(bc.sin(5.0 * t) > 0.0, 3.0, -2.0)])
+    bounce = bc.Event("bounce", lambda t, q, v, x, u: q["x"], "switch", -1, lambda t, q, v, x, u: {"v": -0.9 * v})
+    falls = bc.system(m, control=lambda t, q, v, x, u: [-9.81])
+    runs = {
+        "jumps": bc.simulate(pushed, 2.0, inputs={"f": jumps[:, 0]}, input_step=0.05),
+        "samples": bc.simulate(sampled, 2.0, q0=[1.0]),
+        "kinks": bc.simulate(steps, 4.0),
+        "events": bc.simulate(falls, 2.0, q0=[0.5], events=[bounce]),
+        "bounces": bc.simulate(ball(1e4), 3.0, q0=[1.0], step=2e-4),
+        "rest": bc.simulate(bc.zoo.chain(2), 1.0),
+        "free": bc.simulate(m, 1.0, v0=[3.0]),
+        "chaos": bc.simulate(bc.zoo.chain(2), 60.0, q0=[2.5, 1.0], every=0.1),
+    }
+    assert {name: run.stops[0].reason for name, run in runs.items()} == dict.fromkeys(runs, "end")
+    assert max(map(doubt, runs.values())) < 0.005
+
+
+@pytest.mark.parametrize("name", sorted(INTEGRATORS))
+def test_the_estimate_is_that_of_every_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps that are looked at stand for all of them."""
+    how: dict[str, Any] = {"q0": [2.0], "integrator": name, "step": 4e-2, "solver": bc.Solver(resolve=1.0)}
+    some = doubt(bc.simulate(bc.zoo.pendulum(), 40.0, **how))
+    monkeypatch.setattr(step_check, "EVERY", 1)
+    every = doubt(bc.simulate(bc.zoo.pendulum(), 40.0, **how))
+    assert every / 3.0 < some < 3.0 * every
+
+
+def test_it_changes_no_state_and_is_the_same_in_lanes() -> None:
+    m, v0 = slider(stiffness=1e4), np.linspace(0.2, 2.0, 11)[:, None]
+    how: dict[str, Any] = {"v0": v0, "step": 1.25e-2, "every": 0.125}
+    with pytest.warns(RuntimeWarning, match=r"run \d+, the worst of 11 that are not resolved, of 11"):
+        batch = bc.simulate(m, 1.0, **how)
+    off = bc.simulate(m, 1.0, solver=bc.Solver(resolve=0.0), **how)
+    np.testing.assert_array_equal(batch.q, off.q)
+    assert "change by half the step" not in off.provenance
+    assert {stop.reason for stop in off.stops} == {"end"}
+    worst = batch.provenance["change by half the step"]
+    with pytest.warns(RuntimeWarning, match="is not resolved"):
+        alone = bc.simulate(m, 1.0, **{**how, "v0": v0[worst["run"]]})
+    assert doubt(alone) == worst["change"]
+    assert batch.stops[worst["run"]].message == alone.stops[0].message
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
+def test_the_tolerance_is_a_number(value: float) -> None:
+    with pytest.raises(InputError, match="resolve"):
+        bc.Solver(resolve=value)
+
+
+@pytest.mark.parametrize("every", [1.25e-2, 6.25e-2])
+def test_a_stepper_doubts_what_a_run_doubts(every: float) -> None:
+    """Whatever the length of its actions; and a run that begins anew has done nothing wrong yet."""
+    m, v0 = slider(stiffness=1e4, damping=0.5), np.linspace(0.2, 2.0, 5)
+    run = bc.simulate(m, 1.25, v0=v0[:, None], step=1.25e-2)
+    env = bc.stepper(bc.system(m), batch=5, every=every, step=1.25e-2, resolve=0.01, outputs=["x.q"])
+    env.reset(start={"x.v": v0})
+    for _ in range(round(1.25 / every)):
+        env.step()
+    worst = run.provenance["change by half the step"]
+    np.testing.assert_array_equal(env.state[:, 0], run.q[:, -1, 0])
+    assert env.doubt[worst["run"]] == worst["change"] == env.doubt.max() > 0.01
+    env.reset(np.arange(5) == worst["run"])
+    assert env.doubt[worst["run"]] == 0.0
+    assert (env.doubt > 0.0).sum() == 4
+    with pytest.raises(InputError, match="make it with resolve"):
+        _ = bc.stepper(bc.system(m), outputs=["x.q"]).doubt
