@@ -19,6 +19,7 @@ from bellcrank.graph import strip_parts, strips, trace
 from bellcrank.graph.cells import Body
 from bellcrank.graph.coverage import Coverage
 from bellcrank.scalar import sin
+from bellcrank.sim import frame_passes
 from laws.test_strips import N, stepped
 
 SHAPES = {"a": (2, 3), "b": ()}
@@ -113,3 +114,23 @@ def test_rows_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolled_module.llvm, "results", one_more)
     with pytest.raises(CompileError, match='3 of 3 elements of "out_other"'):
         rolled_module._block(large(), rolled_module._loops(large(), 8, 8, "float64", "lanes"))
+
+
+def test_what_no_place_stores_is_not_read() -> None:
+    """Frames on the ground have no place in a recursion: it may be called, and is no kernel by itself."""
+    m = bc.zoo.chain(3)
+    frames = frame_passes.seeing(m, ["link2", "ground"])
+    assert not frames.stored.all()
+    with pytest.raises(CompileError, match='18 of 36 elements of "frames"'):
+        rolled_module.source(frames, 8, "float64")
+
+    def read(element: int) -> Any:
+        def body(q: Any, v: Any) -> dict[str, Any]:
+            return {"y": [frames.call(q=q, v=v)["frames"][element]]}
+
+        return trace("reading", body, {"q": (3,), "v": (3,)})
+
+    stored, left_out = np.flatnonzero(frames.stored)[0], np.flatnonzero(~frames.stored)[0]
+    rolled_module.source(read(stored), 8, "float64")
+    with pytest.raises(CompileError, match=f"reading: it reads element {left_out} of chain3.frames"):
+        rolled_module.source(read(left_out), 8, "float64")

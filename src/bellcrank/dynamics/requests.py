@@ -87,7 +87,7 @@ def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
 
 
 def _solving(name: str) -> list[Method]:
-    return [by for by in METHODS.values() if name in by.solves]
+    return [by for by in list(METHODS.values()) if name in by.solves]
 
 
 # -- which methods may answer
@@ -98,9 +98,9 @@ def able(quantity_name: str, tree: Tree) -> list[Method]:
     q = quantity(quantity_name)
     if q.through and not tree.loops:
         return []
-    found = [m for m in METHODS.values() if m.applies(tree, q.through or quantity_name)]
+    found = [m for m in list(METHODS.values()) if m.applies(tree, q.through or quantity_name)]
     if q.differentiates:  # what a method gives can be differentiated
-        found += [m for m in METHODS.values() if m.applies(tree, q.differentiates) and m not in found]
+        found += [m for m in list(METHODS.values()) if m.applies(tree, q.differentiates) and m not in found]
     return found
 
 

@@ -98,7 +98,7 @@ def _of(a: Any, b: Any) -> tuple[Any, Any] | None:
         return _apart(a, b)
     numbers = float, int, np.integer, np.floating, Node
     if isinstance(a, numbers) and isinstance(b, numbers) and not isinstance(a, Node) and not isinstance(b, Node):
-        return None if a == b else (a, b)
+        return None if a == b or (a != a and b != b) else (a, b)
     return (a, b) if isinstance(a, numbers) or isinstance(b, numbers) else None
 
 

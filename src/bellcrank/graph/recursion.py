@@ -139,14 +139,29 @@ class Recursion(Graph):
         return found
 
     def _check(self, cuts: Sequence[Cut]) -> None:
-        """Raise CompileError if the cells do not store every element of the output."""
+        """Raise CompileError if the cells do not store every element that a place of the tree has."""
         coverage, elements = Coverage(self.name, self.shapes), self.tree.elements[RESULT]
+        coverage.note(self.output[0], np.flatnonzero(~self.stored))
         for run in self.tree.runs:
             for k, cell in enumerate(run.cells):
                 for body in cuts[cell].bodies:
                     for place in body.writes:
                         if place.kind == "output":
                             coverage.note(self.output[0], elements[run.at(k), place.element])
+        coverage.check()
+
+    @cached_property
+    def stored(self) -> Array:
+        """Which elements of the output some place has. (Frames on the ground have none: nobody reads them.)"""
+        elements = self.tree.elements[RESULT]
+        found = np.zeros(self.output[1], bool)
+        found[elements[elements >= 0]] = True
+        return found
+
+    def check_whole(self) -> None:
+        """Raise CompileError if an element of the output is not stored, as a kernel of its own must."""
+        coverage = Coverage(self.name, self.shapes)
+        coverage.note(self.output[0], np.flatnonzero(self.stored))
         coverage.check()
 
     # -- what it costs

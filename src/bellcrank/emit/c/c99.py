@@ -70,6 +70,8 @@ def texts(
 
     taken: other names of the file. static: whether the graphs, too, are for this file alone.
     """
+    for recursion in (g for g in graphs.values() if isinstance(g, Recursion)):
+        recursion.check_whole()
     public, names = {id(g): name for name, g in graphs.items()}, dict(taken or {}) | dict.fromkeys(graphs, 0)
     inner = {id(g): g for graph in graphs.values() for g in graph.functions}
     words = {key: public.get(key) or fresh(identifier(g.name)[:LONGEST_NAME], names) for key, g in inner.items()}

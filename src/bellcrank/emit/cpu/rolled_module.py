@@ -63,6 +63,8 @@ def single(r: Graph, width: int, dtype: str) -> Rolled | Waves | _Calls:
 
 
 def source(r: Graph, width: int, dtype: str) -> str:
+    if isinstance(r, Recursion):
+        r.check_whole()
     made = single(r, width, dtype)
     parts = sum(len(g.cells) for g in (r, *r.calls) if isinstance(g, Recursion))
     kinds = f"{r.count().arithmetic} operations, {parts} kinds of parts"

@@ -22,7 +22,9 @@ from bellcrank.emit.cpu.registers import known_before
 from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.strip_code import StripCode
+from bellcrank.errors import CompileError
 from bellcrank.graph import Graph, Program, Recursion, elimination, strip_parts
+from bellcrank.graph.coverage import BUG
 from bellcrank.graph.inline import opened
 from bellcrank.quoting import comment
 
@@ -36,6 +38,17 @@ class Routines:
     text: str
     slots: int  # of the workspace that serves any of them; a slot is as wide as the lanes
     names: Mapping[str, str]  # of the functions asked for, by what they were asked as
+
+
+def _check_reads(graph: Graph) -> None:
+    """Raise CompileError if a graph reads an element that a recursion does not store."""
+    for n in graph.nodes:
+        if n.op == "result" and isinstance(n.args[0].args[0], Recursion):
+            called, element = n.args[0].args[0], n.args[1]
+            if not called.stored[element]:
+                raise CompileError(
+                    f"{graph.name}: it reads element {element} of {called.name}, which is not stored{BUG}"
+                )
 
 
 def _spelled(
@@ -58,6 +71,7 @@ def _spelled(
         solver = EliminationCode(graph, lanes, trig_width, dtype, name, called)
         solver.w = writer(lanes, dtype)
         return solver.text(), solver.size
+    _check_reads(graph)
     large = graph.size >= strip_parts.FEWEST and graph.widest >= strip_parts.LONG
     if large and (made := strip_parts.stripped(graph)) is not None:
         code = StripCode(graph, made, lanes, trig_width, dtype, name, called)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.emit.cuda.lane_text import HEAD, LaneWriter, copied, kernel, turned
 from bellcrank.emit.cuda.ptx import ptx, rolled
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment, symbol
 
 
@@ -27,6 +27,8 @@ class LoopText:
 
 
 def looped(graph: Graph, dtype: str = "float64") -> LoopText:
+    if isinstance(graph, Recursion):
+        graph.check_whole()
     made, w = routines({"state": graph}, 1, 1, dtype, writer=LaneWriter), LaneWriter(1, dtype)
     inputs = {f"in_{symbol(name)}": math.prod(shape) for name, shape in graph.inputs.items()}
     outputs = {f"out_{symbol(name)}": math.prod(shape) for name, shape in graph.shapes.items()}
