@@ -57,7 +57,7 @@ State = list[Scalar]
 MOST_RATE = 2.0  # h L up to which a method is asked whether it damps without overshoot
 RATES, DECAYING_STEPS = 40, 40
 NOTICED = 0.25  # a slope in a joint below this part of that, in the neutral configuration, is explicit for good
-MOST_FREEDOMS = 64  # elements of v up to which the mass matrix is written out in every step
+MOST_WORK = 15_000  # products that factor the mass matrix, up to which it is written out: a chain of 35, any humanoid
 MOST_CONDITION = 1e14  # of a mass matrix that can be inverted
 
 
@@ -172,7 +172,14 @@ def possible(s: System, method: Integrator) -> bool:
 
 def is_large(s: System) -> bool:
     """Return whether the mass matrix is too large for every step, or elements are passes over alike bodies."""
-    return s.mechanism.nv > MOST_FREEDOMS or len(s.mechanism.tree.links) >= frame_passes.MANY
+    links = s.mechanism.tree.links
+    if len(links) >= frame_passes.MANY:
+        return True
+    carrying, work = [0] * len(links), 0  # elements of v down to the ground; products of a factorisation
+    for i, link in enumerate(links):
+        carrying[i] = len(link.v_index) + (carrying[link.parent] if link.parent >= 0 else 0)
+        work += len(link.v_index) * carrying[i] ** 2
+    return work > MOST_WORK
 
 
 @cache
