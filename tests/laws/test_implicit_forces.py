@@ -285,6 +285,14 @@ def test_what_stays_explicit_is_refused_where_it_would_run_away() -> None:
         bc.simulate(b.build(), 0.1)
 
 
+def test_values_far_from_nominal_ones_are_refused_where_they_would_run_away() -> None:
+    """What is implicit is chosen by nominal values; another inertia may need a shorter step."""
+    m = rotor(damping=10.0).free("rotor.inertia.yy")
+    bc.simulate(m, 0.1, None, [1.0], parameters={"rotor.inertia.yy": [0.5, 2.0]})
+    with pytest.raises(bc.InputError, match=r'joint "hinge" in 0.0001 s.*step=0.0002'):
+        bc.simulate(m, 0.1, None, [1.0], parameters={"rotor.inertia.yy": [0.5, 1e-3]})
+
+
 def test_what_resists_nothing_costs_nothing() -> None:
     """Systems without such forces, and those that a step resolves, have the graphs that they had."""
     free = rotor()

@@ -199,7 +199,7 @@ def damped_rate(method: Integrator) -> float:
 def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
     """Return the forces that fixed steps of the solver need implicit, or None where there are none, or no way to."""
     m, method = s.mechanism, integrator(solver.integrator)
-    if not possible(s, method) or not _candidates(s):
+    if not possible(s, method) or not resists(s):
         return None
     if not (limit := damped_rate(method)):
         return None
@@ -233,7 +233,8 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
     )
 
 
-def _candidates(s: System) -> bool:
+def resists(s: System) -> bool:
+    """Return whether there is any force that could be implicit."""
     joints = any(j.damping or j.friction for j in s.mechanism.joints)
     return joints or any(isinstance(e, Contact) for e in s.elements) or bool(s.actuators)
 

@@ -27,9 +27,11 @@ from bellcrank.patience import said, shown
 from bellcrank.record import Record
 from bellcrank.sim import fixed_steps as fixed
 from bellcrank.sim.arguments import Given, listed
+from bellcrank.sim.between import ASKED
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
+from bellcrank.sim.implicit_forces import resists
 from bellcrank.sim.looped_dynamics import LoopedDynamics, looped_dynamics
 from bellcrank.sim.outcome import Interrupted, Outcome, recorded, warn_unresolved
 from bellcrank.sim.partitions import Joined, carried
@@ -236,7 +238,7 @@ class Simulator:
         if not self.system.rigid:
             check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
         if not plan.adaptive:
-            self._once(("damping", plan.h), partial(self._check_damping, plan.h))
+            self._check_damping(plan.h, given.parameters if parameters else None)
         if self.system.sampled:
             check_samples(self.system, plan.h, plan.mode is not None)
         check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
@@ -247,9 +249,23 @@ class Simulator:
         first = plan.first(given.hold, given.table.shape[1]) | {"y": y, "summary": np.array([self.summary.blank])}
         return Prepared(plan, program, Batch(first, given.table, given.parameters, plan.rows), given.shape, given.y)
 
-    def _check_damping(self, h: float) -> bool:
-        check_damping(self.system, self.dynamics.implicit, self.integrator, h)
-        return True
+    def _check_damping(self, h: float, parameters: Any) -> None:
+        """Also for some of the values given to free numbers of the mechanism, which may be far from nominal ones."""
+        m, by = self.system.mechanism, self.dynamics.implicit
+        self._once(("damping", h), lambda: check_damping(self.system, by, self.integrator, h))
+        if parameters is None or not m.parameters or not resists(self.system):
+            return
+        names = list(self.system.parameters)
+        own = parameters[:, [names.index(name) for name in m.parameters]]
+        low, high = self._made.get(("checked", h), (np.inf, -np.inf))
+        if (own >= low).all() and (own <= high).all():
+            return
+        for row in np.unique(own, axis=0)[:ASKED]:
+            there = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
+            check_damping(there, by, self.integrator, h)
+        # Half as much again needs no second look: a fit asks hundreds of times.
+        near = own.min(axis=0) - 0.5 * np.abs(own.min(axis=0)), own.max(axis=0) + 0.5 * np.abs(own.max(axis=0))
+        self._made["checked", h] = np.minimum(low, near[0]), np.maximum(high, near[1])
 
     def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
         """The settings of a run as numbers."""

@@ -44,7 +44,7 @@ def _too_fast(
 ) -> Iterator[tuple[str, bool]]:
     """What to say of the joint that is worst, by damping and by dry friction."""
     tree = (s.mechanism.at() if s.mechanism.parameters else s.mechanism).tree
-    slopes = [(k, slope, viscous) for k, slope, viscous in _slopes(s, tree, implicit) if slope > 0.0]
+    slopes = [(k, slope, viscous) for k, slope, viscous in _slopes(s, tree, implicit, h) if slope > 0.0]
     if not slopes:
         return
     held = [s.mechanism.columns[1].index(name) for name in s.motions]
@@ -75,17 +75,17 @@ def _why(s: System) -> str:
     return ", or give the step to the Simulator where it is made, so that its steps are implicit in the damping"
 
 
-def _slopes(s: System, tree: Tree, implicit: ImplicitForces | None) -> Iterator[tuple[int, float, bool]]:
+def _slopes(s: System, tree: Tree, implicit: ImplicitForces | None, h: float) -> Iterator[tuple[int, float, bool]]:
     """(element of v, slope at rest, whether it is the same at all speeds) of what is explicit."""
     joints, actuators = (implicit.joints, implicit.actuators) if implicit else ({}, {})
     for link in tree.links:
         for k, slope in zip(link.v_index, link.resistance([0.0] * tree.nv), strict=True):
-            if k not in joints:
-                yield k, float(slope), not link.joint.friction
+            explicit = min(float(slope), joints.get(k, np.inf) / h)
+            yield k, explicit, k in joints or not link.joint.friction
     for number, a in enumerate(map(nominal, s.actuators)):
-        if number not in actuators:
-            slope = a.resistance(0.0, 0.0, 0.0, [0.0] * len(a.states), 0.0)
-            yield s.mechanism.columns[1].index(a.joint), float(slope), True
+        slope = a.resistance(0.0, 0.0, 0.0, [0.0] * len(a.states), 0.0)
+        explicit = min(float(slope), actuators.get(number, np.inf) / h)
+        yield s.mechanism.columns[1].index(a.joint), explicit, True
 
 
 def _yields(tree: Tree, q: Array, wanted: list[int], held: list[int]) -> dict[int, float]:
