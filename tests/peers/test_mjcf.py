@@ -209,13 +209,32 @@ def test_armature_of_a_free_joint_is_an_inertia() -> None:
 
 def test_what_actuators_bring_without_being_driven() -> None:
     driven = """<actuator><motor joint="hinge" gear="3" armature="0.2" damping="0.5"/>
-      <position joint="slide" gear="2" kp="0" armature="0.1"/></actuator>"""
+      <position joint="slide" gear="2" kp="0" armature="0.1"/><motor jointinparent="slide" gear="3" armature="0.25"/>
+      </actuator>"""
     xml = f"<mujoco><worldbody>{TREE.format(body='')}</worldbody>{driven}</mujoco>"
     m = bc.read(xml)
     assert_equal(m, xml)
     assert m.joints[1].armature == pytest.approx(1.8)
     assert m.joints[1].damping == pytest.approx(0.3 + 4.5)
-    assert m.joints[2].armature == pytest.approx(0.2 + 0.4)
+    assert m.joints[2].armature == pytest.approx(0.2 + 0.4 + 2.25)
+
+
+def test_what_actuators_bring_to_balls_and_free_joints() -> None:
+    more = '<body pos="0 1 0"><joint name="ball" type="ball"/><geom type="box" size=".1 .2 .3" mass="1"/></body>'
+    driven = """<actuator><motor joint="ball" gear="2 3 4" armature="0.2" damping="0.5"/>
+      <motor joint="free" gear="3 0 0" armature="0.1" damping="0.2"/></actuator>"""
+    xml = f"<mujoco><worldbody>{TREE.format(body='')}{more}</worldbody>{driven}</mujoco>"
+    m = bc.read(xml)
+    assert m.joints[-1].armature == pytest.approx(0.8)
+    assert_equal(m, xml)
+
+
+def test_what_actuators_bring_to_tendons_is_warned_of() -> None:
+    driven = """<tendon><fixed name="t"><joint joint="hinge" coef="1"/><joint joint="slide" coef="2"/></fixed></tendon>
+      <actuator><motor name="m2" tendon="t" armature="0.3"/><motor name="m3" tendon="t" damping="0.3"/></actuator>"""
+    m = bc.read(f"<mujoco><worldbody>{TREE.format(body='')}</worldbody>{driven}</mujoco>")
+    warned = {line.element: line.outcome for line in m.report.warnings}
+    assert 'of actuator "m2", armature and damping of actuator "m3" not used' in warned['tendon "t"']
 
 
 def test_uneven_gravity_compensation_is_warned_of() -> None:

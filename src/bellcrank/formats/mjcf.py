@@ -20,6 +20,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.extras import extra
 from bellcrank.formats.locked_joints import Lock, locked
+from bellcrank.formats.mjcf_actuators import of_joint
 from bellcrank.formats.mjcf_equalities import Equalities
 from bellcrank.formats.mjcf_fields import unknown
 from bellcrank.formats.mjcf_frames import offsets, rotation
@@ -123,7 +124,10 @@ class _Reader:
         m, name, off = self.m, self.names.joint[k], self.on.off
         kind, v, at = KINDS[m.jnt_type[k]], m.jnt_dofadr[k], m.qpos0[m.jnt_qposadr[k]]
         self.joint_kinds[name] = kind
-        armature, damping = self.of_actuator(k)
+        armature, damping = of_joint(m, k)
+        if armature or damping:
+            told = f"armature {armature:g} and damping {damping:g} of its actuators: kept"
+            self.lines.append(Line(f'joint "{name}"', told))
         forces: dict[str, Any] = {
             "armature": float(m.dof_armature[v]) + armature,
             "damping": 0.0 if "damper" in off else float(m.dof_damping[v]) + damping,
@@ -140,19 +144,6 @@ class _Reader:
         rest = float(m.qpos_spring[m.jnt_qposadr[k]]) - ref
         limits = Limits(float(low), float(high), effort=self.effort(k, name))
         return Joint(name, kind, "", "", axis=triple(m.jnt_axis[k]), rest=rest, limits=limits, **forces)
-
-    def of_actuator(self, k: int) -> tuple[float, float]:
-        """Return armature and damping that an actuator brings to joint k; they act whether it is driven or not."""
-        m = self.m
-        actuator = int(getattr(m, "jnt_actuatorid", np.full(m.njnt, -1))[k])
-        if actuator < 0:
-            return 0.0, 0.0
-        gear = float(m.actuator_gear[m.actuator_outadr[actuator]][0])
-        armature, damping = (float(x[actuator]) * gear**2 for x in (m.actuator_armature, m.actuator_damping))
-        if armature or damping:
-            told = f"armature {armature:g} and damping {damping:g} of its actuator: kept"
-            self.lines.append(Line(f'joint "{self.names.joint[k]}"', told))
-        return armature, damping
 
     def effort(self, k: int, name: str) -> float:
         """What the joint's actuators may give together, actuatorfrcrange; ours is the same either way."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.formats.mjcf_actuators import TENDON, bringing
 from bellcrank.formats.mjcf_names import shown
 from bellcrank.formats.mjcf_switches import Switches, uneven_gravcomp
 from bellcrank.model.parts import Line
@@ -157,8 +158,7 @@ def _pulls(m: Any, i: int, on: Switches) -> Iterator[str]:
         values = getattr(m, field, None)
         if values is not None and switch not in on.off and np.any(values[i]):
             yield what
-    actuator = getattr(m, "tendon_actuatorid", np.full(m.ntendon, -1))[i]
-    if actuator >= 0:
+    for actuator in bringing(m, (TENDON,), i):
         yield f'armature and damping of actuator "{shown(m, "actuator")[actuator]}"'
 
 
