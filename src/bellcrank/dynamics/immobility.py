@@ -24,6 +24,7 @@ Array = np.ndarray[Any, Any]
 
 # Of the matrix scaled to a unit diagonal; mechanisms that move have 1e-9 and more.
 SINGULAR = 1e-13
+CLEARLY = 1e-10  # pivots of bodies one by one, against their own size, beyond any rounding
 HEAVY = 1e-6  # the same of one body alone, far from any doubt
 LARGE = 150  # coordinates from which on the matrix itself is not looked at
 
@@ -33,27 +34,31 @@ def check(mechanism: Mechanism) -> None:
     mechanism = mechanism.at() if mechanism.parameters else mechanism  # free numbers are judged by nominal values
     if not mechanism.nv:
         return
-    q, _, _ = mechanism.random(seed=0)
+    q = mechanism.random(seed=0)[0].tolist()
     tree = mechanism.tree
-    common = shared(tree) if tree.coupled and mechanism.nv > LARGE else None
-    if mechanism.nv > LARGE and (common or not tree.coupled):
+    if mechanism.nv > LARGE:
         if not tree.coupled and _heavy(tree):
             return
-        motion = _open_pivots(tree, common, q.tolist()) if common else _pivots(tree, q.tolist())
-        if motion.any():
-            _refuse(mechanism, motion)
-        return
-    M = np.array(crba.mass_matrix(mechanism.tree, q.tolist()), dtype=float)
+        common = shared(tree) if tree.coupled else None
+        motion = _open_pivots(tree, common, q) if common else _of_matrix(tree, q) if tree.coupled else _pivots(tree, q)
+    else:
+        # Bodies of very different sizes and masses look singular in the matrix, and not where each is looked at alone.
+        motion = _of_matrix(tree, q)
+        if motion.any() and not tree.coupled and not _pivots(tree, q, CLEARLY).any():
+            return
+    if motion.any():
+        _refuse(mechanism, motion)
+
+
+def _of_matrix(tree: Tree, q: Sequence[float]) -> Array:
+    """How much each coordinate takes part in a motion without inertia; nothing where there is none."""
+    M = np.array(crba.mass_matrix(tree, list(q)), dtype=float)
     diagonal = np.diag(M)
     scale = np.sqrt(np.where(diagonal > SINGULAR * 1e-2 * diagonal.max(initial=0.0), diagonal, np.inf))
     if np.isinf(scale).any():
-        motion = np.isinf(scale).astype(float)
-    else:
-        values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
-        if values[0] > SINGULAR:
-            return
-        motion = np.abs(vectors[:, 0])
-    _refuse(mechanism, motion)
+        return np.isinf(scale).astype(float)
+    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
+    return np.abs(vectors[:, 0]) if values[0] <= SINGULAR else np.zeros(len(M))
 
 
 def _heavy(tree: Tree) -> bool:
@@ -77,7 +82,7 @@ def _heavy(tree: Tree) -> bool:
     return True
 
 
-def _pivots(tree: Tree, q: Sequence[float]) -> Array:
+def _pivots(tree: Tree, q: Sequence[float], least: float = SINGULAR) -> Array:
     """Which coordinates move nothing, all beyond them free to move: their pivots in the elimination of the mass matrix,
     against the inertia that they are a part of. Work O(n); and the condition of a long chain, which is that of a
     softer and softer spring, is not taken for a mistake.
@@ -86,12 +91,12 @@ def _pivots(tree: Tree, q: Sequence[float]) -> Array:
     IA = [articulated(link.inertia) for link in tree.links]
     found = np.zeros(tree.nv)
     for i, link in reversed(list(enumerate(tree.links))):
+        I, M = IA[i].I, IA[i].M  # with all axes of the joint locked: what is left behind them may be rounding alone
         for s, k in reversed(list(zip(link.subspace(q), link.v_index, strict=True))):
-            I, M = IA[i].I, IA[i].M
             turns, slides = (any(x != 0.0 for x in part) for part in (s.ang, s.lin))
             size = max(turns * max(I.xx, I.yy, I.zz), slides * max(M.xx, M.yy, M.zz), float(link.armature))
             D = s.dot(IA[i] @ s) + link.armature
-            if not SINGULAR * size < D:
+            if not least * size < D:
                 found[k] = 1.0
                 continue
             IA[i] = IA[i].freed(s, link.armature).rest
