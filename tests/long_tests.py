@@ -204,6 +204,16 @@ LONG = (
     "test_converged.py::test_with_half_the_step_a_page_prints_the_same[[][!qv]*",
     "test_step_check.py::test_a_run_that_ends_does_not_change_with_half_the_step",
     "test_summaries.py::test_every_column_of_a_record_can_be_asked_for[[]box]",
+    "test_loop_rank.py::test_a_scissor_lift_has_one_freedom[[][2-5][05]-*",
+    "test_loop_rank.py::test_a_lift_by_its_one_equation[[][25]0-*",
+    "test_loop_rank.py::test_*[[]lifts*",
+    "test_loop_rank.py::test_accelerations[[]all]",
+    "test_loop_rank.py::test_accelerations_of_towers[[]lift]",
+    "test_loop_rank.py::test_towers_of_all_sizes*-lift]",
+    "test_loop_rank.py::test_linearize[[]20-*",
+    "test_loop_rank.py::test_runs_keep_loops_and_energy*",
+    "test_loop_rank.py::test_a_run_of_all_sizes_at_once[[]projected]",
+    "test_loop_rank.py::test_a_run_of_all_sizes_at_once[[]lagrange]",
 )
 
 

@@ -119,6 +119,8 @@ def _mobility(m: Mechanism) -> int:
         return 1
     equations = f"{len(found.kept)} of {len(found.names)} equations of the loops say something"
     screen.line(f"mobility {found.mobility}: {m.nv} coordinates, {equations} (Gruebler counts {found.gruebler})")
+    if found.blocks:
+        screen.line(found.gap_in_words, style="dim")
     for warning in found.warnings:
         screen.line(f"warning: {warning}", style="yellow")
     idle = [(name, "follows from the others") for name in found.redundant]
@@ -140,6 +142,7 @@ def _looped(m: Mechanism) -> dict[str, Any]:
     return {
         "mobility": found.mobility,
         "gruebler": found.gruebler,
+        "gap": list(found.gap),
         "redundant": list(found.redundant),
         "holding_by_themselves": [found.names[k] for k in found.trivial],
         "singular_start": bool(found.more),

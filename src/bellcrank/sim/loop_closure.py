@@ -19,7 +19,8 @@ from bellcrank.sim.closure import Array, Closure, Group
 if TYPE_CHECKING:
     from bellcrank.sim.looped_dynamics import LoopedDynamics
 
-CLOSED = {"float64": 1e-10, "float32": 2e-5}  # metres, or radians: a step that ends with more has failed
+# What loops may be open by at the end of a step, against the natural size of each equation (scaling.py).
+CLOSED = {"float64": 1e-10, "float32": 2e-5}
 BLURRED = 1e-3  # singular values of a row that is too near to a singular configuration
 PATIENCE = 10
 TRIED = 32  # states that are asked which coordinates suit them, where one choice is for many
@@ -45,11 +46,12 @@ class LoopClosure(Closure):
         """The nearest that closes the loops, with hardly any change of velocities: what is singular changes nothing."""
         m, tree = self.by.system.mechanism, self._plain_tree(parameters)
         q, v = y[: m.nq], y[m.nq : m.nq + m.nv]
-        shut, missed = assembled(tree, q, rough=self.by.analysis.rough)
+        size = self.by.analysis.scales.rows
+        shut, gap = assembled(tree, q, rough=self.by.analysis.rough)
         for _ in range(PATIENCE):  # near a singular configuration it converges slowly, and gives up early
-            if np.abs(missed).max(initial=0.0) < 0.1 * CLOSED["float64"]:
+            if np.abs(gap * size).max(initial=0.0) < 0.1 * CLOSED["float64"]:
                 break
-            shut, missed = assembled(tree, shut, rough=self.by.analysis.rough)
+            shut, gap = assembled(tree, shut, rough=self.by.analysis.rough)
         return np.concatenate([shut, consistent(tree, shut, v, rough=BLURRED), y[m.nq + m.nv :]])
 
     def _plain_tree(self, p: Array) -> Tree:
@@ -104,19 +106,20 @@ class LoopClosure(Closure):
         return [Group(by, np.array([k for k, _ in some]), np.array([b for _, b in some])) for by, some in found.items()]
 
     def _jacobians(self, y: Array, parameters: Array) -> Array:
-        """C of the equations that say something, in every state: (states, rows, nv)."""
+        """C of the equations that say something, by natural sizes of coordinates: (states, rows, nv)."""
         m, rows = self.by.system.mechanism, list(self.by.rank.rows)
         out = np.zeros((len(y), len(rows), m.nv))
         for some in self._alike_parameters(parameters[: len(y)]):
             out[some] = closed(self._plain_tree(parameters[some[0]]), y[some, : m.nq]).C[:, rows]
-        return out
+        return out * self.by.rank.natural(m.nv)
 
     def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> LoopedDynamics:
         """By the partition whose largest E is least. Of many states some are asked, which lie apart."""
         m, rank = self.by.system.mechanism, self.by.rank
         some = np.unique(np.linspace(0, len(y) - 1, min(len(y), TRIED)).astype(int))
         trees = [self._plain_tree(parameters[k]) for k in some]
-        Cs = [closed(tree, y[k, : m.nq]).C[list(rank.rows)] for tree, k in zip(trees, some, strict=True)]
+        size = rank.natural(m.nv)
+        Cs = [closed(tree, y[k, : m.nq]).C[list(rank.rows)] * size for tree, k in zip(trees, some, strict=True)]
         Cs = [C for C in Cs if np.isfinite(C).all()]
         kept = self._kept(independent)
         orders = {tuple(pivots(C * kept, self.by.analysis.pattern, rank)[0]) for C in Cs}
@@ -159,13 +162,13 @@ class LoopClosure(Closure):
         m, rank, loops, tree = self.by.system.mechanism, self.by.rank, self.by.analysis, self._plain_tree(p)
         q, v = y[:, : m.nq], y[:, m.nq : m.nq + m.nv]
         now = closed(tree, q)
-        sizes = np.linalg.svd(now.C[:, list(rank.rows)] / np.array(rank.scale)[:, None], compute_uv=False)
+        sizes = np.linalg.svd(closing.natural(tree, rank, now.C), compute_uv=False)
         bad = np.zeros(len(y), bool)
         if rank.rank:
-            bad = sizes[:, 0] > closing.SINGULAR * sizes[:, rank.rank - 1]
+            bad = sizes[:, 0] > closing.SINGULAR * closing.usual_condition(loops) * sizes[:, rank.rank - 1]
         gaps = (
-            np.abs(now.value).max(axis=1, initial=0.0),
-            np.abs(np.einsum("rmv,rv->rm", now.C, v)).max(axis=1, initial=0.0),
+            np.abs(now.value * loops.scales.rows).max(axis=1, initial=0.0),
+            np.abs(np.einsum("rmv,rv->rm", now.C, v) * loops.scales.rows).max(axis=1, initial=0.0),
         )
         for k in {int(np.argmax(np.where(bad, -1.0, gap))) for gap in gaps if not bad.all()}:  # the worst speak for all
             closing.started(m, tree, loops, q[k], v[k], f" (point {which[k]})" if len(y) > 1 else "")
@@ -174,7 +177,10 @@ class LoopClosure(Closure):
         return out, bad
 
     def suited(self, C: Array) -> LoopedDynamics:
-        """The dynamics by the best partition there, or by one that is compiled already and nearly as good."""
+        """The dynamics by the best partition there, or by one that is compiled already and nearly as good.
+
+        C is by natural sizes of coordinates.
+        """
         best = tuple(pivots(C, self.by.analysis.pattern, self.by.rank)[0])
         limit = max(EASY, NEARLY * self.size(C, best))
         known = [x for x in self.by.others.values() if stable(C, x.part.order)]
@@ -182,12 +188,12 @@ class LoopClosure(Closure):
         return known[int(np.argmin(sizes))] if min(sizes, default=np.inf) <= limit else self.by.by(best)
 
     def size(self, C: Array, order: tuple[tuple[int, int], ...]) -> float:
-        """How bad a partition is, as a run measures it: see `correction`."""
+        """How bad a partition is, as a run measures it (see `correction`); C by natural sizes of coordinates."""
         size = size_of_E(C, [c for _, c in order])
         if not self.by.rank.groups:
             return size
         rows = C / np.array(self.by.rank.scale)[:, None]
-        return max(size, WEAK / max(least_pivot(rows, order), 1e-300))
+        return max(size, WEAK * self.by.rank.usual_pivot / max(least_pivot(rows, order), 1e-300))
 
     def told(self, widest: float, switched: int) -> dict[str, Any]:
         return {"form": self.by.form, "loops open by at most": float(widest), "partitions changed": switched}
@@ -195,7 +201,7 @@ class LoopClosure(Closure):
     def condition(self, y: Array, parameters: Array) -> closing.Condition:
         """How near to a singular configuration it is, and in which loop."""
         m = self.by.system.mechanism
-        return closing.condition(m, self._plain_tree(parameters), self.by.rank, y[: m.nq])
+        return closing.condition(m, self._plain_tree(parameters), self.by.analysis, y[: m.nq])
 
     def why_open(self, y: Array, parameters: Array, t: float) -> str:
         m = self.by.system.mechanism
@@ -204,11 +210,11 @@ class LoopClosure(Closure):
     def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
         m, tree = self.by.system.mechanism, self._plain_tree(parameters)
         ahead, _ = assembled(tree, moved(tree, y[: m.nq], h * y[m.nq : m.nq + m.nv]), rough=self.by.analysis.rough)
-        return closing.condition(m, tree, self.by.rank, ahead).number > closing.NEAR
+        return closing.condition(m, tree, self.by.analysis, ahead).near
 
     def near(self, y: Array, parameters: Array) -> str:
         found = self.condition(y, parameters)
-        return found.words if found.number > closing.NEAR else ""
+        return found.words if found.near else ""
 
 
 def _alike(y: Array, parameters: Array) -> bool:

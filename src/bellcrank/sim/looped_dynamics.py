@@ -42,7 +42,7 @@ from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 
 FINAL = 2  # rounds of Newton's method at the end of a step
-LOOSE = 1e-2  # metres, or radians: what a step may leave open where only springs hold it
+LOOSE = 1e-2  # against natural sizes: what a step may leave open where only springs hold it
 # How far from singular the loops are is a pivot against what is usual: 1 or so far away, and rounding errors count one
 # over its square. A step may end at SINGULAR, with no digit left, if by chance, on its way past. Steps that are chosen
 # end there because they creep towards it, so they must stay farther away, and jump.
@@ -213,8 +213,10 @@ class LoopedDynamics(Dynamics):
                 tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
                 sound = forms.singularity(tree, self._forward, self.rank, list(q))
             q, v, _ = self.system.split(new)
-            worst = forms.largest([e.value for e in equations(self.tree, list(q), list(v))])
-            return {"y": new, "measures": [worst, size, sound]}
+            found_open = [e.value for e in equations(self.tree, list(q), list(v))]
+            worst = forms.largest(found_open)  # as it is, to be told
+            gap = forms.largest([x * k for x, k in zip(found_open, self._sizes, strict=True)])
+            return {"y": new, "measures": [worst, size, sound, gap]}
 
         return self.trace("correction", correct, {"y": (self.size,)})
 
@@ -251,10 +253,10 @@ class LoopedDynamics(Dynamics):
     def observed(self, y: State) -> tuple[State, Scalar]:
         """Near a singular configuration what is interpolated is better than what the loops make of it."""
         found = self._corrected(y, self.observation)
-        worst, _, sound = found["measures"]
+        _, _, sound, gap = found["measures"]
         if self.form == "lagrange":
             return list(found["y"]), 0.0
-        good = where(worst < self._shut, where(sound > TRUSTED, 1.0, 0.0), 0.0) > 0.0
+        good = where(gap < self._shut, where(sound > TRUSTED, 1.0, 0.0), 0.0) > 0.0
         return [where(good, a, b) for a, b in zip(found["y"], y, strict=True)], where(good, 0.0, 1.0)
 
     def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
@@ -264,17 +266,22 @@ class LoopedDynamics(Dynamics):
         return Layer(self.terms, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
 
     @property
+    def _sizes(self) -> list[float]:
+        """One over the natural size of each equation."""
+        return [float(x) for x in self.analysis.scales.rows]
+
+    @property
     def _shut(self) -> float:
-        """What loops may be open by."""
+        """What loops may be open by, against the natural size of each equation."""
         return LOOSE if self.form == "lagrange" else max(CLOSED[self.dtype], self.analysis.slack)
 
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         found = self._corrected(made.y)
-        worst, size, sound = found["measures"]
+        worst, size, sound, gap = found["measures"]
         trouble: Scalar = 0.0
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
-        trouble = where(worst < self._shut, trouble, float(NOT_CLOSED))
+        trouble = where(gap < self._shut, trouble, float(NOT_CLOSED))
         least = SINGULAR if made.error is None else CREEPING
         trouble = where(sound > least, trouble, float(NOT_CLOSED))
         unit = EPSILON[self.dtype]
@@ -339,6 +346,7 @@ def looped_dynamics(
         solver = replace(solver, form=form_for(m))
     by, found = method_of(system, solver), analysis(m)
     C = closed(m.tree if not m.parameters else m.at().tree, found.samples[0]).C[list(found.rank.rows)]
+    C = C * found.rank.natural(m.nv)
     order = tuple(pivots(C, found.pattern, found.rank)[0])
     for doubt in found.doubts:
         warn(f'"{m.name}": {doubt}.')

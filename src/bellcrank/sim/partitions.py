@@ -40,7 +40,7 @@ def carried(by: LoopedDynamics) -> list[LoopedDynamics]:
     """
     m, rank = by.system.mechanism, by.rank
     tree = m.at().tree if m.parameters else m.tree
-    Cs = closed(tree, reached(tree, by.analysis)).C[:, list(rank.rows)]
+    Cs = closed(tree, reached(tree, by.analysis)).C[:, list(rank.rows)] * rank.natural(m.nv)
     best = [tuple(pivots(C, by.analysis.pattern, rank)[0]) for C in Cs]
     often = Counter(order for order in best if len(order) == rank.rank).most_common(CANDIDATES)
     orders = list(dict.fromkeys([by.part.order, *(order for order, _ in often)]))

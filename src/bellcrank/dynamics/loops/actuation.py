@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.dynamics.loops.equation_analysis import EXACT_ZERO, Analysis
+from bellcrank.dynamics.loops.equation_analysis import Analysis
 from bellcrank.dynamics.loops.numbers import Array, closed
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
@@ -50,7 +50,7 @@ def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tup
             f"{_freedoms(found.mobility)}: it would be {kind}. {exist}"
         )
     plain = mechanism.at() if mechanism.parameters else mechanism
-    left = _left(closed(plain.tree, found.samples).C[:, found.rank.rows], active, found.rough or EXACT_ZERO)
+    left = _left(found.scales.applied(closed(plain.tree, found.samples).C), active, found.cut)
     if left is not None:
         moving = dict.fromkeys(c.partition(".")[0] for c, x in zip(mechanism.columns[1], left, strict=True) if x > 1e-6)
         raise InputError(

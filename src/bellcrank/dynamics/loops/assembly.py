@@ -11,17 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.blocks import solved
-from bellcrank.dynamics.loops.numbers import Array, Closed, closed, moved, units, upright
+from bellcrank.dynamics.loops.blocks import damped_step, pseudo_inverse
+from bellcrank.dynamics.loops.numbers import Array, Closed, closed, moved, upright
+from bellcrank.dynamics.loops.scaling import Scales, scales
 from bellcrank.model.tree import Tree
 
-AIMED_AT = 1e-12  # for the largest residual, metres or radians
+AIMED_AT = 1e-12  # for the largest residual, against the natural size of its equation (scaling.py)
 CLOSED = 1e3 * AIMED_AT  # what rounding may leave of it in large mechanisms
+EXACT = 3e-15  # aimed at where the rank is decided: what a residual leaves looks like a singular value
 ROUNDS = 200
-# Singular values of C below this, against the largest, count as zero where numbers are not exact, as in files that have
-# 1.571 for a quarter of a turn.
+ALLOWED = 1e-9  # singular values below this, against the largest, do not forbid a motion
+# Singular values of C below this, against the largest, count as zero where loops only close roughly, as in files that
+# have 1.571 for a quarter of a turn.
 ROUGH = 3e-4
 OPEN = 3.0  # times that, the loops may then stay open
+SLOWLY = 0.5  # of the residual before: what is closed already and becomes less by no more than that ends
+LONGEST_MOVE = 0.5  # of a coordinate in one round, against its natural size
 # A branch is followed in so many steps at most, between the shortest and the longest, which move nothing by more than
 # the stride.
 LONGEST_STEP, SHORTEST_STEP, MOST_STEPS, STRIDE = 0.1, 1e-5, 2000, 0.3
@@ -29,66 +34,69 @@ SPREAD = np.geomspace(0.05, 3.0, 48)  # how far around a guess that leads nowher
 
 
 def assembled(
-    tree: Tree, q: Array, free: Array | None = None, rounds: int = ROUNDS, rough: float = 0.0
+    tree: Tree,
+    q: Array,
+    free: Array | None = None,
+    rounds: int = ROUNDS,
+    rough: float = 0.0,
+    aimed_at: float = AIMED_AT,
 ) -> tuple[Array, Array]:
     """(q, residuals) of configurations (..., nq), moving only the elements of v that are free (a mask).
 
     rough: what is redundant but for this much is not solved for, and stays open by what it stays open.
+    aimed_at: the residual at which it ends, against the natural size of each equation.
     """
     batch = q.shape[:-1]
     q = np.array(q, float).reshape(-1, q.shape[-1])
     mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
     now = closed(tree, q)
-    error, aim = _aim(tree, now, mask, rough)
+    by = scales(tree, now.C)
+    error, aim = _aim(now, by, mask, rough)
     damping = np.full(len(q), 1e-3)
     stalled = np.zeros(len(q), bool)
     for _ in range(rounds):
-        busy = (error > AIMED_AT) & (damping < 1e12) & ~(stalled & (error < CLOSED))
+        busy = (error > aimed_at) & (damping < 1e12) & ~(stalled & (error < CLOSED))
         if not busy.any():
             break
         step = aim(damping * np.minimum(1.0, error))
-        longest = np.abs(step).max(axis=-1, initial=0.0)
-        step *= np.minimum(1.0, 0.5 / np.maximum(longest, 1e-300))[:, None]
+        longest = np.abs(step / by.columns).max(axis=-1, initial=0.0)
+        step *= np.minimum(1.0, LONGEST_MOVE / np.maximum(longest, 1e-300))[:, None]
         trial = moved(tree, q, step)
         then = closed(tree, trial)
-        new, _ = _aim(tree, then, mask, rough)
+        new, _ = _aim(then, by, mask, rough)
         better = (new < error) & busy
-        stalled = ~better
+        stalled = ~better | (new > SLOWLY * error)
         q = np.where(better[:, None], trial, q)
         now = _where(better, then, now)
-        error, aim = _aim(tree, now, mask, rough)
+        error, aim = _aim(now, by, mask, rough)
         damping = np.where(better, damping * 0.2, damping * 10.0)
     return q.reshape((*batch, q.shape[-1])), now.value.reshape((*batch, now.value.shape[-1]))
 
 
-def _aim(tree: Tree, now: Closed, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
+def _aim(now: Closed, by: Scales, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
     """The largest residual that a motion could change, and the step against it by how much it is damped."""
     if rough:
-        return _rough_aim(tree, now, mask, rough)
+        return _rough_aim(now, by, mask, rough)
 
     def step(damping: Array) -> Array:
-        C = now.C * mask
+        C = now.C * by.rows[:, None] * mask
         says = np.flatnonzero(np.abs(C).max(axis=(0, 2)) > 0.0)  # the others hold by themselves, or never
-        C, value = C[:, says], now.value[:, says]
-        scale = np.maximum((C * C).sum(axis=(-2, -1)), 1e-12) / max(1, C.shape[-2])
+        C, value = C[:, says], (now.value * by.rows)[:, says]
         # the closer, the less damped: quadratic at the end, and still defined where rows depend on each other
-        amount = (damping + 1e-15) * scale
-        x = solved(C, amount, value)
-        return np.asarray(-np.einsum("...mk,...m->...k", C, x))
+        return -damped_step(C, damping + 1e-15 * len(says), value)
 
-    return np.abs(now.value).max(axis=-1, initial=0.0), step
+    return np.abs(now.value * by.rows).max(axis=-1, initial=0.0), step
 
 
-def _rough_aim(tree: Tree, now: Closed, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
+def _rough_aim(now: Closed, by: Scales, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
     """The same by singular values, and what is small of them left out."""
-    rows, columns = units(tree, now.C)
-    U, s, V = np.linalg.svd(now.C * rows[:, None] * columns * mask, full_matrices=False)
+    U, s, V = np.linalg.svd(by.applied(now.C) * mask, full_matrices=False)
     counts = s > rough * np.maximum(s[:, :1], 1e-300)
-    parts = np.where(counts, np.einsum("...mk,...m->...k", U, now.value * rows), 0.0)
+    parts = np.where(counts, np.einsum("...mk,...m->...k", U, now.value * by.rows), 0.0)
 
     def step(damping: Array) -> Array:
-        by = np.where(counts, s / (s * s + (damping * (s * s).mean(axis=1))[:, None] + 1e-300), 0.0)
-        return np.asarray(-np.einsum("...kn,...k->...n", V, by * parts) * columns)
+        inverse = np.where(counts, s / (s * s + (damping * (s * s).mean(axis=1))[:, None] + 1e-300), 0.0)
+        return np.asarray(-np.einsum("...kn,...k->...n", V, inverse * parts) * by.columns)
 
     return np.abs(np.einsum("...mk,...k->...m", U, parts)).max(axis=-1, initial=0.0), step
 
@@ -103,12 +111,14 @@ def _where(better: Array, new: Closed, old: Closed) -> Closed:
 
 def closes(tree: Tree, q: Array, residual: Array, rough: float = 0.0) -> Array:
     """Which of these configurations are assembled, the right way up."""
-    if rough:
-        rows, _ = units(tree, closed(tree, q).C)
-        shut = np.abs(residual * rows).max(axis=-1, initial=0.0) < OPEN * rough
-    else:
-        shut = np.abs(residual).max(axis=-1, initial=0.0) < CLOSED
+    shut = missed(tree, q, residual) < (OPEN * rough if rough else CLOSED)
     return np.asarray(shut & upright(tree, q))
+
+
+def missed(tree: Tree, q: Array, residual: Array) -> Array:
+    """The largest residual of each configuration, against the natural size of its equation."""
+    rows = scales(tree, closed(tree, q).C).rows
+    return np.asarray(np.abs(residual * rows).max(axis=-1, initial=0.0))
 
 
 def searched(
@@ -122,16 +132,17 @@ def searched(
     if closes(tree, q, residual, rough)[0]:
         return q[0], residual[0], True
     rng, mask = np.random.default_rng(0), np.ones(tree.nv) if free is None else np.asarray(free, float)
+    size = scales(tree, closed(tree, guess).C).columns * mask
     for _ in range(tries):
-        around = moved(tree, np.broadcast_to(guess, (len(SPREAD), len(guess))), _scattered(rng, tree.nv) * mask)
+        around = moved(tree, np.broadcast_to(guess, (len(SPREAD), len(guess))), _scattered(rng, tree.nv) * size)
         others, left = assembled(tree, around, free, rough=rough)
         good = np.flatnonzero(closes(tree, others, left, rough))
         if len(good):
             nearest = good[np.argmin(np.linalg.norm(others[good] - guess, axis=1))]
             return others[nearest], left[nearest], True
-        every, missed = np.concatenate([q, others]), np.concatenate([residual, left])
-        best = [int(np.argmin(np.abs(missed).max(axis=-1)))]
-        q, residual = every[best], missed[best]
+        every, gaps = np.concatenate([q, others]), np.concatenate([residual, left])
+        best = [int(np.argmin(missed(tree, every, gaps)))]
+        q, residual = every[best], gaps[best]
     return q[0], residual[0], False
 
 
@@ -153,16 +164,18 @@ def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array
         left = _left(tree, q, guess, free)
         if left is None:
             return None
-        far = float(np.abs(left).max(initial=0.0))
+        C = closed(tree, q).C
+        by = scales(tree, C)
+        far = float(np.abs(left / by.columns).max(initial=0.0))
         if far < 1e-14:
             return q if closes(tree, q, closed(tree, q).value, rough) else None
         part = left * min(1.0, length / far)
-        C = closed(tree, q).C
-        aside = np.linalg.pinv(C * free, rcond=rough or 1e-9) @ (C @ part)
+        C = by.by_rows(C)
+        aside = pseudo_inverse(C * free, rough or ALLOWED) @ (C @ part)
         ahead = moved(tree, q, part - aside * free)
         there, residual = assembled(tree, ahead, free, rough=rough)
-        moves = float(np.abs(part - aside * free).max(initial=0.0))
-        back = float(np.abs(there - ahead).max(initial=0.0))
+        moves = float(np.abs((part - aside * free) / by.columns).max(initial=0.0))
+        back = distance(tree, by, there - ahead)
         if closes(tree, there, residual, rough) and moves < STRIDE and back < max(0.2 * moves, 1e-9):
             q, length = there, min(2.0 * length, LONGEST_STEP)
         else:
@@ -170,6 +183,14 @@ def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array
             if length < SHORTEST_STEP:
                 return None
     return None
+
+
+def distance(tree: Tree, by: Scales, change: Array) -> float:
+    """The largest element of a change of q, against the natural size of its coordinate."""
+    size = np.ones(tree.nq)
+    for link in tree.links:
+        size[list(link.q_index)] = by.columns[list(link.v_index)].max(initial=0.0) or 1.0
+    return float(np.abs(change / size).max(initial=0.0))
 
 
 def _left(tree: Tree, q: Array, guess: Array, free: Array) -> Array | None:
@@ -188,18 +209,20 @@ def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None, rough:
     """The nearest velocity with C v = 0, changing only what is free."""
     mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
     C = closed(tree, q).C
-    missing = np.einsum("...mk,...k->...m", C, v)
-    change = np.einsum("...km,...m->...k", np.linalg.pinv(C * mask, rcond=rough or 1e-9), missing)
+    C = scales(tree, C).by_rows(C)
+    gap = np.einsum("...mk,...k->...m", C, v)
+    change = np.einsum("...km,...m->...k", pseudo_inverse(C * mask, rough or ALLOWED), gap)
     return np.asarray(v - change * mask)
 
 
-def summary(names: list[str], value: Array, largest: int = 4) -> str:
-    """The residuals by equation, the worst first."""
-    order: Any = np.argsort(-np.abs(value))[:largest]
-    return ", ".join(f"{names[k]} {value[k]:.3g}" for k in order if abs(value[k]) > AIMED_AT)
+def summary(names: list[str], value: Array, size: Array | float = 1.0, largest: int = 4) -> str:
+    """The residuals by equation, the worst first; size: one over the natural size of each."""
+    order: Any = np.argsort(-np.abs(value * size))[:largest]
+    worst = np.abs(value * size) > AIMED_AT
+    return ", ".join(f"{names[k]} {value[k]:.3g}" for k in order if worst[k])
 
 
-def open_ends(names: list[str], residual: Array) -> str:
-    """What is not closed, in words."""
-    missed = summary(names, residual)
-    return f"these equations are not met: {missed} (m, or 1 for directions)" if missed else "an end is upside down"
+def open_ends(names: list[str], residual: Array, size: Array | float = 1.0) -> str:
+    """What is not closed, in words; size: one over the natural size of each equation."""
+    found = summary(names, residual, size)
+    return f"these equations are not met: {found} (m, or 1 for directions)" if found else "an end is upside down"

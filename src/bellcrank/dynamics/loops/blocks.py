@@ -51,35 +51,26 @@ def singular_values(C: Array) -> Array:
 
 
 def pseudo_inverse(C: Array, least: float) -> Array:
-    """What is below `least` of a matrix's largest singular value counts as zero."""
+    """What is below `least` of a block's largest singular value counts as zero."""
     P = np.zeros((*C.shape[:-2], C.shape[-1], C.shape[-2]))
-    largest = singular_values(C).max(axis=-1, initial=0.0)
     for rows, columns, part in _parts(C):
-        mine = np.linalg.svd(part, compute_uv=False)[..., 0]
-        P[..., columns[:, None], rows] = np.linalg.pinv(part, rcond=least * largest / np.maximum(mine, 1e-300))
+        P[..., columns[:, None], rows] = np.linalg.pinv(part, rcond=least)
     return P
 
 
 def redundancy(C: Array, rank: int) -> Array:
-    """Onto the combinations of rows that vanish, of each matrix: (..., m, m). So many of its singular values count."""
-    values = np.concatenate([singular_values(C), np.zeros((*C.shape[:-2], 1))], axis=-1)
-    edge = (values[..., rank - 1] + values[..., rank]) / 2 if rank else np.full(C.shape[:-2], np.inf)
-    P = np.zeros((*C.shape[:-2], C.shape[-2], C.shape[-2]))
-    for rows, columns in blocks(C):
-        if not len(columns):
-            P[..., rows, rows] = 1.0
-            continue
-        U, s, _ = np.linalg.svd(C[..., rows[:, None], columns])
-        counts = np.zeros((*C.shape[:-2], len(rows)))
-        counts[..., : s.shape[-1]] = s >= edge[..., None]
-        P[..., rows[:, None], rows] = np.eye(len(rows)) - (U * counts[..., None, :]) @ np.swapaxes(U, -1, -2)
-    return P
+    """Projections onto the combinations of rows that vanish, of matrices of this rank: (..., m, m)."""
+    U = np.linalg.svd(C)[0][..., :rank]
+    return np.asarray(np.eye(C.shape[-2]) - U @ np.swapaxes(U, -1, -2))
 
 
-def solved(C: Array, added: Array, b: Array) -> Array:
-    """x with (C C^T + added 1) x = b, of each."""
-    x = b / added[..., None]
-    for rows, _, part in _parts(C):
-        N = part @ np.swapaxes(part, -1, -2) + added[..., None, None] * np.eye(len(rows))
-        x[..., rows] = np.linalg.solve(N, b[..., rows, None])[..., 0]
+def damped_step(C: Array, damping: Array, b: Array) -> Array:
+    """C^T (C C^T + damping 1)^-1 b, of each; the damping is against the mean of the diagonal, block by block."""
+    x = np.zeros((*C.shape[:-2], C.shape[-1]))
+    for rows, columns, part in _parts(C):
+        N = part @ np.swapaxes(part, -1, -2)
+        size = np.maximum(np.trace(N, axis1=-2, axis2=-1) / len(rows), 1e-300)
+        N += (damping * size)[..., None, None] * np.eye(len(rows))
+        multipliers = np.linalg.solve(N, b[..., rows, None])[..., 0]
+        x[..., columns] = np.einsum("...mk,...m->...k", part, multipliers)
     return x

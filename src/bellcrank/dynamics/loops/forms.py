@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bellcrank.dynamics import kinematics
+from bellcrank.dynamics import kinematics, rnea
 from bellcrank.dynamics.inertia_matrix import solve
 from bellcrank.dynamics.loops.elimination import Solved, solved
 from bellcrank.dynamics.loops.equation import Equation
@@ -50,16 +50,41 @@ def lagrange(
     rows = rank.of(equations(tree, q, v))
     free = list(forward(tree, q, v, tau, **options))
     moves = _moves(tree, forward, rows, q)
-    missing = []
+    gammas: list[Scalar] = []
     for e in rows:
         step("gamma - C a")
         gamma = -e.bias
         if not is_zero(alpha):
             gamma = gamma - 2.0 * alpha * e.rate - alpha * alpha * e.value
-        missing.append(gamma - inner(e.row, free))
+        gammas.append(gamma)
+    missing = [gamma - inner(e.row, free) for gamma, e in zip(gammas, rows, strict=True)]
     step("lambda")
-    lam = multipliers(rank, lambda i, j: inner(rows[i].row, moves[j]), missing)
-    return _pushed(free, lam.values, moves), lam
+
+    def product(i: int, j: int) -> Scalar:
+        return inner(rows[i].row, moves[j])
+
+    lam = multipliers(rank, product, missing)
+    a = _pushed(free, lam.values, moves)
+    for _ in range(rank.refinements):
+        step("refinement")
+        fall = [0.0] * tree.nv if options else _missing(tree, forward, rows, (q, v, tau), a, lam.values)
+        a = [x + y for x, y in zip(a, fall, strict=True)]
+        more = multipliers(rank, product, [gamma - inner(e.row, a) for gamma, e in zip(gammas, rows, strict=True)])
+        a = _pushed(a, more.values, moves)
+        lam = replace(lam, values=[x + y for x, y in zip(lam.values, more.values, strict=True)])
+    return a, lam
+
+
+def _missing(
+    tree: Tree, forward: Dynamics, rows: Sequence[Equation], now: tuple[Vector, Vector, Vector], a: Vector, lam: Vector
+) -> State:
+    """M^-1 (Q + C^T lam - M a): the accelerations that forces still ask for."""
+    q, v, tau = now
+    force = [t - f for t, f in zip(tau, rnea.inverse_dynamics(tree, q, v, a), strict=True)]
+    for e, y in zip(rows, lam, strict=True):
+        for k, x in e.row.items():
+            force[k] = force[k] + x * y
+    return list(forward(bare(tree), q, [0.0] * tree.nv, force))
 
 
 def _moves(tree: Tree, forward: Dynamics, rows: Sequence[Equation], q: Vector) -> list[State]:
@@ -133,7 +158,14 @@ def projected(
         q = kinematics.integrate(tree, list(q), nearest(q, lambda e: e.value)[0])
     step("C v")
     change, sound = nearest(q, lambda e: inner(e.row, v))
-    return list(q), [a + b for a, b in zip(v, change, strict=True)], sound
+    allowed = [a + b for a, b in zip(v, change, strict=True)]
+    for _ in range(rank.refinements):
+        allowed = _closer(allowed, lambda x: nearest(q, lambda e: inner(e.row, x))[0])
+    return list(q), allowed, sound
+
+
+def _closer(v: State, change: Callable[[State], State]) -> State:
+    return [a + b for a, b in zip(v, change(v), strict=True)]
 
 
 def singularity(tree: Tree, forward: Dynamics, rank: Rank, q: Vector) -> Scalar:
@@ -167,8 +199,9 @@ def _solved(part: Partition, every: Sequence[Equation], right: Callable[[Equatio
 def conditioned(part: Partition, found: Solved) -> Scalar:
     """The smallest pivot against what its row usually is: near zero where the partition, or the mechanism, is bad."""
     smallest: Scalar = 1e300
-    for (k, _), x in zip(part.order, found.pivots, strict=True):
-        smallest = minimum(smallest, fabs(x) * (1.0 / part.rank.scale[k]))
+    for (k, c), x in zip(part.order, found.pivots, strict=True):
+        natural = part.rank.columns[c] if part.rank.columns else 1.0
+        smallest = minimum(smallest, fabs(x) * (natural / (part.rank.scale[k] * part.rank.usual_pivot)))
     return smallest
 
 
@@ -251,10 +284,21 @@ def reduced(tree: Tree, mass: Mass, part: Partition, q: Vector) -> Reduced:
         E,
         M,
         small,
-        largest([x for line in found.lines.values() for x in line.values()]),
+        largest(_natural(part.rank, found)),
         conditioned(part, found),
         found,
     )
+
+
+def _natural(rank: Rank, found: Solved) -> list[Scalar]:
+    """Elements of E by natural sizes: how much of its own size one coordinate moves for that of another."""
+    size = rank.columns
+    if not size:
+        return [x for line in found.lines.values() for x in line.values()]
+    out: list[Scalar] = []
+    for c, line in found.lines.items():
+        out += [x if size[k] == size[c] else x * (size[k] / size[c]) for k, x in line.items()]
+    return out
 
 
 def velocities(tree: Tree, mass: Mass, part: Partition, q: Vector, v: Vector) -> tuple[State, Reduced]:

@@ -13,6 +13,7 @@ from bellcrank.dynamics.loops.assembly import (
     assembled,
     closes,
     consistent,
+    distance,
     followed,
     open_ends,
     searched,
@@ -21,12 +22,13 @@ from bellcrank.dynamics.loops.assembly import (
 from bellcrank.dynamics.loops.equation_analysis import analysis
 from bellcrank.dynamics.loops.numbers import Array, closed
 from bellcrank.dynamics.loops.rows import names
+from bellcrank.dynamics.loops.scaling import scales
 from bellcrank.errors import InputError, ModelError, unknown, warn
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.model.tree import Tree
 
-BESIDE = 0.3  # radians, or metres
+BESIDE = 0.3  # radians, or of the natural size of a coordinate
 
 
 def assemble(
@@ -51,14 +53,18 @@ def assemble(
     tree, rough = plain.tree, _rough(mechanism)
     found, residual, good = _found(where, tree, q, free, rough)
     if not good:
-        raise InputError(f"{where}: {open_ends(names(tree), residual)}. {_advice(tree, q, fixed)}")
+        size = scales(tree, closed(tree, found).C).rows
+        raise InputError(f"{where}: {open_ends(names(tree), residual, size)}. {_advice(tree, q, fixed)}")
     analysis(mechanism, near=found)
     turned = consistent(tree, found, v, free, rough)
-    missed = closed(tree, found).C @ turned
-    if np.abs(missed).max(initial=0.0) > max(CLOSED, OPEN * rough) * max(1.0, float(np.abs(v).max(initial=0.0))):
+    C = closed(tree, found).C
+    by, missed = scales(tree, C), C @ turned
+    fastest = float(np.abs(v / by.columns).max(initial=0.0))
+    if np.abs(missed * by.rows).max(initial=0.0) > max(CLOSED, OPEN * rough) * max(1.0, fastest):
         raise InputError(
             f"{where}: the loops do not allow the velocities of {', '.join(fixed)}: they would come apart at "
-            f"{summary(names(tree), missed)} (m/s, or 1/s). Fix fewer joints, or give velocities that belong together."
+            f"{summary(names(tree), missed, by.rows)} (m/s, or 1/s). "
+            "Fix fewer joints, or give velocities that belong together."
         )
     return found, turned
 
@@ -90,7 +96,8 @@ def _found(where: str, tree: Tree, guess: Array, free: Array, rough: float) -> t
 def _near(tree: Tree, guess: Array, rough: float) -> bool:
     """Whether the guess is of a configuration that closes the loops, but for some small change: it has a branch."""
     near, residual = assembled(tree, guess, rough=rough)
-    return bool(closes(tree, near, residual, rough)) and float(np.abs(near - guess).max(initial=0.0)) < BESIDE
+    by = scales(tree, closed(tree, near).C)
+    return bool(closes(tree, near, residual, rough)) and distance(tree, by, near - guess) < BESIDE
 
 
 def _advice(tree: Tree, guess: Array, fixed: Sequence[str]) -> str:

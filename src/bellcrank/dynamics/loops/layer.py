@@ -100,9 +100,23 @@ class Layer:
         rows = self.rank.of(equations(tree, q, [0.0] * tree.nv))
         idle = [{k: x for k, x in e.row.items() if k not in self.active} for e in rows]
         step("C C^T")
-        right = [_inner(mine, dict(enumerate(f))) for mine in idle]
-        found = multipliers(self.rank, lambda i, j: _inner(idle[i], idle[j]), right)
-        lam = _trusted(found.values, found.sound)
+        size = [x * x for x in self.rank.natural(tree.nv)]
+        sized = [{k: x if size[k] == 1.0 else x * size[k] for k, x in row.items()} for row in idle]
+        rank = replace(self.rank, usual_sound=self.rank.usual_pivot)
+
+        def product(i: int, j: int) -> Scalar:
+            return _inner(idle[i], sized[j])
+
+        found = multipliers(rank, product, [_inner(row, dict(enumerate(f))) for row in sized])
+        lam = found.values
+        for _ in range(rank.refinements):
+            step("refinement")
+            left = dict(enumerate(f))
+            for x, row in zip(lam, idle, strict=True):
+                left |= {k: left[k] - e * x for k, e in row.items()}
+            more = multipliers(rank, product, [_inner(row, left) for row in sized]).values
+            lam = [x + y for x, y in zip(lam, more, strict=True)]
+        lam = _trusted(lam, found.sound)
         step("u")
         out: list[Scalar] = [0.0] * tree.nv
         for k in self.active:

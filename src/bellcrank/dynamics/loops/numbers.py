@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics import kinematics
-from bellcrank.dynamics.loops.rows import equations, facing, families
+from bellcrank.dynamics.loops.rows import equations, facing
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import is_zero
 
 Array = np.ndarray[Any, Any]
 
@@ -38,24 +37,6 @@ def closed(tree: Tree, q: Array, v: Array | None = None) -> Closed:
         for j, x in e.row.items():
             C[..., k, j] = x
     return Closed(value, C, bias)
-
-
-def units(tree: Tree, C: Array) -> tuple[Array, Array]:
-    """(m,) and (nv,) that take the units out of C, so that sizes can be compared: lengths against how far each loop
-    reaches, and slides too.
-    """
-    rows, columns, reach = np.ones(C.shape[-2]), np.ones(C.shape[-1]), 0.0
-    for family, is_length in families(tree):
-        if is_length:
-            size = float(np.linalg.norm(C[..., family, :], axis=-1).max(initial=0.0))
-            rows[family] = 1.0 / (size or 1.0)
-            reach = max(reach, size)
-    still = [0.0] * tree.nq
-    for link in tree.links:
-        for s, k in zip(link.subspace(still), link.v_index, strict=True):
-            if all(is_zero(x) for x in s.ang):
-                columns[k] = reach or 1.0
-    return rows, columns
 
 
 def moved(tree: Tree, q: Array, displacement: Array) -> Array:

@@ -14,7 +14,7 @@ semi-definite matrix, 1990): N = L L^T with thin L, and N^+ = L (L^T L)^-1 (L^T 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bellcrank.dynamics.inertia_matrix import Rows, factors, rows, solve, square
 from bellcrank.dynamics.loops.equation import Equation
@@ -36,12 +36,20 @@ class Group:
 class Rank:
     rows: tuple[int, ...] = ()  # the equations that say something
     groups: tuple[Group, ...] = ()
-    scale: tuple[float, ...] = ()  # how large the row of each usually is
+    scale: tuple[float, ...] = ()  # how large the row of each usually is, by natural sizes of coordinates
     loop: tuple[int, ...] = ()  # whose row it is
+    columns: tuple[float, ...] = ()  # the natural size of each element of v (scaling.py); empty: 1
+    usual_pivot: float = 1.0  # how small pivots of a partition usually are, where they are smaller than is common
+    usual_sound: float = 1.0  # the same of multipliers (conditioning.py)
+    refinements: int = 0  # how often multipliers are improved by the residual of C a = gamma
 
     @property
     def rank(self) -> int:
         return len(self.rows) - sum(len(g.places) - g.rank for g in self.groups)
+
+    def natural(self, nv: int) -> tuple[float, ...]:
+        """The natural size of each element of v."""
+        return self.columns or (1.0,) * nv
 
     def of(self, every: Sequence[Equation]) -> list[Equation]:
         return [every[k] for k in self.rows]
@@ -59,6 +67,11 @@ Inverse = Callable[[Vector], list[Scalar]]
 
 def multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
     """x with N x = right, where N is product(i, j) for j <= i: places in found.rows."""
+    solved = _multipliers(found, product, right)
+    return solved if found.usual_sound == 1.0 else replace(solved, sound=solved.sound * (1.0 / found.usual_sound))
+
+
+def _multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
     n = len(found.rows)
     N: Rows = [{j: x for j in range(i + 1) if not is_zero(x := product(i, j))} for i in range(n)]
     names = [str(k) for k in found.rows]

@@ -154,6 +154,17 @@ def families(tree: Tree) -> list[tuple[list[int], bool]]:
     return found
 
 
+def coupled_rows(tree: Tree) -> set[int]:
+    """Equations between coordinates alone: gears, racks, cams and the like."""
+    found, at = set[int](), 0
+    for loop in tree.loops:
+        count = len(_closure(loop)[0])
+        if _closure(loop)[1] is None:
+            found.update(range(at, at + count))
+        at += count
+    return found
+
+
 def _closure(loop: Loop) -> tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[Equation]] | None]:
     if loop.kind not in CLOSURES:
         raise ModelError(f'loop "{loop.name}": {unknown("kind of closure", loop.kind, CLOSURES)}')

@@ -1,0 +1,80 @@
+"""How well conditioned the equations of loops usually are, so that run-time checks know what is unusual.
+
+How near a configuration is to a singular one is measured by pivots. In a long linkage, and in one whose masses differ
+by many orders of magnitude, pivots are small everywhere; only what is small against that is singular. And where the
+elimination of C M^-1 C^T loses digits everywhere, multipliers are refined: the residual of C a = gamma is solved for
+again, with the same factors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics import crba
+from bellcrank.dynamics.loops.partition import least_pivot, pivots
+from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.model.tree import Tree
+
+Array = np.ndarray[Any, Any]
+LOOKS = 4  # configurations
+COMMON = 0.1  # pivots of small linkages are about so large, or larger: thresholds are made for those
+WANTED = 1e-12  # relative error of multipliers
+MOST_REFINEMENTS = 4
+WORSE = 100.0  # times as large the loss may be elsewhere
+EPSILON = 2.0**-52
+
+
+def with_usual_pivots(tree: Tree, rank: Rank, pattern: Array, q: Array, C: Array) -> Rank:
+    """The rank with what is usual in these configurations, none of which is singular.
+
+    C (configurations, rows of the rank, nv), as it is.
+    """
+    if not rank.rank or not len(q):
+        return rank
+    some = np.unique(np.linspace(0, len(q) - 1, min(len(q), LOOKS)).astype(int))
+    natural = C[some] * np.array(rank.natural(tree.nv))
+    rows = natural / np.array(rank.scale)[:, None]
+    partition = np.median([least_pivot(x, pivots(y, pattern, rank)[0]) for x, y in zip(rows, natural, strict=True)])
+    multipliers = float(np.median([_least_multiplier_pivot(tree, rank, q[k], C[k]) for k in some]))
+    return replace(
+        rank,
+        usual_pivot=_usual(float(partition)),
+        usual_sound=_usual(multipliers),
+        refinements=_refinements(EPSILON / max(multipliers, EPSILON) ** 2),
+    )
+
+
+def _usual(size: float) -> float:
+    return min(1.0, max(size, 1e-300) / COMMON)
+
+
+def _refinements(loss: float) -> int:
+    """Rounds after which an error that each makes smaller by `loss` is less than what is wanted."""
+    if loss < WANTED:
+        return 0
+    return min(MOST_REFINEMENTS, math.ceil(math.log(WANTED) / math.log(min(WORSE * loss, 0.1))) - 1)
+
+
+def _least_multiplier_pivot(tree: Tree, rank: Rank, q: Array, C: Array) -> float:
+    """The smallest pivot of C M^-1 C^T, against what rows of its loop are; its root, as `Multipliers.sound` has it."""
+    M = np.array(crba.mass_matrix(tree, q.tolist()), float)
+    diagonal = np.diag(M)
+    if not (diagonal > 0.0).all():
+        return 1.0
+    size = 1.0 / np.sqrt(diagonal)
+    try:
+        L = np.linalg.cholesky(M * size * size[:, None])
+    except np.linalg.LinAlgError:  # what moves no inertia is refused elsewhere
+        return 1.0
+    W = np.linalg.solve(L, (C * size).T).T
+    rows = np.linalg.norm(W, axis=1) / np.array(rank.scale)
+    largest = {loop: max(x for x, other in zip(rows, rank.loop, strict=True) if other == loop) for loop in rank.loop}
+    sizes = np.array([largest[loop] for loop in rank.loop])
+    for group in rank.groups:
+        sizes[list(group.places)] = sizes[list(group.places)].max()
+    sizes *= np.array(rank.scale)
+    return float(np.linalg.svd(W / np.where(sizes > 0.0, sizes, 1.0)[:, None], compute_uv=False)[rank.rank - 1])

@@ -1,0 +1,83 @@
+"""Natural sizes of loop equations and coordinates, so that no decision depends on the units or the size of a mechanism.
+
+An equation between lengths is measured against the largest lever of its own loop, one between directions against 1. A
+turning coordinate has the natural size 1 rad, a sliding one the smallest lever among the loops that it takes part in.
+Scaled so, C of a watch inside a crane has the same singular values as C of the watch alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics.loops.rows import coupled_rows, families
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import is_zero
+
+Array = np.ndarray[Any, Any]
+# Levers and elements of C below this, against the largest of their loop, are rounding.
+NEGLIGIBLE = 1e-12
+ROUNDING = 1e-15  # elements of C in natural sizes that are smaller are zero
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Factors that make C dimensionless: rows[:, None] * C * columns."""
+
+    rows: Array  # (m,): one over the natural size of each equation
+    columns: Array  # (nv,): natural size of each element of v
+
+    def applied(self, C: Array) -> Array:
+        """C in natural sizes, without what is rounding alone."""
+        return self._without_rounding(C, C * self.rows[:, None] * self.columns)
+
+    def by_rows(self, C: Array) -> Array:
+        """Rows in natural sizes, columns as they are, without what is rounding alone."""
+        return self._without_rounding(C, C * self.rows[:, None])
+
+    def _without_rounding(self, C: Array, scaled: Array) -> Array:
+        largest = np.abs(C).max(axis=tuple(range(C.ndim - 2)), initial=0.0) * self.rows[:, None] * self.columns
+        return np.where(largest < ROUNDING, 0.0, scaled)
+
+
+def scales(tree: Tree, C: Array) -> Scales:
+    """Natural sizes, from C in one or more configurations (..., m, nv)."""
+    size = np.abs(C).max(axis=tuple(range(C.ndim - 2)), initial=0.0)
+    turning, rows = turning_columns(tree), np.ones(C.shape[-2])
+    columns = np.where(turning, 1.0, np.inf)
+    found = _levers(tree, size, turning)
+    longest = max((lever for _, lever in found), default=0.0)
+    for family, lever in sorted(found, key=lambda x: x[1] == 0.0):  # where nothing turns, slides must be known
+        reach = lever or _slid(size[family], columns) or longest or 1.0
+        rows[family] = 1.0 / reach
+        moves = size[family].max(axis=0, initial=0.0) > NEGLIGIBLE * size[family].max(initial=0.0)
+        columns = np.where(moves & ~turning, np.minimum(columns, reach), columns)
+    return Scales(rows, np.where(np.isfinite(columns), columns, longest or 1.0))
+
+
+def turning_columns(tree: Tree) -> Array:
+    """A mask of the elements of v that turn a body."""
+    turning, still = np.zeros(tree.nv, bool), [0.0] * tree.nq
+    for link in tree.links:
+        if link.kind.name != "modal":
+            for s, k in zip(link.subspace(still), link.v_index, strict=True):
+                turning[k] |= not all(is_zero(x) for x in s.ang)
+    return turning
+
+
+def _levers(tree: Tree, size: Array, turning: Array) -> list[tuple[list[int], float]]:
+    """Equations that have a unit, by loop, and how far a turn by 1 rad moves them at most; 0 where nothing turns."""
+    coupled, found = coupled_rows(tree), []
+    for family, is_length in families(tree):
+        if is_length or family[0] in coupled:
+            found.append((family, float(size[family][:, turning].max(initial=0.0))))
+    longest = max((lever for _, lever in found), default=0.0)
+    return [(family, lever if lever > NEGLIGIBLE * longest else 0.0) for family, lever in found]
+
+
+def _slid(size: Array, columns: Array) -> float:
+    """The size of equations that nothing turns, by the natural sizes of coordinates that slide in other loops, too."""
+    known = np.isfinite(columns)
+    return float((size[:, known] * columns[known]).max(initial=0.0))

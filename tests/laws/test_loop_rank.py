@@ -1,0 +1,361 @@
+"""The rank of loop equations, decided by the gap in the singular values: linkages of any length, size and mass.
+
+Mobility is what each family must have, accelerations are those of a dense reference in extended precision, and runs in
+every form keep their loops closed and their energy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.loops import equation_analysis
+from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.rank_decision import CLEAR, decided
+from bellcrank.model import Mechanism
+from bellcrank.sim.settings import FORMS
+from dense_reference import accelerations
+from linkage_families import (
+    HEAVIEST,
+    LARGEST,
+    LIGHTEST,
+    SMALLEST,
+    UNITS,
+    Linkage,
+    four_bar,
+    ladder,
+    lift,
+    ring,
+    row,
+    tower,
+)
+
+SIZES = np.geomspace(LARGEST, SMALLEST, 6)  # from the ground up, as watches hang on cranes
+STAGES = [2, 9, 12, 20, 35, 50]
+CUTS = {"rollers": (True, False), "slides": (False, False), "shuffled": (False, True)}
+LINKAGES: dict[str, Linkage] = {
+    **{f"lift{n}": lift(n) for n in (2, 5, 9)},
+    **{f"ring{n}": ring(n) for n in (4, 7, 12)},
+    **{f"ladder{n}": ladder(n) for n in (3, 8)},
+    **{f"{name}s": row([name] * len(SIZES), SIZES) for name in UNITS},
+    "all": row([*UNITS], np.geomspace(SMALLEST, LARGEST, len(UNITS))),
+}
+pytestmark = pytest.mark.filterwarnings("ignore:.*not exact:RuntimeWarning")
+
+
+def built_lift(stages: int, cut: str, length: float = 2.0) -> Mechanism:
+    rollers, shuffled = CUTS[cut]
+    return lift(stages, length, rollers=rollers).built(shuffled=shuffled, seed=stages)
+
+
+def masses(linkage: Linkage, seed: int) -> dict[str, float]:
+    """Over twelve orders of magnitude, in any order."""
+    rng = np.random.default_rng(seed)
+    at = np.log10([LIGHTEST, HEAVIEST])
+    return dict(zip(linkage.bodies, 10.0 ** rng.permutation(np.linspace(*at, len(linkage.bodies))), strict=True))
+
+
+def in_motion(m: Mechanism, which: int = 3, speed: float = 1.0) -> tuple[Any, Any]:
+    """A configuration that the mechanism can reach, and a velocity that its loops allow, each joint by its size."""
+    found = m.loop_analysis
+    q = found.samples[min(which, len(found.samples) - 1)]
+    free = np.random.default_rng(which).normal(size=m.nv) * found.scales.columns
+    return q, speed * consistent(m.tree, q, free)
+
+
+def forward(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
+    """Forward dynamics as the kernels compute it, in numbers: what is compiled is the same text."""
+    layer = Layer(METHODS["aba"], m.loop_analysis.rank)
+    return np.array(layer.forward_dynamics(m.tree, q.tolist(), v.tolist(), tau.tolist()), float)
+
+
+def agree(found: Any, expected: Any, tolerance: float) -> None:
+    assert np.isfinite(found).all()
+    assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max()
+
+
+# -- mobility
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("stages", STAGES)
+def test_a_scissor_lift_has_one_freedom(stages: int, cut: str) -> None:
+    """From nine stages on it had two, from twenty on sixteen: singular values below 3e-4 were no longer counted."""
+    found = built_lift(stages, cut).loop_analysis
+    assert found.mobility == 1
+    assert not found.doubts
+    counts, rest = found.gap
+    assert counts > 1e6 * rest
+    assert rest < 1e-10
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("name", LINKAGES)
+def test_mobility(name: str, shuffled: bool) -> None:
+    for seed in range(2):
+        found = LINKAGES[name].built(seed=seed, shuffled=shuffled).loop_analysis
+        assert found.mobility == LINKAGES[name].mobility
+        assert found.gap[0] > CLEAR * found.gap[1]
+
+
+@pytest.mark.parametrize("name", [*UNITS])
+@pytest.mark.parametrize("size", [SMALLEST, 1.0, LARGEST])
+def test_the_decision_does_not_depend_on_the_size(name: str, size: float) -> None:
+    """Singular values, groups and kept equations are those of the same linkage in metres."""
+    found, metre = (UNITS[name](s, 1).built(seed=1).loop_analysis for s in (size, 1.0))
+    assert found.mobility == metre.mobility == UNITS[name](1.0, 1).mobility
+    assert found.gap[0] == pytest.approx(metre.gap[0], rel=1e-3)
+    assert found.rank.groups == metre.rank.groups
+    assert found.kept == metre.kept
+
+
+@pytest.mark.parametrize("name", [*UNITS])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_towers_of_all_sizes(name: str, shuffled: bool) -> None:
+    """Each linkage stands on the one below, over seven orders of magnitude."""
+    one = tower([name] * len(SIZES), SIZES)
+    found = one.built(shuffled=shuffled).loop_analysis
+    assert found.mobility == one.mobility
+
+
+def test_the_gap_is_told() -> None:
+    found = built_lift(9, "rollers").loop_analysis
+    counts, rest = found.gap
+    assert f"{counts:.1e} and larger count, {rest:.1e} and smaller are zero" in str(found)
+
+
+# -- no gap, or small values that stand apart
+
+
+def tilted_ladder(tilts: Any) -> Mechanism:
+    """Cranks that are parallel but for these angles, so that each of them holds the bar by so much."""
+    one = ladder(len(tilts))
+    b = bc.Builder("tilted", gravity=(0, 0, -9.81))
+    for body, size in one.sizes().items():
+        if body != "ground":
+            b.body(body, mass=1.0, com=(0, 0, 0), inertia=[0.1 * size**2] * 3)
+    for p in one.pins:
+        tilt = tilts[int(p.name[1:])] if p.name[0] == "B" else 0.0
+        axis = (np.sin(tilt), np.cos(tilt), 0.0)
+        if p.name[0] == "A" or p.name == "B0":
+            b.joint(p.name, "revolute", p.one, p.other, point=p.point, axis=axis)
+        else:
+            b.close(p.name, "revolute", p.one, p.other, point=p.point, axis=axis)
+    return b.build()
+
+
+def test_where_there_is_no_gap_a_warning_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    U, V = np.linalg.qr(rng.normal(size=(12, 12)))[0], np.linalg.qr(rng.normal(size=(13, 13)))[0]
+    gradual = U * 10.0 ** -np.linspace(0.0, 14.5, 12) @ V[:12]  # down to rounding
+    (block,) = decided(np.stack([gradual] * 3))
+    assert block.ratio < CLEAR
+    m = ladder(6).built()
+    monkeypatch.setattr(equation_analysis, "CLEAR", 1e30)
+    with pytest.warns(RuntimeWarning, match="it is not clear how many") as caught:
+        m.loop_analysis  # noqa: B018
+    told = str(caught[0].message)
+    assert "the singular values of C there are" in told
+    assert "all digits" in told
+    assert "it is not clear how many" in str(m.loop_analysis)
+
+
+def test_values_that_nearly_vanish_and_stand_apart_are_told() -> None:
+    for tilt in (1e-9, 1e-6, 1e-4):
+        found = tilted_ladder(np.array([0.0, 0.0, tilt])).loop_analysis
+        assert found.mobility == 1
+        assert ("numbers are not exact" in str(found)) == (tilt > 1e-8)
+    assert tilted_ladder(np.array([0.0, 0.0, 1e-2])).loop_analysis.mobility == 0
+
+
+def test_nothing_is_told_where_the_gap_is_clear() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("ladder8", "lift9", "ring7"):
+            assert not LINKAGES[name].built().loop_analysis.warnings
+
+
+def test_values_that_fall_off_gradually_count_and_such_that_stand_apart_do_not() -> None:
+    rng = np.random.default_rng(0)
+
+    def matrices(values: Any) -> Any:
+        U, V = np.linalg.qr(rng.normal(size=(8, 8)))[0], np.linalg.qr(rng.normal(size=(9, 9)))[0]
+        noise = rng.uniform(0.7, 1.4, size=(5, len(values)))
+        return np.stack([U[:, : len(values)] * (values * x) @ V[: len(values)] for x in noise])
+
+    gradual = 10.0 ** -np.arange(0.0, 8.0)  # 1 to 1e-7
+    assert [x.rank for x in decided(matrices(gradual))] == [8]
+    assert [x.rank for x in decided(matrices(np.array([1.0, 0.5, 0.2, 1e-5, 3e-6])))] == [3]
+    (apart,) = decided(matrices(np.array([1.0, 0.5, 0.2, 1e-5, 3e-6])))
+    assert apart.strict(1e-11).rank == 5
+    assert apart.ratio > CLEAR
+
+
+# -- dynamics
+
+
+def closed_form(stages: int, m: Mechanism, length: float, angle: float, speed: float, g: Any) -> float:
+    """The angular acceleration of the arms, by Lagrange's equation for the angle alone."""
+    s, c, body = np.sin(angle), np.cos(angle), {b.name: b.mass for b in m.bodies}
+    inertia = slope = force = 0.0
+    for i in range(stages):
+        for name in (f"rise{i}", f"fall{i}"):
+            x, z = -0.5 * length * s, (i + 0.5) * length * c  # of the middle, for each unit of the angle's rate
+            inertia += body[name] * (x * x + z * z + 0.1 * length**2)
+            slope += body[name] * (2 * x * -0.5 * length * c + 2 * z * -(i + 0.5) * length * s)
+            force += body[name] * (g[0] * x + g[2] * z)
+    z = stages * length * c
+    inertia += body["table"] * z * z
+    slope += body["table"] * 2 * z * -stages * length * s
+    force += body["table"] * g[2] * z
+    return float((force - 0.5 * slope * speed**2) / inertia)
+
+
+@pytest.mark.parametrize(("stages", "length"), [(2, 2.0), (9, 2.0), (9, 2e-4), (12, 2e3), (20, 2.0), (50, 2.0)])
+def test_a_lift_by_its_one_equation(stages: int, length: float) -> None:
+    one = lift(stages, length)
+    m = one.built(masses=masses(one, stages))
+    q, _ = m.assemble({"foot": 0.2}, fixed=["foot"])
+    v = consistent(m.tree, q, np.random.default_rng(0).normal(size=m.nv))
+    k = m.columns[1].index("foot")
+    v *= 1.5 / v[k]
+    a = forward(m, q, v, np.zeros(m.nv))
+    expected = closed_form(stages, m, length, 0.3 + 0.2, 1.5, (0.3, 0.1, -9.5))
+    assert float(a[k]) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", LINKAGES)
+def test_accelerations(name: str) -> None:
+    one = LINKAGES[name]
+    m = one.built(shuffled=True)
+    q, v = in_motion(m)
+    for tau in (np.zeros(m.nv), np.random.default_rng(0).normal(size=m.nv) * np.diag(m.mass_matrix(q))):
+        agree(forward(m, q, v, tau), accelerations(m, q, v, tau, one.mobility), 1e-9)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "ring", "lift"])
+def test_accelerations_of_towers(name: str) -> None:
+    one = tower([name] * len(SIZES), SIZES)
+    m = one.built(shuffled=True)
+    q, v = in_motion(m)
+    agree(forward(m, q, v, np.zeros(m.nv)), accelerations(m, q, v, np.zeros(m.nv), one.mobility), 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "name", ["lift2", "lift5", "lift9", "ladder3", "ladder8", "four_bar", "bennett", "bricard", "sarrus"]
+)
+def test_masses_of_twelve_orders(name: str, seed: int) -> None:
+    """C M^-1 C^T loses up to twelve digits there; multipliers are refined until they are right."""
+    one = LINKAGES[name] if name in LINKAGES else UNITS[name](1.0, seed)
+    m = one.built(masses=masses(one, seed), shuffled=bool(seed % 2), seed=seed)
+    q, v = in_motion(m)
+    still = np.zeros(m.nv)
+    agree(forward(m, q, v, still), accelerations(m, q, v, still, 1), 1e-9)
+
+
+def test_a_kernel_is_refined_too() -> None:
+    one = LINKAGES["lift5"]
+    m = one.built(masses=masses(one, 3), shuffled=True)
+    assert m.loop_analysis.rank.refinements
+    q, v = in_motion(m)
+    agree(m.forward_dynamics(q, v, np.zeros(m.nv)), accelerations(m, q, v, np.zeros(m.nv), 1), 1e-9)
+
+
+@pytest.mark.parametrize("name", ["lift5", "ladder8", "bennetts", "four_bars"])
+def test_inverse_dynamics_is_what_moves_it(name: str) -> None:
+    one = LINKAGES[name]
+    m = one.built()
+    q, v = in_motion(m)
+    driven = [
+        p.name for p in one.pins if "ground" in (p.one, p.other) and p.name.rpartition("_")[2] in ("foot", "A0", "R0")
+    ]
+    assert len(driven) == one.mobility
+    tau = np.zeros(m.nv)
+    at = [m.columns[1].index(x) for x in driven]
+    tau[at] = np.diag(m.mass_matrix(q))[at]
+    a = m.forward_dynamics(q, v, tau)
+    found = m.inverse_dynamics(q, v, a, actuated=driven)
+    # what must be held against gravity is a part of it, so that the result is compared with all that acts
+    scale = np.maximum(np.abs(tau), np.abs(m.inverse_dynamics(q, v, 0.0 * a, actuated=driven)))
+    assert (np.abs(found - tau)[at] <= 1e-9 * scale[at]).all()
+
+
+@pytest.mark.parametrize("size", [SMALLEST, 1.0, LARGEST])
+@pytest.mark.parametrize("stages", [2, 9, 20])
+def test_linearize(stages: int, size: float) -> None:
+    """By the angle: dA of the closed form, by central differences of extended steps."""
+    m = built_lift(stages, "rollers", 2.0 * size)
+    q, v = m.assemble({"foot": 0.1}, fixed=["foot"])
+    A = bc.linearize(m, at={"q": q, "v": v}, independent=["foot"]).A
+    h = 1e-4
+
+    def rate(angle: float, speed: float) -> float:
+        return closed_form(stages, m, 2.0 * size, angle, speed, (0.3, 0.1, -9.5))
+
+    slope = (rate(0.4 + h, 0.0) - rate(0.4 - h, 0.0)) / (2 * h)
+    assert np.abs(A[0] - [0.0, 1.0]).max() < 1e-9
+    assert float(A[1, 0]) == pytest.approx(slope, rel=1e-6)
+
+
+# -- runs
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["lift2", "lift9", "ladder8", "ring7", "bennett", "sarrus", "lift20"])
+@pytest.mark.parametrize("size", [SMALLEST, 1.0, LARGEST])
+def test_runs_keep_loops_and_energy(name: str, size: float, form: str) -> None:
+    """Sizes do not matter: time goes with the root of the length. What is said to have ended has its loops closed."""
+    families: dict[str, Any] = {
+        "ladder8": lambda: ladder(8, size),
+        "ring7": lambda: ring(7, size),
+        "bennett": lambda: UNITS["bennett"](size, 0),
+        "sarrus": lambda: UNITS["sarrus"](size, 0),
+    }
+    one = families[name]() if name in families else lift(int(name[4:]), 2.0 * size)
+    m = one.built()
+    step = 2e-3 * float(np.sqrt(size))
+    run = bc.simulate(m, 100 * step, *m.assemble({}), step=step, form=form)
+    assert run.stops[0].reason == "end", run.stops[0].message
+    sizes = m.loop_analysis.scales.rows
+    assert np.abs(m.closure(run.q) * sizes).max() < (1e-5 if form == "lagrange" else 1e-10)
+    assert run.residuals()["energy"] < (1e-6 if form == "lagrange" else 1e-8)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_run_of_all_sizes_at_once(form: str) -> None:
+    one = row(["four_bar", "lift", "bennett"], [1e-4, 1.0, 1e3])
+    m = one.built()
+    step = 2e-3 * float(np.sqrt(1e-4))
+    run = bc.simulate(m, 50 * step, *m.assemble({}), step=step, form=form)
+    assert run.stops[0].reason == "end", run.stops[0].message
+    assert np.abs(m.closure(run.q) * m.loop_analysis.scales.rows).max() < (1e-4 if form == "lagrange" else 1e-10)
+    assert run.residuals()["energy"] < 1e-6
+
+
+@pytest.mark.parametrize("form", ["minimal", "projected"])
+@pytest.mark.parametrize("size", [SMALLEST, LARGEST])
+def test_what_is_not_closed_has_not_ended(size: float, form: str) -> None:
+    """Steps that are far too long, of a linkage of any size: whatever is recorded as an end is closed."""
+    m = four_bar(size).built()
+    for step in np.sqrt(size) * np.array([0.1, 0.3, 1.0]):
+        q, v = m.assemble({}, {"R0": 20.0 / float(np.sqrt(size))}, fixed=["R0"])
+        run = bc.simulate(m, 20 * float(step), q, v, step=float(step), form=form)
+        gap = np.abs(m.closure(run.q) * m.loop_analysis.scales.rows).max()
+        assert gap < 1e-9
+        assert run.stops[0].reason in ("end", "not closed", "not finite")
+
+
+def test_a_start_that_is_open_is_refused_at_any_size() -> None:
+    for size in (SMALLEST, 1.0, LARGEST):
+        m = four_bar(size).built()
+        q, _ = m.assemble({})
+        q[0] += 1e-3
+        with pytest.raises(bc.errors.InputError, match="does not close"):
+            bc.simulate(m, 0.01, q)
