@@ -60,12 +60,13 @@ def movable(m: Mechanism, q: Any) -> list[str]:
     if not m.loops:
         return names
     joints = {j.name: j for j in m.own_joints}
-    J = np.asarray(m.closure_jacobian(q))
+    loops = m.loop_analysis
+    J, cut = loops.scales.applied(np.asarray(m.closure_jacobian(q))), loops.cut
     left, found = [k for k in range(m.nv) if k not in bends], list[str]()
-    rank = np.linalg.matrix_rank(J[:, left])
+    rank = np.linalg.matrix_rank(J[:, left], tol=cut)
     for name in sorted(names, key=lambda n: (joints[n].kind != "prismatic", joints[n].parent != m.ground)):
         rest = [k for k in left if k != m.columns[1].index(name)]
-        if len(found) < m.loop_analysis.mobility - len(bends) and np.linalg.matrix_rank(J[:, rest]) == rank:
+        if len(found) < loops.mobility - len(bends) and np.linalg.matrix_rank(J[:, rest], tol=cut) == rank:
             left = rest
             found.append(name)
     return [name for name in names if name in found]
@@ -78,7 +79,8 @@ def steadiest(m: Mechanism, q: Any) -> list[str]:
     J, bends = np.array(m.closure_jacobian(q)), elastic(m)
     J[:, bends] = 0.0
     left, follow = J.copy(), list[int]()
-    for _ in range(int(np.linalg.matrix_rank(J))):
+    loops = m.loop_analysis
+    for _ in range(int(np.linalg.matrix_rank(loops.scales.applied(J), tol=loops.cut))):
         follow.append(int(np.argmax((left * left).sum(axis=0))))
         along = left[:, follow[-1]] / np.linalg.norm(left[:, follow[-1]])
         left = left - np.outer(along, along @ left)

@@ -18,7 +18,6 @@ from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 
 Array = np.ndarray[Any, Any]
-SINGULAR = 1e-9
 
 
 def actuated_regressor(
@@ -39,12 +38,13 @@ def actuated_regressor(
 
 def freedoms(m: Mechanism, q: Array) -> Array:
     """G (samples, nv, freedoms): velocities that keep the loops closed, of length 1."""
-    C = np.asarray(m.closure_jacobian(q))
-    _, s, Vt = np.linalg.svd(C)
-    rank = (s > SINGULAR * s[:, :1]).sum(axis=1)
-    if len(np.unique(rank)) > 1:
+    found = m.loop_analysis  # decides the rank, and knows natural sizes
+    _, s, Vt = np.linalg.svd(found.scales.applied(np.asarray(m.closure_jacobian(q))))
+    rank = found.rank.rank
+    if rank and (s[:, rank - 1] < found.cut).any():
         raise InputError(f'some states of "{m.name}" are singular: its loops leave more freedoms there.')
-    return np.swapaxes(Vt[:, int(rank[0]) :], 1, 2)
+    allowed = np.swapaxes(Vt[:, rank:], 1, 2) * found.scales.columns[:, None]
+    return np.asarray(np.linalg.qr(allowed)[0])
 
 
 @explained
@@ -82,11 +82,12 @@ def completed(m: Mechanism, moved: Mapping[str, Any], guess: Any = None) -> tupl
 
 
 def _closed(m: Mechanism, q: Array, others: Sequence[int]) -> Array:
+    size = m.loop_analysis.scales.rows
     for _ in range(30):
-        off = np.asarray(m.closure(q))
+        off = np.asarray(m.closure(q)) * size
         if np.abs(off).max(initial=0.0) < 1e-12:
             return q
-        C = np.asarray(m.closure_jacobian(q))[:, others]
+        C = np.asarray(m.closure_jacobian(q))[:, others] * size[:, None]
         q = q.copy()
         q[list(others)] -= np.linalg.lstsq(C, off, rcond=None)[0]
     raise InputError(f'the loops of "{m.name}" do not close at {q.round(4).tolist()}; are the joints measured right?')
