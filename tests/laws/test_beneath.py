@@ -90,7 +90,7 @@ def test_a_falling_ring_keeps_its_energy() -> None:
 
 def test_work_of_many_loops_grows_with_their_number() -> None:
     work = [graph(zoo.n_four_bar(n), "forward_dynamics", "aba").count().arithmetic for n in (4, 8, 12, 16)]
-    assert len(set(np.diff(work))) == 1
+    assert np.ptp(np.diff(work)) <= 1  # a scale that happens to be 1 is folded away
 
 
 def test_blocks_have_what_the_whole_has() -> None:
@@ -107,6 +107,12 @@ def test_blocks_have_what_the_whole_has() -> None:
     assert np.abs(blocks.pseudo_inverse(C, 1e-9) - np.linalg.pinv(C, rcond=1e-9)).max() < 1e-10
     U = np.linalg.svd(C)[0][:, :, rank:]
     assert np.abs(blocks.redundancy(C, rank) - U @ np.swapaxes(U, 1, 2)).max() < 1e-10
-    added, b = np.array([0.1, 0.2, 0.3]), rng.normal(size=(3, 11))
-    N = C @ np.swapaxes(C, 1, 2) + added[:, None, None] * np.eye(11)
-    assert np.abs(blocks.solved(C, added, b) - np.linalg.solve(N, b[..., None])[..., 0]).max() < 1e-10
+    added, b, x = np.array([0.1, 0.2, 0.3]), rng.normal(size=(3, 11)), np.zeros((3, 12))
+    for rows, columns in blocks.blocks(C):  # damped against the mean of the diagonal, block by block
+        part = C[:, rows[:, None], columns]
+        N = part @ np.swapaxes(part, 1, 2)
+        size = added * np.trace(N, axis1=1, axis2=2) / len(rows)
+        N = N + size[:, None, None] * np.eye(len(rows))
+        if len(columns):
+            x[:, columns] = (np.swapaxes(part, 1, 2) @ np.linalg.solve(N, b[:, rows, None]))[..., 0]
+    assert np.abs(blocks.damped_step(C, added, b) - x).max() < 1e-10

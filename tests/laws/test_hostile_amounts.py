@@ -264,7 +264,8 @@ AMOUNTS = {
 }  # fmt: skip
 # What hands them on, and to what in the tables.
 ALIKE = {
-    "Simulator": "Solver", "Simulator.run": "simulate", "Adjoint.run": "gradient", "Drive": "drive",
+    "Simulator": "Solver", "Simulator.run": "simulate", "Simulator.prepared": "simulate",
+    "Simulator.planned": "simulate", "Adjoint.run": "gradient", "Drive": "drive",
     "Drive.slow": "slow", "Saving": "simulate",
     "Stepper": "stepper", "Stepper.follow": "follow", "Where": "simulate", "Kernel": "kernel", "make": "gym",
     "VectorEnv": "gym",

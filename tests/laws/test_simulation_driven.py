@@ -52,7 +52,7 @@ def test_inputs_that_jump_are_runs_one_after_the_other(name: str, watch: bool) -
     np.testing.assert_array_equal(run["input.push"], [*np.repeat([*TABLE, 0.5], 2).tolist(), 0.5])
 
 
-@pytest.mark.parametrize("how", [{"step": 1e-7}, {"step": 1e-4, "input_step": 1e300}])
+@pytest.mark.parametrize("how", [{"step": 1e-7}, {"step": 1e-4, "input_step": 1e12}])
 def test_what_holds_for_ever_does_so_whatever_the_step(how: dict[str, Any]) -> None:
     plant = bc.system(arm(), control=pushed, inputs=["push"])
     held = [2.0] if "input_step" in how else 2.0

@@ -69,7 +69,7 @@ def test_elements_of_joints(one: str, kind: str, other: str) -> None:
 
 
 def test_more_samples_under_way_than_anybody_means() -> None:
-    for delay in (1e9, 1e300):
+    for delay in (1e9, 1e12):
         with pytest.raises(bc.InputError, match="under way at once; expected at most 10000"):
             bc.Sampled(lambda *_: [0.0], 1e-3, delay=delay)
     with pytest.raises(bc.InputError, match="states is 5; expected a list"):

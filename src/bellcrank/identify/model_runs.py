@@ -107,16 +107,6 @@ class Model:
                 every=e.gap, batch=len(x), progress=False, **given, **self.where,
             )  # fmt: skip
 
-    def check_length(self, e: Experiment) -> None:
-        """Raise an InputError if a run of an experiment would take more steps than anybody waits for."""
-        steps = float(e.t[-1]) / self.step
-        if not steps <= MOST_STEPS:
-            raise InputError(
-                f"{e.where}: it lasts {e.t[-1]:g} s, which are {steps:.3g} steps of {self.step:g} s for each run of "
-                f'the search; expected {MOST_STEPS:g} at most. Is "t" in seconds? Divide nanoseconds by 1e9. '
-                "Else give a longer step=, or less of the data."
-            )
-
     def _step(self, e: Experiment) -> float | None:
         if self._plain.integrator.adaptive:
             return None

@@ -92,8 +92,6 @@ def fit(
             raise InputError(f"{e.where} observes {', '.join(e.seen)}, and the first {', '.join(columns)}.")
     where = {k: x for k, x in {"target": target, "threads": threads}.items() if x is not None}
     model = Model(s, names, step, integrator or Solver().integrator, given, columns, where)
-    for e in measured:
-        model.check_length(e)
     return problem.found(_Outputs(model, measured), starts, seed)
 
 
