@@ -17,7 +17,7 @@
 #define PENDULUM_FORWARD_DYNAMICS_SIZE_TAU 1
 #define PENDULUM_FORWARD_DYNAMICS_SIZE_OUT 1
 #define PENDULUM_FORWARD_DYNAMICS_OPERATIONS 3
-#define PENDULUM_FORWARD_DYNAMICS_STACK_BYTES 344
+#define PENDULUM_FORWARD_DYNAMICS_STACK_BYTES 360
 
 #ifdef __cplusplus
 extern "C" void pendulum_forward_dynamics(const double *q, const double *v, const double *tau, double *out);

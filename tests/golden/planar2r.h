@@ -17,7 +17,7 @@
 #define PLANAR2R_FORWARD_DYNAMICS_SIZE_TAU 2
 #define PLANAR2R_FORWARD_DYNAMICS_SIZE_OUT 2
 #define PLANAR2R_FORWARD_DYNAMICS_OPERATIONS 35
-#define PLANAR2R_FORWARD_DYNAMICS_STACK_BYTES 664
+#define PLANAR2R_FORWARD_DYNAMICS_STACK_BYTES 1096
 
 #ifdef __cplusplus
 extern "C" void planar2r_forward_dynamics(const double *q, const double *v, const double *tau, double *out);

@@ -17,7 +17,7 @@
 #define SLIDER_INVERSE_DYNAMICS_SIZE_A 2
 #define SLIDER_INVERSE_DYNAMICS_SIZE_OUT 2
 #define SLIDER_INVERSE_DYNAMICS_OPERATIONS 29
-#define SLIDER_INVERSE_DYNAMICS_STACK_BYTES 552
+#define SLIDER_INVERSE_DYNAMICS_STACK_BYTES 600
 
 #ifdef __cplusplus
 extern "C" void slider_inverse_dynamics(const double *q, const double *v, const double *a, double *out);
