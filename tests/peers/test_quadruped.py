@@ -121,7 +121,9 @@ def let_down(name: str, **contact: float) -> tuple[bc.System, Any]:
 def test_at_the_default_step_it_comes_to_rest(name: str, integrator: str, law: str) -> None:
     """Within 1 mm/s and with its weight on its feet, whatever the robot weighs."""
     plant, q0 = let_down(name, **({"bristles": 5e3} if law == "bristles" else {}))
-    run = bc.simulate(plant, 4.0, q0, integrator=integrator, every=0.01)
+    # Of the impact at the beginning, 1 ms by euler leaves a few per cent of the way unresolved.
+    solver = bc.Solver(integrator=integrator, resolve=0.05 if integrator == "euler" else 0.01)
+    run = bc.simulate(plant, 4.0, q0, solver=solver, every=0.01)
     weight = 9.81 * sum(float(b.mass) for b in plant.mechanism.bodies)
     late = run.t > 3.0
     carried = sum(run[f"{e.name}.fz"][late] for e in plant.elements)
