@@ -384,7 +384,7 @@ def test_a_team_assembles(dtype: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
     simulator = bc.Simulator(bc.zoo.puma600())
-    made = Loop(simulator.program(), dtype)
+    made = Loop(simulator.program(checks=False), dtype)
     text = made.ptx
     assert ".entry run" in text
     assert text.count("rcp.approx") + text.count("div.full") <= 8  # the rate's divisions exist once, not once per stage
@@ -396,7 +396,7 @@ def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
 def test_a_summary_assembles(dtype: str, tmp_path: Path) -> None:
     """Extremes and integrals are a few registers more, and rows that nobody asked for take none."""
     simulator = bc.Simulator(bc.zoo.puma600(), summary=["max(*.v)", "rms(joint2.a)", "t_max(energy)"])
-    made = Loop(simulator.program(rows=False), dtype)
+    made = Loop(simulator.program(rows=False, checks=False), dtype)
     _, spilled = assembled(made.ptx, tmp_path)
     assert spilled < 600
 
