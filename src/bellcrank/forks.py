@@ -17,6 +17,8 @@ import time
 from functools import cached_property
 from typing import Any
 
+from bellcrank.once import LOCK
+
 NEEDED = {"bellcrank", "llvmlite", "numpy", *sys.stdlib_module_names}  # and nobody's own module, which may never end
 _held: list[Any] = []  # touched only by who holds what is in it
 
@@ -33,6 +35,7 @@ def _importing() -> bool:
 
 def _before() -> None:
     while True:
+        LOCK.acquire()  # before the others, as in functions that are called once: they use LLVM and import
         ffi = sys.modules.get("llvmlite.binding.ffi")
         lock = getattr(getattr(ffi, "lib", None), "_lock", None)  # can be entered twice: this thread may be inside
         if lock is not None:
@@ -44,6 +47,7 @@ def _before() -> None:
         _imp.release_lock()
         if lock is not None:  # who imports may need it
             lock.__exit__(None, None, None)
+        LOCK.release()
         time.sleep(1e-3)
 
 
@@ -54,6 +58,7 @@ def _after() -> None:
     _imp.release_lock()
     if lock is not None:
         lock.__exit__(None, None, None)
+    LOCK.release()
 
 
 def _in_child() -> None:

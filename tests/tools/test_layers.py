@@ -29,6 +29,7 @@ NEUTRAL = {
         "jets",
         "misfits",
         "nodes",
+        "once",
         "parameters",
         "patience",
         "plain_file",

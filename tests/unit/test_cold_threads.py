@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from bellcrank import once as once_module
+from bellcrank.once import once
 
 
 def python(code: str, cache: Path) -> str:
@@ -132,3 +139,103 @@ print(seen)
 def test_all_wait_for_what_installed_packages_add(tmp_path: Path) -> None:
     """Else one would look for its kernels by a key without those packages."""
     assert python(LOADING, tmp_path / "cache").strip() == "[True, True, True, True]"
+
+
+ASKING = """
+import ctypes, time
+import numpy as np
+import bellcrank as bc
+from bellcrank.emit.cpu import host, poisoning
+
+made, start = [], threading.Barrier(4)
+
+class Slow(poisoning.Poisoning):
+    def __init__(self, *args):
+        super().__init__(*args)
+        made.append(host.poisoning)
+        time.sleep(0.1)  # the others are there by now
+
+host.Poisoning = Slow
+
+def ask():
+    start.wait()
+    host._symbols()
+    k = bc.kernel(bc.zoo.pendulum(), "mass_matrix")
+    k(np.zeros(1))
+
+threads = [threading.Thread(target=ask) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(len(made))
+"""
+
+
+def test_functions_that_fill_memory_exist_once(tmp_path: Path) -> None:
+    """Loaded code jumps to their addresses: those that are dropped are unmapped."""
+    assert python(ASKING, tmp_path / "cache").strip() == "1"
+
+
+# Modules whose cached values own memory or state of LLVM, to which others hold addresses.
+OWNERS = ("emit.cpu.host", "emit.cpu.elsewhere", "emit.cuda.ptx", "emit.wasm.compiling")
+# A number that every thread finds equal.
+NUMBERS = {"numpy_function"}
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_no_thread_makes_a_second_owner(name: str) -> None:
+    module = importlib.import_module(f"bellcrank.{name}")
+    cached = {name for name, x in vars(module).items() if hasattr(x, "cache_clear") and x.__module__ == module.__name__}
+    assert cached <= NUMBERS, f"{cached - NUMBERS}: functools.cache calls them in several threads; use bellcrank.once"
+
+
+def test_all_threads_wait_for_the_first() -> None:
+    calls, start = [], threading.Barrier(8)
+
+    @once
+    def slow(x: int) -> object:
+        calls.append(x)
+        time.sleep(0.05)
+        return object()
+
+    def ask(_: int) -> list[object]:
+        start.wait()
+        return [slow(1), slow(2)]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, range(8)))
+    assert calls == [1, 2]
+    assert all(pair == found[0] for pair in found)
+
+
+def test_what_raised_is_tried_again() -> None:
+    errors = [ValueError("first")]
+
+    @once
+    def fail_first() -> int:
+        if errors:
+            raise errors.pop()
+        return 1
+
+    with pytest.raises(ValueError, match="first"):
+        fail_first()
+    assert fail_first() == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_waits_for_values_that_are_being_made() -> None:
+    begun = threading.Event()
+
+    @once
+    def slow() -> int:
+        begun.set()
+        time.sleep(0.2)
+        return 1
+
+    thread = threading.Thread(target=slow)
+    thread.start()
+    begun.wait()
+    child = os.fork()
+    if child == 0:  # with its parent's lock held, it would wait for ever
+        os._exit(0 if once_module.LOCK.acquire(timeout=5.0) and slow() == 1 else 1)
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -10,11 +10,11 @@ A processor that multiplies and adds at once gives the bits that this one gives,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from bellcrank.emit.cpu.host import llvm
 from bellcrank.errors import CompileError, InputError, unknown
+from bellcrank.once import once
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ PROCESSORS = {
 }
 
 
-@cache
+@once
 def _initialised() -> Any:
     binding = llvm()
     binding.initialize_all_targets()

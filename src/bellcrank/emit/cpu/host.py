@@ -26,6 +26,7 @@ from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.object_layout import API, EXTERNALS
 from bellcrank.emit.cpu.poisoning import Poisoning
 from bellcrank.errors import CompileError, InputError, unknown
+from bellcrank.once import once
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Host:
         return self.vector_bytes == 64
 
 
-@cache
+@once
 def llvm() -> Any:
     """llvmlite's binding, initialised once. Imported here and not at the top: `import bellcrank` must not load LLVM."""
     import llvmlite.binding as binding
@@ -89,7 +90,7 @@ def _make_its_lock_whole(ffi: Any) -> None:
         type(lock).__enter__, type(lock).__exit__ = lock._lock.__enter__, lock._lock.__exit__
 
 
-@cache
+@once
 def host() -> Host:
     """This processor; or, so that code also runs on a lesser one, what $BELLCRANK_CPU names."""
     binding = llvm()
@@ -128,12 +129,13 @@ class Library:
         engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine, use_lmm=True)
         engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
         engine.finalize_object()
-        self._held = unseen(engine)  # an engine that is finalised is unmapped
+        # An engine that is finalised is unmapped, and so are the functions that its code calls.
+        self._held = unseen(engine, poisoning()) if POISONED else unseen(engine)
         self._other: Library | None = None
         self._joining = threading.Lock()
 
     def address(self, name: str) -> int:
-        (engine,) = self._held
+        engine = self._held[0]
         found: int = engine.get_function_address(name) or engine.get_global_value_address(name)
         if not found:
             raise CompileError(f'the compiled module has no symbol "{name}"; this is a bug of bellcrank.')
@@ -186,9 +188,9 @@ def exported(name: str) -> int:
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
-@cache
-def _symbols() -> None:
-    """Tells LLVM where the C library's and Python's functions are in this process."""
+@once
+def _symbols() -> bool:
+    """Tell LLVM where the C library's and Python's functions are in this process; return True."""
     binding = llvm()
     library = _mathematics()
     for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "tanh"):
@@ -203,11 +205,15 @@ def _symbols() -> None:
     if POISONED:
         for symbol in ("malloc", "Py_IncRef"):
             binding.add_symbol(symbol, poisoning().address(symbol))
+    return True
 
 
-@cache
+@once
 def poisoning() -> Poisoning:
-    """What fills memory with NaN before machine code gets it."""
+    """Return the functions that fill memory with NaN before machine code gets it.
+
+    Loaded code holds their addresses, so that there is one object, which lives as long as the code does.
+    """
     malloc = ctypes.cast(_process().malloc, ctypes.c_void_p).value or 0
     numpys = numpy_function("PyArray_NewFromDescr")
     originals = {"malloc": malloc, "Py_IncRef": exported("Py_IncRef"), "PyArray_NewFromDescr": numpys}

@@ -27,7 +27,7 @@ class Poisoning:
     """
 
     def __init__(self, binding: Any, machine: Any, originals: dict[str, int]) -> None:
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(_text(originals)), machine)
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(_text(originals)), machine, use_lmm=True)
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:

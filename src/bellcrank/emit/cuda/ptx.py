@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
 from bellcrank.emit.cpu.host import llvm
 from bellcrank.errors import CompileError
+from bellcrank.once import once
 
 TRIPLE = "nvptx64-nvidia-cuda"
 OLDEST = "sm_75"  # the oldest GPU that today's CUDA compiles for; the driver translates for newer ones
 
 
-@cache
+@once
 def _machine() -> Any:
     binding = llvm()
     binding.initialize_all_targets()

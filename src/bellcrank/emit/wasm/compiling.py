@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from bellcrank.emit.cpu.host import llvm
 from bellcrank.errors import CompileError
+from bellcrank.once import once
 
 TRIPLE = "wasm32-unknown-unknown"
 FEATURES = "+bulk-memory,+nontrapping-fptoint,+simd128,+sign-ext"  # every browser has them since 2023
 
 
-@cache
+@once
 def _target() -> Any:
     binding = llvm()
     binding.initialize_all_targets()

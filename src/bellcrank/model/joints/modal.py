@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from bellcrank.model.kind import Kind
 from bellcrank.model.modal import Node
+from bellcrank.once import once
 from bellcrank.scalar import Scalar, is_zero
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
 from bellcrank.spatial.vector import AXES, ZERO, Mat, Motion, Vec, vec
@@ -110,7 +110,7 @@ def _rotation(b: Vec) -> Mat | None:
     )
 
 
-@cache
+@once
 def modal_kind(modes: int) -> type[Modal]:
     """The kind of the nodes of a body with so many modes."""
     names = tuple(f"mode{k + 1}" for k in range(modes))
