@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bellcrank.errors import BellcrankError, InputError, brief
+from bellcrank.syntax import syntax_tree
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
@@ -68,7 +69,7 @@ def misfit(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str
     for p in given.signature.parameters.values():
         if p.name not in given.arguments or p.name == "self" or not isinstance(p.annotation, str):
             continue
-        value, kind = given.arguments[p.name], ast.parse(p.annotation, mode="eval").body
+        value, kind = given.arguments[p.name], syntax_tree(p.annotation, mode="eval").body
         several = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         for x in (value.values() if isinstance(value, dict) else value) if several else (value,):
             if x is not p.default and not _fits(x, kind, function.__globals__):

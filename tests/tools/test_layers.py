@@ -40,6 +40,7 @@ NEUTRAL = {
         "scalar",
         "seeds",
         "stairs",
+        "syntax",
         "text",
         "version",
     ),

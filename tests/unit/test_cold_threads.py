@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import subprocess
@@ -239,3 +240,47 @@ def test_a_fork_waits_for_values_that_are_being_made() -> None:
         os._exit(0 if once_module.LOCK.acquire(timeout=5.0) and slow() == 1 else 1)
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+READING = """
+import bellcrank as bc
+import bellcrank.build.kernels, bellcrank.sim.simulator
+from bellcrank.emit import constants
+
+read, slowly = constants._read, threading.Event()
+
+def half(name):
+    slowly.wait(0.002)  # others come while a module's text is being read
+    return read(name)
+
+constants._read = half
+names = constants._loaded_modules()[:60]
+found, start = [None] * 4, threading.Barrier(4)
+
+def ask(k):
+    start.wait()
+    found[k] = {name: dict(constants.shipped(name)) for name in (names, names[::-1])[k % 2]}
+
+threads = [threading.Thread(target=ask, args=(k,)) for k in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+constants._shipped.clear(), constants._values.clear()
+alone = {name: dict(constants.shipped(name)) for name in names}
+print([of == alone for of in found])
+"""
+
+
+def test_they_read_whole_tables_of_constants(tmp_path: Path) -> None:
+    assert python(READING, tmp_path / "cache").strip() == str([True] * 4)
+
+
+def test_one_thread_at_a_time_makes_syntax_trees() -> None:
+    """CPython 3.11 and 3.12 raise a SystemError if several do (bellcrank/syntax.py)."""
+    root = Path(once_module.__file__).parent
+    calling = {
+        file.name
+        for file in root.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("ast.parse", "ast.PyCF_ONLY_AST")
+    }
+    assert calling == {"syntax.py"}

@@ -16,13 +16,15 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bellcrank.emit import cache as store
+from bellcrank.once import LOCK
+from bellcrank.syntax import syntax_tree
 
 OWN = __name__.partition(".")[0]
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
@@ -72,7 +74,8 @@ class _Seen:
         parts = [(vars(sys.modules[name]), tuple(shipped(name))) for name in loaded]
         self.values = [now[constant] for now, names in parts for constant in names]  # held: their addresses stay theirs
         self.addresses = [(now.get, names, [id(now[x]) for x in names]) for now, names in parts if names]
-        self.tables = [(x, deepcopy(x)) for x in self.values if isinstance(x, dict | list | set)]
+        # Copied at once first: another thread may add to them.
+        self.tables = [(x, deepcopy(copy(x))) for x in self.values if isinstance(x, dict | list | set)]
 
     def still(self) -> bool:
         """Whether no module was loaded since, and no constant was set or changed in place."""
@@ -81,7 +84,7 @@ class _Seen:
         for get, names, addresses in self.addresses:
             if list(map(id, map(get, names))) != addresses:
                 return False
-        return all(x == copy for x, copy in self.tables)
+        return all(x == before for x, before in self.tables)
 
 
 def _changes(name: str) -> list[str]:
@@ -102,21 +105,24 @@ def spelled(value: Any) -> str:
     if kind in PLAIN:
         return repr(value)
     if kind in (set, frozenset):
-        return f"{kind.__name__}({', '.join(sorted(map(spelled, value)))})"
+        return f"{kind.__name__}({', '.join(sorted(map(spelled, value.copy())))})"
     if kind in (tuple, list):
         return f"{kind.__name__}({', '.join(map(spelled, value))})"
     if kind is dict:
-        return f"{{{', '.join(f'{spelled(k)}: {spelled(x)}' for k, x in value.items())}}}"
+        return f"{{{', '.join(f'{spelled(k)}: {spelled(x)}' for k, x in value.copy().items())}}}"
     return "something else"
 
 
 def shipped(name: str) -> Texts:
     """Return the constants of a loaded module as its file has them."""
-    if not _shipped:
-        _shipped.update(_kept())
-    if name not in _shipped:
-        _shipped[name] = {n: text for n, x in _constants(name).items() if len(text := spelled(x)) < LONGEST_TEXT}
-    return _shipped[name]
+    if (known := _shipped.get(name)) is not None:
+        return known
+    with LOCK:  # other threads must not see a module whose text is only half read
+        if not _shipped:
+            _shipped.update(_kept())
+        if name not in _shipped:
+            _shipped[name] = {n: text for n, x in _constants(name).items() if len(text := spelled(x)) < LONGEST_TEXT}
+        return _shipped[name]
 
 
 def _makes_code(name: str) -> bool:
@@ -146,7 +152,7 @@ def _read(name: str) -> dict[str, Any]:
     if file is None or not file.endswith(".py"):
         return {}
     try:
-        tree = ast.parse(Path(file).read_text("utf-8"))
+        tree = syntax_tree(Path(file).read_text("utf-8"))
     except (OSError, SyntaxError):
         return {}
     often = _assigned_often(tree)

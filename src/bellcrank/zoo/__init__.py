@@ -14,6 +14,7 @@ from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.patience import said
 from bellcrank.quoting import line
+from bellcrank.syntax import syntax_tree
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
 from bellcrank.zoo.large import four_bars, rope, scissor, tied_tree, track
 from bellcrank.zoo.loops import (
@@ -163,7 +164,7 @@ def _usage(name: str) -> str:
 def _arguments(spec: str, inside: str) -> tuple[list[Any], dict[str, Any]]:
     """Literals only: nothing of the text is run."""
     try:
-        call = ast.parse(f"f({inside})", mode="eval").body
+        call = syntax_tree(f"f({inside})", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ValueError("more than arguments")
         args = [ast.literal_eval(a) for a in call.args]
