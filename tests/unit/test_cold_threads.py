@@ -156,7 +156,7 @@ class Slow(poisoning.Poisoning):
         made.append(host.poisoning)
         time.sleep(0.1)  # the others are there by now
 
-host.Poisoning = Slow
+poisoning.Poisoning = Slow
 
 def ask():
     start.wait()

@@ -209,7 +209,7 @@ def _as_shipped(kind: str, module: str, attribute: str, rows: Mapping[tuple[str,
 
 def steady() -> bool:
     """Return whether what this process has loaded is what the files of the package and of installed packages are."""
-    return store.steady() and plugins.steady()
+    return store.steady() and (not plugins.packages or plugins.steady())
 
 
 def sources() -> tuple[str, ...]:

@@ -17,16 +17,18 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellcrank.buffers import POISONED
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.object_layout import API, EXTERNALS
-from bellcrank.emit.cpu.poisoning import Poisoning
 from bellcrank.errors import CompileError, InputError, unknown
 from bellcrank.once import once
+
+if TYPE_CHECKING:
+    from bellcrank.emit.cpu.poisoning import Poisoning
 
 
 @dataclass(frozen=True)
@@ -214,6 +216,8 @@ def poisoning() -> Poisoning:
 
     Loaded code holds their addresses, so that there is one object, which lives as long as the code does.
     """
+    from bellcrank.emit.cpu.poisoning import Poisoning
+
     malloc = ctypes.cast(_process().malloc, ctypes.c_void_p).value or 0
     numpys = numpy_function("PyArray_NewFromDescr")
     originals = {"malloc": malloc, "Py_IncRef": exported("Py_IncRef"), "PyArray_NewFromDescr": numpys}
