@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.content_digest import ContentDigest, UnidentifiedError, content_digest
+from bellcrank.content_digest import ContentDigest, UnidentifiedError, code_facts, content_digest
 
 SOURCE = '''
 import math
@@ -209,3 +210,31 @@ def test_digests_are_the_same_in_every_process(tmp_path: Path) -> None:
         found.append(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
     assert found[0] == found[1]
     assert len(set(found[0].split())) == len(NAMES)
+
+
+def test_code_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What code names is known from then on; what the names lead to is not."""
+    gains = [2.0]
+
+    def control(x: float) -> float:
+        return gains[0] * x + sum(y * math.pi for y in gains)
+
+    before = content_digest(control)
+    looks = []
+    monkeypatch.setattr(code_facts.dis, "get_instructions", lambda code: looks.append(code) or iter(()))
+    assert content_digest(control) == before
+    gains[0] = 5.0
+    assert content_digest(control) != before
+    assert looks == []
+
+
+@pytest.mark.parametrize("many", [1, 7, 4096])
+def test_code_that_is_gone_answers_for_no_other(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code objects that are made and dropped one after the other get each other's addresses."""
+    monkeypatch.setattr(code_facts, "MANY_CODES", many)
+    digests = set()
+    for k in range(200):
+        space: dict[str, Any] = {}
+        exec(f"def law(x): return {k}.5 * x", space)
+        digests.add(content_digest(space["law"]))
+    assert len(digests) == 200

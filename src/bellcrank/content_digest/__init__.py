@@ -2,6 +2,7 @@
 
 digests     values, containers, arrays, objects
 functions   functions, classes and modules, with the globals and closures that they use
+code_facts  what follows from a code object alone, found once
 libraries   whether code belongs to Python or to an installed library, and to which version of it
 """
 

@@ -8,7 +8,6 @@ that was exchanged, or made inside of another function, is taken apart like the 
 from __future__ import annotations
 
 import builtins
-import dis
 import importlib.util
 import sys
 import types
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.content_digest.code_facts import code_facts
 from bellcrank.content_digest.libraries import in_library, library_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ ASIDE = {
     "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__abstractmethods__", "_abc_impl",
     "__slotnames__", "__orig_bases__", "__parameters__", "__type_params__",
 }  # fmt: skip
-GLOBAL_OPERATIONS = ("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME")
 ABSENT = "absent"
 
 
@@ -36,6 +35,7 @@ def feed_function(d: ContentDigest, function: Any, digest: Any) -> None:
     if (name := _by_name(function)) is not None:
         return d.feed(("function", name), digest)
     code = function.__code__
+    facts = code_facts(code, type(d)().feed)
     d.feed("function", digest)
     d.feed(code, digest)
     d.named("defaults", function.__defaults__, digest)
@@ -44,31 +44,17 @@ def feed_function(d: ContentDigest, function: Any, digest: Any) -> None:
         d.named(free, cell, digest)
     if attributes := {name: x for name, x in vars(function).items() if name != "__wrapped__"}:
         d.feed(attributes, digest)
-    for name in sorted(set(_global_names(code))):
+    for name in facts.global_names:
         d.named(name, _looked_up(function, name), digest)
-    for level, name in sorted(set(_imported_names(code))):
+    for level, name in facts.imported_names:
         d.named(name, _imported(function, level, name), digest)
-    for name, module in _attributes_of_modules(function):
+    for name, module in _attributes_of_modules(function, facts.names):
         d.named(name, module, digest)
     return None
 
 
 def feed_code(d: ContentDigest, code: types.CodeType, digest: Any) -> None:
-    """Without names of functions and files, and without line numbers."""
-    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    table = getattr(code, "co_exceptiontable", b"")
-    d.feed(("code", code.co_code, table, counts, names), digest)
-    constants = list(code.co_consts)
-    if constants and isinstance(constants[0], str) and not _loads_first(code):
-        constants[0] = None  # a docstring
-    for x in constants:
-        d.feed(x, digest)
-
-
-def _loads_first(code: types.CodeType) -> bool:
-    """Whether the first constant is computed with, and is not only the docstring."""
-    return any(i.opname in ("LOAD_CONST", "RETURN_CONST") and i.arg == 0 for i in dis.get_instructions(code))
+    digest.update(code_facts(code, type(d)().feed).digest)
 
 
 def feed_class(d: ContentDigest, kind: type, digest: Any) -> None:
@@ -127,35 +113,10 @@ def _by_name(thing: Any) -> str | None:
     return f"{library}: {module}.{thing.__qualname__}"
 
 
-def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
-    """It and all code inside of it."""
-    yield code
-    for x in code.co_consts:
-        if isinstance(x, types.CodeType):
-            yield from _inside(x)
-
-
-def _global_names(code: types.CodeType) -> Iterator[str]:
-    for part in _inside(code):
-        for instruction in dis.get_instructions(part):
-            if instruction.opname in GLOBAL_OPERATIONS:
-                yield str(instruction.argval)
-
-
 def _looked_up(function: Any, name: str) -> Any:
     if name in function.__globals__:
         return function.__globals__[name]
     return ("builtin", name) if hasattr(builtins, name) else ABSENT
-
-
-def _imported_names(code: types.CodeType) -> Iterator[tuple[int, str]]:
-    """(level, name) of what functions import while they run."""
-    for part in _inside(code):
-        before: list[Any] = [0, 0]
-        for instruction in dis.get_instructions(part):
-            if instruction.opname == "IMPORT_NAME":
-                yield before[-2] if isinstance(before[-2], int) else 0, str(instruction.argval)
-            before.append(instruction.argval)
 
 
 def _imported(function: Any, level: int, name: str) -> Any:
@@ -171,9 +132,8 @@ def _imported(function: Any, level: int, name: str) -> Any:
     return _text_of(spec.origin) if spec is not None and spec.has_location else ABSENT
 
 
-def _attributes_of_modules(function: Any) -> Iterator[tuple[str, Any]]:
+def _attributes_of_modules(function: Any, names: frozenset[str]) -> Iterator[tuple[str, Any]]:
     """What code names of modules of the user's: gains.SPRING, whatever it is at this moment."""
-    names = {name for part in _inside(function.__code__) for name in part.co_names}
     modules = [x for x in map(function.__globals__.get, names) if isinstance(x, types.ModuleType)]
     seen: set[str] = set()
     while modules:
