@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics.ends import End, ends, row
-from bellcrank.dynamics.loops.loads import common_axes
 from bellcrank.dynamics.sweep import poses
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.forces.contact import Contact
@@ -124,6 +123,8 @@ def _between(m: Mechanism, e: Between, t: Scalar, q: Any, v: Any, x: Any) -> Act
     torque = row(
         a, b, lambda s: -(f.dot(s.lin) + back.dot(s.ang)), lambda s: f.dot(s.lin) + n.dot(s.ang)
     )  # fmt: skip
+    from bellcrank.dynamics.loops.loads import common_axes
+
     R = common_axes(tree, e.a, e.b, q)
     on_b = [*(R @ f), *(R @ n)]
     return Act(e, torque, pull.rates, [*on_b, *pull.about(t, x)])

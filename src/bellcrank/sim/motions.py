@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.dynamics.ends import Row, ends
-from bellcrank.dynamics.loops.forms import inner
 from bellcrank.errors import InputError, unknown
 from bellcrank.jets import Jet, jet
 from bellcrank.model import Mechanism
@@ -94,6 +93,8 @@ def forced(
     """(accelerations, forces of the drives, the same on the coordinates), from accelerations a without drives; answer:
     what a force on the coordinates does to them.
     """
+    from bellcrank.dynamics.loops.forms import inner
+
     rows, missing = [], []
     for name, motion in motions.items():
         step("motion", name)

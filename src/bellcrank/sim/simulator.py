@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 
@@ -32,9 +32,7 @@ from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
 from bellcrank.sim.implicit_forces import resists
-from bellcrank.sim.looped_dynamics import LoopedDynamics, looped_dynamics
 from bellcrank.sim.outcome import Interrupted, Outcome, recorded, warn_unresolved
-from bellcrank.sim.partitions import Joined, carried
 from bellcrank.sim.progress import ProgressTeller, Standing
 from bellcrank.sim.run import Backend, Batch, Done, Lanes, Memory, driven
 from bellcrank.sim.runner import Compiled
@@ -49,6 +47,9 @@ from bellcrank.sim.summary import NOTHING, summarised
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
 from bellcrank.sim.watched_steps import Watched
+
+if TYPE_CHECKING:
+    from bellcrank.sim.partitions import Joined
 
 Array = np.ndarray[Any, Any]
 Made = TypeVar("Made")
@@ -114,6 +115,8 @@ class Simulator:
         """The only place that asks whether there are loops."""
         made: Callable[..., Dynamics] = tree_dynamics
         if self.system.mechanism.loops:
+            from bellcrank.sim.looped_dynamics import looped_dynamics
+
             made = partial(looped_dynamics, dtype=self.where.dtype)
         return made(self.system, self.solver, wrt, self.summary.integrals)
 
@@ -152,6 +155,11 @@ class Simulator:
 
     def joined(self, mode: Mode = None, dtype: str | None = None) -> Joined | None:
         """All partitions that closed loops in the minimal form may need, where that is how they are kept closed."""
+        if not self.system.mechanism.loops:
+            return None
+        from bellcrank.sim.looped_dynamics import LoopedDynamics
+        from bellcrank.sim.partitions import Joined, carried
+
         by = self.dynamics
         if not isinstance(by, LoopedDynamics) or by.form != "minimal":
             return None

@@ -13,7 +13,6 @@ from bellcrank.build import graphs
 from bellcrank.build.kernels import method_for
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.inertia_matrix import Rows
-from bellcrank.dynamics.loops.forms import bare
 from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Pulled
@@ -79,6 +78,8 @@ class TreeDynamics(Dynamics):
 
     def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
         q, v, _ = self.system.split(y)
+        from bellcrank.dynamics.loops.forms import bare
+
         tree = bare(graphs.tree(self.system.mechanism, "forward_dynamics", self.method))
         return list(self.method.function("forward_dynamics")(tree, list(q), [0.0] * len(v), list(force)))
 
