@@ -76,6 +76,7 @@ static void at_rest(Numbers *n)
     n->fresh = 0.0;
     n->sampled = -1.0;
     n->ended = 0.0;
+    n->owed = 0.0;
 }
 
 /* What the integrator remembers is of another input: it begins anew. */
