@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.emit.c.stepper import Stepper
 from bellcrank.errors import CompileError, InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting import compilers
@@ -125,6 +126,15 @@ def test_steps_of_any_length_arrive(version: int, tmp_path: Path) -> None:
         assert abs(get(made, [at["time"]])[0] - 0.1) < 1e-12
         native = bc.simulate(plant(), 0.1, step=1e-3)
         assert abs(get(made, [at["a/b.q"]])[0] - native["a/b.q"][-1]) < 1e-9
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+@pytest.mark.parametrize("form", ["minimal", "projected", "lagrange"])
+def test_a_machine_with_events_chooses_its_steps_only_where_it_is_asked_to(form: str, chosen: bool) -> None:
+    """Its sources divide communication steps otherwise where steps are chosen."""
+    noted = [bc.Event("noted", lambda t, q, v, x, u: t - 0.1, "record")]
+    program = bc.Simulator(bc.zoo.four_bar(), "dopri5", form=form, events=noted).whole((chosen, True))
+    assert Stepper(program, 1e-3, 1e-6).adaptive is chosen
 
 
 @needs_cc

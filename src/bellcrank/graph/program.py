@@ -190,6 +190,7 @@ class Ports:
     indicating: Callable[[], Graph] = _nothing
     switching: Callable[[], Graph] = _nothing
     clocks: tuple[tuple[float, float], ...] = ()  # of samples: seconds between them, and from the start to the first
+    adaptive: bool = False  # whether the ticks choose their steps by the tolerance
 
     @cached_property
     def units(self) -> Mapping[str, str]:

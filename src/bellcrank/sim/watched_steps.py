@@ -114,6 +114,7 @@ class Watched:
                 events=tuple(Crossing(e.name, e.action, e.direction) for e in self.events),
                 indicating=lambda: self.crossings,
                 switching=lambda: switches(self.dynamics, self.events),
+                adaptive=self.adaptive,
             ),
         )
 

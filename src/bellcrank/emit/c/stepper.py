@@ -77,12 +77,10 @@ class Stepper:
         """Whether it goes to an end in several ticks: it chooses its steps, or events happen."""
         return "hit" in self.program.layout
 
-    @cached_property
+    @property
     def adaptive(self) -> bool:
         """Whether it chooses its steps."""
-        p = self.program
-        at = ("s", p.layout.place("rtol")) if self.watched else None
-        return any(a.op == "input" and a.args == at for n in p.tick.nodes for a in n.operands)
+        return self.program.ports.adaptive
 
     @cached_property
     def renews(self) -> bool:
