@@ -62,13 +62,7 @@ REFUSED: list[Rule] = [
     rule("events cut steps, and samples need whole ones", control=SAMPLED, event=but("event", "none")),
 ]
 # Defects that wait for their repair: what they concern is not run, and a test expects the example to fail.
-KNOWN: list[tuple[Rule, Case]] = [
-    (
-        rule("rates of recursions are not written where slopes are rolled",
-             way=("linearize", "equilibrium"), path=("rolled", "merged classes")),
-        (("integrator", "rk4"), ("joint", "spherical"), ("path", "rolled"), ("steps", "fixed"), ("way", "linearize")),
-    ),
-]  # fmt: skip
+KNOWN: list[tuple[Rule, Case]] = []
 MEANINGLESS: list[Rule] = [
     rule("without loops there is no form", closure="none", form=("minimal", "projected", "lagrange")),
 ]

@@ -99,6 +99,9 @@ SHAPES: dict[str, Any] = {
 ABSTRACT = (Element, Between, Coupling)
 
 
+SMALL = Box((0.1, 0.15, 0.2))  # of two boxes: only the corners of the second are tested, so each side must fit
+
+
 def contacts() -> dict[str, tuple[Any, Any]]:
     """Return every pair of shapes that the package knows, by name."""
     found = {}
@@ -127,21 +130,27 @@ def element(name: str, called: str, *ends: str) -> Element:
         return ELEMENTS[name](called, *ends)
     how: dict[str, Any] = {"stiffness": 300.0, "damping": 0.3, "friction": 0.5, "slow": 0.1}
     if name == "Contact with bristles":
-        return Contact(called, *ends, Plane(), Sphere(0.1), **how, bristles=50.0)
-    a, b = contacts()[name]
-    return Contact(called, *ends, SHAPES[a.__name__], SHAPES[b.__name__], **how)
+        how["bristles"] = 50.0
+    return Contact(called, *ends, *shapes(name), **how)
+
+
+def shapes(name: str) -> tuple[Any, Any]:
+    """Return the two shapes of a contact."""
+    if name == "Contact with bristles":
+        return Plane(), Sphere(0.1)
+    a, b = (x.__name__ for x in contacts()[name])
+    return SHAPES[a], SMALL if (a, b) == ("Box", "Box") else SHAPES[b]
 
 
 def gap(name: str) -> float:
     """Return how far along z of frame a frame b stands, so that shapes touch and overlap by some millimetres."""
     if not name.startswith("Contact"):
         return 0.25
-    a, b = (Plane, Sphere) if name == "Contact with bristles" else contacts()[name]
     X = np.eye(4)
     X[:2, 3] = 0.01, 0.02
     for z in np.arange(1.0, 0.0, -0.002):
         X[2, 3] = z
-        touches = forces.contact.touching(SHAPES[a.__name__], SHAPES[b.__name__], X)
+        touches = forces.contact.touching(*shapes(name), X)
         if min(float(t.gap) for t in touches) < -0.004:
             return float(z)
     raise AssertionError(f"{name}: nothing touches")
