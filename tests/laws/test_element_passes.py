@@ -72,9 +72,14 @@ def everything(m: Mechanism, ends: list[tuple[str, str]]) -> list[Element]:
     return found
 
 
+def remembering(t: Any, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Any], list[Any]]:
+    """A control that adds no force, with a state of its own behind those of the elements."""
+    return {}, [1.0 - x["memory"]]
+
+
 def results(m: Mechanism, elements: list[Element]) -> tuple[Any, Any, Any]:
     """dy/dt, what the elements show, and the graph of the former."""
-    s = bc.system(m, elements=elements)
+    s = bc.system(m, elements=elements, control=remembering, states={"memory": 0.3})
     by = Simulator(s, "rk4").dynamics
     q, v, _ = m.random(5)
     y = np.concatenate([q, v, 0.01 * np.arange(1.0, 1.0 + s.nx)])

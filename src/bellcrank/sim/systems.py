@@ -202,7 +202,8 @@ class System:
         q, v, x = self.split(y)
         at, found = sum(len(a.states) for a in self.actuators), []
         if self.elements and large(self.mechanism, list(q)):
-            return self._passes.acts(t, list(q), list(v), list(x[at:]), shown)
+            end = at + sum(len(e.states) for e in self.elements)  # states of the control come after them
+            return self._passes.acts(t, list(q), list(v), list(x[at:end]), shown)
         for e in self.elements:
             found.append(between.act(self.mechanism, e, t, list(q), list(v), x[at : at + len(e.states)]))
             at += len(e.states)
