@@ -130,6 +130,21 @@ def test_free_numbers_and_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         close(runs[1][name], runs[0][name], 1e-10)
 
 
+def test_implicit_steps_of_closed_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slopes of the minimal form go through calls, too."""
+    runs = []
+    for _ in range(2):
+        m = bc.zoo.four_bar()
+        twist = [JointSpring(f"twist{k}", (name,), PROGRESSIVE) for k, name in enumerate(m.columns[1])]
+        plant = bc.system(m, elements=twist)
+        start = m.assemble(m.neutral(), np.ones(m.nv))
+        how = {"q0": start[0], "v0": start[1], "integrator": "rodas4", "form": "minimal"}
+        runs.append(bc.simulate(plant, 0.02, step=2e-3, **how))
+        looped(monkeypatch)
+    close(runs[1].q, runs[0].q, 1e-10)
+    close(runs[1].v, runs[0].v, 1e-10)
+
+
 def snake(n: int) -> Mechanism:
     """Nothing but joints between bodies: what they do to each other moves no common centre."""
     b = bc.Builder("snake", gravity=(0, 0, 0))

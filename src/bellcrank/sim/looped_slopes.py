@@ -20,6 +20,7 @@ from bellcrank.dynamics import kinematics
 from bellcrank.dynamics.inertia_matrix import solve
 from bellcrank.dynamics.loops import forms
 from bellcrank.graph import Graph
+from bellcrank.graph.inline import inlined
 from bellcrank.integrate.linear import dot
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, is_zero
@@ -52,6 +53,7 @@ def product(dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Pa
         }
 
     plain = dynamics.trace("parts", parts, dynamics.arguments)
+    plain = inlined(plain) if plain.calls else plain  # a derivative goes through no call
     N, E, A = (plain.outputs[key] for key in "NEA")
     speeds = np.full((n, k + rest), 0.0, dtype=object)
     for j, i in enumerate([*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)]):
