@@ -59,6 +59,10 @@ REFUSED: list[Rule] = [
     rule("a switch changes the state at once", way="sensitivities", event="switch"),
     rule("a system that holds between samples has no rates", way=("linearize", "equilibrium"), control=SAMPLED),
     rule("equations between velocities have no displacements", way=("linearize", "equilibrium"), closure=NONHOLONOMIC),
+    Rule(
+        "the mass of a body that bends has no one place",
+        (frozenset({("trait", "flexible")}), frozenset({("trait", "force everywhere")})),
+    ),
     rule("events cut steps, and samples need whole ones", control=SAMPLED, event=but("event", "none")),
 ]
 # Defects that wait for their repair: what they concern is not run, and a test expects the example to fail.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bellcrank as bc
 from bellcrank.actuators import (
     ACTUATORS,
     PD,
@@ -143,6 +144,8 @@ def test_every_number_may_be_left_open(actuator: Actuator) -> None:
         (lambda: HydraulicCylinder("a", VALVE, bore=0.1, rod=0.2, stroke=1.0), ("rod", "0.2", "0.1", "thinner")),
         (lambda: HydraulicMotor("a", VALVE), ("HydraulicMotor", "displacement", "above zero")),
         (lambda: RotaryHydraulics("a", 4000.0, 307.0, 1e5, P_e=5000.0), ("P_e", "5000", "4000", "P_e < P_s")),
+        (lambda: RotaryHydraulics("a", 4000.0, 307.0, 1e5, P_e=50.0, p_in=10.0), ("p_in", "10", "50", "4000")),
+        (lambda: RotaryHydraulics("a", 4000.0, 307.0, 1e5, p_out=5000.0), ("p_out", "5000", "4000")),
     ],
 )
 def test_bad_numbers(make: Callable[[], Actuator], words: Sequence[str]) -> None:
@@ -331,3 +334,16 @@ def test_laminar_flow_keeps_derivatives_finite_where_nothing_drops(mode: str) ->
         assert np.isfinite(slope).all() == (valve is laminar)
         rates = trace("rates", lambda x, valve=valve: {"r": valve(0.0, 0.0, 0.0, list(x), 0.03)[1]}, {"x": (2,)})
         assert np.isfinite(rates.jacobian("r", "x", mode).evaluate(x=[0.0, 0.0])["dr_dx"]).all()
+
+
+def test_lines_begin_between_drain_and_supply() -> None:
+    """A step would put a pressure that begins outside back, so that the length of the first decides what follows."""
+    b = bc.Builder("arm")
+    b.body("bar", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.joint("a", "revolute", "ground", "bar", axis=(0, 1, 0))
+    plant = bc.system(b.build(), [RotaryHydraulics("a", P_s=400.0, G=2.0, beta_m=30.0, P_e=5.0, laminar=5.0)])
+    ends = [bc.simulate(plant, 1e-3, tolerance=1e-9, step=h, integrator="dopri5")["a.p_in"] for h in (1e-4, 1e-6)]
+    assert ends[0][0] == 5.0
+    assert ends[0][-1] == pytest.approx(ends[1][-1], rel=1e-6)
+    with pytest.raises(InputError, match=r"x0: .a\.p_in. is 0 psi; expected 5 to 400"):
+        bc.simulate(plant, 1e-3, x0={"a.p_in": 0.0})

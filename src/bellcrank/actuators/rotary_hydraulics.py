@@ -28,6 +28,7 @@ from typing import ClassVar
 
 from bellcrank.actuators.actuator import Actuator, StateVariable, end_stops, held, known
 from bellcrank.errors import InputError
+from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, clip, sqrt, where
 
 
@@ -46,8 +47,8 @@ class RotaryHydraulics(Actuator):
     deadband: Scalar = 0.005  # cm
     limit: Scalar = 0.05  # cm
     laminar: Scalar = 0.0  # psi
-    p_in: float = 0.0  # psi, at the start
-    p_out: float = 0.0
+    p_in: float | None = None  # psi, at the start; None: the drain's
+    p_out: float | None = None
     low: Scalar = 0.0  # rad, where the stops begin
     high: Scalar = 0.0
     stop_stiffness: Scalar = 0.0  # N m / rad; 0: there are none
@@ -63,11 +64,24 @@ class RotaryHydraulics(Actuator):
                 f'RotaryHydraulics on "{self.joint}": the drain P_e is {self.P_e!r} psi and the supply P_s '
                 f"{self.P_s!r} psi; expected P_e < P_s."
             )
+        for name in ("p_in", "p_out"):
+            self._check_start(name, getattr(self, name))
+
+    def _check_start(self, name: str, p: float | None) -> None:
+        below = p is not None and known(self.P_e) and p < self.P_e
+        above = p is not None and known(self.P_s) and p > self.P_s
+        if below or above:
+            raise InputError(
+                f'RotaryHydraulics on "{self.joint}": {name} is {p!r} psi at the start; expected one between P_e = '
+                f"{self.P_e!r}, the drain's, which it is where nothing is given, and P_s = {self.P_s!r}, the supply's."
+            )
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
-        usual = self.P_s
-        return StateVariable("p_in", "psi", self.p_in, usual), StateVariable("p_out", "psi", self.p_out, usual)
+        drain = nominal(self.P_e)
+        starts = {"p_in": self.p_in, "p_out": self.p_out}
+        p_in, p_out = (StateVariable(name, "psi", drain if p is None else p, self.P_s) for name, p in starts.items())
+        return p_in, p_out
 
     def limits(self) -> tuple[tuple[Scalar, Scalar] | None, ...]:
         return (self.P_e, self.P_s), (self.P_e, self.P_s)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
+BESIDE = 1e-6  # of its range: how far rounding, as of float32, may put a state beside its limits
 
 
 def listed(what: str, value: Any, of: str) -> tuple[Any, ...]:
@@ -131,6 +133,7 @@ def state(s: System, q0: Any, v0: Any, x0: Any) -> Array:
     q = part("q0", q0, list(m.columns[0]), m.neutral())
     v = part("v0", v0, list(m.columns[1]), np.zeros(m.nv))
     x = part("x0", x0, [z.name for z in s.states], [z.initial for z in s.states])
+    _check_limits(s, x)
     try:
         batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], x.shape[:-1])
     except ValueError:
@@ -147,6 +150,18 @@ def state(s: System, q0: Any, v0: Any, x0: Any) -> Array:
             )
         y[..., i : i + 4] /= n
     return y
+
+
+def _check_limits(s: System, x: Array) -> None:
+    """Refuse states that the first step would put back inside their limits, so that its length decides the motion."""
+    for k, (z, limits) in enumerate(zip(s.states, s.limits(), strict=True)):
+        if limits is None or not all(isinstance(end, Real) for end in limits):
+            continue
+        low, high = map(float, limits)
+        outside = np.maximum(low - x[..., k], x[..., k] - high)
+        if (outside > BESIDE * (high - low)).any():
+            worst = float(x[..., k].flat[np.argmax(outside)])
+            raise InputError(f'x0: "{z.name}" is {worst:g} {z.unit}; expected {low:g} to {high:g}, its limits.')
 
 
 def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -> tuple[Array, float]:
