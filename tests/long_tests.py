@@ -87,6 +87,8 @@ LONG = (
     "test_pairs.py::test_systems[[]*[1-9]]",
     "test_pairs.py::test_quantities[[]*[1-9]]",
     "test_deep.py::*",
+    "test_sizes.py::test_chains[[]6[35]-*",
+    "test_sizes.py::test_chains[[]64-[!f]*",
     "test_rolled_shares.py::test_random_trees_of_bodies_that_bend*",
     "test_rolled_shares.py::test_machine_code_and_derivatives_agree[[]beams]",
     "test_recursion_tangent.py::test_sensitivities_of_implicit_steps_of_many_bodies",

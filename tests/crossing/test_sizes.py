@@ -1,0 +1,45 @@
+"""Quantities of chains one body below, at and above the size from which alike bodies share their code.
+
+In the other cases the thresholds are lowered; here they are the real ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.model import Mechanism
+from bellcrank.sim.frame_passes import MANY
+from crossing.mechanisms import on_body
+from crossing.quantities import Array, check
+from crossing.systems import World
+
+PLAIN = tuple(name for name, q in QUANTITIES.items() if not q.differentiates)
+SIZES = (MANY, MANY + 1, MANY - 1)
+
+
+class Chain(World):
+    """A chain of as many bodies as the seed says."""
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        m = bc.zoo.chain(self.seed)
+        tool = on_body(m, m.neutral().tolist(), "tool", m.bodies[-1].name, np.eye(4))
+        return replace(m, frames={**m.frames, "tool": tool})
+
+    @cached_property
+    def start(self) -> tuple[Array, Array]:
+        rng = np.random.default_rng(self.seed)
+        return rng.normal(size=self.seed), rng.normal(size=self.seed)
+
+
+@pytest.mark.parametrize("quantity", PLAIN)
+@pytest.mark.parametrize("bodies", SIZES)
+def test_chains(bodies: int, quantity: str) -> None:
+    """By the method that is chosen: others are written out, and take minutes to compile."""
+    check(Chain((), bodies), quantity)
