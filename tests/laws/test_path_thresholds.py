@@ -1,6 +1,6 @@
 """Linearisations and places of rest on both sides of every threshold between two code paths.
 
-Small mechanisms take the paths of large ones where thresholds are lowered (thresholds.py), and large ones are on both
+Small mechanisms take the paths of large ones where thresholds are lowered (large_paths.py), and large ones are on both
 sides of the real ones. What is right is what graphs of straight-line code give when numpy evaluates them.
 """
 
@@ -18,7 +18,7 @@ from bellcrank.build.compiling import CPU
 from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.sim.linear import prepared
 from bellcrank.sim.operating_point import dependent, displaced
-from thresholds import large_paths
+from large_paths import large_paths
 from trees import close
 
 Array = np.ndarray[Any, Any]

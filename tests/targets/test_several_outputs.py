@@ -16,10 +16,10 @@ from bellcrank.build.stages import Where
 from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.graph import Graph
 from bellcrank.sim.linear import prepared
+from large_paths import large_paths
 from laws.test_path_thresholds import PLANTS, SEEN
 from targets.test_c99 import compiled, needs_cc
 from targets.test_gpu_loops import memory  # noqa: F401 - a fixture
-from thresholds import large_paths
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = {"float64": 1e-9, "float32": 2e-3}

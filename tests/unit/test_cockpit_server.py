@@ -523,7 +523,7 @@ def test_of_a_crowd_those_who_ask_nothing_go_first() -> None:
 def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     from bellcrank.cli import drive
 
-    monkeypatch.setattr(drive, "maker", lambda: FakeDrive)
+    monkeypatch.setattr(drive, "maker", lambda files: FakeDrive)
 
 
 def run(*args: str) -> Any:

@@ -36,7 +36,7 @@ def bench(
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """Compile and time a mechanism's quantities, and predict and time a step of its simulation.
+    """Compile and time quantities, and a step of a run.
 
     Compile is trace, generate, compile and load with an empty cache; from cache is the second time. A step is timed
     without recording; what is predicted is known before anything is compiled. The comparison with Pinocchio is

@@ -99,7 +99,7 @@ def drive(
             screen.line()
             screen.lines(whole(session.drive.report()))
             for path in files.written if files is not None else ():
-                screen.line(f"record: {path}")
+                screen.lines(f"record: {path}")
     finally:
         listening.close()
 
