@@ -470,6 +470,8 @@ def test_a_constant_that_was_set_is_seen_and_the_key_is_another(monkeypatch: pyt
         with monkeypatch.context() as patch:
             if isinstance(value, dict):
                 patch.setitem(value, "one more", 1.0)
+            elif isinstance(value, set | frozenset):  # what looks for keys goes through some of them
+                patch.setattr(sys.modules[module], constant, value | {"one more"})
             elif isinstance(value, list):
                 value.append(1.0)
             else:

@@ -134,7 +134,7 @@ def test_importing_is_quick() -> None:
 
 def test_importing_loads_nothing() -> None:
     code = "import sys, bellcrank; print(*sorted(m for m in sys.modules if m.startswith('bellcrank') or m == 'numpy'))"
-    assert python(code).split() == ["bellcrank", "bellcrank.began", "bellcrank.forks"]  # a moment, and a lock
+    assert python(code).split() == ["bellcrank", "bellcrank.began", "bellcrank.forks", "bellcrank.once"]  # locks
 
 
 def test_a_mechanism_that_travels_needs_no_other_import() -> None:
