@@ -1,4 +1,4 @@
-"""How long a step of a simulation takes here, beside what was predicted."""
+"""Measure a step of a simulation and compare it with the prediction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEP = 1e-7  # s, of the steps that are timed
 
 @dataclass(frozen=True)
 class StepTiming:
-    """How long a step of a simulation was predicted to take, and took; seconds."""
+    """Predicted and measured time of a step of a simulation, in seconds."""
 
     integrator: str
     predicted: float  # before anything was compiled
