@@ -290,13 +290,13 @@ def test_bench_gives_every_core_enough_to_do() -> None:
 
 
 def test_bench_leaves_no_kernel_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What this computer takes for each operation may be kept, if nobody knew it."""
+    """The cost of operations and the digests of the package's constants may be kept, but no machine code."""
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     good("bench", "pendulum", "-q", "rate", "--rows", "16")
     assert os.environ["BELLCRANK_CACHE"] == str(tmp_path)
     left = list(tmp_path.iterdir())
-    assert len(left) <= 1
-    assert all(b'{"arithmetic":' in path.read_bytes() for path in left)
+    assert len(left) <= 3
+    assert {path.suffix for path in left} <= {".json"}
 
 
 def test_methods() -> None:
