@@ -160,3 +160,19 @@ def test_a_reset_is_a_new_instance(version: int, tmp_path: Path) -> None:
         for made in (used, new):
             made.doStep(0.0, 0.05)
         assert keep(used) == keep(new)
+
+
+@needs_cc
+@both
+@pytest.mark.parametrize("integrator", ["rk4", "abm4"])
+def test_time_that_is_set_is_the_time_that_steps_go_on_from(version: int, integrator: str, tmp_path: Path) -> None:
+    """Setting time is for Model Exchange; steps after it went on from where they had been counted."""
+    path = bc.export(plant(), tmp_path / "it.fmu", to=f"fmu{version}", integrator=integrator)
+    with instance(path, "ModelExchange") as (made, at):
+        for t, seconds in ((100.0, 0.002), (-1.87, 1e-3), (0.25, 0.0123), (1e-9, 1.0), (7.0, 1e-3)):
+            made.setTime(t)
+            code = ctypes.CDLL(made.dll._name)
+            call = [ctypes.c_void_p(made.component), ctypes.c_double(t), ctypes.c_double(seconds)]
+            flags = [ctypes.byref(ctypes.c_double()) for _ in range(4)] if version == 3 else []
+            assert getattr(code, f"fmi{version}DoStep")(*call, ctypes.c_bool(False), *flags) == 0
+            assert get(made, [at["time"]])[0] == pytest.approx(t + seconds, abs=1e-12)

@@ -124,6 +124,7 @@ static int at_time(Numbers *n, double t)
         return 0;
     }
     n->s[0] = t;
+    n->s[AT_STEP] = 0.0; /* time is counted in steps from a beginning, which is another one now */
     n->fresh = 0.0;
     return 1;
 }
