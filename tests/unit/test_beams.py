@@ -10,6 +10,7 @@ import pytest
 
 from bellcrank.errors import ModelError
 from bellcrank.structures.beam import Beam
+from bellcrank.structures.modes import beam_modes
 from bellcrank.structures.reduction import check_units, frequencies, reduced
 from bellcrank.structures.section import Material, Profile, Section
 
@@ -167,3 +168,13 @@ def test_matrices_that_cannot_be(change: Any, words: str) -> None:
 def test_beams_that_cannot_be(make: Any, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         make()
+
+
+def test_one_element_has_no_modes_of_its_own() -> None:
+    """Between its ends there is nothing that could move."""
+    beam = Beam(1.0, Section.circle(0.02), Material.steel(), 1)
+    for motions in (("bend_z",), ("stretch", "bend_y", "bend_z", "twist")):
+        made = beam_modes(beam, motions, {"end": 1.0}, 0, True, np.inf)
+        assert len(made.omega) > 0
+        with pytest.raises(ModelError, match="modes is 2; its 1 elements have 0"):
+            beam_modes(beam, motions, {"end": 1.0}, 2, True, np.inf)

@@ -162,7 +162,9 @@ def _lowest(K: Any, M: Any, modes: int) -> Array:
 
 
 def modes_of(K: Array, M: Array) -> tuple[Array, Array]:
-    """Eigenvalues omega^2 and eigenvectors, orthonormal in M."""
+    """Eigenvalues omega^2 and eigenvectors, orthonormal in M; none where there are no displacements."""
+    if not len(K):
+        return np.zeros(0), np.zeros((0, 0))
     try:
         L = np.linalg.cholesky(M)
     except np.linalg.LinAlgError:
