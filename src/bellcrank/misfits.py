@@ -13,12 +13,14 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
 
 from bellcrank.errors import BellcrankError, InputError, brief
+from bellcrank.scalar import is_real, is_whole
 from bellcrank.syntax import syntax_tree
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -87,7 +89,9 @@ def _fits(x: Any, kind: ast.expr, known: Mapping[str, Any]) -> bool:
         if not KINDS[name][0](x):
             return False
         if name in LISTS and inner and _name(inner[0]) not in NUMBERS and getattr(x, "ndim", 0) == 1:
-            return bool(x.dtype.kind in "OUS")  # a row of numbers, even of none, is no list of other things
+            return not isinstance(x, memoryview) and bool(
+                x.dtype.kind in "OUS"
+            )  # a row of numbers, even of none, is no list of other things
         inside = _inside(x, name, inner)
         return all(_fits(one, part, known) for one, part in inside)
     found = known.get(name)
@@ -132,9 +136,11 @@ def _words(kind: ast.expr) -> list[str]:
 
 
 def _number(x: Any) -> bool:
-    if isinstance(x, Integral):
-        return not _truth(x) and abs(int(x)) < LARGEST
-    return isinstance(x, Real) or getattr(x, "ndim", None) == 0
+    if is_whole(x):
+        return abs(int(x)) < LARGEST
+    if isinstance(x, np.generic | np.ndarray):
+        return x.ndim == 0 and x.dtype.kind in "iuf" and not np.ma.is_masked(x)
+    return is_real(x) or getattr(x, "ndim", None) == 0
 
 
 def _truth(x: Any) -> bool:
@@ -142,7 +148,7 @@ def _truth(x: Any) -> bool:
 
 
 def _whole(x: Any) -> bool:
-    return isinstance(x, Integral) and not _truth(x) and abs(int(x)) < LARGEST
+    return is_whole(x) and abs(int(x)) < LARGEST
 
 
 def _array(x: Any) -> bool:
@@ -153,7 +159,11 @@ def _array(x: Any) -> bool:
 
 
 def _scalar(x: Any) -> bool:
-    return _number(x) if isinstance(x, Real) else hasattr(x, "__mul__") and not isinstance(x, Sequence | Mapping)
+    if isinstance(x, Real | np.generic):
+        return _number(x)
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind in "iufO"
+    return hasattr(x, "__mul__") and not isinstance(x, Sequence | Mapping | Decimal)
 
 
 def _path(x: Any) -> bool:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Real
-from typing import Any, TypeAlias
+from numbers import Integral, Real
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -22,6 +22,32 @@ from bellcrank.errors import InputError, brief
 
 # A float, a numpy array (a batch of states) or a graph node: whatever obeys the arithmetic.
 Scalar: TypeAlias = Any
+
+
+def is_real(x: object) -> TypeGuard[float]:
+    """Whether x is one real number: no truth value, and no duration, which numpy registers as an integer."""
+    return isinstance(x, Real) and not isinstance(x, bool | np.bool_ | np.timedelta64)
+
+
+def is_whole(x: object) -> TypeGuard[int]:
+    """Whether x is one integer, of Python's or of numpy's."""
+    return is_real(x) and isinstance(x, Integral)
+
+
+def float_array(values: Any) -> np.ndarray[Any, Any]:
+    """Return the values as an array of float64.
+
+    Raises
+    ------
+    TypeError
+        If they are text, dates, durations or complex, which numpy would convert, or if some are masked, whose hidden
+        numbers it would take.
+    """
+    array = np.asanyarray(values)
+    numeric = all(map(is_real, array.flat)) if array.dtype == object else array.dtype.kind in "fiub"
+    if not numeric or np.ma.is_masked(array):
+        raise TypeError("no real numbers")
+    return np.asarray(array, np.float64)
 
 
 def is_zero(x: Scalar) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, brief
+from bellcrank.scalar import is_whole
 
 
 def generator(seed: int | None) -> np.random.Generator:
@@ -19,6 +20,6 @@ def generator(seed: int | None) -> np.random.Generator:
 
 def whole_seed(seed: Any) -> int:
     """The seed, if it is one."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+    if not is_whole(seed) or seed < 0:
         raise InputError(f"seed is {brief(seed)}; expected a whole number from 0 up.")
     return int(seed)

@@ -146,6 +146,10 @@ def test_every_number_may_be_left_open(actuator: Actuator) -> None:
         (lambda: RotaryHydraulics("a", 4000.0, 307.0, 1e5, P_e=5000.0), ("P_e", "5000", "4000", "P_e < P_s")),
         (lambda: RotaryHydraulics("a", 4000.0, 307.0, 1e5, P_e=50.0, p_in=10.0), ("p_in", "10", "50", "4000")),
         (lambda: RotaryHydraulics("a", 4000.0, 307.0, 1e5, p_out=5000.0), ("p_out", "5000", "4000")),
+        *(
+            (lambda x=x: RotaryHydraulics("a", 4000.0, 307.0, 1e5, p_in=x), ("p_in", "finite number"))
+            for x in ("x", math.nan, [1.0], {}, np.zeros(2), True, 1j)
+        ),
     ],
 )
 def test_bad_numbers(make: Callable[[], Actuator], words: Sequence[str]) -> None:

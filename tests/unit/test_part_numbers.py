@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from array import array
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +17,10 @@ from bellcrank.actuators import PD
 from bellcrank.errors import InputError
 from bellcrank.forces import Block, Cutting, Pad, Post, Together
 
-BAD: tuple[Any, ...] = (math.nan, math.inf, -math.inf, None, "1", [1.0, 2.0], np.zeros(3), True, 10**400, {})
+BAD: tuple[Any, ...] = (
+    *(math.nan, math.inf, -math.inf, None, "1", [1.0, 2.0], np.zeros(3), True, 10**400, {}, bytearray(b"1")),
+    *(deque([1.0]), array("d", [1.0]), range(3), np.datetime64("2020-01-01"), np.timedelta64(5, "ms"), np.complex64(1)),
+)
 ELEMENTS = (
     forces.Cable("e", "ground", "link2", 1.0, 10.0),
     forces.Gear("e", ("joint1", "joint2"), 2.0, 10.0),
@@ -150,3 +155,19 @@ def test_what_a_run_gives_to_free_numbers_of_parts(runs: int) -> None:
         assert f"run {runs // 2} of" in str(said.value) or runs == 1
     with pytest.raises(InputError, match="simulate: the parameters k = -2"):
         bc.simulate(s, 0.01, parameters={"k": -2.0}, inputs={})
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8, np.uint8, np.longdouble])
+@pytest.mark.parametrize("part", [*ELEMENTS, PD("joint1", 90.0, 10.0)], ids=lambda e: type(e).__name__)
+def test_numbers_of_numpy_are_computed_with_as_those_of_python(part: Any, kind: Any) -> None:
+    """A product of float16 is rounded to 11 bits, and one of int8 wraps around: 100 * 2 was -56."""
+    own = {name: getattr(part, name) for name in numbers(part)}
+    given = {name: kind(max(1.0, min(100.0, 100.0 * x))) for name, x in own.items() if 0.0 < x < math.inf}
+    rows = []
+    for numbers_of in (lambda x: x, lambda x: x.item() if kind is not np.longdouble else float(x)):
+        own = replace(part, **{name: numbers_of(x) for name, x in given.items()})
+        s = bc.system(bc.zoo.chain(2), **{"actuators" if isinstance(part, PD) else "elements": [own]})
+        fed = dict.fromkeys(s.inputs, 0.5)
+        found = bc.simulate(s, 1e-3, q0=[0.3, 0.2], v0=[1.0, 2.0], step=1e-5, inputs=fed)
+        rows.append(np.array([found[name] for name in found.columns]))
+    np.testing.assert_array_equal(*rows)

@@ -10,11 +10,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import ClassVar
 
 from bellcrank.parameters.part_numbers import check_range
-from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
+from bellcrank.scalar import Scalar, clip, fabs, is_real, maximum, minimum, where
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Actuator(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "joint"}
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{k} {x:g}" if known(x) else f"{k} {x}" for k, x in self.numbers().items())
+        shown = ", ".join(f"{k} {float(x):g}" if known(x) else f"{k} {x}" for k, x in self.numbers().items())
         states = f"; states {', '.join(f'{s.name} [{s.unit}]' for s in self.states)}" if self.states else ""
         command = f"command [{self.command_unit}]" if self.commanded else "passive"
         return f"{type(self).__name__:<17} {self.joint:<8} {command:<13} {shown}{states}"
@@ -79,7 +78,7 @@ class Actuator(ABC):
 
 def known(x: Scalar) -> bool:
     """Whether x is a number now, and not a parameter that is left open."""
-    return isinstance(x, Real)
+    return is_real(x)
 
 
 def endless(limit: Scalar) -> bool:

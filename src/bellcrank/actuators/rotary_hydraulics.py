@@ -29,6 +29,7 @@ from typing import ClassVar
 from bellcrank.actuators.actuator import Actuator, StateVariable, end_stops, held, known
 from bellcrank.errors import InputError
 from bellcrank.parameters import nominal
+from bellcrank.parameters.part_numbers import one_number
 from bellcrank.scalar import Scalar, clip, sqrt, where
 
 
@@ -68,8 +69,11 @@ class RotaryHydraulics(Actuator):
             self._check_start(name, getattr(self, name))
 
     def _check_start(self, name: str, p: float | None) -> None:
-        below = p is not None and known(self.P_e) and p < self.P_e
-        above = p is not None and known(self.P_s) and p > self.P_s
+        if p is None:
+            return
+        p = one_number(f'RotaryHydraulics on "{self.joint}"', name, p)
+        below = known(self.P_e) and p < self.P_e
+        above = known(self.P_s) and p > self.P_s
         if below or above:
             raise InputError(
                 f'RotaryHydraulics on "{self.joint}": {name} is {p!r} psi at the start; expected one between P_e = '

@@ -28,6 +28,7 @@ from bellcrank.emit.target import DTYPES, About, Extend, Signature, Target
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.model import parts
 from bellcrank.parameters import Parameters
+from bellcrank.scalar import is_whole
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
@@ -138,7 +139,7 @@ class Where:
             raise InputError(unknown("target", self.target, TARGETS, "cuda" if repr(self.target) == "'gpu'" else ""))
         if dtype not in DTYPES:
             raise InputError(unknown("dtype", dtype, DTYPES))
-        whole = isinstance(self.threads, int | np.integer) and not isinstance(self.threads, bool)
+        whole = is_whole(self.threads)
         if not whole or not 1 <= self.threads <= MOST_THREADS:
             raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
         object.__setattr__(self, "threads", int(self.threads))

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.misfits import explained
-from bellcrank.scalar import Scalar, clip, where
+from bellcrank.scalar import Scalar, clip, is_real, where
 from bellcrank.tables import interp, pieces
 
 # Gauss and Legendre's points on [-1, 1]: exact for polynomials of degree 31.
@@ -75,7 +74,7 @@ def area(law: Callable[[Scalar], Scalar], x: Scalar) -> Scalar:
 def curve(points: Iterable[tuple[float, float]], kind: str = "linear") -> Curve:
     """A Curve of pairs (x, y)."""
     pairs = [tuple(p) if isinstance(p, Sequence | np.ndarray) else (p,) for p in points]
-    if not all(len(p) == 2 and all(isinstance(x, Real) for x in p) for p in pairs):
+    if not all(len(p) == 2 and all(map(is_real, p)) for p in pairs):
         raise InputError("curve: expected pairs (x, y), as in curve([(0, 0), (0.01, 200)]).")
     xs, ys = [p[0] for p in pairs], [p[1] for p in pairs]
     return Curve(tuple(map(float, xs)), tuple(map(float, ys)), kind)

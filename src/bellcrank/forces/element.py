@@ -43,7 +43,7 @@ class Element(ABC):
 
     def __str__(self) -> str:
         numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "name"}
-        shown = ", ".join(f"{key} {x:g}" if known(x) else f"{key} {x}" for key, x in numbers.items())
+        shown = ", ".join(f"{key} {float(x):g}" if known(x) else f"{key} {x}" for key, x in numbers.items())
         return f"{type(self).__name__} {self.name}: {shown}"
 
     def _check(self, *names: str, above_zero: bool = False) -> None:

@@ -16,7 +16,7 @@ from bellcrank.errors import InputError, ModelError, brief
 from bellcrank.model.check import HUGE
 from bellcrank.model.parts import Array, Matrix, Number, Triple, matrix, triple
 from bellcrank.parameters import Free, depends, nominal
-from bellcrank.scalar import cos, sin
+from bellcrank.scalar import cos, is_real, sin
 
 QUARTER = math.pi / 2
 RIGHT_ANGLES = 1e-8  # how far from a quarter turn an angle of a file may be and still be one, in radians
@@ -28,7 +28,7 @@ def number(value: Any, where: str, what: str) -> Number:
     if isinstance(value, Free):
         number(value.value, where, f"{what} (nominal)")
         return value
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if not is_real(value):
         raise ModelError(f"{where}: {what} is {brief(value)}; expected a number.")
     if not -HUGE < value < HUGE:  # NaN is not below anything
         raise ModelError(

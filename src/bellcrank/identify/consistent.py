@@ -11,7 +11,6 @@ squares can move along it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from bellcrank.identify.loops import actuated_regressor
 from bellcrank.identify.numbers import TEN, mechanism_with, values_of
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
+from bellcrank.scalar import is_real
 
 Array = np.ndarray[Any, Any]
 STEP = 1e-30  # of the complex step, whose error is its square
@@ -49,7 +49,7 @@ def consistent_estimate(
     `prior` in the logarithm of its masses and sizes, where the data ask for it.
     """
     optimize = extra("scipy.optimize", "study", "estimates that can exist")
-    if not isinstance(prior, Real) or not 1e-9 <= prior <= 1e9:  # its square is divided by
+    if not is_real(prior) or not 1e-9 <= prior <= 1e9:  # its square is divided by
         raise InputError(f"prior is {brief(prior)}; expected a number above zero, about 1.")
     base = found.base
     m, numbers = base.mechanism, base.numbers

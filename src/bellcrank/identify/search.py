@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from bellcrank.extras import extra
 from bellcrank.identify.least_squares import in_words
 from bellcrank.identify.regressors import LARGEST
 from bellcrank.quoting import line
+from bellcrank.scalar import is_real
 from bellcrank.seeds import generator
 from bellcrank.text import table
 
@@ -98,7 +98,7 @@ class Problem:
         for c, x in self.noise.items():
             if c not in columns:
                 raise InputError(f"noise: {unknown('column', c, columns)}")
-            if not isinstance(x, Real) or not 1.0 / LARGEST < float(x) < LARGEST:
+            if not is_real(x) or not 1.0 / LARGEST < float(x) < LARGEST:
                 raise InputError(
                     f'noise: "{c}" is {brief(x)}; expected a standard deviation above zero, from {1.0 / LARGEST:g} to '
                     f"{LARGEST:g}."

@@ -7,24 +7,28 @@ of other people. What a part demands besides (a stiffness above zero) it says by
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from numbers import Real
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import InputError, brief
+from bellcrank.scalar import is_real, is_whole
 
 NUMERIC = ("Scalar", "float", "Six")  # words of annotations that mean numbers
 SINGLE = ("Scalar", "float")
 OTHER = ("Callable", "Mapping", "|", "str", "Array")
 
-NEVER = (str, bytes, dict, list, tuple, bool, np.bool_, np.ndarray, complex, type)
+NEVER = (str, bytes, dict, Sequence, bool, np.generic, np.ndarray, complex, Decimal, type)
 
 
 def check_numbers(part: Any, called: str) -> None:
-    """part: anything; what is no dataclass is its owner's business. called: what it is in the system."""
+    """Raise an InputError for a field that is no number; turn numpy's scalars into Python's numbers.
+
+    part: anything; what is no dataclass is its owner's business. called: what it is in the system.
+    """
     if not is_dataclass(part) or isinstance(part, type):
         return
     where = f"{type(part).__name__} ({called})"
@@ -34,6 +38,9 @@ def check_numbers(part: Any, called: str) -> None:
             raise InputError(f"{where}: {field.name} is {brief(value)}; expected a name, a str.")
         if _numeric(field):
             _numbers(where, field, value)
+            # The part's own arithmetic would be rounded to 24 bits, or wrap around, where its numbers are numpy's.
+            if (plain := _plain(value)) is not value:
+                object.__setattr__(part, field.name, plain)
         elif isinstance(value, tuple):
             for x in value:
                 check_numbers(x, called)
@@ -47,7 +54,7 @@ def check_range(part: Any, where: str, names: Iterable[str], above_zero: bool = 
     for name in names:
         value = getattr(part, name)
         for x in _numbers(where, own[name], value):
-            if isinstance(x, Real) and not (float(x) > 0.0 if above_zero else float(x) >= 0.0):
+            if is_real(x) and not (float(x) > 0.0 if above_zero else float(x) >= 0.0):
                 expected = "above zero" if above_zero else "zero or more"
                 raise InputError(f"{where}: {name} is {brief(value)}; expected {expected}.")
 
@@ -57,7 +64,7 @@ def check_order(part: Any, where: str, lower: str, upper: str) -> None:
     own = {field.name: field for field in fields(part)}
     ends = [_numbers(where, own[name], getattr(part, name)) for name in (lower, upper)]
     for low, high in zip(*ends, strict=True):
-        if isinstance(low, Real) and isinstance(high, Real) and not low < high:
+        if is_real(low) and is_real(high) and not low < high:
             raise InputError(
                 f"{where}: {lower} is {brief(getattr(part, lower))} and {upper} {brief(getattr(part, upper))}; "
                 f"expected {lower} below {upper}."
@@ -66,7 +73,7 @@ def check_order(part: Any, where: str, lower: str, upper: str) -> None:
 
 def one_number(where: str, name: str, x: Any) -> float:
     """A finite number that an argument must be."""
-    if not isinstance(x, Real) or isinstance(x, bool | np.bool_) or not _finite(x):
+    if not is_real(x) or not _finite(x):
         raise InputError(f"{where}: {name} is {brief(x)}; expected a finite number.")
     return float(x)
 
@@ -84,6 +91,16 @@ def _numbers(where: str, field: Field[Any], value: Any) -> list[Any]:
     return found
 
 
+def _plain(value: Any) -> Any:
+    """Return the value with each number as a float or an int; the same object if it has no other numbers."""
+    if is_real(value) and type(value) not in (float, int):
+        return int(value) if is_whole(value) else float(value)
+    if type(value) not in (tuple, list):
+        return value
+    items = [_plain(x) for x in value]
+    return value if all(new is old for new, old in zip(items, value, strict=True)) else type(value)(items)
+
+
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple | list):
         for x in value:
@@ -94,7 +111,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def _check(where: str, field: Field[Any], x: Any) -> None:
     """Numbers without end only where that is what the field has by itself."""
-    number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)
+    number = is_real(x)
     if not number and (isinstance(x, NEVER) or not hasattr(x, "__mul__")):
         raise InputError(f"{where}: {field.name} is {brief(x)}; expected a number.")
     endless = field.default is not MISSING and field.default in (math.inf, -math.inf)

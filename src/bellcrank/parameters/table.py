@@ -17,6 +17,7 @@ from bellcrank.errors import InputError, ModelError, brief, unknown
 from bellcrank.misfits import explained
 from bellcrank.parameters.free import FREE, Free
 from bellcrank.quoting import line, refused
+from bellcrank.scalar import is_real
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -37,11 +38,7 @@ def parameter(name: str, value: float, unit: str = "") -> Free:
         raise InputError(f'a parameter\'s name is {name!r}; expected a text, such as "boom.mass".')
     if why := refused(name):
         raise InputError(f"the parameter {why}.")
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, np.integer, np.floating))
-        or not math.isfinite(value)
-    ):
+    if not is_real(value) or not math.isfinite(value):
         raise InputError(f'parameter "{name}": its nominal value is {value!r}; expected a finite number.')
     if not isinstance(unit, str) or refused(unit):
         raise InputError(f'parameter "{name}": its unit is {unit!r}; expected a text in one line.')
@@ -152,12 +149,12 @@ class Parameters(Mapping[str, float]):
 
 def _array(name: str, value: Any, where: str) -> Array:
     try:
-        array = np.asarray(value)
+        array = np.asanyarray(value)
     except ValueError:
         array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiu" or np.ma.is_masked(array):
         raise InputError(f'{where}: parameter "{name}" is {value!r}; expected a number, or an array of them.')
-    array = array.astype(float)
+    array = np.asarray(array, float)
     if not np.isfinite(array).all():
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         place = str(list(at)) if at else ""

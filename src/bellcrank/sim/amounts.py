@@ -8,12 +8,12 @@ bounds on work are far above what anybody waits for: whoever meets one has mista
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import InputError, brief
+from bellcrank.scalar import is_real, is_whole
 
 LONGEST_SECONDS = 1e12  # 32,000 years
 MOST_STEPS = 1e12  # of one run, which Ctrl-C ends: at 10 ns for a step, three hours
@@ -58,7 +58,7 @@ def rate(name: str, value: Any, what: str = "Hz", least: float = 0.0, most: floa
 
 def count(name: str, value: Any, most: float = MOST_COUNT, of: str = "") -> int:
     """Return a whole number from 1, at most `most`; of: what is counted, for the message (" of periods")."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < 1:
+    if not is_whole(value) or value < 1:
         raise InputError(f"{name} is {brief(value)}; expected a whole number{of} from 1.")
     number = int(value)
     if number > most:
@@ -99,9 +99,9 @@ def steps_of(total: float, part: float) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool | np.bool_):
-        return False
-    return isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iuf")
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "iuf" and not np.ma.is_masked(value)
+    return is_real(value)
 
 
 def _float(value: Any) -> float:

@@ -13,12 +13,10 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-import numpy as np
-
 from bellcrank.errors import InputError
 from bellcrank.graph.counting import WORD as LOW_HALF
 from bellcrank.graph.counting import Count
-from bellcrank.scalar import Scalar, cos, floor, log, sqrt, where
+from bellcrank.scalar import Scalar, cos, floor, is_whole, log, sqrt, where
 
 WORD = 4096.0
 ROUNDS = 16  # of narrow words more are needed than of wide ones, which take 10
@@ -77,7 +75,7 @@ class Random:
 
 def seeded(seed: int) -> list[float]:
     """A seed as Random takes it: any whole number, stirred."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+    if not is_whole(seed):
         raise InputError(f"seed is {seed!r}; expected a whole number.")
     digest = hashlib.sha256(str(int(seed)).encode()).digest()
     return [float(int.from_bytes(digest[3 * k : 3 * k + 3], "big")) for k in range(SEED)]

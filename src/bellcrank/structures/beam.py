@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.scalar import is_whole
 from bellcrank.structures.doubts import doubt_beam
 from bellcrank.structures.section import Material, Profile, Section
 
@@ -61,7 +62,7 @@ class Beam:
             raise ModelError(f"beam: length is {self.length!r}; expected a positive number of metres.")
         if not SHORTEST < self.length < LONGEST:
             raise ModelError(f"beam: length is {self.length:g} m; expected metres, {SHORTEST:g} to {LONGEST:g}.")
-        whole = isinstance(self.elements, (int, np.integer)) and not isinstance(self.elements, bool)
+        whole = is_whole(self.elements)
         if not whole or not 1 <= self.elements <= MOST_ELEMENTS:
             raise ModelError(f"beam: elements is {self.elements!r}; expected a whole number, 1 to {MOST_ELEMENTS}.")
         if self.material is not None and not isinstance(self.material, Material):

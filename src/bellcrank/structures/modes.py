@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
+from bellcrank.scalar import is_real, is_whole
 from bellcrank.structures.beam import GAUSS, Array, Beam
 from bellcrank.structures.doubts import doubt_frequency
 from bellcrank.structures.reduction import Reduction, check_units, frequencies, reduced
@@ -88,9 +89,9 @@ def _node(beam: Beam, name: str, s: float) -> int:
 def _kept(
     beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool, below: float
 ) -> Reduction:
-    if isinstance(modes, bool) or not isinstance(modes, (int, np.integer)) or modes < 0:
+    if not is_whole(modes) or modes < 0:
         raise ModelError(f"beam: modes is {modes!r}; expected a whole number from 0.")
-    if not isinstance(below, (int, float, np.number)):
+    if not is_real(below):
         raise ModelError(f"beam: below is {below!r}; expected a frequency in Hz.")
     found = _parts(beam, groups, at, modes, attached)
     if not found:

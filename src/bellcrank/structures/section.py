@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
-from numbers import Real
 
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.misfits import explained_class
+from bellcrank.scalar import is_real
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Material:
     def __post_init__(self) -> None:
         for what in ("E", "density"):  # as Python's own floats: integers of numpy overflow in silence
             object.__setattr__(self, what, _positive("material", what, getattr(self, what)))
-        if not isinstance(self.nu, Real) or not -1.0 < self.nu <= 0.5:
+        if not is_real(self.nu) or not -1.0 < self.nu <= 0.5:
             raise ModelError(f"material: nu is {brief(self.nu)}; expected Poisson's ratio, above -1 and at most 0.5.")
         object.__setattr__(self, "nu", float(self.nu))
 
@@ -202,7 +202,7 @@ class Profile:
 
 def _positive(where: str, what: str, value: object) -> float:
     try:
-        x = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+        x = float(value) if is_real(value) else math.nan
     except OverflowError:
         x = math.inf
     if not 0.0 < x < math.inf:

@@ -21,6 +21,7 @@ from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.record.parquet_files import read_parquet_table
 from bellcrank.room import check_room
+from bellcrank.scalar import is_whole
 from bellcrank.seeds import generator
 from bellcrank.studies.ranges import Array, Levels, Range, ranged
 
@@ -65,7 +66,7 @@ def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: 
         raise InputError(f"points: {unknown('design', design, DESIGNS)}")
     if design == "grid":
         return Points(_grid(ranges, runs), design, ranges)
-    if isinstance(runs, bool) or not isinstance(runs, (int, np.integer)) or not 1 <= runs <= MOST_RUNS:
+    if not is_whole(runs) or not 1 <= runs <= MOST_RUNS:
         raise InputError(f"runs is {runs!r}; expected how many runs there are to be, a whole number from 1.")
     _check_room(int(runs), len(ranges))
     u = _shares(design, int(runs), len(ranges), seed)

@@ -12,6 +12,7 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
 from bellcrank.misfits import explained
+from bellcrank.scalar import is_real
 
 Array = np.ndarray[Any, Any]
 
@@ -105,6 +106,6 @@ def ranged(name: str, given: Any) -> Range | Levels:
 
 
 def _finite(what: str, x: Any) -> float:
-    if isinstance(x, bool) or not isinstance(x, (int, float, np.integer, np.floating)) or not math.isfinite(x):
+    if not is_real(x) or not math.isfinite(x):
         raise InputError(f"{what}: {x!r} is no finite number.")
     return float(x)

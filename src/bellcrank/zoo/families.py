@@ -21,6 +21,7 @@ from bellcrank.model import mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
+from bellcrank.scalar import is_whole
 from bellcrank.seeds import generator
 
 MOVING = tuple(kind for kind in KINDS if kind != "fixed")
@@ -197,7 +198,7 @@ def _kinds(given: str | Sequence[str]) -> list[str]:
 
 def whole(n: int, what: str, least: int = 1, bodies: int = 1, most: int = MOST_BODIES) -> int:
     """A number of parts of so many bodies each, or an error where nobody would see the end of making them."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < least:
+    if not is_whole(n) or n < least:
         raise InputError(f"zoo: {what} is {brief(n)}; expected a whole number from {least} up.")
     if n * bodies > most:
         parts = float(min(int(n) * bodies, 10**30))
