@@ -8,7 +8,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, brief
 from bellcrank.misfits import explained
-from bellcrank.scalar import Scalar, clip, where
+from bellcrank.scalar import Scalar, clip, float_array, where
 
 KINDS = ("linear", "smooth")
 
@@ -72,7 +72,7 @@ def _slopes(h: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 def _points(xs: Sequence[float], ys: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     try:
-        at, value = np.asarray(xs, float), np.asarray(ys, float)
+        at, value = float_array(xs), float_array(ys)
     except (TypeError, ValueError, OverflowError):
         raise InputError("interp: xs and ys must be numbers.") from None
     if at.ndim != 1 or at.shape != value.shape or at.size < 2:

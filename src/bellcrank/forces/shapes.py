@@ -28,7 +28,7 @@ from bellcrank.forces.element import Triple, dot
 from bellcrank.jets import Jet, jet
 from bellcrank.misfits import explained
 from bellcrank.parameters.part_numbers import check_range
-from bellcrank.scalar import Scalar, clip, fabs, maximum, sqrt, where
+from bellcrank.scalar import Scalar, clip, fabs, float_array, maximum, sqrt, where
 
 TINY = 1e-24  # m^2: where two points meet, nothing tells a direction
 
@@ -98,7 +98,7 @@ class Cylinder(Shape):
 def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Scalar, Scalar], Scalar]:
     """Heights at points of a grid, heights[i][j] at (xs[i], ys[j]), bilinear between them and level beyond."""
     try:
-        H, at = np.asarray(heights, float), [np.asarray(xs, float), np.asarray(ys, float)]
+        H, at = float_array(heights), [float_array(xs), float_array(ys)]
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"grid: xs is {brief(xs)}, ys {brief(ys)} and heights {brief(heights)}; expected numbers in rows."

@@ -91,7 +91,10 @@ def checked(graph: str, inputs: Mapping[str, Shape], values: Mapping[str, Any]) 
 def _numbers(graph: str, name: str, value: Any) -> Array:
     """As floats; what is no number is an error, and not NaN."""
     try:
-        array = np.asarray(value)
+        array = np.asanyarray(value)
+        if np.ma.is_masked(array):
+            raise TypeError
+        array = np.asarray(array)
         if array.dtype in (np.float32, np.float64):
             return array
         if array.dtype.kind not in "fiubO" or any(x is None for x in (array.flat if array.dtype == object else ())):

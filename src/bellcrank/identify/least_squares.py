@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.identify.base import Base
 from bellcrank.identify.regressors import LARGEST
 from bellcrank.misfits import explained
 from bellcrank.quoting import line
+from bellcrank.scalar import float_array
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -105,7 +106,10 @@ def estimated(base: Base, Y: Array, tau: Any, factors: list[tuple[Array, Array]]
 
 
 def checked_forces(tau: Any, shape: tuple[int, int], names: Any) -> Array:
-    tau = np.asarray(tau, float)
+    try:
+        tau = float_array(tau)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"tau is {brief(tau)}; expected an array of real numbers.") from None
     if tau.ndim == 1 and shape[1] == 1:
         tau = tau[:, None]
     if tau.shape != shape:

@@ -16,6 +16,7 @@ from bellcrank.identify.numbers import Number
 from bellcrank.identify.regressors import regressor
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
+from bellcrank.scalar import float_array
 
 Array = np.ndarray[Any, Any]
 
@@ -55,7 +56,7 @@ def completed(m: Mechanism, moved: Mapping[str, Any], guess: Any = None) -> tupl
     names = list(moved)
     own = [place(m, n) for n in names]
     try:
-        given = np.array([[np.asarray(x, float) for x in moved[n]] for n in names])  # (names, 3, samples)
+        given = np.array([[float_array(x) for x in moved[n]] for n in names])  # (names, 3, samples)
     except (TypeError, ValueError, OverflowError):
         given = np.zeros(0)
     if given.ndim != 3 or given.shape[1] != 3:

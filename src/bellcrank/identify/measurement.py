@@ -46,15 +46,17 @@ def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
         raise ReadError(f'{where}: {unknown("column", "t", table)} The time is called "t".')
     found: dict[str, Array] = {}
     for name, x in table.items():
-        x = np.asarray(x)
+        x = np.asanyarray(x)
         if x.dtype.kind not in "fiu":
             raise ReadError(f'{where}: column "{name}" has words; expected numbers.')
+        if np.ma.is_masked(x):
+            raise ReadError(f'{where}: column "{name}" has masked entries; expected numbers. Leave these rows out.')
         if x.shape != np.asarray(table["t"]).shape:
             raise ReadError(f'{where}: column "{name}" has the length {len(x)}, and t {len(table["t"])}.')
         bad = np.flatnonzero(~np.isfinite(x.astype(float)))
         if len(bad):
             raise ReadError(f'{where}: column "{name}", row {bad[0]} is {x[bad[0]]}; expected finite numbers.')
-        found[name] = x.astype(float)
+        found[name] = np.asarray(x, float)
     t = found["t"]
     if len(t) < 3:
         raise ReadError(f"{where}: {len(t)} rows; expected three at least.")

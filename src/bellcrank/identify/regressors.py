@@ -19,13 +19,14 @@ from numpy.typing import ArrayLike
 from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.rnea import sweep_out
 from bellcrank.dynamics.sweep import poses
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.identify.numbers import TEN, Number, numbers_of, own
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.frames import tree_of
 from bellcrank.model.parts import Frame
 from bellcrank.model.tree import Tree
+from bellcrank.scalar import float_array
 from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, Sym, Vec, euler_moment, vec
 
 Array = np.ndarray[Any, Any]
@@ -201,7 +202,10 @@ def _axis(kind: str) -> Vec:
 
 
 def _samples(m: Mechanism, name: str, x: Any, n: int) -> Array:
-    given: Array = np.asarray(x, float)
+    try:
+        given: Array = float_array(x)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} is {brief(x)}; expected an array of real numbers.") from None
     x = given[None] if given.ndim == 1 else given
     if x.ndim != 2 or x.shape[1] != n:
         raise InputError(f'{name} has the shape {x.shape}; expected (samples, {n}) for "{m.name}".')

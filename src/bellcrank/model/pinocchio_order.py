@@ -18,6 +18,7 @@ from bellcrank.misfits import explained
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
+from bellcrank.scalar import float_array
 
 PLAIN, COSINE, SINE = 0, 1, 2
 
@@ -85,7 +86,7 @@ class PinocchioOrder:
 
     def _given(self, x: Any, size: int, name: str) -> Array:
         try:
-            found = np.asarray(x, float)
+            found = float_array(x)
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"{self.called}: {name} is {brief(x)}; expected an array of {size} numbers.") from None
         if not found.ndim or found.shape[-1] != size:

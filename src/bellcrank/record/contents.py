@@ -9,11 +9,12 @@ from typing import Any, overload
 
 import numpy as np
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array
 from bellcrank.quoting import refused
+from bellcrank.scalar import float_array
 
 # What the elements of q are measured in, by the names that the joint types give them (model/joints/).
 LENGTHS, PURE = ("x", "y", "z", "distance"), ("qx", "qy", "qz", "qw")
@@ -56,16 +57,23 @@ def units(mechanism: Mechanism) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(q), tuple(v)
 
 
+def _numbers(name: str, values: Any) -> Array:
+    try:
+        return float_array(values)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} is {brief(values)}; expected an array of real numbers.") from None
+
+
 def state_columns(mechanism: Mechanism, t: Any, **arrays: Any) -> dict[str, Column]:
     """Columns of t, and of q, v, a, tau, passive and external as far as given, each of the shape (*batch, rows, n):
     "boom.q", "boom.v", ...
     """
     names, measured = mechanism.columns, units(mechanism)
-    found = {"t": Column("t", "s", np.asarray(t, float))}
+    found = {"t": Column("t", "s", _numbers("t", t))}
     for key, values in arrays.items():
         if key not in OF_STATE:
             raise InputError(f'columns of a state are {", ".join(OF_STATE)}; got "{key}".')
-        values = np.asarray(values, float)
+        values = _numbers(key, values)
         of = names[0] if key == "q" else names[1]
         if values.ndim < 2 or values.shape[-1] != len(of):
             raise InputError(f"{key} has the shape {values.shape}; expected (..., rows, {len(of)}).")
@@ -96,7 +104,7 @@ def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
         if len(shape) < 1 or (shape != full and not (name == "t" and shape == full[-1:])):
             raise InputError(f'column "{name}" has the shape {shape}; expected {full} as the others: (*batch, rows).')
         try:
-            values = np.asarray(column.values, np.float64)
+            values = float_array(column.values)
         except (TypeError, ValueError, OverflowError):
             raise InputError(f'column "{name}" is {column.values!r}; expected an array of numbers.') from None
         values = values.view() if shape == full else np.broadcast_to(values, full)

@@ -10,6 +10,7 @@ import numpy as np
 from bellcrank.errors import InputError, brief
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array
+from bellcrank.scalar import float_array
 
 if TYPE_CHECKING:
     from bellcrank.model.mechanism import Mechanism
@@ -54,7 +55,7 @@ def recorded(run: Record) -> Array:
 
 def at(run: Record, t: Any) -> Row:
     try:
-        times, rows = np.asarray(t, float), recorded(run)
+        times, rows = float_array(t), recorded(run)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"at: t is {brief(t)}; expected a time in seconds, or several.") from None
     for lane in np.ndindex(*run.batch):

@@ -5,7 +5,7 @@ their elements; the starts, inputs and parameters of runs, broadcast to one shap
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.quoting import refused
 from bellcrank.room import check_room
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, float_array
 from bellcrank.sim.amounts import count, duration
 
 if TYPE_CHECKING:
@@ -25,19 +25,22 @@ Array = np.ndarray[Any, Any]
 BESIDE = 1e-6  # of its range: how far rounding, as of float32, may put a state beside its limits
 
 
+def nothing(given: Any) -> bool:
+    """Whether an argument was left out: it is None, or a collection with nothing in it."""
+    return given is None or (isinstance(given, Sized) and not isinstance(given, np.ndarray) and not len(given))
+
+
 def listed(what: str, value: Any, of: str) -> tuple[Any, ...]:
     """What must be a list, and is easily given as one thing."""
-    single = isinstance(value, np.ndarray) and value.ndim == 0
-    if single or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+    numeric = isinstance(value, np.ndarray) and (value.ndim == 0 or value.dtype.kind not in "OUS")
+    if numeric or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise InputError(f"{what} is {brief(value)}; expected a list of {of}: {what}=[...].")
     return tuple(value)
 
 
 def numbers(what: str, value: Any) -> Array:
     try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        array = np.asarray(value, float)
+        array = float_array(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what} is {brief(value)}; expected real numbers.") from None
     if not np.isfinite(array).all():

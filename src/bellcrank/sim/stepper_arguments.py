@@ -23,11 +23,13 @@ def inputs(u: Any, shape: Shape, names: Sequence[str], nu: int) -> Array:
     if u is None:
         raise InputError(f"step: u is missing; expected an array {expected}: {', '.join(names)}.")
     try:
-        found = np.asarray(u)
+        found = np.asanyarray(u)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"step: u is no array in this computer's memory: {error}") from None
     if found.dtype.kind not in "fiub":
         raise InputError(f"step: u has dtype {found.dtype}; expected real numbers.")
+    if np.ma.is_masked(found):
+        raise InputError("step: u has masked entries; expected a number in each place.")
     if found.shape != expected:
         raise InputError(f"step: u has the shape {found.shape}; expected {expected}: {', '.join(names)}.")
     return np.ascontiguousarray(found, float)

@@ -18,6 +18,7 @@ from bellcrank.errors import ModelError, brief
 from bellcrank.extras import extra
 from bellcrank.misfits import explained
 from bellcrank.quoting import refused
+from bellcrank.scalar import float_array, is_real, is_whole
 from bellcrank.structures import skin
 from bellcrank.structures.beam import Array
 from bellcrank.structures.doubts import doubt_frequency, doubt_mass
@@ -98,9 +99,9 @@ def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, A
         raise ModelError(
             f"flexible: K is {K.shape}, M {M.shape}, and there are {len(places)} nodes; expected 3 or 6 rows a node."
         )
-    if isinstance(modes, bool) or not isinstance(modes, (int, np.integer)):
+    if not is_whole(modes):
         raise ModelError(f"flexible: modes is {brief(modes)}; expected a whole number.")
-    if not isinstance(below, (int, float, np.number)):
+    if not is_real(below):
         raise ModelError(f"flexible: below is {brief(below)}; expected a frequency in Hz.")
     return K, M, places, int(each)
 
@@ -108,9 +109,7 @@ def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, A
 def real_array(name: str, given: Any) -> Array:
     """Real numbers, or an error that says what was given."""
     try:
-        if np.iscomplexobj(given):
-            raise TypeError
-        return np.asarray(given, dtype=float)
+        return float_array(given)
     except (TypeError, ValueError, OverflowError):
         raise ModelError(f"flexible: {name} is {brief(given)}; expected an array of real numbers.") from None
 

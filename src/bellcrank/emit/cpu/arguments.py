@@ -62,9 +62,14 @@ class Arguments:
 
     def _array(self, name: str, value: Any) -> Array:
         try:
-            array = np.asarray(value)
+            array = np.asanyarray(value)
         except ValueError as error:
             raise InputError(f'{self.signature.name}: input "{name}" is not an array: {error}.') from error
+        if np.ma.is_masked(array):
+            raise InputError(
+                f'{self.signature.name}: input "{name}" has masked entries; expected a number in each place.'
+            )
+        array = np.asarray(array)
         self._fits(name, array)
         return array.astype(self.signature.dtype, copy=False)
 
