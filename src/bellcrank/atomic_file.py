@@ -32,7 +32,7 @@ def path_of(given: Any, error: type[BellcrankError] = InputError) -> Path:
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Path:
     """Who looks sees the old file or the new one, however many write it at once. hint: what to do if it fails."""
-    target = Path(os.path.realpath(path))  # through a link, not over it
+    target = Path(os.path.realpath(path_of(path)))  # through a link, not over it
     beside = None
     try:
         _check(path, target)

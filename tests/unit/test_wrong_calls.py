@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,15 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.actuators import DCMotor
+from bellcrank.actuators.actuator import StateVariable
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.formats.builder import Vector
+from bellcrank.identify.output_error import _nominal as output_error_nominal
 from bellcrank.misfits import explained, misfit
 from bellcrank.model import Mechanism
+from bellcrank.structures.beam import Beam
+from bellcrank.structures.modes import beam_modes
 from bellcrank.studies.points import points as points_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -319,3 +325,65 @@ def test_right_angles_are_nearly_right() -> None:
     for bad in (-1, 0.2, math.nan, "0"):
         with pytest.raises(InputError, match=r"right_angles is .*expected a small angle"):
             bc.from_dh("m", rows=rows, right_angles=bad)  # type: ignore[arg-type]
+
+
+NOTHING_GIVEN: dict[str, Any] = {"q0": None, "v0": None, "x0": None, "parameters": None}
+PLANNED = bc.Simulator(bc.zoo.chain(2))
+
+
+@pytest.mark.parametrize("odd", [None, 7, 0.5, "", [], int, np.zeros((3, 3))])
+def test_what_a_run_is_prepared_from_is_named(odd: Any) -> None:
+    with pytest.raises(InputError, match=r"Simulator\.planned: settings is"):
+        PLANNED.planned(0.01, odd)
+    if not isinstance(odd, type(None) | str | list):
+        with pytest.raises(InputError, match=r"parameters|inputs"):
+            PLANNED.prepared(0.01, parameters=odd, inputs=odd)
+
+
+@pytest.mark.parametrize("odd", [np.array([1, 2], object), np.zeros(3), 7, "x", object()])
+@pytest.mark.parametrize("part", ["states", "elements", "forces", "motions", "actuators"])
+def test_parts_of_a_system_that_are_no_parts(part: str, odd: Any) -> None:
+    for of in (bc.zoo.chain(2), bc.system(bc.zoo.chain(2))):
+        with pytest.raises(InputError):
+            bc.system(of, **{part: odd})
+
+
+def test_states_may_come_from_a_generator() -> None:
+    """They were read where they were checked, and the system had none."""
+    states = (StateVariable(name) for name in ("a", "b"))
+    s = bc.system(bc.zoo.chain(2), control=lambda t, q, v, x, u: ([0.0, 0.0], [1.0, 1.0]), states=states)  # type: ignore[arg-type]
+    assert [z.name for z in s.states] == ["a", "b"]
+
+
+def test_tables_whose_rows_are_none() -> None:
+    given = {"alpha": [0.0], "mass": [1.0], "k": [(0.1, 0, 0)], "l": [], "inertia": [np.eye(3)]}
+    assert bc.from_wong("arm", **given, names=np.zeros(0)).nv == 1
+    for names in (np.array([None]), [7], memoryview(b"a"), np.array([1, 2])):
+        with pytest.raises(bc.BellcrankError, match="names has"):
+            bc.from_wong("arm", **given, names=names)
+    for rows in (range(3), np.array(["a"]), np.array([None]), memoryview(b"ab"), bytearray(b"a"), [None]):
+        with pytest.raises(bc.BellcrankError, match="expected"):
+            bc.from_dh("arm", rows)  # type: ignore[arg-type]
+
+
+def test_flags_and_numbers_of_other_types() -> None:
+    m, row = bc.zoo.chain(2), [0.3, 0.2]
+    packed = bc.kernel(m, "mass_matrix", packed=np.True_)  # type: ignore[arg-type]
+    assert packed(row).tolist() == bc.kernel(m, "mass_matrix", packed=True)(row).tolist()
+    with pytest.raises(InputError, match="packed is 'x'; expected True or False"):
+        bc.kernel(m, "mass_matrix", packed="x")  # type: ignore[arg-type]
+    assert "k 0.333333" in str(DCMotor("joint1", Fraction(1, 3), 1.0, 1.0))
+    bc.system(m, [DCMotor("joint1", Fraction(1, 3), 1.0, 1.0)])
+    with bc.Drive(m, spin=np.float16(0.5)):  # type: ignore[arg-type]
+        pass
+    for x in (10**400, np.timedelta64(5, "s"), "x", None, [1.0]):
+        with pytest.raises(InputError, match="begin of"):
+            output_error_nominal(bc.system(m.free("link1.mass")), ["link1.mass"], NOTHING_GIVEN, {"link1.mass": x})
+
+
+@pytest.mark.parametrize("write", [bc.write_fem, bc.write_sid])
+@pytest.mark.parametrize("path", ["\ud800", "a\0b"])
+def test_paths_that_cannot_be(write: Any, path: str) -> None:
+    beam = Beam(2.0, bc.Section.circle(0.05), bc.Material.steel(), 4)
+    with pytest.raises(InputError, match="path is"):
+        write(path, beam_modes(beam, ("bend_z",), {"end": 1.0}, 1, False, math.inf))

@@ -19,6 +19,8 @@ from functools import cache, partial
 from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bellcrank.build import attributes
 from bellcrank.build.stages import Job, Where, built, shared_out, sources, steady, tables_as_shipped
 from bellcrank.build.stages import target as target_of
@@ -29,6 +31,7 @@ from bellcrank.dynamics.requests import Request, check, straight
 from bellcrank.emit import cache as store
 from bellcrank.emit.constants import code_fingerprint
 from bellcrank.emit.cpu.host import host
+from bellcrank.errors import InputError, brief
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.quoting import line
@@ -66,8 +69,10 @@ def kernel(
     reference= says from where a frame's motion is seen: "aligned", "local" or "world" (docs/conventions.md).
     """
     where = Where(target, dtype, threads, machine, processors)
+    if not isinstance(packed, bool | np.bool_):
+        raise InputError(f"kernel: packed is {brief(packed)}; expected True or False.")
     driven = attributes.joint_names(name, actuated)
-    return made(mechanism, Request(name, method, frame, tuple(wrenches), driven, packed, reference), where)
+    return made(mechanism, Request(name, method, frame, tuple(wrenches), driven, bool(packed), reference), where)
 
 
 def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:

@@ -134,11 +134,13 @@ def from_wong(
     """
     n = len(mass)
     parent = list(range(n)) if parent is None else list(parent)
+    labels = list(names) or [f"link{i}" for i in range(1, n + 1)]
     hinges = {(i + 1, i + 2): v for i, v in enumerate(l)} if not isinstance(l, Mapping) else dict(l)
-    for what, given in (("alpha", alpha), ("k", k), ("inertia", inertia), ("parent", parent), ("names", names or mass)):
+    for what, given in (("alpha", alpha), ("k", k), ("inertia", inertia), ("parent", parent), ("names", labels)):
         if len(given) != n:
             raise ModelError(f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected as many.')
-    labels = list(names) or [f"link{i}" for i in range(1, n + 1)]
+    if odd := [x for x in labels if not isinstance(x, str)]:
+        raise ModelError(f'mechanism "{name}": names has {brief(odd[0])}; expected texts.')
     bodies, joints, found = [], [], list(lines)
     for i in range(1, n + 1):
         link, where, p = labels[i - 1], f'link {i} ("{labels[i - 1]}")', parent[i - 1]
@@ -151,7 +153,7 @@ def from_wong(
         point = np.subtract(vector(hinges[p, i], where, "l"), vector(k[p - 1], where, "k")) if p else np.zeros(3)
         row = Row(mass=mass[i - 1], com=np.negative(vector(k[i - 1], where, "k")).tolist(), inertia=inertia[i - 1])
         bodies.append(_body(link, row, np.eye(3), np.zeros(3), where))
-        joint = link if names else f"joint{i}"
+        joint = link if len(names) else f"joint{i}"
         twist = turn(0, number(alpha[i - 1], where, "alpha"))
         found.append(Line(where, f"revolute on {labels[p - 1] if p else 'the ground'}: alpha {alpha[i - 1]:g}"))
         joints.append(
@@ -214,6 +216,8 @@ def from_saha(
 
 def as_row(given: Mapping[str, Any], where: str) -> Row:
     """A row from a mapping; forces and limits of the joint may stand beside the rest."""
+    if not isinstance(given, Mapping):
+        raise ModelError(f"{where} is {brief(given)}; expected a Row or a mapping of its entries.")
     known = [f.name for f in fields(Row) if f.name != "options"]
     for key in given:
         if key not in (*known, *FORCES, *LIMITS):

@@ -18,7 +18,7 @@ from bellcrank.identify.model_runs import Model, start_names, with_free
 from bellcrank.identify.search import FAR, Fit, Problem
 from bellcrank.misfits import explained
 from bellcrank.sim.amounts import MOST_STEPS_OF_DATA, check_work, count, duration
-from bellcrank.sim.arguments import listed
+from bellcrank.sim.arguments import listed, number
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 
@@ -152,7 +152,5 @@ def _nominal(s: System, names: Sequence[str], given: Mapping[str, Any], begin: M
             value = (given[vector] or {}).get(element, usual.get(n, 0.0))
         else:
             value = (given["parameters"] or {}).get(n, s.parameters[n])
-        found.append(float((begin or {}).get(n, value)))
-    if not np.isfinite(found).all():
-        raise InputError("begin: expected finite numbers.")
+        found.append(number(f'begin of "{n}"', (begin or {}).get(n, value)))
     return np.array(found)

@@ -96,8 +96,7 @@ class Drive:
         self.rate = amounts.rate("rate", rate, "periods a second", SELDOM, OFTEN)
         substeps = amounts.count("substeps", substeps, amounts.MOST_STEPS_AT_ONCE)
         every = amounts.count("every", every, of=" of periods")
-        if spin:
-            amounts.duration("spin", spin)
+        spin = amounts.delay("spin", spin)
         if most:
             amounts.count("most", most)
         self.step = 1.0 / (self.rate * substeps)

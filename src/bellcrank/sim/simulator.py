@@ -68,7 +68,7 @@ class Prepared:
     start: Array
 
 
-@explained_class("__init__", "run", "whole", "program")
+@explained_class("__init__", "run", "prepared", "planned", "whole", "program")
 class Simulator:
     """A system with an integrator, compiled on first use. What settings say here holds for every run that says nothing
     else.

@@ -26,7 +26,7 @@ from bellcrank.quoting import line
 from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim import between
-from bellcrank.sim.arguments import Named, listed, number, unique
+from bellcrank.sim.arguments import Named, listed, nothing, number, unique
 from bellcrank.sim.element_passes import Passes
 from bellcrank.sim.everywhere import checked as checked_field
 from bellcrank.sim.everywhere import everywhere as acting_everywhere
@@ -302,9 +302,8 @@ def system(
     function of (place, velocity, mass) that gives the force on every body's centre of mass, all in world axes.
     """
     if isinstance(mechanism, System):
-        if control is not None or any(
-            (actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions, everywhere)
-        ):
+        more = actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions, everywhere
+        if control is not None or not all(map(nothing, more)):
             raise InputError(
                 "this is a system already; give the mechanism together with actuators, control and inputs."
             )
@@ -320,15 +319,15 @@ def system(
         taken = (*taken, last)
     if control is not None and not callable(control):
         raise InputError(f"control is {control!r}; expected a function control(t, q, v, x, u).")
-    own = _states(states or getattr(control, "states", ()), control)
+    own = _states(getattr(control, "states", ()) if nothing(states) else states, control)
     names, defaults = _inputs(inputs)
     free = listed("parameters", parameters, "parameters")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
-    seen, outside = dict(outputs or {}), checked_forces(mechanism, forces) if forces else {}
+    seen, outside = dict(outputs or {}), {} if nothing(forces) else checked_forces(mechanism, forces)
     parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
-    between_frames = between.checked(mechanism, elements) if elements else ()
-    moved = checked_motions(mechanism, motions) if motions else {}
+    between_frames = () if nothing(elements) else between.checked(mechanism, elements)
+    moved = {} if nothing(motions) else checked_motions(mechanism, motions)
     law = checked_field(mechanism, everywhere) if everywhere is not None else None
     made = System(mechanism, *parts, between_frames, moved, law)
     unique("state", [s.name for s in made.states])
@@ -369,14 +368,15 @@ def _states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
     """The states that the control brings along."""
     if isinstance(given, Mapping):
         given = [StateVariable(name, "", number(f'state "{name}"', x)) for name, x in given.items()]
-    for z in listed("states", given, "states"):
+    found = listed("states", given, "states")
+    for z in found:
         if not isinstance(z, StateVariable):
             raise InputError(f'states: {z!r} is no state; expected a mapping, states={{"integral": 0.0}}.')
-    if given and control is None:
+    if found and control is None:
         raise InputError(
-            f"there are states ({', '.join(str(z.name) for z in given)}) but no control that would move them."
+            f"there are states ({', '.join(str(z.name) for z in found)}) but no control that would move them."
         )
-    return tuple(given)
+    return found
 
 
 def _check_columns(s: System) -> None:
