@@ -317,7 +317,7 @@ def test_manifests_that_are_none(text: str, word: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [None, True, -1, 1e400, "x", [], 10**30, 0.5])
 def test_numbers_of_a_manifest_that_are_none(key: str, value: Any, tmp_path: Path) -> None:
     """Files of no runs each ended in an error of range()."""
-    right = {"chunk": 1, "sessions": 1, "wall": 1.0}
+    right = {"chunk": 1, "sessions": 1, "wall": 1.0, "name": "it", "runs": 4}
     Folder(tmp_path).written(right)
     assert Folder(tmp_path).manifest() == right
     (tmp_path / "study.json").write_text(json.dumps(right | {key: value}))
@@ -325,6 +325,24 @@ def test_numbers_of_a_manifest_that_are_none(key: str, value: Any, tmp_path: Pat
         return
     with pytest.raises(bc.ReadError, match="is no manifest of a study"):
         Folder(tmp_path).manifest()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"runs": x} for x in (None, 0, -1, True, 0.5, "4", {}, 10**17, 1_000_001)] + [{"name": x} for x in (None, 3, [])],
+)
+def test_what_another_program_seals_is_looked_at_too(change: dict[str, Any], tmp_path: Path) -> None:
+    """The checksum tells damage from intent, and no more: these ended in a KeyError, or in a list of 1e17 files."""
+    folder = Folder(tmp_path)
+    folder.written({"chunk": 1, "sessions": 1, "wall": 1.0, "name": "it", "runs": 4} | change)
+    with pytest.raises(ReadError, match=r"is no manifest of a study: its name is .* and its runs are"):
+        folder.manifest()
+
+
+def test_a_study_of_too_many_files_is_refused_before_it_begins(tmp_path: Path) -> None:
+    with pytest.raises(bc.InputError, match=r"chunk is 1, .* at most 1,000,000. Take a chunk of 3 or more"):
+        bc.study(pendulum(), OVER, 2_000_001, to=tmp_path / "it", **(ASKED | {"chunk": 1}))
+    assert not any((tmp_path / "it").rglob("*.*"))
 
 
 def test_neither_pipes_nor_links_are_waited_for(tmp_path: Path) -> None:

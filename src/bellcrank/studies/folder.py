@@ -34,6 +34,7 @@ from bellcrank.version import __version__
 
 MANIFEST, LOCK, CHECKSUM = "study.json", ".lock", "checksum"
 MOST_BYTES = 2**62  # of a chunk: a study wrote it, however well constant columns compress
+MOST_FILES = 1_000_000  # of one study: their names are listed
 FORMAT = 2  # of manifests; those of 1 had neither identity nor checksum
 NOT_COMPARED = ("chunk", "provenance", "methods")
 _whole: set[tuple[Any, ...]] = set()  # files whose seals were looked at, as they were then
@@ -190,6 +191,13 @@ class Folder:
             raise ReadError(
                 f"{file} is damaged: its text does not have its checksum. The rows are sealed by themselves: remove "
                 "this file, and the same study goes on from those that are whole."
+            )
+        name, runs = found.get("name"), found.get("runs")
+        if not (isinstance(name, str) and _from(runs, 1) and runs <= MOST_FILES * found["chunk"]):
+            raise ReadError(
+                f"{file} is no manifest of a study: its name is {brief(name)} and its runs are {brief(runs)}, "
+                f"{found['chunk']} in a file; expected a text, and at most {MOST_FILES:,} files. Remove the folder to "
+                "begin anew."
             )
         return found
 

@@ -25,7 +25,7 @@ from bellcrank.sim.simulator import Simulator
 from bellcrank.stairs import view
 from bellcrank.studies.chunk import is_rows
 from bellcrank.studies.engine import client_of, done_chunks
-from bellcrank.studies.folder import FORMAT, Folder, provenance
+from bellcrank.studies.folder import FORMAT, MOST_FILES, Folder, provenance
 from bellcrank.studies.identity import Expected, numbers_digest, program_digest, setup_digests, study_name
 from bellcrank.studies.points import Points
 from bellcrank.studies.points import points as points_of
@@ -262,6 +262,11 @@ def _manifest(setup: Setup, simulators: Mapping[str, Simulator], made: Points, c
     size = count("chunk", chunk) if chunk is not None else min(MANY, max(FEW, math.ceil(n / PARTS)))
     if chunk is None and setup.keep == "rows":
         size = min(size, ROWS)
+    if n > MOST_FILES * size:
+        raise InputError(
+            f"chunk is {size}, which gives {n / size:.3g} files of {n} runs; expected at most {MOST_FILES:,}. Take a "
+            f"chunk of {math.ceil(n / MOST_FILES)} or more."
+        )
     shared = {k: x for k, x in setup.given.items() if x is not None}
     if shared.get("inputs"):
         shared["inputs"] = {k: getattr(x, "__name__", x) if callable(x) else x for k, x in shared["inputs"].items()}
