@@ -52,20 +52,13 @@ def terms(m: Mechanism, q: Any, v: Any) -> tuple[Array, Array, Array]:
     return np.array(extended(e.value for e in found)), C, np.array(extended(e.bias for e in found))
 
 
-def row_sizes(C: Array) -> Array:
-    """The largest element of each row; infinite for rows that are zero but for the rounding of a model's numbers."""
-    size = np.array([max((abs(x) for x in row), default=Real(0)) for row in C], object)
-    largest = max(size, default=Real(0))
-    return np.array([x if x > 1e-14 * largest else numbers.inf for x in size], object)
-
-
-def factored(C: Array, rank: int) -> tuple[Array, Array, list[int], list[int], Array]:
+def factored(A: Array, rank: int) -> tuple[Array, Array, list[int], list[int], Array]:
     """Complete pivoting, so that each dependent unknown is a combination of the independent ones.
 
-    Returns the rows and columns that were chosen, in order, the factors, and what is left of C.
+    Returns the rows and columns that were chosen, in order, the factors, and what is left of A.
     """
-    A = C / row_sizes(C)[:, None]
-    L, U = zeros(len(C), rank), zeros(rank, C.shape[1])
+    A = A.copy()
+    L, U = zeros(len(A), rank), zeros(rank, A.shape[1])
     rows, columns = list[int](), list[int]()
     for k in range(rank):
         part = np.abs(A.astype(float))
@@ -82,20 +75,25 @@ def factored(C: Array, rank: int) -> tuple[Array, Array, list[int], list[int], A
     return L, U, rows, columns, A
 
 
-def allowed(C: Array, rank: int) -> tuple[Array, Callable[[Array], Array]]:
-    """E, by columns what the loops allow, and a function that gives the x with C x = r that needs no freedom."""
-    L, U, rows, columns, left = factored(C, rank)
+def allowed(m: Mechanism, C: Array, rank: int) -> tuple[Array, Callable[[Array], Array]]:
+    """E, by columns what the loops allow, and a function that gives the x with C x = r that needs no freedom.
+
+    Pivots are compared in natural sizes. Where redundant equations contradict each other by rounding, a row that nearly
+    vanishes in this configuration must not be chosen in place of one that does not.
+    """
+    by = m.loop_analysis.scales
+    size, natural = np.array(extended(by.rows), object), np.array(extended(by.columns), object)
+    L, U, rows, columns, left = factored(C * size[:, None] * natural, rank)
     assert np.abs(left.astype(float)).max(initial=0) < 1e-9, "the rank is larger than the family says"
     free = [k for k in range(C.shape[1]) if k not in columns]
-    size = row_sizes(C)
 
     def solved(r: Array) -> Array:
-        y, x, r = zeros(rank), zeros(C.shape[1]), r / size
+        y, x, r = zeros(rank), zeros(C.shape[1]), r * size
         for k, i in enumerate(rows):
             y[k] = r[i] - L[i, :k] @ y[:k] if k else r[i]
         for k in reversed(range(rank)):
             x[columns[k]] = (y[k] - U[k] @ x) / U[k, columns[k]]
-        return x
+        return np.asarray(natural * x)
 
     E = zeros(C.shape[1], len(free))
     for at, k in enumerate(free):
@@ -109,18 +107,24 @@ def polished(m: Mechanism, q: Any, rank: int) -> list[Any]:
     now = extended(q)
     for _ in range(ROUNDS):
         value, C, _ = terms(m, now, zeros(m.nv))
-        now = list(kinematics.integrate(m.tree, now, list(-allowed(C, rank)[1](value))))
+        now = list(kinematics.integrate(m.tree, now, list(-allowed(m, C, rank)[1](value))))
     return now
+
+
+def state(m: Mechanism, q: Any, v: Any, mobility: int) -> tuple[list[Any], Array]:
+    """The nearest configuration and velocity that close the loops to all digits."""
+    rank = m.nv - mobility
+    q = polished(m, q, rank)
+    E, _ = allowed(m, terms(m, q, zeros(m.nv))[1], rank)
+    return q, _nearest(E, np.array(extended(v), object))
 
 
 def accelerations(m: Mechanism, q: Any, v: Any, tau: Any, mobility: int) -> Array:
     """Of the nearest configuration and velocity that close the loops to all digits."""
-    rank = m.nv - mobility
-    q = polished(m, q, rank)
-    E, _ = allowed(terms(m, q, zeros(m.nv))[1], rank)
-    v = _nearest(E, np.array(extended(v), object))
+    q, v = state(m, q, v, mobility)
     _, C, bias = terms(m, q, v)
-    particular = allowed(C, rank)[1](-bias)
+    E, solved = allowed(m, C, m.nv - mobility)
+    particular = solved(-bias)
     needed = np.array(rnea.inverse_dynamics(m.tree, q, list(v), list(particular)), object)
     products = [rnea.inverse_dynamics(bare(m.tree), q, list(zeros(m.nv)), list(column)) for column in E.T]
     small, right = E.T @ np.array(products, object).T, E.T @ (np.array(extended(tau), object) - needed)
@@ -130,7 +134,7 @@ def accelerations(m: Mechanism, q: Any, v: Any, tau: Any, mobility: int) -> Arra
 def _nearest(E: Array, v: Array) -> Array:
     """The combination of the columns that is v where E has an element of one alone: its independent coordinates."""
     unit = np.eye(E.shape[1])
-    free = [int(np.flatnonzero((E == unit[k]).all(axis=1))[0]) for k in range(E.shape[1])]
+    free = [int(np.flatnonzero((unit[k] == E).all(axis=1))[0]) for k in range(E.shape[1])]
     return np.asarray(E @ v[free])
 
 
