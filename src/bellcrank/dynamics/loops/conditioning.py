@@ -28,24 +28,26 @@ WORSE = 100.0  # times as large the loss may be elsewhere
 EPSILON = 2.0**-52
 
 
-def with_usual_pivots(tree: Tree, rank: Rank, pattern: Array, q: Array, C: Array) -> Rank:
-    """The rank with what is usual in these configurations, none of which is singular.
+def with_usual_pivots(tree: Tree, rank: Rank, pattern: Array, q: Array, C: Array) -> tuple[Rank, float]:
+    """The rank with what is usual in these configurations, none of which is singular, and the relative error that one
+    solution for multipliers usually has.
 
     C (configurations, rows of the rank, nv), as it is.
     """
     if not rank.rank or not len(q):
-        return rank
+        return rank, 0.0
     some = np.unique(np.linspace(0, len(q) - 1, min(len(q), LOOKS)).astype(int))
     natural = C[some] * np.array(rank.natural(tree.nv))
     rows = natural / np.array(rank.scale)[:, None]
     partition = np.median([least_pivot(x, pivots(y, pattern, rank)[0]) for x, y in zip(rows, natural, strict=True)])
     multipliers = float(np.median([_least_multiplier_pivot(tree, rank, q[k], C[k]) for k in some]))
+    loss = EPSILON / max(multipliers, EPSILON) ** 2
     return replace(
         rank,
         usual_pivot=_usual(float(partition)),
         usual_sound=_usual(multipliers),
-        refinements=_refinements(EPSILON / max(multipliers, EPSILON) ** 2),
-    )
+        refinements=_refinements(loss),
+    ), loss
 
 
 def _usual(size: float) -> float:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.dynamics.loops.accuracy import PROMISED, Accuracy, doubtful, measured
 from bellcrank.dynamics.loops.assembly import (
     ALLOWED,
     EXACT,
@@ -60,6 +61,7 @@ PATTERN = 1e-13  # elements of C, in natural sizes, that are not rounding
 
 
 NO_SCALES = Scales(np.ones(0), np.ones(0))
+LISTED_LOOPS = 4  # of those named in a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,7 @@ class Analysis:
     hold: float = 0.0  # where nothing can move: the smallest singular value, which holds it
     blocks: tuple[BlockRank, ...] = ()  # the decision about the rank, for loops that share coordinates
     scales: Scales = NO_SCALES  # natural sizes of equations and coordinates
+    inexact: str = ""  # what a person should know where accelerations lose digits (accuracy.py)
     told: bool = False  # it began where somebody said, so that the mechanism alone does not decide it
 
     @property
@@ -134,13 +137,18 @@ class Analysis:
                 "parallel, or lengths that fit, but for the last digits are taken as meant so; write them with all "
                 "digits to have it closed"
             )
-        found += self.unclear
+        found += self.untrusted
         if self.nv and not self.mobility:
             found.append(
                 "it cannot move: the loops leave no freedom. If it should, look at what is nearly parallel, or nearly "
                 f"fits (the weakest hold is {self.hold:.1e} of the strongest)"
             )
         return tuple(found)
+
+    @property
+    def untrusted(self) -> list[str]:
+        """Where results may be wrong: no clear rank, or accelerations that lose digits."""
+        return [*self.unclear, *([self.inexact] if self.inexact else [])]
 
     @property
     def unclear(self) -> list[str]:
@@ -181,14 +189,18 @@ def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
     plain = mechanism.at() if mechanism.parameters else mechanism
     if near is None:
         found = kept.setdefault("_closure", analysed(plain.tree, plain.neutral()))
-        for doubt in found.unclear:
-            warn(f'"{mechanism.name}": {doubt}.')
-        return found
+        return _warned(mechanism, found)
     try:
         return analysis(mechanism)
     except ModelError:
         kept["_closure"] = replace(analysed(plain.tree, near), told=True)
-        return kept["_closure"]
+        return _warned(mechanism, kept["_closure"])
+
+
+def _warned(mechanism: Mechanism, found: Analysis) -> Analysis:
+    for doubt in found.untrusted:
+        warn(f'"{mechanism.name}": {doubt}.')
+    return found
 
 
 def analysed(tree: Tree, start: Array) -> Analysis:
@@ -211,20 +223,50 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     found = Rank(tuple(rows), groups, sizes, tuple(loops[k] for k in rows), tuple(float(x) for x in by.columns))
     pattern = np.abs(C[:, rows]).max(axis=0, initial=0.0) > PATTERN
     fit = regular >= rank
+    slack = SLACK_MARGIN * float(np.abs(at.value * by.rows).max(initial=0.0))
+    found, loss = with_usual_pivots(tree, found, pattern, samples[fit], at.C[fit][:, rows])
+    # Numbers that are not exact are reported as such, and limit the accuracy in a way that everybody expects.
+    accuracy = Accuracy()
+    if not (rough and slack > OPEN_SAID) and doubtful(tree, found, loss, _contradiction(blocks), samples[fit]):
+        found, accuracy = measured(tree, found, samples[fit], rough)
     return Analysis(
         tuple(what),
         _kept(usual, blocks, trivial),
         tuple(sorted(trivial)),
-        with_usual_pivots(tree, found, pattern, samples[fit], at.C[fit][:, rows]),
+        found,
         pattern,
         tree.nv,
         samples,
         max(0, rank - int(regular[0])),
         rough,
-        SLACK_MARGIN * float(np.abs(at.value * by.rows).max(initial=0.0)),
+        slack,
         min((float(block.signal) for block in blocks if block.rank), default=0.0),
         tuple(blocks),
         by,
+        "" if accuracy.sufficient else _inexact(tree, what, found, pattern, accuracy),
+    )
+
+
+def _contradiction(blocks: Sequence[BlockRank]) -> float:
+    """The largest singular value that counts as zero and is more than rounding, against the smallest that counts."""
+    return max((x.rest / min(x.signal, 1.0) for x in blocks if x.rank and x.rest > x.floor), default=0.0)
+
+
+def _inexact(tree: Tree, what: Sequence[str], rank: Rank, pattern: Array, accuracy: Accuracy) -> str:
+    """Which coordinate and loops lose digits, how many, and what to do."""
+    joint = next(x.joint.name for x in tree.links if accuracy.coordinate in x.v_index)
+    using = [
+        what[k].partition(":")[0] for k, uses in zip(rank.rows, pattern[:, accuracy.coordinate], strict=True) if uses
+    ]
+    loops = list(dict.fromkeys(using or [what[k].partition(":")[0] for k in rank.rows]))
+    listed = ", ".join(f'"{x}"' for x in loops[:LISTED_LOOPS]) + (", ..." if len(loops) > LISTED_LOOPS else "")
+    size = f"about {accuracy.error:.0e}" if np.isfinite(accuracy.error) else "more than they are"
+    return (
+        f"accelerations and the forces of loops are not exact: rounding changes them by {size} (relative to the "
+        f'largest, expected at most {PROMISED:.0e}), most of all at joint "{joint}", which is in the loops {listed}. '
+        "Sizes or masses that differ by many orders of magnitude cost that many digits, above all where something "
+        "small carries something large. Leave out small parts of large machines or hold them fast, or give redundant "
+        "equations with all digits; else use only as many digits as that leaves"
     )
 
 

@@ -10,7 +10,7 @@ correction of the dependent ones by Newton's method (26).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bellcrank.dynamics import kinematics, rnea
@@ -47,6 +47,21 @@ def lagrange(
     **options: object,
 ) -> tuple[State, Multipliers]:
     """Accelerations and multipliers (13, 14), by any method of forward dynamics for the tree."""
+    *_, last = solutions(tree, forward, rank, q, v, tau, alpha, **options)
+    return last
+
+
+def solutions(
+    tree: Tree,
+    forward: Dynamics,
+    rank: Rank,
+    q: Vector,
+    v: Vector,
+    tau: Vector,
+    alpha: Scalar = 0.0,
+    **options: object,
+) -> Iterator[tuple[State, Multipliers]]:
+    """Accelerations and multipliers, at first without any refinement and then after each one."""
     rows = rank.of(equations(tree, q, v))
     free = list(forward(tree, q, v, tau, **options))
     moves = _moves(tree, forward, rows, q)
@@ -65,6 +80,7 @@ def lagrange(
 
     lam = multipliers(rank, product, missing)
     a = _pushed(free, lam.values, moves)
+    yield a, lam
     for _ in range(rank.refinements):
         step("refinement")
         fall = [0.0] * tree.nv if options else _missing(tree, forward, rows, (q, v, tau), a, lam.values)
@@ -72,7 +88,7 @@ def lagrange(
         more = multipliers(rank, product, [gamma - inner(e.row, a) for gamma, e in zip(gammas, rows, strict=True)])
         a = _pushed(a, more.values, moves)
         lam = replace(lam, values=[x + y for x, y in zip(lam.values, more.values, strict=True)])
-    return a, lam
+        yield a, lam
 
 
 def _missing(

@@ -1,0 +1,188 @@
+"""Estimate the rounding error of accelerations with closed loops, choose refinements by it, and report what is left.
+
+Where a small linkage carries a large one, or masses differ by many orders of magnitude, the inertia matrix or
+C M^-1 C^T may lose most digits of a double. Pivots do not show how much: articulated inertias of graded mechanisms are
+accurate although the condition of M is 1e16, others are not. So the error is measured. In some configurations,
+accelerations are computed as kernels do, and a second time from q and v that are changed by one rounding error, with an
+independent choice of rows in place of each group of redundant ones. What differs is the estimate: it has the rounding
+errors of the arithmetic, the condition of the problem, and the contradictions between redundant equations.
+
+Where the estimate is too large, multipliers are refined more often, as long as that helps. Mechanisms whose inertia
+matrix and singular values leave no doubt are not measured at all, and their kernels stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics import aba, crba
+from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.forms import solutions
+from bellcrank.dynamics.loops.numbers import closed, moved
+from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.model.tree import Tree
+
+Array = np.ndarray[Any, Any]
+EPSILON = 2.0**-52
+PROMISED = 1e-9  # relative error of accelerations; what is estimated to be larger is reported
+WANTED = 1e-10  # estimated errors above this are refined
+SAFE_CONDITION = 1e6  # of the scaled inertia matrix: with less, no digits are lost that matter
+SAFE_CONTRADICTION = 1e-12  # singular values that count as zero, against the smallest that counts
+SAFE_LOSS = 1e-3  # relative error of one solution for multipliers, which their refinement reduces by as much each time
+MORE_REFINEMENTS = 8  # at most
+WORTH = 2.0  # times the smallest error: fewer refinements with no more than that are preferred
+CONVERGED = 1e-15  # relative correction of accelerations that ends a refinement
+MEASURED_STATES = 3
+LARGE = 5000  # equations times coordinates: a mechanism so large is measured in one state
+COMPARABLE = 0.3  # of the most that is new of any row: rows with so much are as good a choice
+FAILED = (ValueError, ZeroDivisionError, OverflowError)  # of float arithmetic, where a kernel gives NaN
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Estimated relative error of accelerations, and the coordinate where it is largest."""
+
+    error: float = 0.0
+    coordinate: int = 0
+
+    @property
+    def sufficient(self) -> bool:
+        return self.error <= PROMISED
+
+
+def doubtful(tree: Tree, rank: Rank, loss: float, contradiction: float, q: Array) -> bool:
+    """Whether accelerations may lose digits, by the condition of the inertia matrix and what is known of the loops.
+
+    Parameters
+    ----------
+    loss
+        Relative error of one solution for multipliers (conditioning.py).
+    contradiction
+        Largest singular value that counts as zero, beyond rounding, against the smallest that counts.
+    q
+        (configurations, nq)
+    """
+    if not rank.rank or rank.rank >= tree.nv or not len(q):
+        return False
+    if loss > SAFE_LOSS or (rank.groups and contradiction > SAFE_CONTRADICTION):
+        return True
+    return _condition(np.array(crba.mass_matrix(tree, q[0].tolist()), float)) > SAFE_CONDITION
+
+
+def measured(tree: Tree, rank: Rank, q: Array, rough: float) -> tuple[Rank, Accuracy]:
+    """The rank with as many refinements as help, and the accuracy that accelerations have then.
+
+    Parameters
+    ----------
+    q
+        (configurations, nq), closed, none of them singular.
+    rough
+        Singular values below this count as zero.
+    """
+    states = _states(tree, rank, q, rough)
+    errors = [[Accuracy(np.inf)] * (1 + MORE_REFINEMENTS) if x is None else _errors(tree, rank, x) for x in states]
+    more = max(_useful(x) for x in errors)
+    return replace(rank, refinements=rank.refinements + more), max((x[more] for x in errors), key=lambda x: x.error)
+
+
+def _useful(errors: list[Accuracy]) -> int:
+    """After how many more refinements nothing is gained in a state."""
+    least = max(WANTED, WORTH * min(x.error for x in errors))
+    return next(k for k, x in enumerate(errors) if x.error <= least)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    q: Array
+    v: Array
+    other: Array  # accelerations that only rounding makes different
+
+
+def _states(tree: Tree, rank: Rank, q: Array, rough: float) -> list[_State | None]:
+    """States in motion; None where accelerations are not finite."""
+    rng = np.random.default_rng(0)
+    natural = np.array(rank.natural(tree.nv))
+    many = 1 if len(rank.rows) * tree.nv > LARGE else MEASURED_STATES
+    found: list[_State | None] = []
+    for k in np.unique(np.linspace(0, len(q) - 1, min(len(q), many)).astype(int)):
+        v = consistent(tree, q[k], rng.normal(size=tree.nv) * natural, rough=rough)
+        dq, dv = EPSILON * rng.choice([-1.0, 1.0], size=(2, tree.nv))
+        C = closed(tree, q[k]).C[list(rank.rows)] * natural / np.array(rank.scale)[:, None]
+        near_v = v + dv * np.maximum(np.abs(v), natural)
+        other = _refined(tree, _independent_rows(rank, C, rng), moved(tree, q[k], dq * natural), near_v)
+        found.append(None if other is None else _State(q[k], v, other[-1]))
+    return found
+
+
+def _errors(tree: Tree, rank: Rank, state: _State) -> list[Accuracy]:
+    """With rank.refinements, and with each one more."""
+    natural = np.array(rank.natural(tree.nv))
+    found = _refined(tree, rank, state.q, state.v)
+    if found is None:
+        return [Accuracy(np.inf)] * (1 + MORE_REFINEMENTS)
+    scale = max(float(np.abs(state.other / natural).max()), float(np.abs(state.v / natural).max()) ** 2)
+    differences = [np.abs(a - state.other) / (natural * scale) for a in found]
+    errors = [Accuracy(float(x.max()), int(np.argmax(x))) for x in differences]
+    return errors + [errors[-1]] * (1 + MORE_REFINEMENTS - len(errors))
+
+
+def _refined(tree: Tree, rank: Rank, q: Array, v: Array) -> list[Array] | None:
+    """Accelerations with rank.refinements, and with each one more until they stay; None where they are not finite."""
+    forward = (crba if tree.coupled else aba).forward_dynamics
+    more = replace(rank, refinements=rank.refinements + MORE_REFINEMENTS)
+    found: list[Array] = []
+    try:
+        with np.errstate(all="ignore"):
+            for k, (a, _) in enumerate(solutions(tree, forward, more, q.tolist(), v.tolist(), [0.0] * tree.nv)):
+                if k >= rank.refinements:
+                    found.append(np.array(a, float))
+                if len(found) > 1 and _stays(found[-2], found[-1], np.array(rank.natural(tree.nv))):
+                    break
+    except FAILED:
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def _stays(before: Array, after: Array, natural: Array) -> bool:
+    return bool(np.abs((after - before) / natural).max() <= CONVERGED * np.abs(after / natural).max())
+
+
+def _independent_rows(rank: Rank, C: Array, rng: np.random.Generator) -> Rank:
+    """The same equations without redundant ones: of every group as many rows as it has independent ones.
+
+    C (rows of the rank, nv) in natural sizes. Among rows of which about as much is new, chance decides.
+    """
+    tied = {k for group in rank.groups for k in group.places}
+    places = [k for k in range(len(rank.rows)) if k not in tied]
+    for group in rank.groups:
+        order = rng.permutation(group.places)
+        rest = C[order].copy()
+        taken = np.zeros(len(order), bool)
+        for _ in range(group.rank):
+            new = np.where(taken, -1.0, np.linalg.norm(rest, axis=1))
+            k = int(np.flatnonzero(new >= COMPARABLE * new.max())[0])
+            unit = rest[k] / max(float(new[k]), 1e-300)
+            taken[k] = True
+            rest -= np.outer(rest @ unit, unit)
+        places += [int(k) for k in order[taken]]
+    places.sort()
+    return replace(
+        rank,
+        rows=tuple(rank.rows[k] for k in places),
+        groups=(),
+        scale=tuple(rank.scale[k] for k in places),
+        loop=tuple(rank.loop[k] for k in places),
+    )
+
+
+def _condition(M: Array) -> float:
+    """The condition of a mass matrix with a unit diagonal; 1 where something moves no inertia: refused elsewhere."""
+    diagonal = np.diag(M)
+    if not (diagonal > 0.0).all():
+        return 1.0
+    size = 1.0 / np.sqrt(diagonal)
+    values = np.linalg.eigvalsh(M * size * size[:, None])
+    return float(values[-1] / max(float(values[0]), EPSILON * EPSILON))
