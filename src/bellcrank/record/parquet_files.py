@@ -10,10 +10,10 @@ from bellcrank.record.limits import check_decoded_size, decoding_at_most
 
 
 def open_parquet(stream: IO[bytes], group: str) -> Any:
-    """Return a pyarrow ParquetFile whose declared size is within the limits.
+    """Return a pyarrow ParquetFile whose declared size is within the limits; read it by `read_columns`.
 
-    Arrow's threads that read ahead (`pre_buffer`) may release a buffer of Python while the interpreter ends, which
-    aborts the process: nothing is read ahead.
+    A thread of Arrow may release the last reference to a buffer of Python after the reader has returned. Where the
+    interpreter ends meanwhile, that aborts the process. So nothing is read ahead (`pre_buffer`).
 
     Parameters
     ----------
@@ -28,7 +28,12 @@ def open_parquet(stream: IO[bytes], group: str) -> Any:
     return file
 
 
+def read_columns(file: Any) -> Any:
+    """Return all columns of a ParquetFile as a pyarrow Table, decoded in this thread, as `open_parquet` explains."""
+    return file.read(use_threads=False)
+
+
 def read_parquet_table(path: Path, group: str, max_bytes: int | None = None) -> Any:
     """Return all columns of a file as a pyarrow Table of at most so many bytes."""
     with decoding_at_most(max_bytes), open(path, "rb") as stream:
-        return open_parquet(stream, group).read()
+        return read_columns(open_parquet(stream, group))

@@ -14,7 +14,7 @@ from bellcrank.errors import ReadError
 from bellcrank.extras import extra
 from bellcrank.record import meta
 from bellcrank.record.limits import check_decoded_size
-from bellcrank.record.parquet_files import open_parquet
+from bellcrank.record.parquet_files import open_parquet, read_columns
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
@@ -59,5 +59,5 @@ def read(stream: IO[bytes]) -> Record:
     if file.metadata.num_rows != found.size:
         raise ReadError(f"it has {file.metadata.num_rows} rows and describes {found.size}. The file is damaged.")
     check_decoded_size(stream, found.bytes, "its description")
-    table = file.read()
+    table = read_columns(file)
     return found.record([table.column(name).to_numpy() for name in found.names])
