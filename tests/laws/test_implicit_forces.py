@@ -288,6 +288,21 @@ def test_what_stays_explicit_is_refused_where_it_would_run_away() -> None:
         bc.simulate(b.build(), 0.1)
 
 
+@pytest.mark.parametrize("resisting", [{"damping": 0.1}, {"friction": 0.1}, {"damping": 1e6, "friction": 1e3}], ids=str)
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("actuated", [False, True])
+def test_nothing_is_judged_where_all_motions_are_prescribed(
+    integrator: str, resisting: dict[str, float], actuated: bool
+) -> None:
+    """No force changes what moves as prescribed, so that no step is too long for one."""
+    motions = {"hinge": lambda t: 0.5 * t}
+    servo = [PD("hinge", 1e5, 1e5)] if actuated else []
+    plant = bc.system(rotor(**resisting), servo, (lambda t, q, v, x, u: [0.0]) if actuated else None, motions=motions)
+    run = bc.simulate(plant, 0.2, None, [0.5], step=1e-2, integrator=integrator)
+    assert run.stops[0].reason == "end"
+    assert abs(run["hinge.q"][-1] - 0.1) < 1e-9
+
+
 def test_values_far_from_nominal_ones_are_refused_where_they_would_run_away() -> None:
     """What is implicit is chosen by nominal values; another inertia may need a shorter step."""
     m = rotor(damping=10.0).free("rotor.inertia.yy")

@@ -244,6 +244,8 @@ def mobility(tree: Tree, q: Array, held: Sequence[int] = ()) -> Array:
     M = np.array(crba.mass_matrix(tree, q.tolist()), float).reshape(tree.nv, tree.nv)
     free = np.setdiff1d(np.arange(tree.nv), held)
     own, found = M[np.ix_(free, free)], np.zeros_like(M)
+    if not free.size:
+        return found  # all of them are prescribed: no force moves anything
     sound = np.isfinite(own).all() and np.linalg.cond(own) <= MOST_CONDITION
     found[np.ix_(free, free)] = np.linalg.inv(own) if sound else np.inf
     return found
