@@ -40,6 +40,7 @@ REST = 2048.0  # steps from a window to the next regular check, at most
 CONFIRM = 128.0  # the same, where the window was the first that is bad
 SPIKE = 16.0  # times the mean second difference of the velocities, from which a step is checked out of turn
 SPIKES, SPIKE_SHARE = 4.0, 1.0 / 4096.0  # budget of such checks: so many, and so many per step
+ALONE = 0.5  # of the tolerance: what checks of single steps may reach before a twin decides
 IMPACT = 16.0  # steps that are expected to be as doubtful as a spike, when it is judged
 REGULAR, SPIKED, TWIN, EVENTS = 1.0, 2.0, 3.0, 4.0  # the sign `hit`, to which events add theirs
 STILL = 0.01  # of the nominal size of a state: shorter ways count as that long
@@ -120,7 +121,7 @@ class StepCheck:
         gap = n - now["checked"]  # steps that a regular check stands for
         expected = where(spike, IMPACT, gap)
         doubt, _ = self._doubt(*self._added(now, change, way, expected, expected))
-        opens = where(beside, 0.0, where(doubt > now["resolve"], 1.0, 0.0)) > 0.0
+        opens = where(beside, 0.0, where(doubt > ALONE * now["resolve"], 1.0, 0.0)) > 0.0
         open_ = where(beside, where(n < now["until"] - 1.0, 1.0, 0.0), where(opens, 1.0, 0.0)) > 0.0
         share = where(now["suspect"] > 0.0, (gap + (WINDOW - 1.0)) * (1.0 / WINDOW), 1.0)
         share = where(beside, now["share"], where(spike, 1.0, where(opens, share, gap)))
