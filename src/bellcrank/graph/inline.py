@@ -21,8 +21,12 @@ from bellcrank.scalar import step
 LIMIT = 5000  # operations: a larger graph gains little, and takes long to compile
 
 
-def opened(graph: Graph, limit: int = LIMIT) -> Graph:
-    """Without calls where that pays, else as it is: a call that may be left out must stay one."""
+def opened(graph: Graph, limit: int | None = None) -> Graph:
+    """Return a graph without calls where that pays, else as it is: a call that may be left out must stay one.
+
+    limit: operations up to which it pays; LIMIT unless given.
+    """
+    limit = LIMIT if limit is None else limit
     small = graph.calls and graph.count().arithmetic <= limit and not any(g.only for g in graph.calls)
     return inlined(graph) if small else graph
 

@@ -31,8 +31,14 @@ State = list[Scalar]
 LARGE = 20_000  # operations: from here on, code that exists once and is called is worth the zeros it computes
 
 
-def product(dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Partition, large: int = LARGE) -> Graph:
-    """(t, y, u, p) -> left (n, k) and right (k, n): df/dy = left right at a y that closes the loops."""
+def product(
+    dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Partition, large: int | None = None
+) -> Graph:
+    """(t, y, u, p) -> left (n, k) and right (k, n): df/dy = left right at a y that closes the loops.
+
+    large: operations from which on displacements are taken one after the other; LARGE unless given.
+    """
+    large = LARGE if large is None else large
     s, m = dynamics.system, dynamics.system.mechanism
     free = part.independent(m.nv)
     n, k, rest = dynamics.own, len(free), s.size - m.nq - m.nv

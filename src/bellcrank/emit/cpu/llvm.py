@@ -33,8 +33,8 @@ SPARED = 4_000  # operations that loops over columns must spare straight-line co
 LARGE = 8_000  # nodes from which on loops over alike parts are looked for
 
 
-def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
-    """The whole module, but for the Python entry, which emit/cpu/entry.py adds."""
+def source(graph: Graph, width: int, dtype: str = "float64", chunk: int | None = None) -> str:
+    """Return the whole module but for the Python entry, which emit/cpu/entry.py adds. chunk: CHUNK unless given."""
     if isinstance(graph, Recursion) or graph.calls or loops(graph):
         from bellcrank.emit.cpu import rolled_module  # which is made of what is here
 
@@ -79,16 +79,18 @@ def loops(graph: Graph) -> bool:
     return stripped(graph, LARGE) is not None
 
 
-def alone(graph: Graph, width: int, dtype: str, chunk: int = CHUNK) -> Speller:
+def alone(graph: Graph, width: int, dtype: str, chunk: int | None = None) -> Speller:
     """Of a state that is computed alone."""
+    chunk = CHUNK if chunk is None else chunk
     graph = condensed(graph, SPARED, known=width > 1, apart=not host().avx512) if graph.tape.alike else graph
     calls = column_code.calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
     return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))
 
 
-def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int = CHUNK) -> Speller:
+def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int | None = None) -> Speller:
     """Of a block of states."""
+    chunk = CHUNK if chunk is None else chunk
     graph = condensed(graph, SPARED) if graph.tape.alike else graph
     if small and not graph.calls and _waits(graph) and width > 1:
         first, sequence = ahead(items(graph, order(graph, NARROW)))

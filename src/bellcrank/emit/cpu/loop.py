@@ -25,7 +25,7 @@ from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.input_rows import LONG_ROW, fed
 from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.plan import TILE, tiles
-from bellcrank.emit.cpu.routine import CHUNK, Routines, begin, call_of, gone, sign, ticking
+from bellcrank.emit.cpu.routine import Routines, begin, call_of, gone, sign, ticking
 from bellcrank.graph import Graph, Program
 from bellcrank.quoting import comment
 
@@ -51,7 +51,7 @@ def functions(
     trig_width: int,
     dtype: str,
     more: Mapping[str, Graph] | None = None,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
 ) -> Routines:
     """The loop and all that it calls, but for @sincos; more: graphs beside it, by the names of their functions."""
     w = Writer(lanes, dtype)

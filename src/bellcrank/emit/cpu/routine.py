@@ -91,13 +91,14 @@ def routines(
     lanes: int,
     trig_width: int,
     dtype: str,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
     prefix: str = "f",
     writer: Callable[[int, str], Writer] = Writer,
 ) -> Routines:
     """The functions asked for and all that they call, which are named by numbers behind the prefix. writer: how their
-    lines are written, from lanes and type of numbers.
+    lines are written, from lanes and type of numbers. chunk: CHUNK unless given.
     """
+    chunk = CHUNK if chunk is None else chunk
     called: dict[int, tuple[str, int]] = {}
     parts: list[str] = []
     names: dict[str, str] = {}
@@ -123,7 +124,7 @@ def ticking(
     trig_width: int,
     dtype: str,
     more: Mapping[str, Graph],
-    chunk: int = CHUNK,
+    chunk: int | None = None,
     writer: Callable[[int, str], Writer] = Writer,
 ) -> Routines:
     """@go and all that it calls, but for @sincos; more: graphs beside it, by the names of their functions."""
