@@ -71,6 +71,25 @@ def test_power_balances(pair: Any) -> None:
         assert touched > 10
 
 
+@pytest.mark.parametrize("shape", BODIES, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("upright", [False, True])
+def test_a_slope_is_a_plane_that_is_turned(shape: Any, upright: bool) -> None:
+    """Whatever is lowest against it: of a cylinder not the point of the rim that is lowest in the world."""
+    rng, n = np.random.default_rng(2), np.array([-0.3, 0.2, 1.0])
+    R = np.eye(4)
+    R[:3, 2] = n / np.linalg.norm(n)
+    R[:3, 0] = np.cross([0.0, 1.0, 0.0], R[:3, 2]) / np.linalg.norm(np.cross([0.0, 1.0, 0.0], R[:3, 2]))
+    R[:3, 1] = np.cross(R[:3, 2], R[:3, 0])
+    slope = Terrain(lambda x, y: 0.3 * x - 0.2 * y)
+    for _ in range(10):
+        X = np.array(moving(rng)[0], float)
+        X[:3, :3] = np.eye(3) if upright else X[:3, :3]
+        for found, wanted in zip(touching(slope, shape, X), touching(Plane(), shape, R.T @ X), strict=True):
+            assert math.isclose(float(found.gap), float(wanted.gap), abs_tol=1e-12)
+            np.testing.assert_allclose(np.array(found.normal, float), R[:3, 2], atol=1e-12)
+            np.testing.assert_allclose(np.array(found.place, float), R[:3, :3] @ np.array(wanted.place), atol=1e-9)
+
+
 def nearest(shape: Any, pose: Any, rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """Points of a shape, as a cloud, in the axes of a."""
     n = 20000

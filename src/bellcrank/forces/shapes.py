@@ -183,11 +183,20 @@ def _points(b: Shape, pose: Any, normal: Sequence[Scalar] = (0.0, 0.0, 1.0)) -> 
         x, y, h = (0.5 * s for s in b.size)
         return [(_at(pose, (i * x, j * y, k * h)), 0.0) for i in (1, -1) for j in (1, -1) for k in (1, -1)]
     assert isinstance(b, Cylinder)
-    # The rim's lowest point: from its middle against the normal, less the part along the axis.
-    c = dot(normal, z)
-    down = [c * s - n for s, n in zip(z, normal, strict=True)]
+    return [(_lowest(b, z, end, normal), 0.0) for end in _ends(b, pose)]
+
+
+def _ends(b: Cylinder, pose: Any) -> list[Triple]:
+    """The middles of its two rims."""
+    return [_along(_origin(pose), _axis(pose), s * 0.5 * b.length) for s in (1.0, -1.0)]
+
+
+def _lowest(b: Cylinder, axis: Triple, middle: Triple, normal: Sequence[Scalar]) -> Triple:
+    """The rim's lowest point: from its middle against the normal, less the part along the axis."""
+    c = dot(normal, axis)
+    down = [c * s - n for s, n in zip(axis, normal, strict=True)]
     length = sqrt(maximum(dot(down, down), 1e-12))  # upright it has no lowest point, and none is far from the middle
-    return [(_along(_along(p, z, s * 0.5 * b.length), down, b.radius / length), 0.0) for s in (1.0, -1.0)]
+    return _along(middle, down, b.radius / length)
 
 
 def _on_plane(a: Plane, b: Shape, pose: Any) -> list[Touch]:
@@ -195,14 +204,22 @@ def _on_plane(a: Plane, b: Shape, pose: Any) -> list[Touch]:
 
 
 def _on_terrain(a: Terrain, b: Shape, pose: Any) -> list[Touch]:
+    points = _points(b, pose)
+    if isinstance(b, Cylinder):  # what is lowest on a slope is judged by its normal below the middle of the rim
+        points = [(_lowest(b, _axis(pose), end, _above(a, end)[1]), 0.0) for end in _ends(b, pose)]
     found = []
-    for p, r in _points(b, pose):
-        along = jet(a.height(Jet(p[0], 1.0), jet(p[1])))
-        across = jet(a.height(jet(p[0]), Jet(p[1], 1.0)))
-        size = sqrt(1.0 + along.d * along.d + across.d * across.d)
-        n = [-along.d / size, -across.d / size, 1.0 / size]
-        found.append(Touch((p[2] - along.x) / size - r, n, _along(p, n, -1.0 * r)))
+    for p, r in points:
+        height, n = _above(a, p)
+        found.append(Touch(height - r, n, _along(p, n, -1.0 * r)))
     return found
+
+
+def _above(a: Terrain, p: Triple) -> tuple[Scalar, Triple]:
+    """How far a point is from the plane that touches the terrain below it, and the normal of that."""
+    along = jet(a.height(Jet(p[0], 1.0), jet(p[1])))
+    across = jet(a.height(jet(p[0]), Jet(p[1], 1.0)))
+    size = sqrt(1.0 + along.d * along.d + across.d * across.d)
+    return (p[2] - along.x) / size, [-along.d / size, -across.d / size, 1.0 / size]
 
 
 # -- round shapes against each other
