@@ -92,7 +92,7 @@ TABLE: dict[str, Lowered] = {
     "graph.strip_parts.LONG": _row(2, "strips", "large"),
     "graph.strip_parts.SHARE": _row(0.05, "strips", "large"),
     "graph.strip_parts.LONG_SUM": _row(4, "strips"),
-    "graph.strip_units.SHORTEST": _row(2, "strips"),
+    "graph.strip_units.SHORTEST": _row(4, "strips"),
     "graph.strips.LARGEST": _row(10, "strips"),
     "emit.cpu.target.SEGMENT": _row(1, "segments"),
     "emit.cuda.target.SEGMENT": _row(1, "segments"),

@@ -15,6 +15,7 @@ from bellcrank.integrate import INTEGRATORS
 from bellcrank.model.joints import KINDS
 from bellcrank.record.formats import SUFFIXES
 from bellcrank.sim.settings import FORMS
+from crossing.files import SOURCES
 from crossing.pairwise import Dimension
 from crossing.parts import CONTROLS, EVENTS, elements
 from crossing.thresholds import PATHS
@@ -32,7 +33,7 @@ LEFT_OUT = {
 # Ways to use a system that are no export and no file; laws.py has what each must agree with.
 USES = (
     "rows", "lanes", "threads", "gpu", "stepper", "linearize", "equilibrium", "gradient", "sensitivities", "half step",
-    "study", "summary", "count", "pickle",
+    "energy", "schedule", "study", "summary", "count", "pickle",
 )  # fmt: skip
 EXPORTS = tuple(f"export {to}" for to in TO)
 
@@ -41,6 +42,7 @@ MECHANISM = {
     "closure": Dimension((*NONE, *CLOSURES), 2),
     "trait": Dimension((*NONE, *TRAITS[:5]), 2),
     "path": Dimension(tuple(PATHS)),
+    "source": Dimension(SOURCES),
 }
 # What is asked of a mechanism alone.
 QUANTITY_SUITE = {
@@ -49,6 +51,7 @@ QUANTITY_SUITE = {
     "method": Dimension(tuple(METHODS), 4),
     "dtype": Dimension(tuple(DTYPES)),
     "threads": Dimension(("1", "2")),
+    "use": Dimension(("kernel", "schedule", "cores")),
     "layout": Dimension(("rows", "one", "fortran", "strided", "broadcast", "lists")),
 }
 # What is asked of a system that moves.

@@ -23,9 +23,12 @@ from bellcrank.studies.chunk import computed
 from bellcrank.studies.points import points as points_of
 from bellcrank.studies.setup import set_up
 from crossing import exports
+from crossing.energy import balance
 from crossing.features import SYSTEM_SUITE
 from crossing.pairwise import Case
+from crossing.schedules import follows
 from crossing.systems import SECONDS, STEP, STEPS, World
+from crossing.thresholds import SEGMENTED
 
 Array = np.ndarray[Any, Any]
 Law = Callable[[World, Path], None]
@@ -86,7 +89,10 @@ def rates(w: World, t: float, y: Array, drives: Any = 0.0) -> Array:
     commands, _ = s.commanded(t, list(y), u)
     tau, _ = s.forces(t, list(y), commands)
     pushed = np.array(s.pushed(t, list(y), tau), dtype=float)
-    return np.asarray(m.forward_dynamics(y[: m.nq], y[m.nq : m.nq + m.nv], pushed + drives))
+    given = y[: m.nq], y[m.nq : m.nq + m.nv], pushed + drives
+    if w.one("path") == SEGMENTED:
+        return np.asarray(bc.kernel(m, "forward_dynamics", "dca")(*given))
+    return np.asarray(m.forward_dynamics(*given))
 
 
 def states(run: bc.Record, w: World) -> Array:
@@ -291,6 +297,49 @@ def change(w: World, coarse: bc.Record, fine: bc.Record) -> float:
     a, b = states(coarse, w), states(fine, w)
     way = np.abs(np.diff(a, axis=0)).sum(axis=0) + step_check.STILL * nominals(w.system)
     return float((np.abs(a[-1] - b[-1]) / way).max())
+
+
+@law("energy")
+def energy(w: World, folder: Path) -> None:
+    """Energy changes by the work that is done, to the error of the steps, and the record says so, too.
+
+    What is off must become less with half the step, as an error does: what a law of force or a power leaves out stays.
+    """
+    chosen = "tolerance" in w.how
+    steps = (STEP, STEP / 2)
+    runs = [w.run(every=h) if chosen else w.run(step=h, every="step") for h in steps]
+    coarse, fine = (balance(w, run) for run in runs)
+    least = (1e-7 if chosen else 1e-10) * coarse.scale
+    assert coarse.off <= ERRORS * abs(coarse.off - fine.off) + least, (
+        f"energy is off by {coarse.off:.2e} J of {coarse.scale:.2e}, with half the step by {fine.off:.2e}"
+    )
+    said = [run.residuals()["energy"] * _moving(run) for run in runs]
+    assert said[0] <= ERRORS * abs(said[0] - said[1]) + least, (
+        f"the record says {said[0]:.2e} J of {coarse.scale:.2e}, with half the step {said[1]:.2e}"
+    )
+
+
+ERRORS = 3.0  # an error of first order is twice what half the step changes
+
+
+def _moving(run: bc.Record) -> float:
+    """Return what residuals are a share of, J."""
+    return float(np.nanmax(np.abs(run["kinetic_energy"])))
+
+
+@law("schedule")
+def scheduled(w: World, folder: Path) -> None:
+    """Processors that follow a schedule of the rates of a system compute those."""
+    s = (
+        bc.Simulator(w.system, w.how["integrator"], form=w.how.get("form", "auto"))
+        if w.mechanism.loops
+        else (bc.Simulator(w.system, w.how["integrator"]))
+    )
+    graph = s.dynamics.f
+    known = {"t": 0.0, "y": states(w.record, w)[0], "u": [w.system.defaults[n] for n in w.system.inputs]}
+    known["p"] = w.system.parameters.nominal
+    found = follows(graph, {name: known[name] for name in graph.inputs}, w.seed)
+    assert np.isfinite(found["dy"]).all()
 
 
 @law("study")

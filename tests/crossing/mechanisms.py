@@ -15,29 +15,47 @@ from bellcrank.model import Frame, Loop, Mechanism
 from bellcrank.model.formula import formula
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import EQUATIONS, matrix, triple
+from crossing.files import PASSIVE, Parts
 from trees import rotation
 
 Array = np.ndarray[Any, Any]
 Numbers = np.random.Generator
 NONE = "none"  # the value of a dimension that is absent from a case
 RADIUS = 0.2  # m, of what rolls
+TAIL = 4  # bodies of a branch that can be cut into segments
 
 
 # -- bodies and joints
 
 
-def tree(name: str, kinds: Sequence[str], closed_by: Sequence[str], traits: Sequence[str], seed: int) -> Mechanism:
-    """Return a tree with a body for each joint kind, two or more on revolute joints, and one for each loop."""
+def tree(
+    name: str,
+    kinds: Sequence[str],
+    closed_by: Sequence[str],
+    traits: Sequence[str],
+    seed: int,
+    source: str = "built",
+    tail: int = 0,
+) -> Parts:
+    """Return a tree with a body for each joint kind, two or more on revolute joints, and one for each loop.
+
+    source: what is read from a file has the passive forces that the format knows. tail: bodies in a row, all alike,
+    that hang on the last one, for a branch that can be cut into segments.
+    """
     rng = np.random.default_rng(seed)
-    b = bc.Builder(name, gravity=(0.6, -1.1, -9.0))
+    b = Parts(name, gravity=(0.6, -1.1, -9.0))
+    traits = (*traits, source)
     if "flexible" in traits:
         _flexible(b)
     extra = {"revolute": 2 + max(0, sum(map(coupled, closed_by)) - 1)}  # every coupling has two joints of its own
     missing = {kind: max(0, count - kinds.count(kind)) for kind, count in extra.items()}
     wanted = [*(kind for kind, count in missing.items() for _ in range(count)), *kinds]
     wanted = wanted[1:] + wanted[:1] if seed % 2 and wanted[1] != "fixed" else wanted
+    first = len(wanted)  # of the tail
+    wanted += ["revolute"] * tail
     for i, kind in enumerate(wanted):
-        parent = "ground" if i == 0 else f"b{i - 1 if i == len(wanted) - 1 else int(rng.integers(0, i))}"
+        hangs = i >= min(first, len(wanted) - 1)  # on the one before
+        parent = "ground" if i == 0 else f"b{i - 1 if hangs else int(rng.integers(0, i))}"
         if i == 1 and "flexible" in traits:
             parent = "beam.end"
         _body(b, rng, i, kind, parent, traits)
@@ -48,9 +66,8 @@ def tree(name: str, kinds: Sequence[str], closed_by: Sequence[str], traits: Sequ
         b.spring("tie", "ground", last, (0.1, 0.4, -0.3), (0.3, -0.2, 0.5), stiffness=20.0, length=0.3, damping=0.5)
     b.frame("tool", f"b{len(wanted) - 1}", (0.2, 0.1, -0.3), rotation(rng))
     for k, kind in enumerate(x for x in closed_by if not coupled(x)):
-        _body(b, rng, len(wanted) + 1 + k, carrier(kind), "ground", traits)
-    m = b.build()
-    return m.free("b0.mass", "b0.com.x", "gravity.z") if "free numbers" in traits else m
+        _body(b, rng, len(wanted) + 1 + k, carrier(kind, source), "ground", traits)
+    return b
 
 
 def _single(kinds: Sequence[str]) -> str:
@@ -58,7 +75,7 @@ def _single(kinds: Sequence[str]) -> str:
     return f"j{max(i for i, kind in enumerate(kinds) if KINDS[kind].nv == 1)}"
 
 
-def _body(b: bc.Builder, rng: Numbers, i: int, kind: str, parent: str, traits: Sequence[str], **more: Any) -> None:
+def _body(b: Parts, rng: Numbers, i: int, kind: str, parent: str, traits: Sequence[str], **more: Any) -> None:
     axes, point = rotation(rng), rng.uniform(-0.4, 0.4, 3)
     R = rotation(rng)
     inertia = R @ np.diag(rng.uniform(0.2, 0.3, 3)) @ R.T
@@ -66,6 +83,8 @@ def _body(b: bc.Builder, rng: Numbers, i: int, kind: str, parent: str, traits: S
     if "passive" in traits:
         more |= {"damping": 0.3, "friction": 0.2, "friction_speed": 0.5, "armature": 0.1}
         more |= {"stiffness": 2.0, "rest": 0.1} if KINDS[kind].nq == KINDS[kind].nv else {}
+        for source in set(traits) & set(PASSIVE):
+            more = {name: x for name, x in more.items() if name in (*PASSIVE[source], "mimic")}
     if kind == "universal":
         more["second_axis"] = axes[1]
     if kind == "helical":
@@ -173,14 +192,18 @@ def coupled(kind: str) -> bool:
     return CLOSURES[kind][1] is None
 
 
-def carrier(kind: str) -> str:
-    """Return the joint that carries the second body of a loop: it has as many freedoms as there are equations."""
-    return {1: "revolute", 2: "universal", 3: "spherical"}.get(EQUATIONS[kind], "floating")
+def carrier(kind: str, source: str = "built") -> str:
+    """Return the joint that carries the second body of a loop: it has as many freedoms as there are equations.
+
+    Files have no universal joint; a spherical one has a freedom more.
+    """
+    two = "universal" if source == "built" else "spherical"
+    return {1: "revolute", 2: two, 3: "spherical"}.get(EQUATIONS[kind], "floating")
 
 
-def freedoms(joints: Sequence[str], closed_by: Sequence[str]) -> int:
+def freedoms(joints: Sequence[str], closed_by: Sequence[str], source: str = "built") -> int:
     """Return how many velocities the tree of a case has, without modes and mimic joints."""
-    carried = sum(KINDS[carrier(kind)].nv for kind in closed_by if not coupled(kind))
+    carried = sum(KINDS[carrier(kind, source)].nv for kind in closed_by if not coupled(kind))
     return sum(KINDS[kind].nv for kind in joints) + carried + max(2, 1 + sum(map(coupled, closed_by)))
 
 

@@ -12,8 +12,11 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import able
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.requests import Request
+from cores import cheap
 from crossing.laws import same
+from crossing.schedules import follows
 from crossing.systems import World
+from crossing.thresholds import SEGMENTED
 
 Array = np.ndarray[Any, Any]
 ROWS = 3
@@ -25,7 +28,8 @@ def answerable(w: World, quantity: str) -> list[str]:
     known = [m.name for m in able(quantity, w.mechanism.tree)]
     if QUANTITIES[quantity].driven and w.mechanism.loops and not driven(w):
         return []
-    return ["auto", *(m for m in w.of("method") if m in known)] if known else []
+    asked = (*w.of("method"), *(("dca",) if w.one("path") == SEGMENTED else ()))
+    return ["auto", *dict.fromkeys(m for m in asked if m in known)] if known else []
 
 
 def inputs(w: World, quantity: str) -> dict[str, Array]:
@@ -83,11 +87,15 @@ def check(w: World, quantity: str) -> set[tuple[str, str]]:
     methods = answerable(w, quantity)
     want = expected(w, quantity, at) if methods else np.zeros(0)
     for method in methods:
+        shared = {"machine": cheap(2)} if w.one("use") == "cores" else {"threads": int(w.one("threads") or 1)}
         kernel = bc.kernel(
             w.mechanism, quantity, method, dtype=w.one("dtype") or "float64",
-            threads=int(w.one("threads") or 1), frame="tool" if row.option == "frame" else "",
-            actuated=actuated(w, quantity),
+            frame="tool" if row.option == "frame" else "", actuated=actuated(w, quantity), **shared,
         )  # fmt: skip
+        if w.one("use") == "schedule":
+            first = {x: at[x][0] for x in row.inputs} | {"p": w.mechanism.parameters.nominal}
+            made = follows(kernel.graph, {x: first[x] for x in kernel.graph.inputs}, w.seed)
+            same(made[quantity], want[0], TOLERANCE["float64"], f"{quantity} by {method}, scheduled")
         layout = w.one("layout") or "rows"
         found = np.asarray(kernel(*(LAYOUTS[layout](at[x]) for x in row.inputs)))
         wanted = want[0] if layout == "one" else want[None] if layout == "broadcast" else want

@@ -11,9 +11,11 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.dynamics import kinematics
 from bellcrank.model import Mechanism
-from crossing.mechanisms import on_body, tree, with_loops
+from crossing.files import by_file
+from crossing.mechanisms import TAIL, on_body, tree, with_loops
 from crossing.pairwise import Case
 from crossing.parts import EVENTS, SLIDES, STEP, actuator, between_frames, control, element, gap
+from crossing.thresholds import SEGMENTED
 
 Array = np.ndarray[Any, Any]
 STEPS = 24
@@ -41,8 +43,11 @@ class World:
         """The mechanism, without the frames of force elements."""
         kinds = [*self.of("joint"), *("prismatic" for a in self.of("actuator") if a in SLIDES)]
         name = f"case{self.seed}"
-        m = tree(name, kinds, self.of("closure"), self.of("trait"), self.seed)
-        return with_loops(m, self.of("closure"), self.seed)
+        source, tail = self.one("source") or "built", TAIL if self.one("path") == SEGMENTED else 0
+        parts = tree(name, kinds, self.of("closure"), self.of("trait"), self.seed, source, tail)
+        m = with_loops(parts.build(), self.of("closure"), self.seed)
+        m = m if source == "built" else by_file(source, parts, m)
+        return m.free("b0.mass", "b0.com.x", "gravity.z") if "free numbers" in self.of("trait") else m
 
     @cached_property
     def start(self) -> tuple[Array, Array]:
@@ -74,7 +79,7 @@ class World:
             if between_frames(name):
                 held = m.frames["tool"].body
                 other = next(x.name for x in m.bodies if x.name != held)
-                a, b = (("ground", held), (other, held), ("ground", other))[k % 3]
+                a, b = ((m.ground, held), (other, held), (m.ground, other))[k % 3]
                 X = np.array(kinematics.pose(m.tree, q, "tool"), dtype=float)
                 X[:3, 3] = np.random.default_rng(self.seed + k).uniform(-0.5, 0.5, 3)
                 Y = X.copy()

@@ -6,21 +6,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from crossing.allowed import KNOWN, MEANINGLESS, REFUSED, allowed, waits
+import bellcrank as bc
+from bellcrank.forces import JointSpring
+from bellcrank.graph import Recursion
+from bellcrank.graph.waves import waves
+from crossing.allowed import KNOWN, MEANINGLESS, REFUSED, UNWRITTEN, allowed, waits
+from crossing.energy import balance
 from crossing.features import LEFT_OUT, SUITES, SYSTEM_SUITE
+from crossing.files import WRITERS, Parts
 from crossing.laws import LAWS, holds
+from crossing.mechanisms import TAIL
 from crossing.pair_coverage import FLOOR, note, planned
 from crossing.pairwise import Case, Dimension, all_pairs, covering, pair, pairs_of
 from crossing.quantities import check
+from crossing.schedules import replayed
 from crossing.systems import World
 from crossing.tables import rows
-from crossing.thresholds import PATHS, small_thresholds
+from crossing.thresholds import PATHS, SEGMENTED, small_thresholds
 from emulated import emulated
 
 __all__ = ["emulated"]  # a fixture
@@ -103,7 +113,7 @@ def test_every_way_has_a_law() -> None:
 
 def test_every_rule_is_of_values_that_exist() -> None:
     """A rule that has lost its meaning would forbid nothing, and say so to nobody."""
-    for r in (*REFUSED, *MEANINGLESS, *(r for r, _ in KNOWN)):
+    for r in (*REFUSED, *MEANINGLESS, *UNWRITTEN, *(r for r, _ in KNOWN)):
         assert r.reason
         for term in r.terms:
             for name, value in term:
@@ -123,6 +133,63 @@ def test_a_covering_has_all_pairs() -> None:
     assert all(no_3x(case) and {name for name, _ in case} == set(table) for case in cases)
     assert all(case.count(("a", "none")) + sum(n == "a" for n, _ in case) <= 2 for case in cases)
     assert len(cases) <= 9
+
+
+def test_the_segmented_path_cuts_branches(tmp_path: Path) -> None:
+    """Else its cases would compare one recursion with another."""
+    world = World((("joint", "prismatic"), ("path", SEGMENTED)), 3)
+    with small_thresholds(SEGMENTED, tmp_path):
+        kernel = bc.kernel(world.mechanism, "forward_dynamics", "dca")
+        assert isinstance(kernel.graph, Recursion)
+        assert kernel.graph.abreast
+        assert max(len(wave.runs) for wave in waves(kernel.graph)) == TAIL
+        check(world, "forward_dynamics")
+
+
+def test_a_schedule_that_forgets_a_message_is_noticed() -> None:
+    graph = bc.kernel(bc.zoo.chain(3), "forward_dynamics", "aba").graph
+    s = bc.schedule(graph, machine="complete:2", kind="ideal", level="node")
+    given = {name: np.ones(shape) for name, shape in graph.inputs.items()}
+    assert s.messages
+    replayed(s, graph, given)
+    with pytest.raises(AssertionError, match="never comes"):
+        replayed(replace(s, messages=()), graph, given)
+    first = replace(s.messages[0], hops=tuple(replace(h, finish=h.finish + s.makespan) for h in s.messages[0].hops))
+    with pytest.raises(AssertionError, match="too late"):
+        replayed(replace(s, messages=(first, *s.messages[1:])), graph, given)
+
+
+def test_energy_that_is_lost_is_noticed() -> None:
+    """Of a spring whose energy is said to be half of what it is."""
+
+    class Half(JointSpring):
+        def energy(self, t: Any, q: Any, x: Any) -> Any:
+            return 0.5 * super().energy(t, q, x)
+
+    world = World((("integrator", "rk4"),), 1)
+    spring = Half("s", (world.single[0],), lambda u: 300.0 * u)
+    wrong = replace(world.system, elements=(spring,))
+    found = [balance(w, w.run()) for w in (world, World((("integrator", "rk4"),), 1))]
+    assert all(x.off < 1e-10 * x.scale for x in found)
+    vars(world)["system"] = wrong
+    off = balance(world, world.run())
+    assert off.off > 1e-6 * off.scale
+
+
+@pytest.mark.parametrize("source", WRITERS)
+def test_what_is_written_wrongly_is_noticed(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number of one body that the file has not."""
+    case = World((("joint", "spherical"), ("source", source)), 5)
+    assert case.bare.bodies
+    heavier = Parts.loose
+
+    def loose(self: Parts) -> Any:
+        bodies, *rest = heavier(self)
+        return [replace(bodies[0], mass=1.001 * bodies[0].mass), *bodies[1:]], *rest
+
+    monkeypatch.setattr(Parts, "loose", loose)
+    with pytest.raises(AssertionError, match="of what was read"):
+        _ = World((("joint", "spherical"), ("source", source)), 5).bare
 
 
 def test_thresholds_exist(tmp_path: Path) -> None:
