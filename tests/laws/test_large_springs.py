@@ -106,3 +106,16 @@ def test_code_does_not_grow_with_them() -> None:
     kinds = [[len(r.cells) for r in in_loops(comb(n), "inverse_dynamics").calls] for n in (12, 40)]
     assert kinds[0] == kinds[1]
     assert kinds[0][1] == 2  # with and without length
+
+
+@pytest.mark.parametrize("quantity", ["potential_energy", "forward_dynamics"])
+def test_ends_on_the_ground_beside_free_numbers(quantity: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame on the ground is known, and nothing that a body says: its place may not be read from the recursion."""
+    m = comb(4).free("l1.mass")
+    q, v, tau = m.random(2)
+    at = [q] if quantity == "potential_energy" else [q, v, tau]
+    straight = bc.kernel(m, quantity)(*at, [1.3])
+    monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
+    monkeypatch.setattr(requests, "MOST_NUMBERS", 1)
+    monkeypatch.setattr(sharing, "ALIKE", 0)
+    close(bc.kernel(comb(4).free("l1.mass"), quantity)(*at, [1.3]), straight)

@@ -50,7 +50,8 @@ def sprung(
     ends = [end for s in tree.springs for end in (s.a, s.b)]
     bare, free = replace(tree, springs=()), {"p": parameters.leaves} if parameters else {}
     shapes: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,)}
-    seen = rolled_by(f"{name}.ends", bare, frames_seen, "ends", shapes, ends, parameters, SEEN)
+    moving = [end for end in ends if tree.frames[end][0] >= 0]  # a recursion stores nothing of those on the ground
+    seen = rolled_by(f"{name}.ends", bare, frames_seen, "ends", shapes, moving, parameters, SEEN)
     weighs = quantity == "potential_energy"  # which has energies added to it, and nobody pulls
     each = _springs(f"{name}.springs", tree.springs, parameters, *((_stretched, 1) if weighs else (_pulling, 12)))
     pulled = inputs if weighs else {**inputs, "wrench": (len(frames) + len(ends), 6)}
@@ -59,7 +60,8 @@ def sprung(
 
     def body(**given: Any) -> dict[str, Any]:
         found = list(seen.call(q=given["q"], v=given.get("v", [0.0] * tree.nv), **free)["ends"])
-        at = [x for k, end in enumerate(ends) for x in _end(tree, end, found[6 * k : 6 * k + 6])]
+        rows = iter(found[k : k + 6] for k in range(0, len(found), 6))
+        at = [x for end in ends for x in (_on_ground(tree, end) if tree.frames[end][0] < 0 else next(rows))]
         said = list(each.call(ends=at, **free)["springs"])
         if weighs:
             return {quantity: sum(said, whole.call(**given, **free)[quantity][()])}
@@ -69,13 +71,10 @@ def sprung(
     return trace(name, body, inputs, parameters)
 
 
-def _end(tree: Tree, frame: str, found: Sequence[Scalar]) -> Sequence[Scalar]:
-    """Place and velocity; the ground's are known."""
-    body, _, p = tree.frames[frame]
-    if body >= 0:
-        return found
+def _on_ground(tree: Tree, frame: str) -> Sequence[Scalar]:
+    """Return place and velocity of a frame on the ground, which are known."""
     R, origin = tree.ground.pose(IDENTITY, ZERO)
-    return [*(origin + R @ p), 0.0, 0.0, 0.0]
+    return [*(origin + R @ tree.frames[frame][2]), 0.0, 0.0, 0.0]
 
 
 # -- one spring, and all of them
