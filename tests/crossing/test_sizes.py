@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ import bellcrank as bc
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.model import Mechanism
 from bellcrank.sim.frame_passes import MANY
+from cores import cheap
+from crossing.laws import same
 from crossing.mechanisms import on_body
 from crossing.quantities import Array, check
 from crossing.systems import World
+from crossing.thresholds import SEGMENTED, small_thresholds
 
 PLAIN = tuple(name for name, q in QUANTITIES.items() if not q.differentiates)
 SIZES = (MANY, MANY + 1, MANY - 1)
@@ -43,3 +47,14 @@ class Chain(World):
 def test_chains(bodies: int, quantity: str) -> None:
     """By the method that is chosen: others are written out, and take minutes to compile."""
     check(Chain((), bodies), quantity)
+
+
+def test_two_cores_share_the_segments_of_a_chain(tmp_path: Path) -> None:
+    """Of forty bodies: by the real thresholds it takes thousands (tests/laws/test_segmented.py)."""
+    m = bc.zoo.chain(40)
+    with small_thresholds(SEGMENTED, tmp_path):
+        kernel = bc.kernel(m, "forward_dynamics", "dca", machine=cheap(2))
+        q, v, tau = m.random(3, (3,))
+        found = kernel(q, v, tau)
+        assert "2 cores" in kernel.source
+    same(found, bc.kernel(m, "forward_dynamics", "aba")(q, v, tau), 1e-9, "accelerations")
