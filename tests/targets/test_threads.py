@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +13,14 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.cores import pace
 from bellcrank.emit.cores.kernel import ParallelKernel
-from bellcrank.emit.cores.streams import stays
+from bellcrank.emit.cores.streams import source, stays
+from bellcrank.emit.cpu.host import host
 from bellcrank.errors import InputError
+from bellcrank.graph import trace
+from bellcrank.scalar import step
 from bellcrank.scheduling import tasks
 from bellcrank.scheduling.coarse import coarse, fine
-from bellcrank.scheduling.divide import divided
+from bellcrank.scheduling.divide import divided, timed
 from cores import COST, all_cpus, cheap, cut, same
 
 __all__ = ["all_cpus"]  # a fixture
@@ -73,6 +77,25 @@ def test_products_stay_with_their_sums() -> None:
     where = {n.serial: s.where[t.index] for t in s.tasks for n in t.nodes}
     assert s.used == 2
     assert all(where[product] == where[total] for product, total in fused.items())
+
+
+def test_a_sum_stays_with_what_negates_it() -> None:
+    """Even if all that negates is on another processor: minus a fused multiply-add is one instruction, too."""
+
+    def negated(q: Any) -> dict[str, Any]:
+        step("sum", "a")
+        a, b = q[0] + q[1], q[1] - q[2]
+        x, y, z = a * b + q[2], b * q[2] - a, a + b * b
+        step("minus", "b")
+        return {"out": [-x * q[0], -y, z * z]}
+
+    g = trace("negated", negated, {"q": (3,)})
+    small = fine(g, stays(g))
+    home = [int(any(n.op == "neg" for n in task.nodes)) for task in small]
+    s = timed(*coarse(small, home, [1.0] * len(small), float("inf")), cheap(2))
+    s.check()
+    assert s.used == 2
+    assert source(g, s, 4, host().triple).count("@llvm.fma") > 2
 
 
 def test_every_node_is_somewhere_once() -> None:

@@ -44,13 +44,19 @@ class Parcel:
 
 
 def stays(graph: Graph, dtype: str = "float64") -> dict[int, int]:
-    """Products that become a part of their sum must be computed with it: product -> sum."""
+    """Return which nodes must be computed with their only user, for one instruction does both: node -> user.
+
+    A product becomes a part of its sum, and both become a part of what negates the sum, if nobody else wants it.
+    """
     speller = Speller(graph, 1, 1, dtype, [[]])
     found = {}
     for node in graph.nodes:
         product = speller.products.get(node.serial)
         if product is not None:
             found[product.serial] = node.serial
+        elif speller.negates(node):
+            total = node.operands[0].serial
+            found |= {total: node.serial, speller.products[total].serial: node.serial}
     return found
 
 
