@@ -86,7 +86,7 @@ def replayed(s: Schedule, graph: Graph, inputs: dict[str, Array]) -> dict[str, A
 
 def follows(graph: Graph, inputs: dict[str, Array], seed: int) -> dict[str, Array]:
     """Lay a graph out on a machine that the seed chooses; return what comes of it, which is what the graph gives."""
-    graph = inlined(graph) if graph.calls else graph
+    graph = inlined(graph) if graph.calls else Graph(graph.name, graph.inputs, graph.outputs, graph.tape)
     machine, kind, level = MACHINES[seed % len(MACHINES)]
     if len(graph.nodes) > MOST_NODES:
         machine, kind, level = (
