@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,38 @@ def test_a_step_that_is_far_too_long_is_not_resolved(name: str) -> None:
         h = float(re.findall(r"Take a step of (\S+) s or less", stop.message)[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            stop = bc.simulate(plant, seconds, **{**how, "step": seconds / np.ceil(seconds / h)}).stops[0]
+            stop = bc.simulate(plant, seconds, **{**how, "step": h}).stops[0]
         if stop.reason == "end":
             return
     raise AssertionError(stop.message)
+
+
+@pytest.mark.filterwarnings("ignore:.*is not resolved:RuntimeWarning")
+@given(
+    st.sampled_from(["0.0125", "0.01", "0.003", "1/60", "1/240", "1/3000"]),
+    st.integers(1, 40),
+    st.integers(1, 200),
+    st.sampled_from([None, "step", "rows", "final"]),
+    st.floats(1e-9, 1e-2),
+)
+def test_the_proposed_step_divides_the_run(h: str, stride: int, rows: int, kept: str | None, resolve: float) -> None:
+    """The run with it begins: it divides the seconds, the time between rows and the periods of samples."""
+    step, n = float(Fraction(h)), stride * rows
+    m = slider(stiffness=(1.5 / step) ** 2)
+    held = bc.Sampled(lambda t, q, v, x, u: [-0.1 * v["x"]], every=stride * step, delay=2 * stride * step)
+    plant = bc.system(m, control=held)
+    how: dict[str, Any] = {"keep": "final"} if kept == "final" else {}
+    how |= {"every": {"step": "step", "rows": stride * step}[kept]} if kept in ("step", "rows") else {}
+    solver = bc.Solver(resolve=resolve)
+    stop = bc.simulate(plant, n * step, q0=[1.0], step=step, solver=solver, **how).stops[0]
+    if stop.reason == "end":  # a few steps of it are resolved
+        return
+    (proposed,) = re.findall(r"Take a step of (\S+) s or less", stop.message)
+    again = bc.simulate(plant, n * step, q0=[1.0], step=float(proposed), solver=solver, **how)
+    assert float(proposed) < step
+    assert again.stops[0].time == pytest.approx(n * step)
+    if kept == "rows":
+        assert len(again.t) == rows + 1
 
 
 @pytest.mark.filterwarnings("error:.*is not resolved:RuntimeWarning")

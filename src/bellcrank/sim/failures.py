@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.errors import InputError
 from bellcrank.graph.program import NOT_FINITE
+from bellcrank.sim.amounts import whole
 from bellcrank.sim.dynamics import derivative
-from bellcrank.sim.fast_modes import rounded_down
 
 if TYPE_CHECKING:
     from bellcrank.sim.outcome import Outcome
 
 Array = np.ndarray[Any, Any]
 LEAST_SHARE = 0.02  # of a step that is too long: what is proposed instead is not shorter, for that is a guess
+PARTS = sorted(2**a * 5**b for a in range(8) for b in range(4))  # of a step, from which a shorter one is chosen
 STIFF = 1.0  # the step times the fastest rate, from which on an explicit step is as short as stability wants it
 
 
@@ -74,13 +76,43 @@ def unresolved(o: Outcome, element: str, run: int) -> str:
     """Why a run with fixed steps that came to its end is not resolved, and which step would do."""
     doubt, tolerance, h = (float(o.of_state(name)[run]) for name in ("doubt", "resolve", "h"))
     at = float(o.of_state("doubt_at")[run])
-    share = f"by {100 * doubt:.2g} % of its way" if doubt < 1.0 else "by more than its way"
-    shorter = rounded_down(h * max((0.5 * tolerance / doubt) ** (1 / o.integrator.order), LEAST_SHARE))
+    changed = f"by {100 * doubt:.2g} % of its way" if doubt < 1.0 else "by more than its way"
+    # Steps that are implicit in forces which they do not resolve are of first order, whatever the method is.
+    order = o.integrator.order if o.dynamics.implicit is None else 1
+    share = max((0.5 * tolerance / doubt) ** (1 / order), LEAST_SHARE)
+    shorter = _dividing(h, share, [float(o.settings[name]) for name in ("seconds", "every") if _is_span(o, name)])
     return (
-        f'the step of {h:g} s is too long: step by step, halving it changes "{element}" {share}, most at {at:.6g} s. '
-        f"Take a step of {shorter:g} s or less, a tolerance (integrator=dopri5, or rodas4 for what is stiff), or "
+        f'the step of {h:g} s is too long: step by step, halving it changes "{element}" {changed}, most at {at:.6g} s. '
+        f"Take a step of {shorter} s or less, a tolerance (integrator=dopri5, or rodas4 for what is stiff), or "
         f"solver=bc.Solver(resolve=...), which allows {100 * tolerance:.2g} %, for a larger share"
     )
+
+
+def _is_span(o: Outcome, name: str) -> bool:
+    """Return whether a setting is a time that steps must divide."""
+    return isinstance(o.settings.get(name), int | float)
+
+
+def _dividing(h: float, share: float, spans: list[float]) -> str:
+    """Return the longest h/k up to the share of h with k = 2^a 5^b, written so that it divides the spans.
+
+    A whole part of h divides all that h divides: the run, the time between rows, and the periods of samples. Such k
+    keep decimal fractions short.
+    """
+    parts = min(p for p in PARTS if p * share >= 1.0 - 1e-9)
+    step = h / parts
+    for digits in range(1, 17):
+        text = f"{step:.{digits}g}"
+        if abs(float(text) / step - 1.0) < 1e-9 and all(_divides(float(text), span) for span in spans):
+            return text
+    return repr(step)
+
+
+def _divides(step: float, span: float) -> bool:
+    try:
+        return whole("span", span, step, "step") > 0
+    except InputError:
+        return False
 
 
 def _fastest(o: Outcome, t: float, y: Array, run: int) -> float:
