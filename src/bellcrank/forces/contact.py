@@ -39,7 +39,7 @@ class Contact(Between):
     stiffness: Scalar = 1e5  # N/m^exponent, of each place where they may touch
     damping: Scalar = 1.0  # s/m; damping_of(restitution, speed) has it
     friction: Scalar = 0.8
-    slow: Scalar = 1e-2  # m/s, u_0
+    slow: Scalar = 1e-3  # m/s, u_0: feet of a standing robot creep by a part of it
     exponent: float = 1.0  # 1.5 is Hertz's, of spheres
     bristles: Scalar = 0.0  # 1/m: how stiff they are for each newton of N; 0 has none
     settle: Scalar = 1e-3  # s, t_b
