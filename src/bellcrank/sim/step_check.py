@@ -18,7 +18,8 @@ a stiff friction, does not count; one that stays, as behind an impact, does. The
 those that confirm it for all steps since the last good one.
 
 The repetition is part of the graph `locate` of the Program, called where the sign `hit` is set: it costs as much as two
-steps. The tick itself only adds up the second differences.
+steps. The tick itself adds up the second differences and the way. The way is that of all steps, because one that is
+estimated from few of them misses most of what an impact moves between two checks, and doubts a run that is converged.
 """
 
 from __future__ import annotations
@@ -83,9 +84,11 @@ class StepCheck:
         spike = where(old["spikes"] < SPIKES + n * SPIKE_SHARE, spike, 0.0)
         regular = where(n > old["check"], REGULAR, 0.0)
         alone = maximum(regular, spike)
+        moved = zip(old["way"], y[: self.size], old["y"][: self.size], strict=True)
         return {
             "hit": where(go, where(n < old["until"], TWIN, alone), 0.0),
             "bends": where(go, bends, old["bends"]),
+            "way": [where(go, way + fabs(after - before), way) for way, after, before in moved],
             "y_old": old["y"],
         }
 
@@ -96,7 +99,7 @@ class StepCheck:
         twin, before = now["twin"][: self.size], now["y_old"][: self.size]
         change = [self._change(a, a, b) for a, b in zip(before, twin, strict=True)]
         left = minimum(maximum(now["until"] - now["n"].value, 0.0) / LATE, 1.0)
-        added = self._added(now, change, change, now["share"] * left, 0.0)[0]
+        added = _added(now["change"], change, now["share"] * left)
         doubt, element = self._doubt(added, now["way"])
         return {"change": added, "doubt": doubt, "doubt_of": element, "y_old": y, "until": 0.0}
 
@@ -117,32 +120,32 @@ class StepCheck:
         spike = where(sign > 0.5 * (REGULAR + SPIKED), where(beside, 0.0, 1.0), 0.0) > 0.0
         twin = self._halved(now, _chosen(beside, self._beside(now), now["y_old"]), h, u)
         change = [self._change(a, b, c) for a, b, c in zip(after, before, twin[: self.size], strict=True)]
-        way = [fabs(a - b) for a, b in zip(after, before, strict=True)]
         gap = n - now["checked"]  # steps that a regular check stands for
         expected = where(spike, IMPACT, gap)
-        doubt, _ = self._doubt(*self._added(now, change, way, expected, expected))
+        impact = where(spike, IMPACT, 0.0)
+        ahead = [x + impact * fabs(a - b) for x, a, b in zip(now["way"], after, before, strict=True)]
+        doubt, _ = self._doubt(_added(now["change"], change, expected), ahead)
         opens = where(beside, 0.0, where(doubt > ALONE * now["resolve"], 1.0, 0.0)) > 0.0
         open_ = where(beside, where(n < now["until"] - 1.0, 1.0, 0.0), where(opens, 1.0, 0.0)) > 0.0
         share = where(now["suspect"] > 0.0, (gap + (WINDOW - 1.0)) * (1.0 / WINDOW), 1.0)
         share = where(beside, now["share"], where(spike, 1.0, where(opens, share, gap)))
         left = where(open_, where(opens, WINDOW, now["until"] - n) - 1.0, 0.0)  # steps of the window
         late = where(beside, where(left < LATE, 1.0 / LATE, 0.0), where(opens, 0.0, 1.0))
-        changes, ways = self._added(now, change, way, share * late, share)
-        ahead = self._added({"change": changes, "way": ways}, change, way, share * minimum(left / LATE, 1.0), 0.0)
-        doubt, element = self._doubt(*ahead)  # of an open window it is a guess
+        changes = _added(now["change"], change, share * late)
+        guess = _added(changes, change, share * minimum(left / LATE, 1.0))  # of an open window
+        doubt, element = self._doubt(guess, now["way"])
         largest: Scalar = 0.0
         for x, per_nominal in zip(change, self._per_nominal, strict=True):
             largest = maximum(largest, per_nominal * x)
         # A bad window may have met a rare event by chance: it stands for itself, unless the next is bad as well.
         regular = where(beside, now["regular"], where(spike, 0.0, 1.0))
         closed = where(open_, 0.0, regular) > 0.0
-        whole, _ = self._doubt(*self._added({"change": changes, "way": ways}, change, way, gap * (1.0 / WINDOW), gap))
+        whole, _ = self._doubt(_added(changes, change, gap * (1.0 / WINDOW)), now["way"])
         bad = where(beside, where(whole > now["resolve"], 1.0, 0.0), 0.0)
         again = where(closed, bad * (1.0 - now["suspect"]), 0.0) > 0.0
         wait = minimum(n, where(again, CONFIRM, where(beside, REST, float(EVERY))))
         new: dict[str, Any] = {
             "change": changes,
-            "way": ways,
             "twin": twin,
             "doubt": doubt,
             "doubt_of": element,
@@ -200,13 +203,6 @@ class StepCheck:
         apart = fabs(after - halved) - rounding
         return where(apart < HUGE, maximum(apart, 0.0), HUGE)
 
-    def _added(self, now: Fields, change: State, way: State, changes: Scalar, ways: Scalar) -> tuple[State, State]:
-        """The sums with another step; how often its change counts, and its way."""
-        return (
-            [total + changes * x for total, x in zip(now["change"], change, strict=True)],
-            [total + ways * x for total, x in zip(now["way"], way, strict=True)],
-        )
-
     def _doubt(self, change: State, way: State) -> tuple[Scalar, Scalar]:
         """The largest relative change, and of which element it is."""
         doubt: Scalar = 0.0
@@ -216,6 +212,11 @@ class StepCheck:
             larger = relative > doubt
             doubt, element = where(larger, relative, doubt), where(larger, float(i), element)
         return doubt, element
+
+
+def _added(total: State, change: State, times: Scalar) -> State:
+    """Return sums to which a change is added so many times."""
+    return [x + times * y for x, y in zip(total, change, strict=True)]
 
 
 def _chosen(condition: Scalar, new: Any, old: Any) -> Any:
