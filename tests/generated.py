@@ -1,6 +1,6 @@
-"""Files of the package that are written from its tables, for readers, editors and type checkers.
+"""Generator of package files from tables, for readers, editors and type checkers.
 
-`BELLCRANK_UPDATE=1 python -m pytest tests/unit/test_face.py` writes them anew.
+`BELLCRANK_UPDATE=1 python -m pytest tests/unit/test_face.py` regenerates them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from textwrap import indent, wrap
+from textwrap import indent
 
 import bellcrank
 from bellcrank.dynamics.quantities import DEFAULTS, SHIPPED, Quantity
@@ -25,10 +25,10 @@ TYPES = {
     "out": "Array | None",
 }
 
-QUANTITIES = '''"""What can be asked of a mechanism, as methods of it.
+QUANTITIES = '''"""Quantities of a mechanism, as its methods.
 
-Written from the table in dynamics/quantities.py by tests/generated.py: change that, and not this. On a mechanism each
-name is the kernel itself (stairs.py); what is written here is for help(), editors and type checkers, and runs only
+Written from the table in dynamics/quantities.py by tests/generated.py: change the generator and not this file. On a
+mechanism each name is the compiled kernel; the functions here serve help(), editors and type checkers, and run only
 where a method is called on the class.
 """
 
@@ -49,6 +49,8 @@ Array = np.ndarray[Any, Any]
 
 
 class Quantities:
+    """Signatures and documentation of all quantities of a mechanism."""
+
 '''
 
 FACE = '''"""The public names with their types. Written from the table in __init__.py by tests/generated.py."""
@@ -57,7 +59,7 @@ from typing import Any, overload
 
 '''
 
-# Two results, by whether an end is given.
+# Overloads: the result depends on the argument `seconds`.
 DRIVE = """
 
 @overload
@@ -70,7 +72,7 @@ def drive(mechanism: Mechanism | System, rate: float = ..., *, seconds: float, *
 
 
 def quantities() -> str:
-    """model/quantities.py."""
+    """Return the text of model/quantities.py."""
     return _formatted(QUANTITIES + "\n".join(map(_method, SHIPPED.values())), "quantities.py")
 
 
@@ -78,8 +80,7 @@ def _method(q: Quantity) -> str:
     first, named = q.arguments
     arguments = ", ".join(["self", *map(_typed, first), "*", *map(_typed, named)])
     given = ", ".join(f"{x}={x}" if x in DEFAULTS else x for x in (*first, *named))
-    lines = [part for line in q.help().splitlines() for part in wrap(line, WIDTH - 8, subsequent_indent="  ") or [""]]
-    text = '"""' + "\n".join(lines) + f'\n"""\nreturn self.{q.name}({given})\n'
+    text = f'"""{q.help()}\n"""\nreturn self.{q.name}({given})\n'
     result = q.result.__name__ if q.result else "Array"
     return indent(f"@compiled\ndef {q.name}({arguments}) -> {result}:\n{indent(text, '    ')}", "    ")
 
@@ -90,7 +91,7 @@ def _typed(name: str) -> str:
 
 
 def face() -> str:
-    """__init__.pyi."""
+    """Return the text of __init__.pyi."""
     lines = []
     for module, names in bellcrank._HOMES.items():
         kept = ", ".join(f"{name} as {name}" for name in names if name != "drive")

@@ -1,33 +1,33 @@
-"""Bellcrank: compile a mechanism into verified real-time code, and know what it costs before you run it.
+"""Bellcrank: compile a mechanism into verified real-time code, and see its cost before you run it.
 
     import bellcrank as bc
 
-    arm = bc.read("arm.urdf")                       a Mechanism; bc.zoo.puma600(), bc.Builder()
-    arm.forward_dynamics(q, v, tau)                 any quantity, of one state or a batch; dir(arm) has them all
-    bc.kernel(arm, "mass_matrix", dtype="float32")  the same with a say in how it is compiled
-    bc.compile(function, inputs={"x": 3})           a function of your own; bc.sin, bc.where, ... are for it
+    arm = bc.read("arm.urdf")                       a Mechanism; or bc.zoo.puma600(), bc.Builder()
+    arm.forward_dynamics(q, v, tau)                 any quantity, of one state or a batch; dir(arm) lists them
+    bc.kernel(arm, "mass_matrix", dtype="float32")  the same with options of compilation
+    bc.compile(function, inputs={"x": 3})           a function of your own; it may use bc.sin, bc.where, ...
 
     plant = bc.system(arm, actuators=..., control=...)
     run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
-    bc.gradient(plant, 1.0, final="tip.z")          of a scalar of a run, with respect to all that it was given
+    bc.gradient(plant, 1.0, final="tip.z")          of a scalar result of a run with respect to all its inputs
     env = bc.stepper(plant, batch=4096, every=0.02) action by action: env.reset(), env.step(u), env.reward
-    bc.study(plant, {"boom.mass": bc.uniform(1, 2)}, runs=10_000, ...)    through Dask, into Parquet files
+    bc.study(plant, {"boom.mass": bc.uniform(1, 2)}, runs=10_000, ...)    with Dask, into Parquet files
     bc.fit(plant, "measured.csv", free=["boom.mass"])       and bc.minimize, bc.identify
     bc.drive(plant)                                 in real time
     bc.export(plant, "plant", to="c")               for other programs
-    A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), where it rests
+    A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), the state of rest
 
     bc.register("method", "mine", function)         methods, joints, integrators, ... of your own
 
-Everything is loaded when it is first used, so that importing bellcrank costs next to nothing.
+Modules are loaded on first use, so importing bellcrank costs next to nothing.
 """
 
 from importlib import import_module as _import_module
 
-from bellcrank import began as _began  # noqa: F401  # before any other file
-from bellcrank import forks as _forks  # noqa: F401  # what is to be done when this process forks
+from bellcrank import began as _began  # noqa: F401  # imported before any other file
+from bellcrank import forks as _forks  # noqa: F401  # registers the handlers for forks of this process
 
-# Where the public names are: {module: names}. __init__.pyi is written from this, for type checkers and editors.
+# Modules of the public names: {module: names}. __init__.pyi is generated from this for type checkers and editors.
 _HOMES = {
     "version": ("__version__",),
     # mechanisms
@@ -43,7 +43,7 @@ _HOMES = {
     "structures.sid": ("read_sid", "write_sid"),
     "structures.solid": ("solid",),
     "": ("zoo", "actuators", "forces", "control", "excavators", "identify", "papers"),
-    # what is computed of them, and how
+    # quantities and their compilation
     "dynamics": ("methods",),
     "build.kernels": ("kernel",),
     "build.compiling": ("compile",),
@@ -73,7 +73,7 @@ _HOMES = {
     "exporting.call": ("export",),
     "build.stages": ("Where",),
     "record": ("Record", "load_record"),
-    # for functions that are traced: controls, forces, what bc.compile takes
+    # for traced functions: controls, forces, arguments of bc.compile
     "scalar": (
         *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "floor", "log", "maximum", "minimum", "quantised"),
         *("sin", "sqrt", "tan", "tanh", "where"),
@@ -90,7 +90,7 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f'module "bellcrank" has no attribute "{name}"', name=name, obj=_import_module(__name__))
-    _import_module(f"{__name__}.plugins").load()  # what installed packages add
+    _import_module(f"{__name__}.plugins").load()  # extensions from installed packages
     if not _HOME[name]:
         return _import_module(f"{__name__}.{name}")
     found = globals()[name] = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)

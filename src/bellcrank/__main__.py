@@ -1,4 +1,4 @@
-"""`python -m bellcrank` is `bellcrank`."""
+"""Entry point of `python -m bellcrank`, the same as the command `bellcrank`."""
 
 from bellcrank.cli import main
 

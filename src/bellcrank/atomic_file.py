@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place under a name of their own, then renamed."""
+"""Atomic file replacement: write to a temporary file in the same folder, then rename it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import IO, Any
 
 from bellcrank.errors import BellcrankError, InputError, brief
 
-HOUR = 3600.0
-TRIES, PAUSE = 10, 0.02  # s, for a reader to be done
+HOUR = 3600.0  # s, age from which a temporary file counts as abandoned
+TRIES, PAUSE = 10, 0.02  # attempts, and s between them, for a reader to finish
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def path_of(given: Any, error: type[BellcrankError] = InputError) -> Path:
-    """What people give as a path, if there can be such a file."""
+    """Return `given` as a Path; raise `error` if it cannot be the path of a file."""
     try:
         found = os.fspath(given)
         os.fsencode(found)
@@ -31,8 +31,18 @@ def path_of(given: Any, error: type[BellcrankError] = InputError) -> Path:
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Path:
-    """Who looks sees the old file or the new one, however many write it at once. hint: what to do if it fails."""
-    target = Path(os.path.realpath(path_of(path)))  # through a link, not over it
+    """Write a file atomically: a reader sees the old file or the new one, with any number of writers.
+
+    Parameters
+    ----------
+    path
+        The file.
+    write
+        Called with the open stream.
+    hint
+        The action for the error message, such as "Save".
+    """
+    target = Path(os.path.realpath(path_of(path)))  # write to the target of a symbolic link, do not replace the link
     beside = None
     try:
         _check(path, target)
@@ -53,7 +63,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Pat
 
 
 def check_place(path: Path, hint: str) -> None:
-    """An error where no file could be written: to be asked before what would be in it is made for minutes."""
+    """Raise InputError if no file can be written to `path`, before its contents are computed; `hint` is the action."""
     try:
         _check(path, Path(os.path.realpath(path)))
     except OSError as error:
@@ -64,20 +74,20 @@ def _check(path: Path, target: Path) -> None:
     if target.is_dir():
         raise IsADirectoryError(None, "it is a directory")
     if target.exists() and not target.is_file():
-        raise OSError(None, "it is no plain file")
+        raise OSError(None, "it is not a regular file")
     if not target.parent.is_dir():
         raise FileNotFoundError(None, f'there is no directory "{path.parent}"')
     if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(None, "the file that is there may not be written")
+        raise PermissionError(None, "the existing file is not writable")
 
 
 def _unwritten(path: Path, error: OSError, hint: str) -> InputError:
     why = error.strerror or str(error)
-    return InputError(f"{path} cannot be written: {why}. {hint} with another path, or make room first.")
+    return InputError(f"{path} cannot be written: {why}. {hint} with another path, or free some space first.")
 
 
 def replace(beside: Path, target: Path) -> None:
-    """Renames; on Windows, where nobody may take the place of a file that somebody reads, a few times."""
+    """Rename `beside` to `target`; retry on Windows, where a file that is open for reading cannot be replaced."""
     for left in reversed(range(TRIES if os.name == "nt" else 1)):
         try:
             return os.replace(beside, target)
@@ -88,22 +98,35 @@ def replace(beside: Path, target: Path) -> None:
 
 
 def write_page(path: Any, text: str, hint: str, *suffixes: str) -> Path:
-    """A page or a picture, in place of what was one by its name, and of nothing else: `run.report("run.parquet")` is a
-    slip of the pen, and the record would be gone.
+    """Write a page or a picture, but replace only a file with one of these suffixes.
+
+    This guards against slips such as `run.report("run.parquet")`, which would destroy the record.
+
+    Parameters
+    ----------
+    path
+        The file.
+    text
+        Its text.
+    hint
+        The action for the error message.
+    suffixes
+        Suffixes of files that may be replaced.
     """
     where = path_of(path)
     if where.suffix.lower() not in suffixes and os.path.isfile(where) and os.path.getsize(where):
-        raise InputError(f"{where} exists and is no {' or '.join(suffixes)}; move it away, or choose another name.")
+        raise InputError(f"{where} exists and is not {' or '.join(suffixes)}; move it away, or choose another name.")
     return write_text(where, text, hint)
 
 
 def write_text(path: Path, text: str, hint: str) -> Path:
+    """Write `text` to the file `path` atomically, in UTF-8; `hint` is the action for the error message."""
     data = text.encode("utf-8", "backslashreplace")
     return write_whole(path, lambda stream: stream.write(data), hint)
 
 
 def _created(target: Path) -> tuple[Path, int]:
-    """A new file beside the target, with the rights that the target has or would get."""
+    """Create a temporary file beside the target, with the permissions of the target or of a new file."""
     while True:
         beside = target.with_name(f".{_short(target.name)}.{secrets.token_hex(8)}.part")
         try:
@@ -117,16 +140,17 @@ def _created(target: Path) -> tuple[Path, int]:
 
 
 def opened(handle: int) -> IO[bytes]:
+    """Open a file `handle` for writing."""
     return open(handle, "wb")
 
 
 def _short(name: str) -> str:
-    """So that what is put around it still fits."""
-    return os.fsencode(name)[:200].decode(errors="ignore")  # names of files may be no UTF-8
+    """Shorten a file name so that the additions around it fit."""
+    return os.fsencode(name)[:200].decode(errors="ignore")  # file names may not be valid UTF-8
 
 
 def _sweep(target: Path) -> None:
-    """Removes what a process that was killed left of the same file: nobody writes for an hour without a change."""
+    """Remove temporary files of killed processes: no writer pauses for an hour."""
     with suppress(OSError):
         for path in target.parent.iterdir():
             name = path.name

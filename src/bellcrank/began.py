@@ -1,4 +1,4 @@
-"""When this process began to load the package: a file that was written later may not be what is in memory."""
+"""Start time of the package import: source files written later may differ from the code in memory."""
 
 import time
 

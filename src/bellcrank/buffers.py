@@ -1,8 +1,8 @@
-"""Memory that generated code writes: results, rows, workspaces and spare states are allocated here.
+"""Allocation of memory that generated code writes: results, rows, workspaces and spare states.
 
 With BELLCRANK_POISON=1 in the environment every such buffer is filled with NaN before generated code gets it. An
-element that the code does not write, or reads before it writes it, is then NaN instead of whatever lay in memory. The
-code itself is the same. The tests of this package run so.
+element that the code does not write, or reads before writing it, is then NaN instead of arbitrary. The code itself is
+the same. The tests of this package run in this mode.
 """
 
 from __future__ import annotations
@@ -15,19 +15,26 @@ import numpy as np
 T = TypeVar("T")
 VARIABLE = "BELLCRANK_POISON"
 POISONED = os.environ.get(VARIABLE, "") not in ("", "0")
-POISON_BYTE = 0xFF  # a number whose bits are all set is a quiet NaN, in either precision
+POISON_BYTE = 0xFF  # a float with all bits set is a quiet NaN, in either precision
 
 
 def empty_buffer(shape: int | tuple[int, ...], dtype: Any = "float64", xp: Any = np) -> Any:
     """Allocate an array of floats for generated code to write.
 
-    xp: the library that allocates it, numpy or cupy.
+    Parameters
+    ----------
+    shape
+        Its shape.
+    dtype
+        Type of the numbers.
+    xp
+        Library that allocates it, numpy or cupy.
     """
     return poisoned(xp.empty(shape, dtype))
 
 
 def poisoned(array: T) -> T:
-    """Fill an array of floats (of any library) with NaN if buffers are poisoned; return the same array."""
+    """Fill an `array` of floats (of any library) with NaN if buffers are poisoned; return the same array."""
     if POISONED:
         whole: Any = array
         whole[...] = np.nan

@@ -1,4 +1,4 @@
-"""The one family of exceptions. A message says what, where, expected, got, what exists and what to do next."""
+"""Exceptions of bellcrank; messages state what is wrong, where, what was expected and given, and what to do next."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from typing import ClassVar
 from bellcrank.quoting import shown, visible
 
 HOME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-LONGEST = 500  # of words in a message; a path may be long
+LONGEST = 500  # characters of a word in a message; a path may be long
 
 
 class BellcrankError(Exception):
-    """Base of every error bellcrank raises on purpose; the command line prints it without a traceback."""
+    """Base of every error that bellcrank raises on purpose; the command line prints it without a traceback."""
 
     longest: ClassVar[int] = 2500
 
     def __str__(self) -> str:
-        """A message may quote a file: nothing in it steers the terminal, and neither a word of it nor all of it fills
-        the screen.
+        """Return the message without control characters, and with long words and long messages cut.
+
+        A message may quote a file, which must neither control the terminal nor fill the screen.
         """
         text = visible(re.sub(rf"\S{{{LONGEST},}}", lambda m: f"{m[0][:100]}...{m[0][-20:]}", super().__str__()))
         return text if len(text) <= self.longest else f"{text[: self.longest - 600]} ... {text[-500:]}"
 
 
 class ModelError(BellcrankError, ValueError):
-    """A mechanism that cannot be: a bad mass, axis, name, topology."""
+    """A mechanism that is not possible: an invalid mass, axis, name or topology."""
 
 
 class ReadError(BellcrankError, ValueError):
@@ -38,15 +39,15 @@ class ReadError(BellcrankError, ValueError):
 
 
 class InputError(BellcrankError, ValueError):
-    """Arguments of a call that do not fit: names, shapes, dtypes, values that are not finite."""
+    """Invalid arguments of a call: names, shapes, dtypes, values that are not finite."""
 
 
 class TraceError(BellcrankError, TypeError):
-    """Python that cannot be traced: a branch on a value that is only known when the kernel runs."""
+    """Python code that cannot be traced: a branch on a value that is only known when the kernel runs."""
 
 
 def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
-    """A warning at the line of whoever called us, however deep it was found out."""
+    """Issue a warning `text` of category `kind` that points to the caller's line outside of the package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(HOME):
         level, frame = level + 1, frame.f_back
@@ -54,13 +55,13 @@ def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
 
 
 class CompileError(BellcrankError, RuntimeError):
-    """Source that a target could not turn into code. Always a bug of ours; the message carries the text."""
+    """Source that a target could not turn into code. Always a bug of bellcrank; the message contains the source."""
 
     longest = 10_000_000
 
 
 def brief(value: object, most: int = 60) -> str:
-    """repr of anything that a file may hold, cut short, however long, deep, circular or shared it is."""
+    """Return the repr of any `value` cut to `most` characters, even if it is long, deep, circular or shared."""
     text = _brief(value, 3)
     return text if len(text) <= most else text[: most - 3] + "..."
 
@@ -69,7 +70,7 @@ def _brief(value: object, depth: int) -> str:
     if isinstance(value, str | bytes):
         return repr(value[:200])
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**20:
-        return f"an integer of {value.bit_length()} bits"  # Python writes no more than 4,300 digits
+        return f"an integer of {value.bit_length()} bits"  # Python prints at most 4,300 digits
     if isinstance(value, dict):
         inside = ", ".join(f"{_brief(k, 0)}: {_brief(x, depth - 1)}" for k, x in list(value.items())[:6] if depth)
         return "{" + (inside if depth else "...") + "}"
@@ -80,9 +81,20 @@ def _brief(value: object, depth: int) -> str:
 
 
 def unknown(what: str, name: object, known: Iterable[object], meant: str = "") -> str:
-    """'no joint "elbo"; did you mean "elbow"? There are: shoulder, elbow' - the tail of every lookup error.
+    """Return the text of a look-up error: what does not exist, a suggestion, and the known names.
 
-    meant: what people mean who write that, where spelling does not tell.
+    For example: There is no joint "elbo". Did you mean "elbow"? Known: shoulder, elbow.
+
+    Parameters
+    ----------
+    what
+        Kind of thing that was looked up.
+    name
+        The unknown name.
+    known
+        The names that exist.
+    meant
+        A suggestion, where the spelling does not give it.
     """
     names = [str(k) for k in known]
     text = name if isinstance(name, str) else brief(name)

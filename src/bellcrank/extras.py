@@ -1,4 +1,4 @@
-"""Packages that only some need: imported when they are, with the command that installs them."""
+"""Optional dependencies: imported on demand, with the installation command in the error message."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from typing import Any
 
 from bellcrank.errors import InputError
 
-PACKAGES = {"skfem": "scikit-fem"}  # where the module is called otherwise
+PACKAGES = {"skfem": "scikit-fem"}  # module names that differ from the package name
 
 
 def extra(module: str, group: str, purpose: str) -> Any:
-    """The module, or an error that says how to get it."""
+    """Import an optional module, or raise InputError with the command that installs it.
+
+    Parameters
+    ----------
+    module
+        Dotted name of the module.
+    group
+        Extra of the bellcrank package that installs it.
+    purpose
+        The feature that needs it, for the message.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:

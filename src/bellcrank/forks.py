@@ -1,14 +1,14 @@
-"""A fork while other threads compile: the child has their locks, and nobody who would ever open them.
+"""Fork safety: a child process must not inherit locks that other threads hold.
 
-Before a fork we wait until nobody is inside LLVM and nobody imports what a kernel may need, so that the child finds
-both whole; afterwards both sides go on. A fork may so have to wait for a compilation of another thread. What only a
-child needs anew (pools, crews, locks of its own objects) is registered where it is.
+Before a fork we wait until no thread is inside LLVM or imports a module that a kernel may need, so that the child finds
+both in a consistent state; afterwards both sides continue. A fork may therefore wait for a compilation in another
+thread. State that a child must create again (pools, thread teams, locks of objects) is registered where it is defined.
 """
 
 from __future__ import annotations
 
 import _imp
-import concurrent.futures.thread  # noqa: F401  # it and logging register locks for forks: not while one waits
+import concurrent.futures.thread  # noqa: F401  # it and logging register fork handlers on import, which must not happen during a fork
 import importlib._bootstrap as _bootstrap
 import os
 import sys
@@ -19,12 +19,17 @@ from typing import Any
 
 from bellcrank.once import LOCK
 
-NEEDED = {"bellcrank", "llvmlite", "numpy", *sys.stdlib_module_names}  # and nobody's own module, which may never end
-_held: list[Any] = []  # touched only by who holds what is in it
+NEEDED = {
+    "bellcrank",
+    "llvmlite",
+    "numpy",
+    *sys.stdlib_module_names,
+}  # user modules are excluded: their import may never end
+_held: list[Any] = []  # accessed only by the thread that holds these locks
 
 
 def _importing() -> bool:
-    """Whether another thread is in an import that a child might need."""
+    """Return true if another thread is importing a module that a child might need."""
     me = threading.get_ident()
     for name, reference in list(getattr(_bootstrap, "_module_locks", {}).items()):
         lock = reference()
@@ -35,24 +40,24 @@ def _importing() -> bool:
 
 def _before() -> None:
     while True:
-        LOCK.acquire()  # before the others, as in functions that are called once: they use LLVM and import
+        LOCK.acquire()  # first, as in functions that are evaluated once, which use LLVM and import modules
         ffi = sys.modules.get("llvmlite.binding.ffi")
-        lock = getattr(getattr(ffi, "lib", None), "_lock", None)  # can be entered twice: this thread may be inside
+        lock = getattr(getattr(ffi, "lib", None), "_lock", None)  # re-entrant: this thread may hold it already
         if lock is not None:
             lock.__enter__()
-        _imp.acquire_lock()  # nobody begins an import
+        _imp.acquire_lock()  # no import can begin
         if not _importing():
             _held.append(lock)
             return
         _imp.release_lock()
-        if lock is not None:  # who imports may need it
+        if lock is not None:  # the importing thread may need it
             lock.__exit__(None, None, None)
         LOCK.release()
         time.sleep(1e-3)
 
 
 def _after() -> None:
-    if not _held:  # an interrupt came before
+    if not _held:  # an interrupt came first
         return
     lock = _held.pop()
     _imp.release_lock()
@@ -63,7 +68,7 @@ def _after() -> None:
 
 def _in_child() -> None:
     _after()
-    if sys.version_info < (3, 12):  # there, a cached_property has a lock, one for all objects of its class
+    if sys.version_info < (3, 12):  # before 3.12 a cached_property has one lock for all objects of its class
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] == "bellcrank":
                 _renew(module)

@@ -1,4 +1,6 @@
-"""Kernels inside JAX: jit, vmap, jvp and grad of any order, on the CPU and on the GPU. JAX is the user's own.
+"""Kernels as JAX functions: jit, vmap, jvp and grad of any order, on the CPU and on the GPU.
+
+JAX must be installed by the user.
 
     from bellcrank.jax import wrap
 
@@ -6,8 +8,8 @@
     jax.jit(jax.vmap(jax.grad(lambda q: dynamics(q, v, tau).sum())))(q)
 
 A kernel is a target of XLA's foreign function interface (emit/cpu/xla.py, emit/cuda/xla.py), and its derivatives are
-kernels, too: those of Graph.jvp and Graph.vjp, compiled when JAX first asks for them. It is computed where JAX has its
-arrays, whatever target the kernel was made for: XLA compiles for each of its platforms, and so do we.
+kernels, too: those of Graph.jvp and Graph.vjp, compiled when JAX first uses them. The kernel runs where JAX has its
+arrays, for any target of the given kernel: it is compiled for each platform of XLA.
 """
 
 from __future__ import annotations
@@ -30,14 +32,27 @@ core = extra("jax.extend.core", "jax", "bellcrank.jax")
 ad, batching, mlir = (extra(f"jax.interpreters.{part}", "jax", "bellcrank.jax") for part in ("ad", "batching", "mlir"))
 
 _numbers = itertools.count()
-_targets: dict[int, tuple[str, Any, Function]] = {}  # XLA keeps addresses for ever, and so do we
+_targets: dict[
+    int, tuple[str, Any, Function]
+] = {}  # XLA keeps the addresses for ever, so the handlers must live as long
 
 
 def wrap(kernel: Any) -> Callable[..., Any]:
-    """A kernel as a function of JAX arrays: as many leading axes as wanted, which broadcast; by place or by name.
+    """Return a kernel as a function of JAX arrays.
 
-    Several results come as a mapping. The free numbers p may be left out. Results have the kernel's own type of
-    numbers: float64 needs jax.config.update("jax_enable_x64", True), and bellcrank.compile(..., dtype="float32") none.
+    Arguments are given by position or by name, with any leading axes, which broadcast. The free parameters p may be
+    left out.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The compiled kernel.
+
+    Returns
+    -------
+    callable
+        Returns an array, or a dict of arrays if the kernel has several outputs, in the kernel's type of numbers:
+        float64 needs jax.config.update("jax_enable_x64", True), a kernel with dtype="float32" does not.
     """
     function, signature = function_of(kernel), kernel.signature
     names, dtype = list(signature.inputs), np.dtype(signature.dtype)
@@ -46,8 +61,8 @@ def wrap(kernel: Any) -> Callable[..., Any]:
     def call(*args: Any, **named: Any) -> Any:
         if dtype == np.float64 and not jax.config.jax_enable_x64:
             raise InputError(
-                f'{signature.name} is in float64, and JAX without: jax.config.update("jax_enable_x64", True), or a '
-                'kernel with dtype="float32".'
+                f"{signature.name} is in float64, which is disabled in JAX: call "
+                'jax.config.update("jax_enable_x64", True), or use a kernel with dtype="float32".'
             )
         given = {**nominal, **dict(zip(names, args, strict=False)), **named}
         if len(args) > len(names) or set(given) != set(names):
@@ -67,13 +82,13 @@ def _array(what: str, x: Any, dtype: Any) -> Any:
         found = jax.numpy.asarray(x)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what} is {brief(x)}; expected an array of real numbers.") from None
-    if jax.numpy.iscomplexobj(found):  # a half of it would be dropped
+    if jax.numpy.iscomplexobj(found):  # the imaginary part would be dropped
         raise InputError(f"{what} is complex; expected an array of real numbers.")
     return found.astype(dtype)
 
 
 def _fitting(signature: Any, arrays: Sequence[Any]) -> list[Any]:
-    """All with the same leading axes."""
+    """Check the shapes and broadcast the leading axes."""
     shapes = list(signature.inputs.values())
     for (name, shape), a in zip(signature.inputs.items(), arrays, strict=True):
         if a.ndim < len(shape) or a.shape[a.ndim - len(shape) :] != shape:
@@ -89,7 +104,7 @@ def _fitting(signature: Any, arrays: Sequence[Any]) -> list[Any]:
 
 
 def _target(function: Function) -> str:
-    """The name by which XLA knows a kernel."""
+    """Return the name under which a kernel is registered with XLA; register it if necessary."""
     if id(function) not in _targets:
         name = f"bellcrank_{next(_numbers)}"
         handler, platform = _handler(function.kernel)
@@ -99,7 +114,7 @@ def _target(function: Function) -> str:
 
 
 def _handler(kernel: Any) -> tuple[Any, str]:
-    """A kernel as XLA calls it, and what XLA calls the place."""
+    """Return the XLA handler of a kernel and XLA's name of the platform."""
     if kernel.target == "cpu":
         return Handler(kernel.signature, kernel.whole()), "cpu"
     from bellcrank.emit.cuda.xla import GpuHandler
@@ -108,7 +123,7 @@ def _handler(kernel: Any) -> tuple[Any, str]:
 
 
 def _run(function: Function, *args: Any) -> Any:
-    """In XLA's own terms."""
+    """Call a kernel through XLA's foreign function interface."""
     shapes, target = _shapes(function, args), _target(function)
     rows = math.prod(shapes[0].shape[: len(shapes[0].shape) - len(function.outputs[0])])
     room = _targets[id(function)][1].scratch(rows) if rows else 0
@@ -122,7 +137,7 @@ def _shapes(function: Function, args: Sequence[Any]) -> list[Any]:
 
 
 def _batched(primitive: Any, args: Sequence[Any], dims: Sequence[Any], **how: Any) -> Any:
-    """Another leading axis for all."""
+    """Evaluate with one more leading axis for all arguments."""
     pairs = list(zip(args, dims, strict=True))
     size = next(a.shape[d] for a, d in pairs if d is not None)
     moved = [
@@ -133,7 +148,7 @@ def _batched(primitive: Any, args: Sequence[Any], dims: Sequence[Any], **how: An
 
 
 def _primitive(name: str, meant: Callable[..., Function]) -> Any:
-    """A primitive of JAX whose parameters mean a Function."""
+    """Create a JAX primitive with parameters that determine a Function."""
     made = core.Primitive(name)
     made.multiple_results = True
 
@@ -161,7 +176,7 @@ def _primitive(name: str, meant: Callable[..., Function]) -> Any:
 
 
 def _moved(made: Any, function: Function, primals: Any, tangents: Any, how: Any) -> Any:
-    """Results, and how fast they change."""
+    """Return the results and their rates."""
     found = made.bind(*primals, **how)
     wrt = tuple(k for k, d in enumerate(tangents) if not isinstance(d, ad.Zero))
     moving = [tangents[k] for k in wrt]
@@ -169,7 +184,7 @@ def _moved(made: Any, function: Function, primals: Any, tangents: Any, how: Any)
 
 
 def _turned(weights: Sequence[Any], *args: Any, function: Function, wrt: tuple[int, ...]) -> list[Any]:
-    """Gradients with respect to the directions, in which a tangent is linear."""
+    """Return the gradients with respect to the rates, in which a tangent is linear."""
     n = len(function.inputs)
     filled = [ad.instantiate_zeros(w) for w in weights]
     found = call_p.bind(*args[:n], *filled, function=function.cotangent(wrt))

@@ -1,8 +1,8 @@
-"""A scalar with its first and second derivative along one direction: Taylor's series, cut off after the square.
+"""Second-order Taylor arithmetic: a scalar with its first and second derivative along one direction.
 
-Where a function of somebody else's (a cam's lift, a prescribed motion, a surface) must be differentiated inside the
-mechanics, which know nothing of graphs, it is called with a Jet: `Jet(t, 1.0)` gives f, df/dt and d2f/dt2 at once. The
-parts are scalars of any kind, numbers, arrays or symbols.
+If a user function (a cam profile, a prescribed motion, a surface) must be differentiated inside the mechanics, which
+are independent of graphs, it is called with a Jet: `Jet(t, 1.0)` gives f, df/dt and d2f/dt2 at once. The parts are
+scalars of any kind: numbers, arrays or symbols.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from bellcrank.scalar import (
 
 
 class Jet:
-    """x + d e + c e^2/2."""
+    """The truncated series x + d e + c e^2/2."""
 
     __slots__ = ("c", "d", "x")
-    __array_ufunc__ = None  # numpy's numbers leave the arithmetic to us
+    __array_ufunc__ = None  # numpy numbers defer the arithmetic to Jet
 
     def __init__(self, x: Scalar, d: Scalar = 0.0, c: Scalar = 0.0) -> None:
         self.x, self.d, self.c = x, d, c
@@ -103,48 +103,58 @@ class Jet:
         return self.x >= jet(o).x
 
     def __bool__(self) -> bool:
-        raise TraceError("a scalar has no truth value here: write where(condition, a, b) for if.")
+        raise TraceError("a scalar has no truth value here: write where(condition, a, b) instead of if.")
 
     def _of(self, f: Callable[[Scalar], tuple[Scalar, Scalar, Scalar]]) -> Jet:
-        """A function with its first and second derivative."""
+        """Apply a function that returns its value and its first and second derivative."""
         y, d, c = f(self.x)
         return Jet(y, d * self.d, c * (self.d * self.d) + d * self.c)
 
     def sin(self) -> Jet:
+        """Return the sine."""
         return self._of(lambda x: (sin(x), cos(x), -sin(x)))
 
     def cos(self) -> Jet:
+        """Return the cosine."""
         return self._of(lambda x: (cos(x), -sin(x), -cos(x)))
 
     def tan(self) -> Jet:
+        """Return the tangent."""
         y = tan(self.x)
         return self._of(lambda x: (y, 1.0 + y * y, 2.0 * y * (1.0 + y * y)))
 
     def sqrt(self) -> Jet:
+        """Return the square root."""
         y = sqrt(self.x)
         return self._of(lambda x: (y, 0.5 / y, -0.25 / (y * x)))
 
     def exp(self) -> Jet:
+        """Return the exponential function."""
         y = exp(self.x)
         return self._of(lambda x: (y, y, y))
 
     def log(self) -> Jet:
+        """Return the natural logarithm."""
         return self._of(lambda x: (log(x), 1.0 / x, -1.0 / (x * x)))
 
     def tanh(self) -> Jet:
+        """Return the hyperbolic tangent."""
         y = tanh(self.x)
         return self._of(lambda x: (y, 1.0 - y * y, -2.0 * y * (1.0 - y * y)))
 
     def arcsin(self) -> Jet:
+        """Return the inverse sine."""
         return self._of(lambda x: (asin(x), 1.0 / sqrt(1.0 - x * x), x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
 
     def arccos(self) -> Jet:
+        """Return the inverse cosine."""
         return self._of(lambda x: (acos(x), -1.0 / sqrt(1.0 - x * x), -x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
 
     def floor(self) -> Jet:
+        """Return the value rounded down to an integer, with zero derivatives."""
         return Jet(floor(self.x))
 
-    # What bellcrank.scalar asks for.
+    # bellcrank.scalar calls these.
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Jet:
         a, b = jet(yes), jet(no)
@@ -168,4 +178,5 @@ class Jet:
 
 
 def jet(x: Any) -> Jet:
+    """Return `x` as a Jet; a scalar has zero derivatives."""
     return x if isinstance(x, Jet) else Jet(x)

@@ -1,9 +1,9 @@
-"""Errors that nobody wrote, explained: where a call fails with an error of Python or numpy, its arguments are held
-against their annotations, and the one that does not fit is named in an InputError.
+"""Argument errors: turn an error of Python or numpy into an InputError that names the invalid argument.
 
-Nothing is looked at while calls succeed, so this costs nothing, and refuses nothing that works. What an argument must
-be besides (finite, above zero, a name that there is) its function says itself. Annotations that are aliases, or names
-that are only known to type checkers, are believed.
+If a decorated call fails, its arguments are compared with their annotations, and the first one that does not fit is
+named. Calls that succeed are not inspected, so this costs nothing and rejects nothing that works. Further conditions on
+an argument (finite, above zero, an existing name) are checked by the function itself. Annotations that are aliases, or
+names that only type checkers resolve, are not checked.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
 LISTS = ("Sequence", "Iterable", "tuple", "list")
 NUMBERS = ("float", "int", "bool", "Scalar", "Array", "ArrayLike", "Number", "Sequence", "Any", "object")
-LARGEST = 10**300  # beyond, an integer is no float
+LARGEST = 10**300  # larger integers are not representable as floats
 
 
 def explained(function: Function) -> Function:
-    """The function, whose arguments are looked at where it fails."""
+    """Wrap a `function` so that a failing call names the argument that does not fit."""
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
@@ -48,7 +48,7 @@ def explained(function: Function) -> Function:
 
 
 def explained_class(*names: str) -> Callable[[Class], Class]:
-    """A class whose methods of these names are explained."""
+    """Return a class decorator that applies `explained` to the methods with these `names`."""
 
     def made(kind: Class) -> Class:
         for name in names:
@@ -62,11 +62,21 @@ def explained_class(*names: str) -> Callable[[Class], Class]:
 
 
 def misfit(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> str | None:
-    """What is wrong with the first argument that does not fit, in words."""
+    """Describe the first argument that does not fit its annotation; None if all fit.
+
+    Parameters
+    ----------
+    function
+        The function.
+    args
+        Positional arguments.
+    named
+        Keyword arguments.
+    """
     try:
         given = inspect.signature(function).bind(*args, **named)
     except TypeError:
-        return None  # Python's own words say what is missing or too much
+        return None  # Python's own message names missing or surplus arguments
     called = function.__qualname__.removesuffix(".__init__")
     for p in given.signature.parameters.values():
         if p.name not in given.arguments or p.name == "self" or not isinstance(p.annotation, str):
@@ -91,22 +101,22 @@ def _fits(x: Any, kind: ast.expr, known: Mapping[str, Any]) -> bool:
         if name in LISTS and inner and _name(inner[0]) not in NUMBERS and getattr(x, "ndim", 0) == 1:
             return not isinstance(x, memoryview) and bool(
                 x.dtype.kind in "OUS"
-            )  # a row of numbers, even of none, is no list of other things
+            )  # an array of numbers, even an empty one, is not a list of other things
         inside = _inside(x, name, inner)
         return all(_fits(one, part, known) for one, part in inside)
     found = known.get(name)
     try:
         return isinstance(x, found) if isinstance(found, type) and found is not Any else True
-    except TypeError:  # a protocol that cannot be asked
+    except TypeError:  # a protocol without isinstance checks
         return True
 
 
 def _inside(x: Any, name: str, inner: list[ast.expr]) -> list[tuple[Any, ast.expr]]:
-    """Names inside of mappings and lists, which must be texts; numbers there may be arrays, and are not looked at."""
+    """Return the items to check: names in mappings and lists, which must be str. Numbers may be arrays: no check."""
     if name in ("Mapping", "dict") and inner and _name(inner[0]) == "str":
         return [(key, inner[0]) for key in x]
     if name == "tuple" and len(inner) != 2:
-        return []  # of several kinds
+        return []  # its items have different types
     if name in LISTS and inner and _name(inner[0]) not in ("float", "Scalar", "Array"):
         return [(one, inner[0]) for one in (x if isinstance(x, tuple | list | np.ndarray) else ())]
     return []
@@ -154,7 +164,7 @@ def _whole(x: Any) -> bool:
 def _array(x: Any) -> bool:
     try:
         return np.asarray(x).dtype.kind in "fiub" and np.size(x) > 0 and np.ndim(x) > 0
-    except Exception:  # whatever it is, it makes no array
+    except Exception:  # it is not convertible to an array
         return False
 
 

@@ -1,7 +1,7 @@
-"""Values that exist once in a process, whichever threads ask for them first.
+"""One evaluation per process: a thread-safe cache decorator.
 
-functools.cache calls its function in every thread that asks before the first value is there. All but the last value are
-then dropped, which is no harm to numbers and texts. It is fatal where somebody else already holds the address of memory
+functools.cache calls its function in every thread that arrives before the first value is stored. All but the last value
+are then dropped, which is harmless for numbers and texts, but fatal if other code already holds the address of memory
 that the dropped value owned.
 """
 
@@ -13,12 +13,12 @@ from functools import wraps
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-# One lock for all functions, so that forks.py can wait for it; the same thread may enter it again.
+# One lock for all functions, so that the fork handlers can wait for it; re-entrant.
 LOCK = threading.RLock()
 
 
 def once(function: Function) -> Function:
-    """Call a function once for the same positional arguments; other threads wait for its value.
+    """Decorate a `function` to run once for the same positional arguments; other threads wait for its value.
 
     If the function raises, the next call tries again. Its value must not be None.
     """

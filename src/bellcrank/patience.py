@@ -1,5 +1,7 @@
-"""What takes longer than a second: words about it on a terminal's stderr (what is done and since when, for no share of
-a compilation is known; or a bar, where one is), and no garbage collector in its way.
+"""Progress display for work that takes longer than a second, and a pause of the garbage collector.
+
+On a terminal's stderr it shows the current work and its duration (a compilation has no known share done), or a bar
+where the share is known.
 """
 
 from __future__ import annotations
@@ -14,17 +16,23 @@ from typing import Any
 
 from bellcrank.errors import InputError, brief
 
-PATIENCE = 1.0  # seconds before anything is shown
-BETWEEN = 1.0  # seconds between two looks at the clock
-PICTURES = 0.1  # seconds between two pictures of a bar
-WIDTH = 30  # of it
-_inside = threading.local()  # what has begun inside of something that is told already says nothing of its own
+PATIENCE = 1.0  # s before anything is shown
+BETWEEN = 1.0  # s between two updates of a message
+PICTURES = 0.1  # s between two updates of a bar
+WIDTH = 30  # characters of a bar
+_inside = threading.local()  # work inside of work that is displayed displays nothing itself
 
 
 @contextmanager
 def said(what: str, progress: Any = None) -> Iterator[None]:
-    """progress: False for silence, True or None for a word and the seconds on a terminal; of a function that is told
-    the share done there is nothing to tell.
+    """Show a message and the elapsed seconds on a terminal while the block runs.
+
+    Parameters
+    ----------
+    what
+        The work.
+    progress
+        True or None for a message; False, or a function (which needs the share done), for none.
     """
     if not (progress is None or progress is True) or not sys.stderr.isatty() or getattr(_inside, "busy", False):
         yield
@@ -46,8 +54,16 @@ def said(what: str, progress: Any = None) -> Iterator[None]:
 
 @contextmanager
 def shown(what: str, progress: Any, standing: object) -> Iterator[Callable[[float], None] | None]:
-    """progress: a function that is told the share done, False for silence, True or None for a bar on a terminal, with
-    what is said of the standing.
+    """Yield a function that reports the share done, or None if nothing is shown.
+
+    Parameters
+    ----------
+    what
+        The work.
+    progress
+        A function of the share done, False for silence, True or None for a bar on a terminal.
+    standing
+        Status whose text is printed beside the bar.
     """
     if callable(progress):
         yield progress
@@ -81,7 +97,7 @@ def shown(what: str, progress: Any, standing: object) -> Iterator[Callable[[floa
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without the garbage collector, which goes through a growing graph again and again and finds nothing to take."""
+    """Disable the garbage collector, which would traverse a growing graph repeatedly without finding garbage."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -92,7 +108,7 @@ def uncollected() -> Iterator[None]:
 
 
 class _Teller(threading.Thread):
-    """Says what is being done, and for how long already."""
+    """Thread that prints the work and its duration."""
 
     def __init__(self, what: str, over: threading.Event) -> None:
         super().__init__(daemon=True)

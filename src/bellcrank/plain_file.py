@@ -1,4 +1,4 @@
-"""Files of other programs: their bytes, if there is a plain file; and one place for what a damaged one ends in."""
+"""Reading of external files: bytes of a regular file, and one error for damaged ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bellcrank.errors import BellcrankError, ReadError, brief
 
 Made = TypeVar("Made")
 
-# What reading a damaged file ends in where a reader did not look: whatever it trips over is said in one place.
+# Errors that a damaged file causes in a reader without a check for them; they are converted in one place.
 BROKEN = (
     ValueError, LookupError, TypeError, ArithmeticError, AttributeError, StopIteration, RecursionError, MemoryError,
     struct.error,
@@ -25,46 +25,60 @@ BROKEN = (
 
 
 def plain_bytes(path: str | os.PathLike[str], called: str) -> tuple[str, Path, bytes]:
-    """(the file in words, its path, its bytes)."""
+    """Return the description of a file, its path and its bytes; raise ReadError if it is not readable.
+
+    Parameters
+    ----------
+    path
+        The file.
+    called
+        Kind of file, for messages.
+    """
     file = path_of(path, ReadError)
     where = f'{called} "{file}"'
     try:
-        if file.exists() and not file.is_file():  # a pipe may never end
-            raise ReadError(f"{where}: is no plain file; expected one.")
+        if file.exists() and not file.is_file():  # reading a pipe may never end
+            raise ReadError(f"{where}: is not a regular file; expected one.")
         return where, file, file.read_bytes()
     except OSError as error:
         raise ReadError(f"{where}: {error.strerror or error}.") from None
 
 
 def plain_lines(path: str | os.PathLike[str], called: str) -> tuple[str, list[str]]:
+    """Return the description of the file at `path`, of the kind `called`, and its lines in ASCII."""
     where, _, raw = plain_bytes(path, called)
     return where, raw.decode("ascii", errors="replace").splitlines()
 
 
 def check_end(where: str, raw: bytes) -> None:
-    """An error where the last line has no end: a number that is cut short is another number, unseen."""
+    """Raise ReadError if the last line of `raw` has no line break; `where` begins the message.
+
+    A number that was cut short would otherwise be read as another number.
+    """
     if not raw.endswith((b"\n", b"\r")):
-        raise ReadError(f"{where}: its last line has no end; was it cut short? If it is whole, add a line break to it.")
+        raise ReadError(
+            f"{where}: its last line has no line break; was the file cut short? If it is complete, add one."
+        )
 
 
 @contextmanager
 def damaged(where: str) -> Iterator[None]:
-    """An error of Python or numpy while a file is read is the file's fault."""
+    """Convert an error of Python or numpy inside the block to a ReadError; `where` begins the message."""
     try:
-        with np.errstate(all="ignore"):  # `finite` looks at what comes out
+        with np.errstate(all="ignore"):  # `finite` checks the results
             yield
     except BellcrankError:
         raise
     except BROKEN as error:
         said = f"{type(error).__name__}: {brief(str(error), 200)}"
-        raise ReadError(f"{where}: is damaged, or of another kind ({said}).") from None
+        raise ReadError(f"{where}: is damaged or not of this format ({said}).") from None
 
 
 def finite(where: str, found: Made) -> Made:
-    """What was read, a dataclass, if all numbers in it are finite."""
+    """Return the dataclass `found` if its numbers are finite; raise ReadError if not. `where` begins the message."""
     for field in fields(found):  # type: ignore[arg-type]
         value = getattr(found, field.name)
         for x in value.values() if isinstance(value, dict) else (value,):
             if isinstance(x, float | np.ndarray) and np.asarray(x).dtype.kind == "f" and not np.isfinite(x).all():
-                raise ReadError(f"{where}: its numbers are too large, or none: {field.name} is not finite.")
+                raise ReadError(f"{where}: its numbers are too large or NaN: {field.name} is not finite.")
     return found

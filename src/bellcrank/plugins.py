@@ -1,10 +1,10 @@
-"""Packages of other people that add to the tables by entry points: found when bellcrank is first used.
+"""Plug-ins: third-party packages that register joints, methods, ... by entry points, loaded on first use of bellcrank.
 
     [project.entry-points."bellcrank.joint"]
     geared = "my_package:Geared"
 
-is bc.register("joint", "geared", my_package.Geared) wherever that package is installed. Kernels are found on disk by
-what was asked for, as long as all that was added comes from packages: their sources are part of the key.
+is equivalent to bc.register("joint", "geared", my_package.Geared) wherever that package is installed. Compiled kernels
+are found on disk by their request as long as all extensions come from packages: their sources are part of the key.
 """
 
 from __future__ import annotations
@@ -25,27 +25,33 @@ if TYPE_CHECKING:
     from bellcrank.content_digest.files import FileStat
 
 GROUP = "bellcrank."
-rows: dict[tuple[str, str], Any] = {}  # (kind, name) -> what stands in a table because of a package
-packages: dict[str, list[str]] = {}  # a package -> what it adds, in words
-_points: dict[str, list[Any]] = {}  # a package -> its entry points
-LEFT_OUT = ("bellcrank", "numpy", "llvmlite", "pip", "setuptools")  # parts of every key, or of no code
+rows: dict[tuple[str, str], Any] = {}  # (kind, name) -> table entry registered by a package
+packages: dict[str, list[str]] = {}  # package -> descriptions of its extensions
+_points: dict[str, list[Any]] = {}  # package -> its entry points
+LEFT_OUT = (
+    "bellcrank",
+    "numpy",
+    "llvmlite",
+    "pip",
+    "setuptools",
+)  # part of every key already, or irrelevant to generated code
 _begun = _loaded = False
-_loading = threading.RLock()  # what is loaded uses bellcrank itself, in the same thread
-LONGEST_WAIT = 60.0  # seconds for another thread to load all packages
+_loading = threading.RLock()  # re-entrant: loaded packages use bellcrank in the same thread
+LONGEST_WAIT = 60.0  # s to wait for another thread to load all packages
 
 
 def load() -> None:
-    """Load packages once in a process; other threads wait until all of them are there.
+    """Load the packages once per process; other threads wait until all of them are loaded.
 
-    BELLCRANK_WITHOUT_PACKAGES=1 leaves all of them out.
+    BELLCRANK_WITHOUT_PACKAGES=1 disables all of them.
     """
     global _loaded, _begun
     if _loaded:
         return
     if not _loading.acquire(timeout=LONGEST_WAIT):
         raise InputError(
-            f"another thread has been loading packages that add to bellcrank for {LONGEST_WAIT:.0f} s. Import them "
-            "before threads start, or leave them out: BELLCRANK_WITHOUT_PACKAGES=1."
+            f"another thread has been loading packages that extend bellcrank for {LONGEST_WAIT:.0f} s. Import them "
+            "before threads start, or disable them: BELLCRANK_WITHOUT_PACKAGES=1."
         )
     try:
         if not _begun:
@@ -68,7 +74,7 @@ def _load() -> None:
 
 
 def _take(kind: str, point: Any) -> None:
-    """What cannot be used is left out with a warning: somebody else's package must not stop everything."""
+    """Register one entry point; if it is unusable, warn and skip it, so that a bad package does not stop everything."""
     package = point.dist.name if point.dist is not None else point.module
     try:
         thing = point.load()
@@ -76,7 +82,7 @@ def _take(kind: str, point: Any) -> None:
         registration.register(kind, point.name, thing)
     except Exception as error:
         told = f'the package "{package}" offers the {kind} "{point.name}" ({point.value}), which cannot be used'
-        how = f"Repair or uninstall {package}; BELLCRANK_WITHOUT_PACKAGES=1 does without all such packages."
+        how = f"Repair or uninstall {package}; BELLCRANK_WITHOUT_PACKAGES=1 disables all such packages."
         said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
         warn(f"{told}: {said} {how}")
         return
@@ -86,11 +92,11 @@ def _take(kind: str, point: Any) -> None:
 
 
 def fingerprint() -> str:
-    """Return a digest of everything that the packages which add something consist of; "" where none does.
+    """Return a digest of all packages that extend bellcrank; "" if there are none.
 
-    Every file of a package counts: its modules, helper packages and data, and of an editable install all that lies in
-    its folders. So do the files of what it depends on where that is installed in editable mode; of others that it
-    depends on, the list of what was installed. Files are looked at each time, and read when one was written since.
+    Every file of a package counts: its modules, helper packages and data, and of an editable install all files in its
+    folders. Dependences count in the same way if they are installed in editable mode, otherwise by their list of
+    installed files. File times are checked on each call; files are read if one was written since.
     """
     if not packages:
         return ""
@@ -103,7 +109,7 @@ def fingerprint() -> str:
         return None if found is None else str(found.decode().strip('"'))
 
     def keep(name: str, digest: str) -> None:
-        if newest(stats) < time.time_ns() - store.SETTLED:  # else another change might not show in the times
+        if newest(stats) < time.time_ns() - store.SETTLED:  # otherwise another change might not show in the file times
             store.save(f"{store.key('packages', name)}.json", f'"{digest}"'.encode())
 
     parts = [*_versions(), digest_of_files(stats, known, keep), _in_memory()]
@@ -111,8 +117,9 @@ def fingerprint() -> str:
 
 
 def _in_memory() -> str:
-    """Digest of what stands in the tables as it is now: a number of its module may have been set since it was loaded.
-    What cannot be identified is never found again.
+    """Return a digest of the current table entries: an attribute of a module may have been set since it was loaded.
+
+    An entry that cannot be identified gets a digest that never repeats.
     """
     from bellcrank.content_digest import UnidentifiedError, content_digest
     from bellcrank.content_digest.libraries import TAKEN_APART
@@ -125,8 +132,9 @@ def _in_memory() -> str:
 
 
 def steady() -> bool:
-    """Return whether no file of these packages was written since this process began: what was loaded of them, and what
-    they read, is what the fingerprint tells.
+    """Return true if no file of these packages was written since this process began.
+
+    Then the loaded modules and the data they read are those of the fingerprint.
     """
     from bellcrank.content_digest.files import newest
 
@@ -140,7 +148,7 @@ def _stats() -> list[FileStat]:
 
 
 def _files(package: str) -> dict[str, str]:
-    """All files of a package, and of those that it depends on which are installed in editable mode: path and name."""
+    """Return all files of a package and of its dependences in editable mode: path and name."""
     from bellcrank.content_digest.distributions import editable_roots, files_of
 
     found = _module_files(package)
@@ -151,7 +159,7 @@ def _files(package: str) -> dict[str, str]:
 
 
 def _module_files(package: str) -> dict[str, str]:
-    """Files of the top modules that its entry points name, wherever they were loaded from."""
+    """Return the files of the top-level modules that its entry points name, wherever they were loaded from."""
     from bellcrank.content_digest.distributions import files_below
 
     found: dict[str, str] = {}
@@ -167,7 +175,7 @@ def _module_files(package: str) -> dict[str, str]:
 
 @cache
 def _distributions(package: str) -> list[Any]:
-    """The distribution of a package, and all that it depends on."""
+    """Return the distribution of a package and those of all its dependences."""
     from bellcrank.content_digest.distributions import with_dependencies
 
     dists = {point.dist.name: point.dist for point in _points[package] if point.dist is not None}

@@ -1,24 +1,26 @@
-"""Names in other people's languages. A name comes from a file, and whoever wrote the file may mean harm: no name, unit
-or title reaches generated text but through a function of this module, which keeps it in its place.
+"""Escaping of names for generated text: IR, C, Python, LaTeX, HTML, JSON, spreadsheets, shells and file names.
 
-    refused     what no name may hold; asked wherever a mechanism, a parameter, a column or a record is made or read
+A name comes from a file, whose author may be hostile: no name, unit or title reaches generated text except through a
+function of this module.
+
+    refused     reason why a text cannot be a name; checked for every mechanism, parameter, column and record
     comment     IR, C, Python, SymPy, LaTeX: one line of ASCII, harmless between any marks of a comment
-    symbol      a word of LLVM IR, another for every name
-    identifier  the nearest word that C, C++ and Python take as a name
-    source      such a word that a file of C may have as its name
+    symbol      a word of LLVM IR, different for every name
+    identifier  the nearest word that C, C++ and Python accept as a name
+    source      such a word that a C file may have as its name
     docstring   between three double quotes of Python
     string      between double quotes of C or DOT
     latex       running text
-    markdown    running text, in which no marks mean anything
+    markdown    running text in which no marks have a meaning
     xml         text and attributes of SVG and HTML
     script      JSON inside <script>
-    cell        of a spreadsheet, which runs what begins as a formula
+    cell        of a spreadsheet, which executes text that begins as a formula
     shell       a word of a command to copy
     stem        the name of a file
     visible     a terminal, print() and messages
     mathtext    labels of matplotlib
 
-The text is safe for any name, refused or not: who makes parts by hand, past all checks, still runs nothing.
+The output is safe for any name, refused or not: parts created without the checks cannot inject code either.
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ import shlex
 import unicodedata
 from html import escape
 
-# Lines end, terminals obey, and text runs backwards.
+# Characters that end lines, control terminals, or reverse the direction of text.
 _ENDS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 _TURNS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _REFUSED = re.compile(f"[{_ENDS}{_TURNS}\ud800-\udfff]")
 
-# Keywords of C, C++ and Python, and names that libm and the rest of C lay claim to.
+# Keywords of C, C++ and Python, and names that libm and the rest of the C library reserve.
 _WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const constexpr
     continue decltype default delete do double else enum explicit export extern false float for friend goto if inline
     int long mutable namespace new noexcept not nullptr operator or private protected public register requires restrict
@@ -45,9 +47,9 @@ _WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char
     erfc lgamma tgamma round lround llround rint lrint llrint trunc nearbyint fdim fmax fmin fma copysign remainder
     remquo nextafter nexttoward scalbn scalbln sinh cosh asinh acosh atan atanh size_t ptrdiff_t wchar_t"""
 LIBM = ("fabs", "floor", "atan2", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
-# What no file may be called: Windows has devices of these names, whatever their ending.
+# Forbidden file names: Windows has devices of these names, with any suffix.
 DEVICES = {"con", "prn", "aux", "nul", *(f"{x}{k}" for x in ("com", "lpt") for k in range(10))}
-# And of C: headers of the system, which look for each other, and what an FMU has besides (exporting/fmu.py).
+# Forbidden for C files, too: system headers, which include each other, and files of an FMU (exporting/fmu.py).
 _HEADERS = """assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
     stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings tgmath threads time uchar unistd wchar
     wctype features model instance fmi2 fmi3"""
@@ -56,8 +58,8 @@ RESERVED = {*_WORDS.split(), *LIBM, *(f"{f}f" for f in LIBM), *(word.lower() for
 
 
 def refused(name: object) -> str:
-    """Why this cannot be a name; empty where it can."""
-    if not isinstance(name, str):  # what people give as a name may be anything
+    """Return the reason why `name` cannot be a name; empty if it can."""
+    if not isinstance(name, str):  # users may pass any object as a name
         return f"{line(repr(name))[:60]} is of type {type(name).__name__}; expected a name, as text"
     found = _REFUSED.search(name)
     if found is None:
@@ -71,28 +73,28 @@ def refused(name: object) -> str:
 
 
 def visible(text: str) -> str:
-    """For a terminal and for print(): what steers either is spelled out; lines stay."""
+    """Return `text` for a terminal and for print(): control characters are escaped; lines stay."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def line(text: str) -> str:
-    """The same in one line."""
+    """Return `text` in one line, with control characters escaped."""
     return visible(text).replace("\n", r"\n")
 
 
 def shown(name: str, most: int = 60) -> str:
-    """A name in a message: in quotes, in one line, not too long."""
+    """Return `name` for a message: in quotes, in one line, at most `most` characters."""
     text = line(name)
     return f'"{text if len(text) <= most else text[: most - 3] + "..."}"'
 
 
 def comment(text: str) -> str:
-    """Any text, harmless in a comment of any language: one line of ASCII that ends no comment and begins none.
+    """Return `text` as one line of ASCII that neither ends nor begins a comment of any language.
 
-    A C compiler reads ??/ as a backslash before it reads anything else, and a backslash at the end of a line joins the
-    next one to it: here there are no three such characters in a row.
+    A C compiler reads ??/ as a backslash before anything else, and a backslash at the end of a line joins the next line
+    to it: the result has no such three characters in a row.
     """
     plain = text.encode("unicode_escape").decode()
     plain = plain.replace("*/", "* /").replace("/*", "/ *")
@@ -100,9 +102,9 @@ def comment(text: str) -> str:
 
 
 def symbol(name: str) -> str:
-    """A part of a name in LLVM IR. Letters, digits and _ stay; other bytes are .hh, so that no two names meet.
+    """Return `name` as part of a name in LLVM IR: letters, digits and _ stay, other bytes become .hh.
 
-    LLVM cuts names at 1024 characters, and two that begin alike would be one: a long one ends in its digest.
+    Different names stay different. LLVM cuts names at 1024 characters, so a long one ends in its digest.
     """
     word = re.sub(r"[^0-9A-Za-z_]", lambda m: "".join(f".{b:02x}" for b in m[0].encode("utf-8", "surrogatepass")), name)
     if len(word) <= 200:
@@ -111,7 +113,7 @@ def symbol(name: str) -> str:
 
 
 def identifier(text: str) -> str:
-    """The nearest word that C, C++ and Python take as a name: "3R arm.bias" is x3R_arm_bias."""
+    """Return the word nearest to `text` that C, C++ and Python accept as a name: "3R arm.bias" becomes x3R_arm_bias."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     word = re.sub("[^0-9A-Za-z]+", "_", plain).strip("_")
     word = word if word[:1].isalpha() else f"x{word}"
@@ -119,24 +121,24 @@ def identifier(text: str) -> str:
 
 
 def source(text: str) -> str:
-    """The same for what also names a file of C: none of the system's, and none of ours."""
+    """Return the identifier of `text` for a C file: no name of a system header, and none of ours."""
     word = identifier(text)
     return f"{word}_" if word.lower() in FILES else word
 
 
 def docstring(text: str) -> str:
-    """Between three double quotes; lines stay."""
+    """Return `text` for use between three double quotes; lines stay."""
     safe = "\n".join(part.encode("unicode_escape").decode() for part in text.split("\n"))
     return safe.replace('"', "'")
 
 
 def string(text: str) -> str:
-    """Between double quotes in DOT, which knows no other escape."""
+    """Return `text` for use between double quotes in DOT, which has no other escape."""
     return line(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def latex(text: str) -> str:
-    """Running text in which LaTeX finds no command and no mathematics."""
+    """Return `text` as running text in which LaTeX finds no command and no mathematics."""
     plain = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
     plain = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in plain)
     named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -144,63 +146,63 @@ def latex(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Running text of Markdown without emphasis, links and HTML: whatever could be a mark is escaped."""
+    """Return `text` as running text of Markdown without emphasis, links and HTML: every possible mark is escaped."""
     plain = " ".join(text.split()).encode("unicode_escape").decode()
     return re.sub(r"[!-/:-@\[-`{-~]", lambda m: f"\\{m[0]}", plain)
 
 
 def xml(text: str) -> str:
-    """Text and attributes of SVG and HTML: what has no shape there becomes the sign for that."""
+    """Return `text` for text and attributes of SVG and HTML, with unprintable characters replaced."""
     return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
 def script(json: str) -> str:
-    """JSON inside <script>: no name ends it, or begins a comment of HTML in it."""
+    """Return `json` for use inside <script>: no name can end it, or begin an HTML comment in it."""
     for c in "<>&\u2028\u2029":
         json = json.replace(c, f"\\u{ord(c):04x}")
     return json
 
 
-# What a spreadsheet takes for a formula, where it begins a cell: at the start, and behind whatever may separate cells.
+# Start of a formula in a spreadsheet: at the start of a cell, so also after any possible separator of cells.
 _FORMULA = re.compile(r"(^|[,;\t|\"'])(\s*)([=+\-@])")
 
 
 def cell(text: str) -> str:
-    """Text in a cell of a spreadsheet: an apostrophe before what would be taken for a formula."""
+    """Return `text` for a spreadsheet cell, with an apostrophe in front if it would be read as a formula."""
     return f"'{text}" if re.match(r"\s*[=+\-@]", text) else text
 
 
 def cells(text: str) -> str:
-    """A line of text that a spreadsheet will cut into cells."""
+    """Return a line of `text` that a spreadsheet will split into cells, with possible formulas escaped."""
     return _FORMULA.sub(r"\1\2'\3", text)
 
 
 def json_cells(json: str) -> str:
-    """JSON in such a line. It reads back as the same data."""
+    """Return `json` for such a line; it still parses to the same data."""
     texts = re.compile(r'"(?:[^"\\]|\\.)*"')
     return texts.sub(lambda m: _FORMULA.sub(lambda f: f"{f[1]}{f[2]}\\u{ord(f[3]):04x}", m[0]), json)
 
 
 def shell(text: str) -> str:
-    """A word of a command that people copy into a shell."""
+    """Return `text` as one word of a shell command."""
     return shlex.quote(line(text))
 
 
 def stem(text: str, most: int = 100) -> str:
-    """The name of a file, without its ending: word characters, no device, and no longer than file systems take."""
+    """Return `text` as a file name without suffix: word characters, no device name, at most `most` bytes."""
     word = re.sub(r"\W+", "_", text)
     word = f"{word}_" if word.lower() in DEVICES else word
     return word if len(word.encode()) <= most else word.encode()[:most].decode(errors="ignore")
 
 
 def member(name: str) -> str:
-    """A file in an archive: what leads out of a folder is spelled in hexadecimal."""
+    """Return `name` for a file in an archive, with path separators and leading dots escaped in hexadecimal."""
     safe = re.sub(r"[%/\\:\x00]", lambda m: f"%{ord(m[0]):02X}", name)
     return f"%2E{safe[1:]}" if safe.startswith(".") else safe
 
 
 def mathtext(text: str) -> str:
-    """A label of matplotlib, which takes $ for mathematics, hides what begins with _ and has no room for much."""
+    """Return `text` as a matplotlib label: `$` is escaped, a leading `_` would hide it, and long texts are cut."""
     plain = line(text)
     plain = (plain if len(plain) <= 60 else f"{plain[:57]}...").replace("$", r"\$")
     return f"\N{ZERO WIDTH SPACE}{plain}" if plain.startswith("_") else plain

@@ -1,8 +1,8 @@
-"""bc.register: joints, methods, quantities and more of your own, beside those of the package.
+"""Registration of user-defined joints, methods, quantities and more beside those of the package.
 
-Each kind of thing has a table, which the rest of the package looks into; a row here says where that table is and what
-may stand in it. What is compiled while something of your own can have a say in it is traced every time, and its code
-found by what came out (build/kernels.py): a method that has changed never gives the numbers of yesterday.
+Each kind of extension has a table in the package; a row here names that table and checks its entries. Graphs that a
+user-defined extension may affect are traced every time, and their code is found by the resulting graph
+(build/kernels.py): a changed method never returns results of its old version.
 """
 
 from __future__ import annotations
@@ -24,44 +24,70 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 Thing = TypeVar("Thing")
 _ABSENT: Any = object()
-_own: set[tuple[str, str]] = set()  # (kind, name) of what was registered
-DECIDING = ("closure", "joint", "method", "quantity")  # have a say in what a mechanism compiles
-LASTING = ("closure", "joint")  # mechanisms are made of them
+_own: set[tuple[str, str]] = set()  # (kind, name) of registered extensions
+DECIDING = ("closure", "joint", "method", "quantity")  # kinds that affect the code of a mechanism
+LASTING = ("closure", "joint")  # kinds that mechanisms contain
 
 
 @overload
 def register(kind: Kind, name: str, *, replace: bool = False) -> Callable[[Thing], Thing]: ...
+
+
 @overload
 def register(kind: Kind, name: str, thing: Thing, *, replace: bool = False) -> Thing: ...
 def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = False) -> Any:
-    """Adds something of your own to the tables, in this process; gives it back, and without a thing a decorator.
+    """Register an extension of your own in this process.
+
+    For example::
 
         @bc.register("method", "lumped")
         def mass_matrix(tree, q): ...
 
         bc.kernel(arm, "mass_matrix", method="lumped")
 
-    kind, what the thing is, and where its name then counts:
+    A package registers by entry points, group "bellcrank.<kind>". docs/extending.md has examples.
 
-    actuator     a subclass of bellcrank.actuators.Actuator                         bellcrank.actuators.ACTUATORS
-    closure      (names of its equations, function(a, b, loop))                     Builder.close(..., kind)
-    cockpit      function() giving a bellcrank.cockpit.machines.Machine             bellcrank drive
-    cut          function(mechanism, strategies, control) giving Tasks              bc.schedule(..., strategy=)
-    format       function(data, source) giving a Mechanism; its name is ".suffix"   bc.read
-    integrator   a bellcrank.integrate.Integrator                                   bc.simulate(..., integrator=)
-    joint        a subclass of bellcrank.model.kind.Kind                            Builder.joint(..., kind)
-    language     function(sheet, digits) giving text                                bc.equations(..., target)
-    machine      function(numbers) giving a Topology                                bc.schedule(..., machine)
-    mechanism    function(numbers) giving a Mechanism                               bc.zoo.load, the command line
-    method       a function called as a quantity, (tree, q, ...); a module or a     bc.kernel(..., method), and "auto"
-                 class with several; or a bellcrank.dynamics.Method
-    processor    function(topology) giving a Machine                                bc.schedule(..., kind=)
-    program      function(mechanism, numbers, kind) giving a Laid                   bc.schedule(..., machine)
-    quantity     a bellcrank.dynamics.Quantity, which some method solves            mechanism.<name>
-    record       a module with WHAT, MAGIC, write and read; its name is ".suffix"   Record.save, bc.load_record
+    Parameters
+    ----------
+    kind : str
+        Kind of extension; see below.
+    name : str
+        Name under which it is used.
+    thing : optional
+        The extension; without it, a decorator is returned.
+    replace : bool
+        Replace an extension that you registered before; those of bellcrank cannot be replaced.
 
-    replace=True exchanges something that you registered before; what bellcrank brings along stays. A package registers
-    by entry points, group "bellcrank.<kind>". docs/extending.md has examples.
+    Returns
+    -------
+    object
+        The extension itself, or a decorator.
+
+    Raises
+    ------
+    InputError
+        If the kind is unknown, the name is invalid or taken, or the extension does not fit its kind.
+
+    Notes
+    -----
+    The kinds, their extensions, and where the name is used::
+
+        actuator   a subclass of bellcrank.actuators.Actuator                         bellcrank.actuators.ACTUATORS
+        closure    (names of its equations, function(a, b, loop))                     Builder.close(..., kind)
+        cockpit    function() giving a bellcrank.cockpit.machines.Machine             bellcrank drive
+        cut        function(mechanism, strategies, control) giving Tasks              bc.schedule(..., strategy=)
+        format     function(data, source) giving a Mechanism; its name is ".suffix"   bc.read
+        integrator a bellcrank.integrate.Integrator                                   bc.simulate(..., integrator=)
+        joint      a subclass of bellcrank.model.kind.Kind                            Builder.joint(..., kind)
+        language   function(sheet, digits) giving text                                bc.equations(..., target)
+        machine    function(numbers) giving a Topology                                bc.schedule(..., machine)
+        mechanism  function(numbers) giving a Mechanism                               bc.zoo.load, the command line
+        method     a function named as a quantity, (tree, q, ...); a module or a      bc.kernel(..., method), and "auto"
+                   class with several; or a bellcrank.dynamics.Method
+        processor  function(topology) giving a Machine                                bc.schedule(..., kind=)
+        program    function(mechanism, numbers, kind) giving a Laid                   bc.schedule(..., machine)
+        quantity   a bellcrank.dynamics.Quantity, which some method solves            mechanism.<name>
+        record     a module with WHAT, MAGIC, write and read; its name is ".suffix"   Record.save, bc.load_record
     """
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(unknown("kind of thing to register", kind, KINDS))
@@ -82,17 +108,17 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
 def _check_name(kind: str, name: Any, suffix: bool) -> None:
     good = isinstance(name, str) and not refused(name)
     if not (good and (name[:1] == "." and len(name) > 1 and name == name.lower() if suffix else name.isidentifier())):
-        expected = 'the end of a file\'s name in small letters, such as ".robot"' if suffix else "a name such as my_own"
-        raise InputError(f"register: a {kind} is called {brief(name)}; expected {expected}.")
+        expected = 'a file suffix in lower case, such as ".robot"' if suffix else "a name such as my_own"
+        raise InputError(f"register: the name of a {kind} is {brief(name)}; expected {expected}.")
 
 
 def _taken(kind: str, name: str) -> str:
     where = f'register: there is a {kind} "{name}" already'
     if (kind, name) not in _own:
-        return f"{where}, which bellcrank brings along. Take another name."
+        return f"{where}, which is part of bellcrank. Choose another name."
     if kind in LASTING:
-        return f"{where}, and mechanisms may be made of it. Take another name, or start Python anew."
-    return f"{where}, which you registered. replace=True exchanges it."
+        return f"{where}, and mechanisms may contain it. Choose another name, or restart Python."
+    return f"{where}, which you registered. replace=True replaces it."
 
 
 def _wrong(kind: str, name: str, thing: Any, expected: str) -> InputError:
@@ -100,13 +126,13 @@ def _wrong(kind: str, name: str, thing: Any, expected: str) -> InputError:
 
 
 def _fits(kind: str, name: str, function: Any, *arguments: str, **named: Any) -> None:
-    """An error where a function cannot be called so."""
+    """Raise InputError if a function cannot be called with these arguments."""
     called = f"({', '.join([*arguments, *named])})"
     if not callable(function):
         raise _wrong(kind, name, function, f"a function {called}")
     try:
         signature = inspect.signature(function)
-    except ValueError:  # of a builtin that does not tell
+    except ValueError:  # builtins may have no signature
         return
     try:
         signature.bind(*arguments, **named)
@@ -115,7 +141,7 @@ def _fits(kind: str, name: str, function: Any, *arguments: str, **named: Any) ->
         raise InputError(told) from None
 
 
-# -- what may stand in each table
+# -- checks of the entries of each table
 
 
 def _function(kind: str, *arguments: str) -> Callable[[str, Any], Any]:
@@ -127,11 +153,11 @@ def _function(kind: str, *arguments: str) -> Callable[[str, Any], Any]:
 
 
 def _sized(kind: str) -> Callable[[str, Any], Any]:
-    """A function of numbers, however many."""
+    """Return a check for a function of any number of numbers."""
 
     def made(name: str, thing: Any) -> Any:
         if not callable(thing) or isinstance(thing, type):
-            raise _wrong(kind, name, thing, "a function of the numbers behind its name")
+            raise _wrong(kind, name, thing, "a function of the numbers that follow its name")
         return thing
 
     return made
@@ -156,7 +182,7 @@ def _instance(kind: str, of: str, name: str, thing: Any) -> Any:
 def _called(kind: str, name: str, thing: Any) -> Any:
     own = getattr(thing, "name", None)
     if own != name:
-        raise InputError(f'register: {kind} "{name}" says that its name is {brief(own)}. Use one name.')
+        raise InputError(f'register: {kind} "{name}" has the attribute name = {brief(own)}. Use one name.')
     return thing
 
 
@@ -174,10 +200,10 @@ def _method(name: str, thing: Any) -> Any:
     holder = SimpleNamespace(**{thing.__name__: thing}) if single else thing
     solved = [key for key in quantities if callable(getattr(holder, key, None))]
     if not solved:
-        what = f"a function called {shown(thing.__name__)}" if single else brief(thing)
+        what = f"a function named {shown(thing.__name__)}" if single else brief(thing)
         known = ", ".join(quantities)
         raise InputError(
-            f'register: method "{name}" is {what}; expected a function that is called as the quantity which it solves, '
+            f'register: method "{name}" is {what}; expected a function with the name of the quantity which it solves, '
             f"or a module or a class with some. Quantities: {known}."
         )
     for key in solved:
@@ -193,7 +219,7 @@ def _quantity(name: str, thing: Any) -> Any:
 
     _instance("quantity", "dynamics.Quantity", name, thing)
     if hasattr(Mechanism, name) and ("quantity", name) not in _own:
-        raise InputError(f'register: a Mechanism has something else that is called "{name}". Take another name.')
+        raise InputError(f'register: a Mechanism has another attribute named "{name}". Choose another name.')
     for x in thing.inputs:
         if x not in INPUTS:
             raise InputError(f'register: quantity "{name}": {unknown("input", x, INPUTS)}')
@@ -223,15 +249,16 @@ def _record(name: str, thing: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Row:
-    """Where the table is, and what of a thing stands there: an error where it is none that could."""
+    """Location of a table, and the function that checks a thing and returns its table entry."""
 
     module: str
     attribute: str
     made: Callable[[str, Any], Any]
-    suffix: bool = False  # its name is the end of a file's name
-    reserved: tuple[str, ...] = ()  # names that stand elsewhere
+    suffix: bool = False  # its name is a file suffix
+    reserved: tuple[str, ...] = ()  # names that exist elsewhere
 
     def table(self) -> dict[str, Any]:
+        """Return the table."""
         found: dict[str, Any] = getattr(above(self.module), self.attribute)
         return found
 

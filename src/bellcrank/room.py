@@ -1,4 +1,4 @@
-"""Memory that is free, and an error where something will not fit in: before it begins, not after an hour."""
+"""Free memory, and an early error if a computation will not fit into it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ import sys
 
 from bellcrank.errors import InputError
 
-KEEP = 2_000_000_000  # bytes that need no second thought
+KEEP = 2_000_000_000  # bytes; smaller sizes are not checked
 
 
 def check_room(what: str, size: float, remedy: str) -> None:
-    """An error where so many bytes do not fit the memory that is free."""
+    """Raise InputError if a computation does not fit into the free memory.
+
+    Parameters
+    ----------
+    what
+        The computation, for the message.
+    size
+        Its size in bytes.
+    remedy
+        Advice for the message.
+    """
     if size > KEEP and size > (free := free_memory()):
         raise InputError(f"{what} needs {size / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; {remedy}.")
 
 
 def free_memory() -> float:
-    """Bytes, as far as the system tells: what is free on Linux and Windows, all there is elsewhere."""
+    """Return the free memory in bytes on Linux and Windows; elsewhere the total memory."""
     try:
         if sys.platform == "win32":
             return _of_windows()
@@ -43,4 +53,4 @@ def _of_windows() -> float:
     status = Status(ctypes.sizeof(Status))
     if not getattr(ctypes, "windll").kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):  # noqa: B009
         raise OSError("GlobalMemoryStatusEx")
-    return float(status.n1)  # available, after the total
+    return float(status.n1)  # available memory, the field after the total

@@ -1,11 +1,11 @@
-"""What both towers agree on: scalars that are never looked at.
+"""Scalar arithmetic shared by the mechanics and the compiler: functions of floats, arrays and graph nodes.
 
-The mechanics tower is written over any scalar with + - * / and the functions below; the compiler tower supplies one
-such scalar, its graph node. Neither imports the other: a function asks the scalar for its own version of itself
-(`x.sin()`, which is also what numpy calls on objects), and numpy answers for floats and arrays.
+The mechanics are written for any scalar with + - * / and the functions below; the compiler supplies one such scalar,
+its graph node. Neither imports the other: a function calls the scalar's own method (`x.sin()`, which is also the name
+that numpy calls on objects), and numpy computes floats and arrays.
 
-`step` is the hook through which a method says what it is computing: the tracer reads `current_step` when it makes a
-node, so a node can be called `IA[boom]`. On plain numbers nobody reads it.
+A method calls `step` to name its current computation; the tracer reads `current_step` when it creates a node, so a
+node can be labelled `IA[boom]`. On plain numbers the label is unused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, TypeAlias, TypeGuard
 
@@ -20,43 +21,43 @@ import numpy as np
 
 from bellcrank.errors import InputError, brief
 
-# A float, a numpy array (a batch of states) or a graph node: whatever obeys the arithmetic.
+# A float, a numpy array (a batch of states), a graph node, or any other type with this arithmetic.
 Scalar: TypeAlias = Any
 
 
 def is_real(x: object) -> TypeGuard[float]:
-    """Whether x is one real number: no truth value, and no duration, which numpy registers as an integer."""
+    """Return true if `x` is one real number; not for bool, nor for durations, which numpy registers as integers."""
     return isinstance(x, Real) and not isinstance(x, bool | np.bool_ | np.timedelta64)
 
 
 def is_whole(x: object) -> TypeGuard[int]:
-    """Whether x is one integer, of Python's or of numpy's."""
+    """Return true if `x` is one integer of Python or numpy."""
     return is_real(x) and isinstance(x, Integral)
 
 
 def float_array(values: Any) -> np.ndarray[Any, Any]:
-    """Return the values as an array of float64.
+    """Return `values` as an array of float64.
 
     Raises
     ------
     TypeError
-        If they are text, dates, durations or complex, which numpy would convert, or if some are masked, whose hidden
-        numbers it would take.
+        If they are text, dates, durations or complex, which numpy would convert, or if some are masked, in which case
+        numpy would use the hidden numbers.
     """
     array = np.asanyarray(values)
     numeric = all(map(is_real, array.flat)) if array.dtype == object else array.dtype.kind in "fiub"
     if not numeric or np.ma.is_masked(array):
-        raise TypeError("no real numbers")
+        raise TypeError("not real numbers")
     return np.asarray(array, np.float64)
 
 
 def is_zero(x: Scalar) -> bool:
-    """Whether x is the constant 0, in every state: a property of the model, so that a method may branch on it."""
+    """Return true if `x` is the constant 0 in every state: a property of the model, so a method may branch on it."""
     return isinstance(x, float) and x == 0.0
 
 
 def total(terms: Iterable[Scalar]) -> Scalar:
-    """A sum in the order of the terms, rounded as compiled code rounds it; Python's own may compensate."""
+    """Add the `terms` in their order, rounded as compiled code rounds; Python's sum may compensate rounding errors."""
     found: Scalar = 0.0
     for x in terms:
         found = found + x
@@ -64,7 +65,7 @@ def total(terms: Iterable[Scalar]) -> Scalar:
 
 
 def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    """a . b"""
+    """Return the dot product of `a` and `b`."""
     return total(x * y for x, y in zip(a, b, strict=True))
 
 
@@ -76,16 +77,34 @@ _step = _Step()
 
 
 def step(quantity: str, body: str = "") -> None:
-    """Names what is computed from here on: step("IA", "boom") makes the next nodes `IA[boom]`."""
+    """Label the following computations: step("IA", "boom") labels the next nodes `IA[boom]`.
+
+    Parameters
+    ----------
+    quantity
+        Name of the step.
+    body
+        Name of the body.
+    """
     _step.label = f"{quantity}[{body}]" if body else quantity
 
 
 def current_step() -> str:
+    """Return the label of the current computation."""
     return _step.label
 
 
+NUMBER = "A number, an array or a traced scalar."
+ANGLE = "Angle in radians: a number, an array or a traced scalar."
+
+
 def _unary(
-    name: str, what: str, of_float: Callable[[float], float], of_array: Callable[[Any], Any], method: str = ""
+    name: str,
+    what: str,
+    of_float: Callable[[float], float],
+    of_array: Callable[[Any], Any],
+    method: str = "",
+    argument: str = NUMBER,
 ) -> Callable[[Scalar], Scalar]:
     method = method or name
 
@@ -97,19 +116,34 @@ def _unary(
         own = getattr(x, method, None)
         return own() if own is not None else of_array(x)
 
-    each = np.frompyfunc(function, 1, 1)  # of an array of scalars that are not numpy's
-    return _called(function, name, what)
+    each = np.frompyfunc(function, 1, 1)  # for object arrays
+    return _documented(function, name, what, argument)
 
 
-def _called(function: Callable[..., Scalar], name: str, what: str) -> Callable[..., Scalar]:
+DOCUMENTATION = """{summary}
+
+Parameters
+----------
+{names} : scalar
+    {argument}
+
+Returns
+-------
+scalar
+    A value of the same kind: a number, an array or a traced scalar.
+"""
+
+
+def _documented(function: Callable[..., Scalar], name: str, summary: str, argument: str) -> Callable[..., Scalar]:
+    names = ", ".join(signature(function).parameters)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{what} Of numbers, arrays, and what is traced."
+    function.__doc__ = DOCUMENTATION.format(summary=summary, names=names, argument=argument)
     return function
 
 
-sin = _unary("sin", "Sine of an angle in radians.", math.sin, np.sin)
-cos = _unary("cos", "Cosine of an angle in radians.", math.cos, np.cos)
-tan = _unary("tan", "Tangent of an angle in radians.", math.tan, np.tan)
+sin = _unary("sin", "Sine of an angle in radians.", math.sin, np.sin, argument=ANGLE)
+cos = _unary("cos", "Cosine of an angle in radians.", math.cos, np.cos, argument=ANGLE)
+tan = _unary("tan", "Tangent of an angle in radians.", math.tan, np.tan, argument=ANGLE)
 asin = _unary("asin", "The angle in radians whose sine is x.", math.asin, np.arcsin, "arcsin")
 acos = _unary("acos", "The angle in radians whose cosine is x.", math.acos, np.arccos, "arccos")
 sqrt = _unary("sqrt", "Square root.", math.sqrt, np.sqrt)
@@ -117,11 +151,11 @@ exp = _unary("exp", "e to the power of x.", math.exp, np.exp)
 log = _unary("log", "Natural logarithm.", math.log, np.log)
 tanh = _unary("tanh", "Hyperbolic tangent: a smooth step from -1 to 1.", math.tanh, np.tanh)
 fabs = _unary("fabs", "Absolute value.", abs, np.abs)
-floor = _unary("floor", "The largest whole number that is not above x.", lambda x: float(np.floor(x)), np.floor)
+floor = _unary("floor", "The largest integer not above x.", lambda x: float(np.floor(x)), np.floor)
 
 
 def _of_two(name: str, what: str, of_numbers: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar], Scalar]:
-    """A function of two scalars; either may be the traced one, and it answers for both."""
+    """Create a function of two scalars; if either is traced, its type computes the result."""
 
     def function(a: Scalar, b: Scalar) -> Scalar:
         if _boxed(a) or _boxed(b):
@@ -133,11 +167,11 @@ def _of_two(name: str, what: str, of_numbers: Callable[[Any, Any], Any]) -> Call
         return of_numbers(a, b)
 
     each = np.frompyfunc(function, 2, 1)
-    return _called(function, name, what)
+    return _documented(function, name, what, "Numbers, arrays or traced scalars.")
 
 
 def _boxed(x: Scalar) -> bool:
-    """Whether x is an array whose elements answer for themselves."""
+    """Return true if x is an array whose elements compute for themselves."""
     return isinstance(x, np.ndarray) and x.dtype == object
 
 
@@ -147,9 +181,26 @@ atan2 = _of_two("atan2", "The angle of the point x = b, y = a, in radians from -
 
 
 def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
-    """`yes` where the condition holds, `no` elsewhere: what is written for `if` where nothing may branch. Both are
-    computed. The condition is a comparison, such as x < 0; two of them are one where inside another.
+    """Select between two values by a comparison, in place of `if` in traced functions.
 
+    Both values are computed. Conditions are combined by nesting.
+
+    Parameters
+    ----------
+    condition : scalar
+        A comparison, such as x < 0.
+    yes : scalar
+        Value where the condition holds.
+    no : scalar
+        Value elsewhere.
+
+    Returns
+    -------
+    scalar
+        A number, an array or a traced scalar.
+
+    Examples
+    --------
     >>> float(bc.where(-2.0 < 0, 0.0, 1.0))
     0.0
     """
@@ -160,7 +211,7 @@ def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
         if own is not None:
             return own(condition, yes, no)
     chosen: Any = np.where(condition, yes, no)
-    return chosen[()]  # a scalar stays one
+    return chosen[()]  # an array without axes becomes a scalar
 
 
 _where_each = np.frompyfunc(where, 3, 1)
@@ -172,9 +223,20 @@ def columnwise(
     columns: Sequence[Sequence[Scalar]],
     found: Sequence[Sequence[Scalar]] | None = None,
 ) -> Sequence[Sequence[Scalar]]:
-    """[body(shared, c) for c in columns], and a hint that it is the same for all of them: a compiler may make a loop of
-    it, and compute several columns side by side. The body uses nothing but what it is given, and numbers. found: that
-    it gives this is known already, by fewer operations one by one.
+    """Return [body(shared, c) for c in columns], and mark it as a loop over columns for the compiler.
+
+    A compiler may emit a loop and compute several columns in parallel. The body may use only its arguments and numbers.
+
+    Parameters
+    ----------
+    body
+        Function of `shared` and one column.
+    shared
+        Values that all columns use.
+    columns
+        The columns.
+    found
+        The results, if they have been computed already by fewer operations one by one.
     """
     known = found is not None
     found = [body(shared, c) for c in columns] if found is None else found
@@ -187,13 +249,47 @@ def columnwise(
 
 
 def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    """x, but not below low and not above high."""
+    """Limit a value to a range.
+
+    Parameters
+    ----------
+    x : scalar
+        The value.
+    low : scalar
+        Lower limit.
+    high : scalar
+        Upper limit.
+
+    Returns
+    -------
+    scalar
+        x, but not below low and not above high.
+    """
     return minimum(maximum(x, low), high)
 
 
 def quantised(x: Scalar, quantum: float) -> Scalar:
-    """The whole multiple of the quantum that is nearest to x: what a converter of so many volts a step makes of it.
+    """Round to the nearest integer multiple of a quantum, as an analogue-to-digital converter does.
 
+    Parameters
+    ----------
+    x : scalar
+        The value.
+    quantum : float
+        Step of the converter, above zero, in the unit of x.
+
+    Returns
+    -------
+    scalar
+        The nearest multiple.
+
+    Raises
+    ------
+    InputError
+        If the quantum is not above zero.
+
+    Examples
+    --------
     >>> bc.quantised(0.87, 0.25)
     0.75
     """
@@ -207,5 +303,5 @@ def quantised(x: Scalar, quantum: float) -> Scalar:
 
 
 def step_of(label: str) -> str:
-    """The step of a label: IA of IA[boom]."""
+    """Return the step of a `label`: IA for IA[boom]."""
     return label.partition("[")[0].strip()

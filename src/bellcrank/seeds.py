@@ -1,6 +1,6 @@
-"""Seeds of what is drawn at random: whole numbers, and nothing else ever reaches numpy.
+"""Validation of random seeds: only integers reach numpy.
 
-What else numpy takes for a seed it turns over in C: a list that holds itself ends the process there.
+numpy converts other seeds in C, where a list that contains itself ends the process.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from bellcrank.scalar import is_whole
 
 
 def generator(seed: int | None) -> np.random.Generator:
-    """numpy's, from a whole number from 0 up; from a number of its own where None is given."""
+    """Return numpy's random generator for an integer `seed` from 0 up, or for a fresh seed if it is None."""
     return np.random.default_rng(None if seed is None else whole_seed(seed))
 
 
 def whole_seed(seed: Any) -> int:
-    """The seed, if it is one."""
+    """Return the `seed` as an int; raise InputError if it is not an integer from 0 up."""
     if not is_whole(seed) or seed < 0:
         raise InputError(f"seed is {brief(seed)}; expected a whole number from 0 up.")
     return int(seed)

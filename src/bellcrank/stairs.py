@@ -1,7 +1,8 @@
-"""The stairs up: what can be drawn or compiled says so in a method, and only a call loads anything up there.
+"""Lazy imports: methods that draw or compile load their modules on first use.
 
-The one import that points upwards, and the reason why a graph need not know how it looks, nor a mechanism how it is
-compiled: its quantities are machine code, made when first asked for, and plain attributes from then on.
+These are the only imports from lower to higher layers. A graph thus needs no import of its drawing code, nor a
+mechanism of the compiler: the quantities of a mechanism are compiled on first access and are plain attributes from then
+on.
 """
 
 from __future__ import annotations
@@ -13,23 +14,26 @@ from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_made: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # mechanisms, and what they have of it
-_noting = Lock()  # held while _made changes, or is gone through
-_times = [0]  # that what was compiled was forgotten
+_made: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # mechanisms, and the names of their compiled quantities
+_noting = Lock()  # held while _made is changed or traversed
+_times = [0]  # number of times that compiled quantities were discarded
 
 
 def above(name: str) -> Any:
-    """A file or a room of the package."""
+    """Import the module or subpackage `name` of bellcrank and return it."""
     return import_module(f"bellcrank.{name}")
 
 
 def view(name: str) -> Any:
-    """A file of view/."""
+    """Import the module `name` of bellcrank.view and return it."""
     return above(f"view.{name}")
 
 
 class Compiled:
-    """Of a mechanism the kernel's own entry (build/kernels.py); of the class the function that documents it."""
+    """Descriptor of a quantity: the compiled kernel on a mechanism, the documented function on the class.
+
+    The kernel is created by build/kernels.py.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.__doc__ = function, function.__doc__
@@ -46,12 +50,12 @@ class Compiled:
 
 
 def compiled(function: Function) -> Function:
-    """Lets a method be compiled; for a type checker it stays what is written."""
+    """Mark the method `function` as a compiled quantity; type checkers see its declared signature."""
     return cast(Function, Compiled(function))
 
 
 def forget() -> None:
-    """All mechanisms compile anew what they are asked for: what decides it has changed."""
+    """Discard the compiled quantities of all mechanisms, because something that determines their code has changed."""
     with _noting:
         for mechanism, names in list(_made.items()):
             for name in names:
@@ -61,5 +65,5 @@ def forget() -> None:
 
 
 def forgotten() -> int:
-    """Return how often `forget` was called: what was made before another count is out of date."""
+    """Return the number of calls of `forget`: anything compiled at another count is out of date."""
     return _times[0]

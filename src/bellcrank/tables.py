@@ -1,4 +1,4 @@
-"""Functions that are known at some points only, over any scalar."""
+"""Interpolation of tabulated functions, for any scalar."""
 
 from __future__ import annotations
 
@@ -15,19 +15,39 @@ KINDS = ("linear", "smooth")
 
 @explained
 def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "linear") -> Scalar:
-    """The function that goes through the points (xs, ys), at x; beyond the first and the last it stays what it is
-    there. Of numbers, arrays, and what is traced.
+    """Interpolate a tabulated function; it is constant beyond the first and the last point.
 
-    kind="linear": straight between the points, as numpy.interp. kind="smooth": cubics whose slopes agree where they
-    meet and that never leave the range of their two points (F. N. Fritsch and J. Butland, A method for constructing
-    local monotone piecewise cubic interpolants, 1984).
+    Parameters
+    ----------
+    x : scalar
+        A number, an array, or a traced scalar.
+    xs : sequence of float
+        Points, increasing.
+    ys : sequence of float
+        Values at the points.
+    kind : {"linear", "smooth"}
+        "linear" is piecewise linear, as numpy.interp. "smooth" is piecewise cubic with continuous slope and never
+        leaves the range of two adjacent points (F. N. Fritsch and J. Butland, A method for constructing local monotone
+        piecewise cubic interpolants, 1984).
 
+    Returns
+    -------
+    scalar
+        The value at x.
+
+    Raises
+    ------
+    InputError
+        If the points do not increase, or the arguments are not numbers.
+
+    Examples
+    --------
     >>> float(bc.interp(0.5, [0.0, 1.0, 3.0], [0.0, 10.0, 10.0]))
     5.0
     """
     rows = pieces(xs, ys, kind)
     if isinstance(x, (type, str, bytes)) or x is None:
-        raise InputError(f"interp: x is {brief(x)}; expected a number, an array, or what is traced.")
+        raise InputError(f"interp: x is {brief(x)}; expected a number, an array, or a traced scalar.")
     x = clip(x, float(xs[0]), float(xs[-1]))
     origin, *coefficients = _piece(x, rows)
     total, along = 0.0, x - origin
@@ -37,7 +57,17 @@ def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "lin
 
 
 def pieces(xs: Sequence[float], ys: Sequence[float], kind: str = "linear") -> np.ndarray:
-    """A row for each piece: where it begins, and the coefficients of its polynomial from there."""
+    """Return one row per piece: its start, and the coefficients of its polynomial from there.
+
+    Parameters
+    ----------
+    xs
+        Points, increasing.
+    ys
+        Values at the points.
+    kind
+        "linear" or "smooth".
+    """
     at, value = _points(xs, ys)
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f'interp: no kind "{brief(kind)}". Known: {", ".join(KINDS)}.')
@@ -51,7 +81,7 @@ def pieces(xs: Sequence[float], ys: Sequence[float], kind: str = "linear") -> np
 
 
 def _piece(x: Scalar, rows: np.ndarray) -> list[Scalar]:
-    """The numbers of the piece in which x is: rows begin with where a piece begins."""
+    """Return the coefficients of the piece that contains x; the first number of a row is the start of the piece."""
     found: list[Scalar] = [float(number) for number in rows[0]]
     for row in rows[1:]:
         found = [where(x < float(row[0]), old, float(new)) for old, new in zip(found, row, strict=True)]
@@ -59,13 +89,13 @@ def _piece(x: Scalar, rows: np.ndarray) -> list[Scalar]:
 
 
 def _slopes(h: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """At every point: the harmonic mean of the slopes on both sides, none where it turns round."""
+    """Return the slope at every point: the harmonic mean of the slopes on both sides, zero at extrema."""
     d = np.zeros(len(h) + 1)
     d[0], d[-1] = slope[0], slope[-1]
     same = slope[1:] * slope[:-1] > 0.0
     left, right = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
     inner = d[1:-1]
-    with np.errstate(over="ignore"):  # beside a slope of nothing the mean is nothing
+    with np.errstate(over="ignore"):  # next to a zero slope the mean is zero
         inner[same] = (left + right)[same] / (left[same] / slope[:-1][same] + right[same] / slope[1:][same])
     return d
 

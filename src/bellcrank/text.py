@@ -1,4 +1,4 @@
-"""Plain text: tables for print() with aligned columns. (The command line has its own.)"""
+"""Plain-text tables for print(), with aligned columns; the command line has its own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bellcrank.quoting import line
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its title, and what is to be said below it."""
+    """A table with a title above and text below."""
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    right: Collection[int] = ()  # columns of numbers
+    right: Collection[int] = ()  # columns aligned to the right
     below: str = ""
 
     def __str__(self) -> str:
@@ -23,7 +23,20 @@ class Table:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
-    head, *rows = ([line(cell) for cell in row] for row in (head, *rows))  # names come from files: a cell has one line
+    """Return a text table.
+
+    Parameters
+    ----------
+    head
+        Titles of the columns.
+    rows
+        Texts of the cells.
+    right
+        Indices of right-aligned columns.
+    """
+    head, *rows = (
+        [line(cell) for cell in row] for row in (head, *rows)
+    )  # names come from files, and a cell must have one line
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
 
     def joined(cells: Sequence[str]) -> str:

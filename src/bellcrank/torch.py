@@ -1,14 +1,15 @@
-"""Kernels inside PyTorch, on the CPU and on the GPU: operators with gradients of any order, vmap and torch.compile.
-PyTorch is the user's own.
+"""Kernels as PyTorch operators, on the CPU and on the GPU: gradients of any order, vmap and torch.compile.
+
+PyTorch must be installed by the user.
 
     from bellcrank.torch import wrap
 
     dynamics = wrap(bc.kernel(arm, "forward_dynamics"))           (q, v, tau) -> a; any leading axes, which broadcast
     dynamics(q, v, tau).sum().backward()
 
-A kernel is a torch.library.custom_op, and its gradient is another one: the kernel of Graph.vjp, compiled when it is
-first asked for. Tensors are read and written where they lie, and that decides where the kernel is computed, whatever
-target it was made for; on a GPU in PyTorch's own stream.
+A kernel is a torch.library.custom_op, and its gradient is another one: the kernel of Graph.vjp, compiled on first use.
+Tensors are read and written in place; their device determines where the kernel runs, for any target of the given
+kernel; on a GPU it runs in PyTorch's current stream.
 """
 
 from __future__ import annotations
@@ -30,14 +31,24 @@ torch = extra("torch", "torch", "bellcrank.torch")
 forward_ad = extra("torch.autograd.forward_ad", "torch", "bellcrank.torch")
 
 _numbers = itertools.count()
-_operators: dict[int, tuple[Any, Function]] = {}  # PyTorch keeps them for ever, and so do we
+_operators: dict[int, tuple[Any, Function]] = {}  # PyTorch keeps operators for ever, so they must live as long
 
 
 def wrap(kernel: Any) -> Callable[..., Any]:
-    """A kernel as a function of tensors: as many leading axes as wanted, which broadcast; by place or by name.
+    """Return a kernel as a function of tensors.
 
-    Several results come as a mapping. The free numbers p may be left out. Tensors of another type of numbers are
-    converted to the kernel's.
+    Arguments are given by position or by name, with any leading axes, which broadcast. Tensors of another type of
+    numbers are converted to that of the kernel. The free parameters p may be left out.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The compiled kernel.
+
+    Returns
+    -------
+    callable
+        Returns a tensor, or a dict of tensors if the kernel has several outputs.
     """
     function, signature = function_of(kernel), kernel.signature
     names, dtype = list(signature.inputs), getattr(torch, signature.dtype)
@@ -56,7 +67,7 @@ def wrap(kernel: Any) -> Callable[..., Any]:
             signature, [_tensor(f'{signature.name}: input "{name}"', given[name], dtype, place) for name in names]
         )
         if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(a).tangent is not None for a in tensors):
-            raise InputError(f"{signature.name}: forward mode does not go through; take backward(), or kernel.jvp.")
+            raise InputError(f"{signature.name}: forward mode is not supported; use backward(), or kernel.jvp.")
         found = operator(function)(*tensors)
         return dict(zip(signature.outputs, found, strict=True)) if several else found
 
@@ -65,7 +76,7 @@ def wrap(kernel: Any) -> Callable[..., Any]:
 
 
 def _past_the_operator(kernel: Any, function: Function) -> Callable[[Sequence[Any]], Any]:
-    """A function of plain tensors, which gives None where they are nowhere that the kernel can be."""
+    """Return a function of plain tensors that bypasses the operator; it returns None for devices without a kernel."""
     signature, run, on_cpu = kernel.signature, kernel.__call__, kernel.target == "cpu"
     several = len(signature.outputs) > 1
 
@@ -82,8 +93,10 @@ def _past_the_operator(kernel: Any, function: Function) -> Callable[[Sequence[An
 
 
 def _plain(args: Sequence[Any], dtype: Any) -> bool:
-    """Whether these are numbers in one memory and nothing else, and nobody in PyTorch watches: no gradient, no
-    transform, no compiler, no mode. Then the operator would only cost its way through the dispatcher.
+    """Return true if these are plain tensors on one device and no PyTorch feature intercepts the call.
+
+    Such features are gradients, transforms, the compiler and dispatch modes. Without them the operator would only add
+    the cost of the dispatcher.
     """
     if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
         return False
@@ -98,18 +111,18 @@ def _plain(args: Sequence[Any], dtype: Any) -> bool:
 
 
 def _tensor(what: str, x: Any, dtype: Any, place: Any) -> Any:
-    """What is no tensor yet goes where the others are."""
+    """Convert to a tensor, on the device of the other tensors."""
     try:
         found = x if isinstance(x, torch.Tensor) else torch.as_tensor(x, device=place)
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{what} is {brief(x)}; expected a tensor of real numbers.") from None
-    if found.is_complex():  # .to() would drop a half of it
+    if found.is_complex():  # .to() would drop the imaginary part
         raise InputError(f"{what} is complex; expected a tensor of real numbers.")
     return found.to(dtype)
 
 
 def _fitting(signature: Any, tensors: Sequence[Any]) -> list[Any]:
-    """All in one place and with the same leading axes."""
+    """Check devices and shapes, and broadcast the leading axes."""
     shapes, place = list(signature.inputs.values()), tensors[0].device
     if place.type not in ("cpu", "cuda"):
         raise InputError(
@@ -118,7 +131,7 @@ def _fitting(signature: Any, tensors: Sequence[Any]) -> list[Any]:
     for (name, shape), a in zip(signature.inputs.items(), tensors, strict=True):
         if a.device != place:
             raise InputError(
-                f'{signature.name}: input "{name}" is on {a.device}, and others on {place}: a.to("{place}").'
+                f'{signature.name}: input "{name}" is on {a.device}, but others are on {place}: call a.to("{place}").'
             )
         if a.ndim < len(shape) or tuple(a.shape[a.ndim - len(shape) :]) != shape:
             expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
@@ -135,14 +148,14 @@ def _fitting(signature: Any, tensors: Sequence[Any]) -> list[Any]:
 
 
 def operator(function: Function) -> Any:
-    """The operator of a Function: as many tensors as it has inputs, all with the same leading axes."""
+    """Return the PyTorch operator of `function`: one tensor per input, all with the same leading axes."""
     if id(function) not in _operators:
         _operators[id(function)] = _made(function), function
     return _operators[id(function)][0]
 
 
 def _on_gpu(function: Function, tensors: Sequence[Any]) -> list[Any]:
-    """In PyTorch's stream: what it has under way there comes before, and what it does next after."""
+    """Run a kernel in PyTorch's current stream, after the work queued there and before any later work."""
     first = tensors[0]
     lead = first.shape[: first.ndim - len(function.inputs[0])]
     dense, kernel = [a.contiguous() for a in tensors], cast("CudaKernel | StateKernel", function.kernel)
@@ -156,7 +169,7 @@ def _on_gpu(function: Function, tensors: Sequence[Any]) -> list[Any]:
 
 
 def _backward(function: Function, ctx: Any, weights: Sequence[Any]) -> Any:
-    """Gradients of the inputs that need one, from the weights of the results; a result without weight has zero."""
+    """Return the gradients of the inputs that need one; a result without a weight has weight zero."""
     wrt = tuple(k for k, needed in enumerate(ctx.needs_input_grad) if needed)
     filled = [
         torch.zeros(shape, dtype=dtype, device=place) if w is None else w
@@ -191,7 +204,7 @@ def _made(function: Function) -> Any:
         ctx.results = [(x.shape, x.dtype, x.device) for x in (output if several else [output])]
 
     def batched(info: Any, dims: Any, *tensors: Any) -> Any:
-        """Another leading axis for all."""
+        """Evaluate with one more leading axis for all arguments."""
         moved = [
             a.expand((info.batch_size, *a.shape)) if d is None else a.movedim(d, 0)
             for a, d in zip(tensors, dims, strict=True)

@@ -1,3 +1,3 @@
-"""The version, where both towers can read it."""
+"""Version of the package."""
 
 __version__ = "0.1.0"

@@ -247,7 +247,7 @@ def gradient(w: World, folder: Path) -> None:
     try:
         found = adjoint.run(SECONDS, q0=q, v0=v, step=STEP)
     except RuntimeWarning as warning:  # said, and another form is named
-        assert "no one choice of independent coordinates" in str(warning), warning  # noqa: PT017
+        assert "no single choice of independent coordinates" in str(warning), warning  # noqa: PT017
         return
     h = 1e-5
     ends = [adjoint.run(SECONDS, q0=q, v0=(1.0 + e) * v, step=STEP).value for e in (h, -h)]

@@ -326,7 +326,7 @@ def test_feet_and_bad_input() -> None:
     assert feet(["ball"], friction=0.4)[0].friction == 0.4
     for make, words in (
         (lambda: Contact("c", "a", "b", Sphere(0.1), Plane()), "in this order"),
-        (lambda: Contact("c", "a", "b", Plane(), 0.1), "no shape"),
+        (lambda: Contact("c", "a", "b", Plane(), 0.1), "not a shape"),
         (lambda: Contact("c", "a", "b", Plane(), Sphere(0.1), exponent=1.3), "Hertz"),
         (lambda: Contact("c", "a", "b", Plane(), Sphere(0.1), stiffness=0.0), "stiffness"),
         (lambda: grid([0, 1], [0, 1], [[0, 0], [np.nan, 0]]), r"heights\[1\]\[0\] is nan"),
@@ -370,7 +370,7 @@ def test_a_stiffness_that_a_step_cannot_follow() -> None:
     """It is named with its frequency; the step that is proposed does, and an element that acts at times only warns."""
     m = ball(gravity=(0, 0, 0))
     rubber = Bushing("rubber", "ground", "ball", (1e8, 1.0, 1.0, 1.0, 1.0, 1.0))
-    with pytest.raises(InputError, match=r'"rubber" swings at 1592 Hz.*step=0.0002') as error:
+    with pytest.raises(InputError, match=r'"rubber" oscillates at 1592 Hz.*step=0.0002') as error:
         bc.simulate(bc.system(m, elements=[rubber]), 1.0, step=1e-2)
     assert "rodas4" in str(error.value)
     with pytest.warns(RuntimeWarning, match="is not resolved"):  # but does not run away

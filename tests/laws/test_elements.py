@@ -252,7 +252,7 @@ def test_lanes_gradients_and_parameters() -> None:
         (lambda: bc.system(flying(), elements=[Cable("", "a", "b", 1.0, 1.0)]), "name of the element is empty"),
         (lambda: damping_of(0.0, 1.0), "small restitution"),
         (lambda: damping_of(0.5, 0.0), "speed"),
-        (lambda: bc.system(flying(), elements=[3]), "is no force element"),
+        (lambda: bc.system(flying(), elements=[3]), "is not a force element"),
         (lambda: bc.system(flying(), elements=[Cable("r", "a", "c", 1.0, 1.0)]), 'no frame "c"'),
         (lambda: bc.system(flying(), elements=[Cable("r", "a", "a", 1.0, 1.0)]), "on one body"),
         (lambda: bc.system(flying(), elements=[EndStop("r", ("x",), stiffness=1.0)]), "joint"),

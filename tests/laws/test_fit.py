@@ -56,7 +56,7 @@ def test_what_does_not_matter_is_reported_and_left_alone(run: bc.Record) -> None
     assert found["bob.inertia.zz"] == 0.1
     assert found.errors[1] == np.inf
     assert found.untold == ("bob.inertia.zz",)
-    assert "the data do not tell bob.inertia.zz" in str(found)
+    assert "the data do not identify bob.inertia.zz" in str(found)
     assert abs(found["hinge.damping"] - 0.3) < 4 * found.errors[0]
 
 
@@ -165,7 +165,7 @@ def test_closed_loops_go_by_differences() -> None:
         ({"data": {"t": [0, 1, 2], "torque": [0, 0, 0], "hinge.q": [0, np.nan, 2]}}, "row 1 is nan"),
         ({"data": {"t": [0, 1, 2.5], "torque": [0, 0, 0], "hinge.q": [0, 1, 2]}}, "not equal"),
         ({"data": {"t": [0, 1, 2], "hinge.q": [0, 1, 2]}}, 'input "torque"'),
-        ({"data": {"t": [0, 1, 2], "torque": [0, 0, 0], "hinge.q [deg]": [0, 1, 2]}}, "in deg, and the plant"),
+        ({"data": {"t": [0, 1, 2], "torque": [0, 0, 0], "hinge.q [deg]": [0, 1, 2]}}, "in deg, but the plant"),
         ({"data": {"t": [0, 1, 2], "torque": [0, 0, 0], "x": [0, 1, 2]}}, "none of the columns"),
         ({"data": []}, "empty"),
         ({"data": "none.csv"}, "cannot be read"),

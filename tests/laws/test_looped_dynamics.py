@@ -202,10 +202,10 @@ def test_it_does_not_matter_which_end_is_which() -> None:
 @pytest.mark.parametrize(
     ("actuated", "says"),
     [
-        ([], "actuated=[...] with 1 freedom in all. Its joints are: A, B, D"),
-        (["A", "B"], "A, B drive 2 coordinates, and the mechanism has 1 freedom: it would be over-actuated"),
+        ([], "actuated=[...] with 1 freedom in total. Its joints are: A, B, D"),
+        (["A", "B"], "A, B drive 2 coordinates, but the mechanism has 1 freedom: it would be over-actuated"),
         (["X"], 'There is no joint "X"'),
-        (["C"], '"C" closes a loop and has no coordinate to be driven'),
+        (["C"], '"C" closes a loop and has no coordinate. Actuate another joint'),
         (["A", "A"], "twice"),
         ("A", 'expected a list of joints, as in actuated=["crank"]'),
     ],
@@ -219,7 +219,7 @@ def test_drives_that_do_not_fit(actuated: Any, says: str) -> None:
 
 def test_too_few_drives_and_drives_that_leave_something_free() -> None:
     m, _, (q, v, a) = moving("slider_fourbar")
-    with pytest.raises(InputError, match=r"T1 drive 1 coordinates, and the mechanism has 2 freedoms.*under-actuated"):
+    with pytest.raises(InputError, match=r"T1 drive 1 coordinates, but the mechanism has 2 freedoms.*under-actuated"):
         m.inverse_dynamics(q, v, a, actuated=["T1"])
     with pytest.raises(InputError, match=r"R2, R3 cannot drive it: with these locked T1 can still move"):
         m.inverse_dynamics(q, v, a, actuated=["R2", "R3"])
@@ -227,13 +227,13 @@ def test_too_few_drives_and_drives_that_leave_something_free() -> None:
 
 def test_what_loops_are_needed_for() -> None:
     m = zoo.pendulum()
-    with pytest.raises(InputError, match=r'loop_forces is about loops, and mechanism "pendulum" has none'):
+    with pytest.raises(InputError, match=r'loop_forces needs loops, but mechanism "pendulum" has none'):
         m.loop_forces  # noqa: B018
     with pytest.raises(
-        InputError, match=r'no method computes multipliers of mechanism "four_bar": absolute is for trees, m'
+        InputError, match=r'no method computes multipliers of mechanism "four_bar": absolute covers trees, m'
     ):
         bc.zoo.four_bar().multipliers([0.0] * 3, [0.0] * 3, [0.0] * 3)
-    with pytest.raises(InputError, match="closure is about loops"):
+    with pytest.raises(InputError, match="closure needs loops"):
         bc.kernel(m, "closure", "closure")
     with pytest.raises(InputError, match='"pendulum" has no loops'):
         bc.kernel(m, "inverse_dynamics", actuated=["swing"])

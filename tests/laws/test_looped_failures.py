@@ -93,7 +93,7 @@ def test_a_singularity_is_passed_with_its_energy_or_not_at_all(form: str, integr
     for pushed in ({"shoulder1": 0.5}, {"shoulder1": 2.0, "shoulder2": -1.0}):
         run = s.run(10.0, *m.assemble(zoo.start(m)[0], pushed), every=0.01, **steps)
         (stop,) = run.stops
-        assert stop.reason == "end" or "a singular configuration; what is recorded ends before it" in stop.message
+        assert stop.reason == "end" or "a singular configuration; the record ends before it" in stop.message
         assert run.residuals()["energy"] < 1e-3
         assert np.abs(m.closure(run.q)).max() < 1e-10
         assert run.t[-1] > 0.3  # the first is at 0.4 s
@@ -119,7 +119,7 @@ def test_steps_that_are_too_long_are_not_called_singular(form: str) -> None:
     s = bc.system(zoo.four_bar(), control=stiff(1.0))
     (stop,) = bc.simulate(s, 3.0, form=form).stops
     assert stop.reason == "not closed"
-    assert "no singular configuration" in stop.message
+    assert "not a singular configuration" in stop.message
     assert "smaller step" in stop.message
 
 

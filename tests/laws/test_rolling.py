@@ -107,7 +107,7 @@ def test_a_sleigh_turns_in_a_circle(form: str) -> None:
     R = 1.5 / 0.7
     np.testing.assert_allclose(run["sleigh.x"], R * np.sin(0.7 * run.t), atol=1e-8)
     np.testing.assert_allclose(run["sleigh.y"], R * (1 - np.cos(0.7 * run.t)), atol=1e-8)
-    with pytest.raises(InputError, match="more places than it has ways"):
+    with pytest.raises(InputError, match="no common set of independent coordinates"):
         bc.linearize(m, at={"q": np.zeros(3)})
 
 
@@ -277,14 +277,17 @@ def test_a_prescribed_place() -> None:
         (lambda: pair("revolute").rolling("x", "b0", 0.0, (0, 0, 0)), "above zero"),
         (lambda: pair("revolute").rolling("x", "b0", 1.0, (0, 0, 0), on="b0"), "cannot touch itself"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), lambda a: 0.1 * a), "does not close"),
-        (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), bc.sqrt), "the lift is no number at -3.142 rad"),
-        (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), lambda a: 1.0 / a), "no number at 0 rad"),
+        (
+            lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), bc.sqrt),
+            "the lift is not a number at -3.142 rad",
+        ),
+        (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), lambda a: 1.0 / a), "not a number at 0 rad"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), bc.sin, turn=-np.inf), "turn is -inf"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), bc.sin, turn=np.nan), "turn is nan"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), bc.sin, turn=0.0), "an angle above zero"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0",), lambda a: a), "cam, follower"),
         (lambda: pair("revolute", "prismatic").cam("c", np.ones((2, 2)), lambda a: a), "expected names of joints"),
-        (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), 3.0), "no function"),
+        (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), 3.0), "is not a function"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), math.sin), "failed on symbols"),
         (lambda: built("combination", ("j0", "j7"), (1.0, 1.0)), "moving joint"),
         (lambda: built("combination", ("j0", "j1"), (1.0, 0.0)), "none zero"),

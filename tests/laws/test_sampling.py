@@ -155,14 +155,14 @@ def test_in_the_real_time_drive() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: bc.Sampled(1.0, 0.1), "no function"),
+        (lambda: bc.Sampled(1.0, 0.1), "not a function"),
         (lambda: bc.Sampled(hold, 0.0), "every is 0.0"),
         (lambda: bc.Sampled(hold, 0.1, delay=-1.0), "delay is -1.0"),
         (lambda: bc.Sampled(hold, 0.1, quantum=0.0), "quantum is 0.0"),
         (lambda: bc.Sampled(hold, 0.1, outputs=["force"]), "expected a mapping"),
-        (lambda: bc.system(cart_pole(), sampled=[hold]), "no sampled controller"),
+        (lambda: bc.system(cart_pole(), sampled=[hold]), "not a Sampled controller"),
         (lambda: bc.system(cart_pole(), control=bc.Sampled(hold, 0.1, {"force": 0.0})), "has outputs of its own"),
-        (lambda: bc.system(cart_pole(), control=bc.Sampled(hold, 0.1), states={"a": 0.0}), "its own"),
+        (lambda: bc.system(cart_pole(), control=bc.Sampled(hold, 0.1), states={"a": 0.0}), "to the controller"),
         (lambda: pushed([PLAIN | {"every": 1.5e-3}], 3), "1.5 times the step"),
         (lambda: pushed([PLAIN | {"delay": 0.4e-3}], 3), "delay of the sampled controller hold"),
         (lambda: pushed([PLAIN | {"states": {"a": 0.0}}], 3), "expected the pair"),

@@ -67,7 +67,7 @@ def test_it_is_a_body_as_any() -> None:
         ({"material": 5}, "material is 5"),
         ({"interfaces": {}}, "interfaces is"),
         ({"interfaces": {"root": lambda p: p[:, 0] > 2}}, "no nodes"),
-        ({"interfaces": {"root": lambda p: p[:, 0]}}, "whether it"),
+        ({"interfaces": {"root": lambda p: p[:, 0]}}, "true if it"),
         ({"interfaces": {"root": lambda p: 1 / 0}}, "ZeroDivisionError"),
         ({"interfaces": {"root": [0, 10**6]}}, "expected nodes"),
     ],

@@ -313,7 +313,7 @@ def test_the_torso_is_done_before_a_chain_of_six() -> None:
 def test_what_cannot_be_placed_is_explained() -> None:
     with pytest.raises(InputError, match="prismatic"):
         mesh(bc.zoo.stanford())
-    with pytest.raises(InputError, match="stands on 2"):
+    with pytest.raises(InputError, match="has parent 2"):
         mesh([0, 2])
     with pytest.raises(InputError, match="kind"):
         mesh(2).schedule("t9000")

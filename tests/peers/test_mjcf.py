@@ -150,7 +150,7 @@ def test_free_bodies_and_balls() -> None:
 def test_bad_models() -> None:
     with pytest.raises(ReadError, match="MuJoCo cannot compile it"):
         bc.read('<mujoco><worldbody><body><joint type="twist"/></body></worldbody></mujoco>')
-    with pytest.raises(InputError, match="says itself what is free"):
+    with pytest.raises(InputError, match="defines its free bodies itself"):
         bc.read(text(), base="floating")
 
 

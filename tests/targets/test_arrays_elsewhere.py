@@ -163,5 +163,5 @@ def test_torch_on_the_gpu() -> None:
     small = [x[:3].clone().requires_grad_() for x in states]
     assert torch.autograd.gradcheck(f, small)
     torch.library.opcheck(operator(function_of(kernel)), tuple(small))
-    with pytest.raises(bc.InputError, match="and others on cuda"):
+    with pytest.raises(bc.InputError, match="but others are on cuda"):
         f(states[0], states[1].cpu(), states[2])

@@ -426,7 +426,7 @@ def test_without_a_gpu_one_line_and_the_cpu() -> None:
 
 def test_asked_for_what_does_not_go_together() -> None:
     m = bc.zoo.puma600()
-    with pytest.raises(InputError, match="threads= and machine= are of the CPU"):
+    with pytest.raises(InputError, match="threads= and machine= apply to the CPU only"):
         bc.kernel(m, "forward_dynamics", target="cuda", threads=2)
     with pytest.raises(InputError, match="no target"):
         bc.simulate(m, 0.01, target="gpu")

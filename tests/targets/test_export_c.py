@@ -214,7 +214,7 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=why):
             bc.export(thing, tmp_path / "it")
-    for asked, why in (("mas_matrix", "mass_matrix"), ("a b", "no quantity"), (3, "expected the name")):
+    for asked, why in (("mas_matrix", "mass_matrix"), ("a b", "not a quantity"), (3, "expected the name")):
         with pytest.raises(InputError, match=why):
             bc.export(m, tmp_path / "it", functions=[asked])
     with pytest.raises(InputError, match="to"):

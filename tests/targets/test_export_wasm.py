@@ -80,7 +80,9 @@ def test_excavators(name: str, tmp_path: Path) -> None:
     for some, got in zip((joints, states), found, strict=True):
         expected = np.array([native[x][-1] for x in some])
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-    assert sum(p.stat().st_size for p in (tmp_path / "it").glob("*.wasm")) < 200_000
+    # Fixed steps are implicit in the eight contacts of the tracks.
+    limit = 300_000 if name == "excavator_tracked" else 200_000
+    assert sum(p.stat().st_size for p in (tmp_path / "it").glob("*.wasm")) < limit
 
 
 @needs_node
@@ -149,5 +151,5 @@ def test_names_are_text_and_types(tmp_path: Path) -> None:
 
 
 def test_what_is_no_object_file_is_said() -> None:
-    with pytest.raises(CompileError, match="no object file"):
+    with pytest.raises(CompileError, match="WebAssembly object file"):
         linked(b"\x7fELF....", {}, 0)

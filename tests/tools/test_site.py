@@ -82,6 +82,8 @@ def test_docstrings_stay_text(site: Any) -> None:
     assert prose("A *b* of x_1 <y>, `as *is*`.") == r"A \*b\* of x\_1 \<y\>, `as *is*`."
     assert prose("What.\n\n    bc.read(x)\n") == "What.\n\n```python\nbc.read(x)\n```"
     assert prose("a: one\nb: two\n  lines") == "* `a`: one\n* `b`: two lines"
+    sections = "Do.\n\nParameters\n----------\na, *b\n    One\n    two.\n\nReturns\n-------\nlist of str\n    c : d.\n"
+    assert prose(sections) == "Do.\n\n**Parameters**\n\n`a`, `*b`\n: One two.\n\n**Returns**\n\nlist of str\n: c : d."
     assert prose("X_i   moves    c_ij   axis") == "```text\nX_i   moves    c_ij   axis\n```"
 
 

@@ -107,10 +107,10 @@ def test_what_cannot_be_assembled_says_where() -> None:
     with pytest.raises(InputError) as error:
         m.assemble({"A": 1.0, "D": 3.0}, fixed=["A", "D"])
     text = str(error.value)
-    assert text.startswith('assemble "four_bar": these equations are not met: C: ')
-    assert "Without fixed it closes, with A at " in text
+    assert text.startswith('assemble "four_bar": these equations are not satisfied: C: ')
+    assert "Without fixed joints it closes, with A at " in text
     q, _ = m.assemble()
-    with pytest.raises(InputError, match="do not allow the velocities of A, D: they would come apart at C: "):
+    with pytest.raises(InputError, match="do not allow the velocities of A, D: they would open at C: "):
         m.assemble(q, {"A": 1.0}, fixed=["A", "D"])
 
 
@@ -126,11 +126,11 @@ def impossible() -> Mechanism:
 def test_loops_that_never_close() -> None:
     """Two cranks of one metre, three metres apart."""
     m = impossible()
-    with pytest.raises(ModelError, match=r"the loops cannot be closed.*these equations are not met: meet: x"):
+    with pytest.raises(ModelError, match=r"the loops cannot be closed.*these equations are not satisfied: meet: x"):
         m.loop_analysis  # noqa: B018
     with pytest.raises(ModelError, match="meet: x"):
         m.forward_dynamics  # noqa: B018
-    with pytest.raises(InputError, match=r"meet: x .*Nothing around the guess closes it either"):
+    with pytest.raises(InputError, match=r"meet: x .*No configuration around the guess closes them either"):
         m.assemble()
 
 
@@ -158,7 +158,7 @@ def test_what_is_told_is_where_the_analysis_begins(monkeypatch: pytest.MonkeyPat
         return guess, residual, bool(np.abs(residual).max() < 1e-9)
 
     monkeypatch.setattr("bellcrank.dynamics.loops.equation_analysis.searched", only)
-    with pytest.raises(ModelError, match=r"assemble\(q_guess\) finds it, and it is remembered"):
+    with pytest.raises(ModelError, match=r"assemble\(q_guess\) finds it and stores it in the mechanism"):
         m.loop_analysis  # noqa: B018
     found, _ = m.assemble(q)
     assert m.loop_analysis.told
@@ -203,7 +203,7 @@ def test_a_singular_start_is_noticed() -> None:
     b.close("end", "revolute", "top", "right", point=(3, 0, 0), axis=(0, 0, 1))
     found = b.build().loop_analysis
     assert (found.mobility, found.more) == (1, 1)
-    assert "it starts where it is singular, with 1 more" in str(found)
+    assert "the start is singular, with 1 more" in str(found)
 
 
 def test_no_end_is_upside_down() -> None:
@@ -238,7 +238,7 @@ def test_bad_guesses(given: dict[str, Any], says: str) -> None:
 
 def test_a_quaternion_has_the_length_one() -> None:
     m = zoo.double_wishbone()
-    with pytest.raises(InputError, match="has the length 2; expected 1"):
+    with pytest.raises(InputError, match="has length 2; expected 1"):
         m.assemble(2 * m.neutral())
 
 
@@ -252,7 +252,7 @@ def test_show_says_what_the_loops_leave(capsys: pytest.CaptureFixture[str], monk
         return capsys.readouterr().out
 
     text = shown("bricard")
-    assert "mobility 1: 5 coordinates, 4 of 5 equations of the loops say something (Gruebler counts 0)" in text
+    assert "mobility 1: 5 coordinates, 4 of 5 loop equations are independent (Gruebler counts 0)" in text
     assert "R4: tilt about x" in text
     found = json.loads(shown("slider_fourbar", "--json"))
     assert (found["mobility"], found["gruebler"], found["redundant"]) == (2, -1, ["R5: y"])

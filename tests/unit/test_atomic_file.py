@@ -106,7 +106,7 @@ def umask() -> int:
 @pytest.mark.skipif(os.name != "posix", reason="devices of POSIX")
 def test_a_device_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.txt")
-    with pytest.raises(bc.InputError, match="it is no plain file"):
+    with pytest.raises(bc.InputError, match="it is not a regular file"):
         write_text(tmp_path / "x.txt", "text", "Try again")
 
 
@@ -122,7 +122,7 @@ def test_a_page_takes_the_place_of_pages_alone(write: str, tmp_path: Path) -> No
     run = bc.simulate(bc.zoo.pendulum(), 0.1)
     kept = run.save(tmp_path / "run.csv")
     data = kept.read_bytes()
-    with pytest.raises(bc.InputError, match=r"run\.csv exists and is no \.(html|svg)"):
+    with pytest.raises(bc.InputError, match=r"run\.csv exists and is not \.(html|svg)"):
         getattr(run, write)(kept)
     assert kept.read_bytes() == data
     page = tmp_path / ("run.html" if write == "report" else "run.svg")

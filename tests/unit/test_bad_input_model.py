@@ -69,7 +69,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "nan in a mimic": (pair(joints=joints(mimic=Mimic("a", math.nan))), "mimic"),
     "a frame on nothing": (pair(frames=[Frame("f", "z")]), 'frame "f": There is no body "z"'),
     "a frame with another body's name": (pair(frames=[Frame("y", "x")]), 'frame "y" on "x": a body has this name'),
-    "a frame called ground": (pair(frames=[Frame("ground", "x")]), "a frame of its own name already. Rename"),
+    "a frame called ground": (pair(frames=[Frame("ground", "x")]), "already a frame of its own name. Rename"),
     "nan in a frame": (pair(frames=[Frame("f", "x", point=(0, 0, math.nan))]), 'frame "f"'),
     "gravity of two numbers": (pair(gravity=(0, 0)), "gravity is \\(0, 0\\)"),
     "gravity nan": (pair(gravity=(0, 0, math.nan)), "gravity"),

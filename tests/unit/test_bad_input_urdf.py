@@ -120,7 +120,7 @@ def test_check_warn_goes_on_with_impossible_inertias_but_not_with_nonsense() -> 
         ("arm.urfd", ("arm.urfd does not exist. Did you mean", 'arm.urdf"?')),
         ("nope.urdf", ("nope.urdf does not exist: the folder", "holds arm.urdf, empty.urdf")),
         ("bare/nope.urdf", ("nope.urdf does not exist: the folder", "holds no file ending in .urdf, .xml, .toml")),
-        ("nowhere/arm.urdf", ("does not exist, for there is no folder", "nowhere")),
+        ("nowhere/arm.urdf", ("does not exist, as there is no folder", "nowhere")),
         ("", ("is a folder", "arm.urdf")),
         ("arm.stl", ('ending in ".stl"', ".urdf, .xml, .toml")),
         ("arm.xacro", ("xacro robot.xacro > robot.urdf",)),

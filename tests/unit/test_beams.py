@@ -139,7 +139,7 @@ def test_a_reduction_keeps_statics_at_its_interface_and_the_low_frequencies() ->
         (lambda K, M: (K * 1e30, M), "units"),
         (lambda K, M: (K * np.nan, M), "not finite"),
         (lambda K, M: (K[:, :-1], M), "expected a square"),
-        (lambda K, M: (np.diag([*[0.0] * 12, *np.diag(K)[12:]]), M), "hang"),
+        (lambda K, M: (np.diag([*[0.0] * 12, *np.diag(K)[12:]]), M), "not connected"),
     ],
 )
 def test_matrices_that_cannot_be(change: Any, words: str) -> None:

@@ -250,7 +250,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     in_the_way.write_text("not a folder")
     monkeypatch.setenv("BELLCRANK_CACHE", str(in_the_way / "cache"))
     q, _, _ = arm.random(0)
-    with pytest.warns(RuntimeWarning, match="no compiled code is kept: .* cannot be written"):
+    with pytest.warns(RuntimeWarning, match="compiled code cannot be cached: .* cannot be written"):
         assert bc.kernel(arm, "mass_matrix")(q).shape == (2, 2)
     assert cache.save("x", b"payload") is False
     assert cache.load("x") is None
@@ -261,7 +261,7 @@ def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arm
     tmp_path.chmod(0o500)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     q, _, _ = arm.random(0)
-    with pytest.warns(RuntimeWarning, match="no compiled code is kept: .* cannot be written"):
+    with pytest.warns(RuntimeWarning, match="compiled code cannot be cached: .* cannot be written"):
         assert bc.kernel(arm, "mass_matrix")(q).shape == (2, 2)
 
 

@@ -53,7 +53,7 @@ def test_bad_input_leaves_the_run_as_it_was() -> None:
     env = bc.stepper(plant(), **HOW)
     env.reset(start=BEGIN)
     for function, why in (
-        (3, "no function"), (lambda t, y: {"pull": 1.0}, "expected push"), (lambda t, y: [np.nan], "finite"),
+        (3, "not a function"), (lambda t, y: {"pull": 1.0}, "expected push"), (lambda t, y: [np.nan], "finite"),
     ):  # fmt: skip
         with pytest.raises(bc.InputError, match=why):
             env.follow(function, 0.1)

@@ -133,7 +133,7 @@ def test_count_all() -> None:
         assert {row["method"] for row in group} == {by for by in able_by[name] if f"{name} by {by}" not in left_out}
         assert sum(row["choice"] for row in group) == (len(group) > 1)
         assert all(row["predicted"] > 0 and row["measured"] > 0 and row["code_size"] > 0 for row in group)
-    assert "of bob where a frame is asked for" in good("count", "pendulum", "--all", "--frame", "bob")
+    assert "of bob where a frame is needed" in good("count", "pendulum", "--all", "--frame", "bob")
 
 
 def test_count_all_of_one_quantity_and_without_measuring() -> None:
@@ -155,7 +155,7 @@ def test_count_for_a_gpu() -> None:
     assert "per s" in good("count", "excavator", "--target", "cuda")
     (large,) = data("count", "chain:100", "--target", "cuda")["rows"]
     assert large["workspace"] > 4 * 100  # what goes in and out, and what the bodies keep
-    assert "loops over alike bodies" in good("count", "chain:100", "--target", "cuda")
+    assert "loops over identical bodies" in good("count", "chain:100", "--target", "cuda")
     assert 'no target "gpu"' in run("count", "excavator", "--target", "gpu").output
     assert 'no dtype "half"' in run("count", "excavator", "--target", "cuda", "--dtype", "half").output
 
@@ -163,7 +163,7 @@ def test_count_for_a_gpu() -> None:
 def test_count_all_skips_the_hopeless_and_says_so() -> None:
     result = run("count", "chain:60", "--all", "-q", "forward_dynamics", "--no-measure")
     assert result.exit_code == 0
-    assert "left out (ask with -q and -m): forward_dynamics by crba" in result.output
+    assert "far slower (show them with -q and -m): forward_dynamics by crba" in result.output
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_every_reference_has_a_form_of_bibtex() -> None:
         (["show", "chain"], ["chain(n"]),
         (["show", "chain:x"], ["cannot be read"]),
         (["show", "chain:0"], ["expected a whole number"]),
-        (["show", "excavator", "--base", "floating"], ["--base floating is for files"]),
+        (["show", "excavator", "--base", "floating"], ["--base floating applies to files"]),
         (["count", "excavator", "-q", "mass_matrx"], ['mean "mass_matrix"']),
         (["count", "excavator", "-m", "rnea"], ["does not give forward_dynamics"]),
         (["count", "excavator", "-q", "pose"], ["needs a frame", "bucket"]),

@@ -59,7 +59,7 @@ def test_streams_that_are_closed_full_or_left(line: str, code: int, said: str) -
 
 
 TOO_LARGE = {
-    "show chain:99999999": "so many bodies would take about 8.33 hours and 600 GB only to make. At most",
+    "show chain:99999999": "so many bodies would take about 8.33 hours and 600 GB to build. At most",
     f"show chain:{'9' * 4000}": "n is an integer of",
     f"show chain:{'9' * 5000}": "cannot be read",
     "show n_four_bar:99999999": "At most 5,000",
@@ -72,8 +72,8 @@ TOO_LARGE = {
     "schedule excavator --no-page --machine complete:100000000000": "at most 20,000 processors",
     "bench excavator --rows 99999999999": "this computer has",
     "count chain:1000 -q mass_matrix -m crba": "operations, and at most 10,000,000 are",
-    "drive excavator:": 'nothing behind its colon. Write "excavator"',
-    "drive chain:": "nothing behind its colon",
+    "drive excavator:": 'nothing after its colon. Write "excavator"',
+    "drive chain:": "nothing after its colon",
 }
 
 

@@ -63,13 +63,13 @@ def test_forces_that_hold_it() -> None:
     ("args", "words"),
     [
         (["linearize", "pendulum", "--at", "hinge"], "NAME=NUMBER"),
-        (["linearize", "pendulum", "--at", "hinge=far"], '"far" is no number'),
+        (["linearize", "pendulum", "--at", "hinge=far"], '"far" is not a number'),
         (["linearize", "pendulum", "--at", "elbow=1"], "elbow"),
         (["linearize", "pendulum", "--mode", "1"], "--report"),
         (["linearize", "pendulum", "--report", "never.html", "--mode", "7"], "there are 1"),
         (["linearize", "pendulum", "-i", "rk4"], "step"),
         (["equilibrium", "pendulum", "--at", "hinge=1", "--hold", "q", "--free", "elbow.tau"], "elbow.tau"),
-        (["equilibrium", "four_bar", "--hold", "D=0.1", "--hold", "A"], "give it one"),
+        (["equilibrium", "four_bar", "--hold", "D=0.1", "--hold", "A"], "has no value"),
     ],
 )
 def test_bad_input(args: list[str], words: str) -> None:

@@ -43,7 +43,7 @@ def test_figures_are_written_and_written_again(tmp_path: Path) -> None:
 
 def test_bad_names_are_explained() -> None:
     assert 'Did you mean "wong1991"' in run("papers", "wong").output
-    assert "name it" in run("papers", "--out", "x").output
+    assert "name the experiment" in run("papers", "--out", "x").output
 
 
 @pytest.mark.parametrize("file", ["nikravesh.limits", "fijany.arrays", "wong.tables", "schaefer.transputers"])

@@ -86,7 +86,7 @@ def test_our_own_files_are_written_again_and_others_are_not(folder: Path) -> Non
     before = (folder / "pendulum_forward_dynamics_complete.html").stat().st_mtime_ns
     result = run("schedule", "pendulum", "--svg")
     assert result.exit_code == 2
-    assert "exists and is no page of bellcrank" in result.output
+    assert "exists and is not a page of bellcrank" in result.output
     assert mine.read_text() == "<svg>my drawing</svg>"
     assert (folder / "pendulum_forward_dynamics_complete.html").stat().st_mtime_ns == before  # all or nothing
 
@@ -157,7 +157,7 @@ def test_programs_and_strategies(folder: Path) -> None:
         (("excavator", "--strategy", "luck"), 'no strategy "luck"'),
         (("excavator", "--control", "proportional"), "goes with a strategy"),
         (("excavator", "--machine", "threads", "--kind", "t800"), "measured on this computer"),
-        (("excavator", "--machine", "gpu", "--kind", "t800"), "measured on one"),
+        (("excavator", "--machine", "gpu", "--kind", "t800"), "measured on a GPU"),
         (("excavator", "--machine", "gpu:3"), "expected gpu:1, gpu:2, gpu:4, gpu:8"),
         (("excavator", "--machine", "threads:two"), "expected threads:p"),
         (("excavator", "--machine", "thread"), 'Did you mean "threads"'),

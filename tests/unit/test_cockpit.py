@@ -486,7 +486,7 @@ def test_what_cannot_be_driven_says_so() -> None:
     b = bc.Builder("ball")
     b.body("ball", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))
     b.joint("free", "floating", "ground", "ball")
-    with pytest.raises(bc.InputError, match=r"it has free \(floating\), so there is nothing for a slider to move"):
+    with pytest.raises(bc.InputError, match=r"it has free \(floating\), so there is no joint for a slider"):
         generic(b.build())
     with pytest.raises(bc.InputError, match=r"no joint has a single coordinate; it has plane \(planar\)"):
         generic(bc.zoo.rod_pendulum())  # its loop leaves it two freedoms

@@ -544,7 +544,7 @@ def test_a_port_that_is_taken(fake: None) -> None:
         port = taken.getsockname()[1]
         done = run("excavator", "--port", str(port))
     assert done.exit_code == 2
-    assert f"port {port} on 127.0.0.1 cannot be used: another program has it" in done.output
+    assert f"port {port} on 127.0.0.1 cannot be used: another program uses it" in done.output
     assert f"--port {port + 1}" in done.output
 
 

@@ -139,7 +139,7 @@ def test_what_strangers_send_does_not_steer_the_terminal(served: Served, caplog:
     for _ in range(100):
         checked._tell("/", {})
     assert len(caplog.messages) == 21
-    assert caplog.messages[-1] == "what else is refused is no longer told"
+    assert caplog.messages[-1] == "further refusals are not logged"
     caplog.clear()
     for k in range(30):
         assert served.said(f"/%1b%5b31m{k}%0afake", host="evil.example")[0] == 421

@@ -64,13 +64,13 @@ def test_elements_of_joints(one: str, kind: str, other: str) -> None:
         b.body(body, mass=1.0, inertia=(0.1, 0.1, 0.1))
     b.joint(one, kind, "ground", "a")
     b.joint(other, "revolute", "a", "b")
-    with pytest.raises(bc.ModelError, match=f'element that is called "{other}"'):
+    with pytest.raises(bc.ModelError, match=f'element named "{other}"'):
         b.build()
 
 
 def test_more_samples_under_way_than_anybody_means() -> None:
     for delay in (1e9, 1e12):
-        with pytest.raises(bc.InputError, match="under way at once; expected at most 10000"):
+        with pytest.raises(bc.InputError, match="delayed at once; expected at most 10000"):
             bc.Sampled(lambda *_: [0.0], 1e-3, delay=delay)
     with pytest.raises(bc.InputError, match="states is 5; expected a list"):
         bc.system(pendulum(), states=5)  # type: ignore[arg-type]

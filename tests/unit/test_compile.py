@@ -198,15 +198,15 @@ def nothing(x: Any) -> None:
         (spring, {"x": "3", "k": ()}, "the shape of \"x\" is '3'"),
         (spring, {"x": True, "k": ()}, 'the shape of "x" is True'),
         (spring, {"x": (2, None), "k": ()}, "expected 3, (3, 3), or ()"),
-        (lambda a: a, {"not a name": 1}, "expected a name as Python has them"),
-        (lambda a: a, {"lambda": 1}, "expected a name as Python has them"),
-        (lambda a: a, {"out": 1}, "out and parameters are taken"),
-        (lambda a: a, {3: 1}, "expected a name as Python has them"),
+        (lambda a: a, {"not a name": 1}, "expected a valid Python name"),
+        (lambda a: a, {"lambda": 1}, "expected a valid Python name"),
+        (lambda a: a, {"out": 1}, "out and parameters are reserved"),
+        (lambda a: a, {3: 1}, "expected a valid Python name"),
         (nothing, {"x": 1}, "nothing returned None; expected a scalar"),
         (lambda x: "text", {"x": 1}, "returned 'text'"),
         (lambda x: [], {"x": 1}, "returned []"),
         (lambda x: {}, {"x": 1}, "an empty mapping"),
-        (lambda x: {3: x}, {"x": 1}, "a result called 3"),
+        (lambda x: {3: x}, {"x": 1}, "a result named 3"),
         (lambda x: {"a": x, "b": None}, {"x": 1}, '"b" of function returned None'),
         (lambda x: [x[0], [x[0], x[0]]], {"x": 1}, "rows of one length"),
         (lambda x: x[0] + 1j, {"x": 1}, "1j"),
@@ -223,7 +223,7 @@ def test_what_cannot_be_compiled_is_explained(function: Any, inputs: Any, words:
 
 def test_other_mistakes_are_explained() -> None:
     f = bc.compile(spring, inputs={"x": 3, "k": ()})
-    with pytest.raises(bc.InputError, match=r"a Graph knows its inputs \(x, k\)"):
+    with pytest.raises(bc.InputError, match=r"a Graph defines its inputs \(x, k\)"):
         bc.compile(f.graph, inputs={"x": 3})
     for setting in ({"target": "gpu"}, {"dtype": "float16"}, {"threads": 0}, {"processors": 2}):
         with pytest.raises(bc.InputError):

@@ -29,7 +29,7 @@ def test_what_is_missing_is_named() -> None:
     coverage = Coverage("f", SHAPES)
     coverage.note("a", range(0, 4))
     coverage.note("a", [5])
-    with pytest.raises(CompileError, match=r'f: its code does not store 1 of 6 elements of "a" \(4\)'):
+    with pytest.raises(CompileError, match=r'f: the generated code does not store 1 of 6 elements of "a" \(4\)'):
         coverage.check()
     coverage.note("a", np.array([4]))
     with pytest.raises(CompileError, match='1 of 1 elements of "b"'):
@@ -40,7 +40,7 @@ def test_what_is_missing_is_named() -> None:
 
 @pytest.mark.parametrize(("output", "elements"), [("a", range(4, 7)), ("a", [6]), ("a", np.array([-1])), ("c", [0])])
 def test_nothing_is_stored_outside(output: str, elements: Any) -> None:
-    with pytest.raises(CompileError, match=r"stores to .* outside of it"):
+    with pytest.raises(CompileError, match=r"stores outside of"):
         Coverage("f", SHAPES).note(output, elements)
 
 
@@ -92,7 +92,7 @@ def test_loops_over_alike_elements(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(strip_parts, name, value)
     strips.strips(graph)
     monkeypatch.setattr(strips._Body, "loop", _shorter(strips._Body.loop))
-    with pytest.raises(CompileError, match="its code does not store"):
+    with pytest.raises(CompileError, match="the generated code does not store"):
         strips.strips(graph)
 
 

@@ -45,8 +45,8 @@ def arm() -> bc.Mechanism:
         ({"path": ""}, "path is ''"),
         ({"path": "a\0b"}, r"path is 'a\\x00b'"),
         ({"path": "\ud800"}, "path is "),
-        ({"path": "."}, "the folder that this program works in"),
-        ({"path": ".."}, "the folder that this program works in"),
+        ({"path": "."}, "the current working directory"),
+        ({"path": ".."}, "the current working directory"),
     ],
 )
 def test_what_cannot_be_written(
@@ -66,7 +66,7 @@ def test_nothing_of_others_is_lost(arm: bc.Mechanism, tmp_path: Path) -> None:
     others = {"pipe": os.mkfifo, "dead": lambda p: os.symlink("nowhere", p), "elsewhere": lambda p: os.symlink("/", p)}
     for name, make in others.items():
         make(folder / name)  # type: ignore[operator]
-        with pytest.raises(bc.InputError, match=f"{name} in it is not of this export"):
+        with pytest.raises(bc.InputError, match=f"{name} in it is not part of this export"):
             bc.export(arm, folder, functions=["bias"])
         (folder / name).unlink()
 

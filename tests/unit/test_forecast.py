@@ -128,7 +128,7 @@ def test_memory_is_asked_of_the_system() -> None:
 
 def test_laying_out_what_takes_minutes_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "PATIENCE", 0.1)
-    with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations are laid out one by one.*body by body"):
+    with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations are scheduled one by one.*body by body"):
         bc.schedule(bc.zoo.chain(70), machine="complete:2", method="aba")
 
 

@@ -54,9 +54,9 @@ def test_a_compiler_that_breaks_down_is_an_error(monkeypatch: pytest.MonkeyPatch
     model = '<mujoco><worldbody><body><joint/><geom size="1"/></body></worldbody></mujoco>'
     assert read(model).nv == 1
     for broken, message in (
-        ("import os; os.abort()", "broke down on it: it ended with -6"),
+        ("import os; os.abort()", "compiler failed: it ended with -6"),
         ("import resource; resource.setrlimit(0, (1, 1))\nwhile True: pass", "it was stopped after 60 s of work"),
-        ("print('not JSON')", "broke down on it: it ended with 0"),
+        ("print('not JSON')", "compiler failed: it ended with 0"),
     ):
         monkeypatch.setattr(mujoco_process, "PROGRAM", broken)
         with pytest.raises(ReadError, match=message):
@@ -130,7 +130,7 @@ def test_tables_that_were_made_to_harm(name: str, tmp_path: Path) -> None:
 
 def test_files_that_never_end_are_not_begun(tmp_path: Path) -> None:
     (tmp_path / "endless.urdf").symlink_to("/dev/zero")
-    with pytest.raises(ReadError, match="is no plain file"):
+    with pytest.raises(ReadError, match="is not a plain file"):
         read(tmp_path / "endless.urdf")
     with (tmp_path / "huge.urdf").open("wb") as file:
         file.truncate(10**12)  # a hole

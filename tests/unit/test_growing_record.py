@@ -156,7 +156,7 @@ def test_what_cannot_be_written_is_said_before_the_time_runs(tmp_path: Path) -> 
     (tmp_path / "there.mcap").write_text("")
     for name, message in (
         ("a.csv", "ends in .mcap"),
-        ("there.mcap", "is there already"),
+        ("there.mcap", "exists already"),
         ("none/a.mcap", "there is no folder"),
     ):
         with pytest.raises(bc.InputError, match=message):
@@ -171,6 +171,6 @@ def test_a_full_disk_stops_the_file_and_not_the_drive(tmp_path: Path, monkeypatc
     drive = bc.Drive(bc.zoo.chain(1), 1000.0, record=tmp_path / "a.mcap")
     drive.start()
     time.sleep(0.8)
-    with pytest.warns(RuntimeWarning, match="not written to its file any more.*No space left"):
+    with pytest.warns(RuntimeWarning, match="to its file has stopped.*No space left"):
         drive.stop()
     assert len(drive.record()) > 400

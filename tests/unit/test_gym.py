@@ -113,7 +113,7 @@ def test_what_cannot_be_says_why() -> None:
         make("cart_pol")
     with pytest.raises(bc.InputError, match="tool9"):
         reacher(bc.zoo.puma600(), "tool9")
-    with pytest.raises(bc.InputError, match="no single coordinate"):
+    with pytest.raises(bc.InputError, match="joints with a quaternion"):
         reacher(bc.zoo.random_tree(0, 3, ["spherical"]))
 
 

@@ -183,12 +183,12 @@ def test_shapes_and_numbers() -> None:
         idf.estimate(base, q, v, a, np.where(np.arange(20).reshape(10, 2) == 7, np.nan, 0.0))
     with pytest.raises(InputError, match=r"q has the shape"):
         idf.regressor(m, q[:, :1], v, a)
-    with pytest.raises(InputError, match="say which joints are driven"):
+    with pytest.raises(InputError, match="name the driven joints"):
         idf.base_parameters(bc.zoo.four_bar())
     for prior in (0.0, -1.0, 1e-300, np.nan, np.inf, "x"):
         with pytest.raises(InputError, match="expected a number above zero, about 1"):
             idf.consistent_estimate(idf.estimate(base, q, v, a, q), q, v, a, q, prior)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="has free numbers"):
+    with pytest.raises(InputError, match="has free parameters"):
         idf.numbers_of(m.free("link1.mass"))
 
 
@@ -198,9 +198,9 @@ def test_shapes_and_numbers() -> None:
         ("time,joint1.q\n0,1\n", 'no column "t"'),
         ("t,joint1.q\n0,1\n1,nan\n2,0\n", 'column "joint1.q", row 1 is nan'),
         ("t,joint1.q\n0,1\n2,1\n1,1\n", "runs backwards"),
-        ("t,joint1.q\n0,1\n1,1\n2,fast\n", "has words"),
+        ("t,joint1.q\n0,1\n1,1\n2,fast\n", "has text"),
         ("t,joint1.q\n0,1\n1,1\n2,1\n", 'no column "joint2.q"'),
-        ("t\n0\n", "three at least"),
+        ("t\n0\n", "at least three"),
     ],
 )
 def test_files_of_measurements(text: str, word: str, tmp_path: Path) -> None:

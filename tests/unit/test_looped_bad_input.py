@@ -123,7 +123,7 @@ def test_loops_that_cannot_close(use: str, apart: float, loops: Pairs, spelling:
         USES[use](m)
     said = str(error.value)
     assert all(name in said for name in loops), said
-    assert "these equations are not met" in said
+    assert "these equations are not satisfied" in said
     assert "points, axes and lengths" in said  # what to try
 
 
@@ -144,7 +144,7 @@ def test_a_start_far_from_assembly(spelling: Spelling, tmp_path: Path) -> None:
     m = made(spelling(1.0, APART, tmp_path))
     with pytest.raises(BellcrankError, match=r"q0 does not close the loops of .*gap.*: x 1 .*assemble\(q0\)"):
         bc.simulate(m, 0.01)
-    with pytest.raises(BellcrankError, match=r"gap.*Without fixed it closes, with left_hinge at"):
+    with pytest.raises(BellcrankError, match=r"gap.*Without fixed joints it closes, with left_hinge at"):
         m.assemble(fixed=["left_hinge", "right_hinge"])
     q, _ = m.assemble()
     assert abs(m.closure(q)).max() < 1e-10
@@ -162,7 +162,7 @@ def test_a_singular_start(spelling: Spelling, tmp_path: Path) -> None:
     assert "singular configuration" in said
     assert 'worst in loop "gap' in said
     assert "condition number of C is" in said
-    assert "Start a little beside it" in said
+    assert "Start slightly away from it" in said
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS[1:])

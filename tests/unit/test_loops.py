@@ -248,7 +248,7 @@ def test_a_joint_that_cannot_be_turned_round() -> None:
     b.body("x", mass=1, inertia=(1, 1, 1))
     b.joint("ball", "spherical", "x", "ground")
     with pytest.raises(
-        ModelError, match=r'joint "ball".*a spherical joint cannot be turned round. Give "ground" as its'
+        ModelError, match=r'joint "ball".*a spherical joint cannot be reversed. Give "ground" as its'
     ):
         b.build()
 
@@ -299,7 +299,7 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "distance zero": (
         lambda b: b.close("x", "distance", "rocker", "ground", point_a=(0, 0, 0), point_b=(0, 0, 0)),
-        "expected a positive one",
+        "expected a positive distance",
     ),
     "gear without ratio": (lambda b: b.close("x", "gear", joints=("R1", "R2")), "has no ratio"),
     "gear with a point": (lambda b: b.close("x", "gear", joints=("R1", "R2"), ratio=1, point=(0, 0, 0)), "leave out"),
@@ -365,7 +365,7 @@ def test_what_is_said_twice(first: dict[str, Any], second: dict[str, Any], agree
     b.close("one", "gear", **first)
     b.close("two", "gear", **second)
     if agree:
-        assert any('says the same as "one"' in w.outcome for w in b.build().report.warnings)
+        assert any('equals "one"' in w.outcome for w in b.build().report.warnings)
         return
     with pytest.raises(ModelError, match=r'loop "two" contradicts "one"'):
         b.build()
@@ -375,7 +375,7 @@ def test_distances_and_mimics_that_contradict() -> None:
     b = tree()
     b.close("one", "distance", "rocker", "ground", point_a=(2, 1, 0), point_b=(2, 0, 0))
     b.close("two", "distance", "ground", "rocker", point_a=(2, 0, 0), point_b=(2, 1, 0), distance=2)
-    with pytest.raises(ModelError, match=r'"two" contradicts "one": .* asks for 2 and the other for 1'):
+    with pytest.raises(ModelError, match=r'"two" contradicts "one": .* requires 2 and the other 1'):
         b.build()
     b = bars()
     for name in ("R1", "R2", "R3"):

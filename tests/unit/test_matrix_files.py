@@ -191,7 +191,7 @@ def test_abaqus(half: bool, tmp_path: Path) -> None:
     ("rest", "what"),
     [
         ("3,1,3", "cut short"),
-        ("3,1,3,1,x", "no number"),
+        ("3,1,3,1,x", "not a number"),
         ("-1,1,3,1,2.0", "labels from 1"),
         ("1,9,1,9,1.0", "1 to 6"),
     ],

@@ -54,7 +54,7 @@ def test_bad_input(tmp_path: Path) -> None:
     for how in ({"frames": 1}, {"frames": 10**6}, {"speed": 0.0}):
         with pytest.raises(InputError, match="expected 2 to 400 frames"):
             run.animation(tmp_path / "it.svg", **how)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="less than two rows"):
+    with pytest.raises(InputError, match="fewer than two rows"):
         moving(arm, np.zeros((1, 2))).animation(tmp_path / "it.svg")
     with pytest.raises(InputError, match="nothing to draw"):
         Record(dict(list(state_columns(arm, [0.0], q=np.zeros((1, 2))).items())[:1])).animation(tmp_path / "it.svg")

@@ -117,7 +117,7 @@ def test_names_of_numbers() -> None:
     assert free.at({"boom.mass": 1900.0}).bodies[1].mass == 1900.0
     with pytest.raises(bc.InputError, match=r'no number "boom.mas". Did you mean "boom.mass"\? Known: gravity.x'):
         arm.free("boom.mas")
-    with pytest.raises(bc.InputError, match=r'"boom.mass" depends on a parameter already'):
+    with pytest.raises(bc.InputError, match=r'"boom.mass" already depends on a parameter'):
         free.free("boom.mass")
     with pytest.raises(bc.InputError, match='give body "boom" the mass -1; expected zero or more'):
         free.at({"boom.mass": -1.0})
@@ -175,20 +175,20 @@ def test_bad_calls() -> None:
         f(q, v, tau, parameters={"boom.mass": [1.0, 2.0]})
     with pytest.raises(bc.InputError, match=r'parameter "boom.mass" is nan'):
         f(q, v, tau, parameters={"boom.mass": np.nan})
-    with pytest.raises(bc.InputError, match="two ways to say one thing"):
+    with pytest.raises(bc.InputError, match='give "p" or "parameters", not both'):
         f(q, v, tau, [1.0, 2.0], parameters={"boom.mass": 1.0})
-    with pytest.raises(bc.InputError, match="no number is free"):
+    with pytest.raises(bc.InputError, match="no free parameters"):
         free.at().forward_dynamics(q, v, tau, parameters={"boom.mass": 1.0})
 
 
 def test_methods_that_divide_by_a_free_number_decline() -> None:
     free = bc.zoo.excavator().free("boom.armature")
-    with pytest.raises(bc.InputError, match=r'"absolute" does not give .* no armature may be free'):
+    with pytest.raises(bc.InputError, match=r'"absolute" does not give .* free armatures are not supported'):
         bc.kernel(free, "forward_dynamics", method="absolute")
 
 
 def test_an_axis_needs_another_element() -> None:
-    with pytest.raises(bc.ModelError, match="a free number alone does not turn it"):
+    with pytest.raises(bc.ModelError, match="a single free number does not turn it"):
         _ = bc.zoo.excavator().free("boom.axis.z").tree
 
 

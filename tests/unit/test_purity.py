@@ -74,13 +74,13 @@ def uses(f: Callable[[Any], Any]) -> dict[str, Callable[[], Any]]:
 @pytest.mark.parametrize("use", uses(abs))
 def test_what_changes_is_refused_wherever_it_is_traced(use: str) -> None:
     for f in (IMPURE["random"], IMPURE["counter"]):
-        with pytest.raises(bc.TraceError, match=r"(?s)test_purity\.py, line \d+\) gives something else each time"):
+        with pytest.raises(bc.TraceError, match=r"(?s)test_purity\.py, line \d+\) returns a different result each time"):
             uses(f)[use]()
 
 
 @pytest.mark.parametrize("name", IMPURE)
 def test_every_way_to_change_is_seen(name: str) -> None:
-    with pytest.raises(bc.TraceError, match=r"gives something else each time it is called: .*, then .*bellcrank\.p"):
+    with pytest.raises(bc.TraceError, match=r"returns a different result each time it is called: .*, then .*bellcrank\.p"):
         bc.compile(IMPURE[name], inputs={"x": ()})
 
 

@@ -191,7 +191,7 @@ def test_bad_columns() -> None:
         ({}, 'first column of a record is "t"'),
         ({"x": t}, 'first column of a record is "t"'),
         ({"t": t, "a": Column("a", "", np.arange(4.0))}, r'column "a" has the shape \(4,\)|column "t" has the shape'),
-        ({"t": t, "a": Column("b", "", t.values)}, 'called "b" and stands under "a"'),
+        ({"t": t, "a": Column("b", "", t.values)}, 'named "b" and stored as "a"'),
         ({"t": t, "run": Column("run", "", t.values)}, "number of the run"),
         ({"t": t, "a": Column("a", "", np.array(["x", "y", "z"]))}, "expected an array of numbers"),
         ({"t": Column("t", "s", np.array(1.0))}, r"expected .*\(\*batch, rows\)"),
@@ -283,7 +283,7 @@ def test_plot(run: Record, batch: Record, tmp_path: Path) -> None:
     assert [ax.get_ylabel() for ax in chosen.axes] == ["[rad]", "[m]"]
     assert len(chosen.axes[0].lines) == 12
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(bc.InputError, match=r'a figure is written as .*png.*; got "\.xyz"'):
+    with pytest.raises(bc.InputError, match=r'a figure can be written as .*png.*; got "\.xyz"'):
         run.plot(path=tmp_path / "p.xyz")
     with pytest.raises(bc.InputError, match="no column"):
         run.plot("elbow.q")

@@ -333,7 +333,7 @@ def test_the_seal_is_over_every_number_and_every_name(run: Record, tmp_path: Pat
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(meta, "written", lambda _, text=text: text)
             path = wrong.save(tmp_path / f"x{kind}")
-        with pytest.raises(bc.ReadError, match=r"x\.\w+: .*sealed.*damaged or edited\. Take another copy"):
+        with pytest.raises(bc.ReadError, match=r"x\.\w+: .*seal made.*damaged or edited\. Use another copy"):
             bc.load_record(path)
 
 
@@ -358,8 +358,8 @@ def test_files_of_others(tmp_path: Path) -> None:
         writer.start()
         writer.register_channel("/imu", "json", writer.register_schema("imu", "jsonschema", b"{}"))
         writer.finish()
-    for kind, found in ((".parquet", "another's Parquet file, with the columns speed, time"),
-                        (".npz", "another's archive, with a.npy"), (".mcap", "another's log, with")):  # fmt: skip
+    for kind, found in ((".parquet", "a Parquet file of another program, with the columns speed, time"),
+                        (".npz", "an archive of another program, with a.npy"), (".mcap", "another's log, with")):  # fmt: skip
         with pytest.raises(bc.ReadError, match=found):
             bc.load_record(tmp_path / f"x{kind}")
 
@@ -387,7 +387,7 @@ def test_edited_csv(run: Record, tmp_path: Path) -> None:
     path = run.save(tmp_path / "x.csv")
     lines = path.read_text().splitlines(keepends=True)
     for text, message in (
-        ("".join(lines[:-1]), "has 100 rows and says 101"),
+        ("".join(lines[:-1]), "has 100 rows; expected 101"),
         ("".join([*lines[:-1], "1,2\n"]), "row 100 has 2 values; expected 9"),
         ("".join([*lines[:-1], lines[-1].replace(",", ",x", 1)]), "could not convert string to float"),
     ):

@@ -247,7 +247,7 @@ def test_report_command(run: Record, tmp_path: Path) -> None:
     assert cli.invoke(app, ["report", str(file)]).exit_code == 0  # over our own page
     (tmp_path / "mine.html").write_text("my notes")
     for args, message in (
-        (["--out", str(tmp_path / "mine.html")], "is no report of bellcrank"),
+        (["--out", str(tmp_path / "mine.html")], "is not a report of bellcrank"),
         (["--out", str(tmp_path / "no" / "x.html")], "there is no directory"),
         (["--run", "1"], "has 1 runs, 0 to 0"),
     ):

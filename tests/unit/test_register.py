@@ -312,7 +312,7 @@ def test_mechanisms_and_languages_of_ones_own() -> None:
 def test_the_kinds_are_those_of_the_signature_and_of_the_docstring() -> None:
     assert list(get_args(registration.Kind)) == list(registration.KINDS)
     for kind, row in registration.KINDS.items():
-        assert f"\n    {kind} " in (bc.register.__doc__ or "")
+        assert f"\n        {kind} " in (bc.register.__doc__ or "")
         assert isinstance(row.table(), dict)
 
 
@@ -321,29 +321,29 @@ def test_the_kinds_are_those_of_the_signature_and_of_the_docstring() -> None:
     [
         ("methd", "mine", times(1.0), 'Did you mean "method"?'),
         ("method", "my own", times(1.0), "expected a name such as my_own"),
-        ("method", 3, times(1.0), "is called 3"),
+        ("method", 3, times(1.0), "the name of a method is 3"),
         ("format", "swing", times(1.0), 'such as ".robot"'),
-        ("format", ".Swing", times(1.0), "small letters"),
-        ("method", "crba", times(1.0), "which bellcrank brings along"),
-        ("joint", "revolute", Geared, "which bellcrank brings along"),
-        ("machine", "threads", complete, "which bellcrank brings along"),
-        ("joint", "other", Geared, "says that its name is 'geared'"),
+        ("format", ".Swing", times(1.0), "lower case"),
+        ("method", "crba", times(1.0), "which is part of bellcrank"),
+        ("joint", "revolute", Geared, "which is part of bellcrank"),
+        ("machine", "threads", complete, "which is part of bellcrank"),
+        ("joint", "other", Geared, "has the attribute name = 'geared'"),
         ("joint", "geared", 3, "is 3; expected a subclass of bellcrank.model.kind.Kind"),
         ("joint", "kind", Kind, "has no subspace, transform"),
-        ("method", "mine", 3, "expected a function that is called as the quantity which it solves"),
+        ("method", "mine", 3, "expected a function with the name of the quantity which it solves"),
         ("method", "mine", lambda tree, q: q, "Quantities: forward_dynamics"),
         ("method", "mine", SimpleNamespace(mass_matrix=lambda q: q), "will be called as (tree, q)"),
         ("method", "mine", SimpleNamespace(pose=lambda tree, q: q), "will be called as (tree, q, frame)"),
         ("quantity", "mine", "x", "expected a bellcrank.dynamics.Quantity"),
-        ("quantity", "nq", Quantity("nq", ("q",), "x"), "something else that is called"),
-        ("quantity", "mine", Quantity("other", ("q",), "x"), "says that its name is 'other'"),
+        ("quantity", "nq", Quantity("nq", ("q",), "x"), "has another attribute named"),
+        ("quantity", "mine", Quantity("other", ("q",), "x"), "has the attribute name = 'other'"),
         ("quantity", "mine", Quantity("mine", ("x",), "x"), 'no input "x"'),
         ("integrator", "mine", lambda: 0, "expected a bellcrank.integrate.Integrator"),
         ("actuator", "mine", int, "expected a subclass of bellcrank.actuators.Actuator"),
         ("actuator", "mine", Actuator, "has no __call__"),
-        ("machine", "mine", 3, "expected a function of the numbers behind its name"),
+        ("machine", "mine", 3, "expected a function of the numbers that follow its name"),
         ("program", "mine", lambda m: m, "will be called as (mechanism, numbers, kind)"),
-        ("mechanism", "mine", 3, "expected a function of the numbers behind its name"),
+        ("mechanism", "mine", 3, "expected a function of the numbers that follow its name"),
         ("format", ".mine", 3, "expected a function (data, source)"),
         ("record", ".mine", 3, "has no WHAT, MAGIC, write, read"),
         ("closure", "mine", 3, "expected (names of its equations, function(a, b, loop))"),
@@ -375,7 +375,7 @@ def test_our_joints_keep_the_laws(name: str) -> None:
         ({"difference": lambda self, q0, q1: [*q0, *q1]}, "difference(q0, q1) has 2 elements; expected 1"),
         ({"subspace_rate": lambda self, q, v: [TURN_Z]}, "Subspace_rate(q, v)[0] is how subspace(q)[0] changes"),
         ({"neutral": lambda self: [0.1]}, "Transform(neutral()) is no motion"),
-        ({"forces": Kind.forces}, "write its forces(q), too"),
+        ({"forces": Kind.forces}, "define its forces(q), too"),
         ({"forces": lambda self, q: ([FORCES[2]], list(FORCES[:2]))}, "Forces(q) are six"),
         ({"transform": lambda self, q: Transform([turn_z(0.5 * q[0], self.angle0)])}, "shifts by distance0 along it"),
     ],
@@ -389,19 +389,19 @@ def test_a_joint_that_contradicts_itself(changes: dict[str, Any], words: str) ->
 
 def test_a_name_is_given_once() -> None:
     bc.register("method", "mine", times(2.0))
-    with pytest.raises(bc.InputError, match=r"which you registered\. replace=True exchanges it"):
+    with pytest.raises(bc.InputError, match=r"which you registered\. replace=True replaces it"):
         bc.register("method", "mine", times(3.0))
     bc.register("method", "mine", times(3.0), replace=True)
     bc.register("joint", "geared", Geared)
     for replace in (False, True):
-        with pytest.raises(bc.InputError, match="mechanisms may be made of it"):
+        with pytest.raises(bc.InputError, match="mechanisms may contain it"):
             bc.register("joint", "geared", Geared, replace=replace)
-    with pytest.raises(bc.InputError, match="which bellcrank brings along"):
+    with pytest.raises(bc.InputError, match="which is part of bellcrank"):
         bc.register("method", "crba", times(3.0), replace=True)
 
 
 def test_a_method_of_ones_own_still_checks_its_mechanisms() -> None:
     bc.register("method", "mine", Method("mine", SimpleNamespace(mass_matrix=times(1.0)), ("mass_matrix",), TREES, ""))
     m = bc.zoo.random_tree(3, mimic=1.0, kinds=["revolute"])
-    with pytest.raises(bc.InputError, match="no joint may follow another"):
+    with pytest.raises(bc.InputError, match="mimic joints and flexible bodies are not supported"):
         graphs.graph(m, "mass_matrix", "mine")

@@ -75,7 +75,7 @@ RUNS: list[tuple[dict[str, Any], list[str]]] = [
     ({"sensitivities": ["mass"]}, ['no parameter or state "mass"', "hinge.q, hinge.v"]),
     ({"sensitivities": "hinge.q"}, ["sensitivities is 'hinge.q'", "list"]),
     ({"events": bc.Event("a", zero)}, ["events is Event", "list"]),
-    ({"events": [zero]}, ["is no event", "bellcrank.Event(name, function, action)"]),
+    ({"events": [zero]}, ["is not an event", "bellcrank.Event(name, function, action)"]),
     ({"events": [bc.Event("a", zero), bc.Event("a", zero)]}, ["more than one event called a"]),
     ({"seconds": 1e5, "step": 1e-6}, ["1 runs with 100000000001 rows", "GB", "every=..."]),
 ]
@@ -259,7 +259,7 @@ def test_names_that_do_not_exist() -> None:
 
 SYSTEMS: list[tuple[dict[str, Any], list[str]]] = [
     ({"control": 5}, ["control is 5", "control(t, q, v, x, u)"]),
-    ({"actuators": [3]}, ["3 is no actuator"]),
+    ({"actuators": [3]}, ["3 is not an actuator"]),
     ({"actuators": PD("hinge", 1.0)}, ["actuators is", "list"]),
     ({"actuators": [PD("elbow", 1.0)]}, ["PD", '"pendulum"', 'no joint "elbow"', "Known: hinge"]),
     ({"actuators": [PID("hinge", 1.0), PID("hinge", 2.0)]}, ["more than one state called hinge.integral"]),
@@ -270,7 +270,7 @@ SYSTEMS: list[tuple[dict[str, Any], list[str]]] = [
     ({"outputs": {"hinge.q": zero}}, ['output "hinge.q"', "another"]),
     ({"states": {"a": "x"}, "control": zero}, ["state \"a\" is 'x'", "real numbers"]),
     ({"states": {"a": math.inf}, "control": zero}, ['state "a" is inf', "finite"]),
-    ({"states": ["a"], "control": zero}, ["'a' is no state"]),
+    ({"states": ["a"], "control": zero}, ["'a' is not a state"]),
     ({"states": {"a": 1.0}}, ["states (a)", "no control"]),
 ]
 
@@ -283,7 +283,7 @@ def test_systems_that_do_not_fit(options: dict[str, Any], words: list[str]) -> N
 
 
 def test_a_system_is_complete() -> None:
-    told(bc.InputError, ["a system already"], lambda: bc.simulate(bc.system(M), 1.0, control=zero))
+    told(bc.InputError, ["already a system"], lambda: bc.simulate(bc.system(M), 1.0, control=zero))
 
 
 def test_rates_of_a_control() -> None:

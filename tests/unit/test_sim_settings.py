@@ -46,7 +46,7 @@ def test_a_run_may_say_otherwise_than_its_simulator() -> None:
         ({"saving": bc.Saving(keep="final"), "keep": "final"}, "keep is given twice"),
         ({"where": bc.Where(threads=2), "threads": 3}, "threads is given twice"),
         ({"solver": "rk4"}, r"solver is 'rk4'; expected Solver\(integrator, step,"),
-        ({"where": bc.Where(machine="threads")}, "runs are shared out by threads="),
+        ({"where": bc.Where(machine="threads")}, "runs are distributed by threads="),
     ],
 )
 def test_what_is_said_twice_or_in_the_wrong_place(given: dict[str, Any], words: str) -> None:

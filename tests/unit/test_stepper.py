@@ -38,9 +38,9 @@ def env() -> bc.Stepper:
         (lambda e: e.reset(start={"nobody": 1.0}), "nobody"),
         (lambda e: e.reset(start=np.zeros((2, 4))), r"start has the shape \(2, 4\); expected \(3, 4\)"),
         (lambda e: e.reset(start=np.full(4, np.nan)), "finite"),
-        (lambda e: e.reset(parameters={"mass": 1.0}), "no number of this system is free"),
+        (lambda e: e.reset(parameters={"mass": 1.0}), "this system has no free parameters"),
         (lambda e: e.reset(seed=0.5), "seed is 0.5"),
-        (lambda e: e.restore(np.zeros(3)), "ndarray is no snapshot"),
+        (lambda e: e.restore(np.zeros(3)), "ndarray is not a snapshot"),
         (lambda e: e.restore(bc.stepper(plant(), 4, 0.02).snapshot()), "batch: 4, not 3"),
         (lambda e: e.restore(bc.stepper(bc.zoo.chain(2), 3, 0.02).snapshot()), "mechanism: chain2, not cart_pole"),
     ],
@@ -113,7 +113,7 @@ def test_two_threads_in_one_stepper() -> None:
     for thread in threads:
         thread.join()
     assert said
-    assert all("another thread is inside" in text for text in said)
+    assert all("another thread uses" in text for text in said)
     assert said
     np.testing.assert_array_equal(env.t, env.t[0])
 

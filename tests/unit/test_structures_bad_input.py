@@ -111,7 +111,7 @@ def test_sections_and_materials(make: Any) -> None:
         (f"{HEAD} coordinate real symmetric\n2 3 1\n1 3 1\n", "expected a square"),
         (f"{HEAD} array real symmetric\n2 3\n1 2 3\n", "expected a square"),
         (f"{HEAD} coordinate real symmetric\n2 2 2\n1 2 1\n2 1 1\n", "count twice"),
-        (f"{HEAD} array real general\n1 1\n{'y' * 1_000_000}", "no number"),
+        (f"{HEAD} array real general\n1 1\n{'y' * 1_000_000}", "not a number"),
     ],
     ids=lambda x: x[:60],
 )

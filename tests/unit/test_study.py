@@ -160,7 +160,7 @@ def test_rows_are_kept_as_lists(cluster: Any, tmp_path: Path) -> None:
     assert list(Folder(done.folder).missing(done.manifest)) == []
     with pytest.raises(InputError, match="a summary is one number"):
         bc.study(pendulum(), over, to=tmp_path / "t", summary=["max(hinge.v)"], **asked)
-    with pytest.raises(InputError, match="none are kept"):
+    with pytest.raises(InputError, match="no rows are kept"):
         bc.study(pendulum(), over, to=tmp_path / "t", **{**asked, "keep": None})
 
 
@@ -187,7 +187,7 @@ def test_names_never_reach_the_page_as_markup(cluster: Any, tmp_path: Path) -> N
     [
         ({"over": {"bobb.mass": [1.0]}}, 'no parameter, start or input "bobb.mass"'),
         ({"over": {"hinge.q": ["fast"]}}, "has words"),
-        ({"over": {"bob.mass": bc.uniform(1, 2, "lb")}, "runs": 3}, "given in lb, and the plant has it in kg"),
+        ({"over": {"bob.mass": bc.uniform(1, 2, "lb")}, "runs": 3}, "given in lb, but the plant has it in kg"),
         ({"over": {"stop": [1.0]}}, "name of a column of every study"),
         ({"over": {"variant": ["a"]}}, "several plants"),
         ({"summary": ["max(hinge.w)"]}, "no column"),
@@ -196,7 +196,7 @@ def test_names_never_reach_the_page_as_markup(cluster: Any, tmp_path: Path) -> N
         ({"keep": "all"}, "keep is 'all'"),
         ({"chunk": 0}, "chunk is 0"),
         ({"cluster": 7}, "cluster is 7"),
-        ({"q0": [0.0]}, "q0 is to be a mapping"),
+        ({"q0": [0.0]}, "q0 must be a mapping"),
         ({"inputs": {"wind": 1.0}}, "no input"),
         ({"to": "/proc/no/such"}, "cannot be made"),
         ({"to": None}, "to is None"),
@@ -297,13 +297,13 @@ def test_two_at_once_on_one_folder(cluster: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("[" * 100_000, "is no JSON"),
-        ("9" * 5000, "is no JSON"),
-        ("[1]", "is no manifest"),
-        ('{"sessions": "x", "wall": 0, "chunk": 3}', "is no manifest"),
-        ('{"sessions": 1, "wall": null, "chunk": 3}', "is no manifest"),
-        ('{"sessions": 1, "wall": 0.0, "chunk": [3]}', "is no manifest"),
-        ("\x00\xff", "is no JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("9" * 5000, "is not JSON"),
+        ("[1]", "is not a manifest"),
+        ('{"sessions": "x", "wall": 0, "chunk": 3}', "is not a manifest"),
+        ('{"sessions": 1, "wall": null, "chunk": 3}', "is not a manifest"),
+        ('{"sessions": 1, "wall": 0.0, "chunk": [3]}', "is not a manifest"),
+        ("\x00\xff", "is not JSON"),
     ],
 )
 def test_manifests_that_are_none(text: str, word: str, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_numbers_of_a_manifest_that_are_none(key: str, value: Any, tmp_path: Pat
     (tmp_path / "study.json").write_text(json.dumps(right | {key: value}))
     if (key, value) == ("wall", 0.5):
         return
-    with pytest.raises(bc.ReadError, match="is no manifest of a study"):
+    with pytest.raises(bc.ReadError, match="is not a manifest of a study"):
         Folder(tmp_path).manifest()
 
 
@@ -335,7 +335,7 @@ def test_what_another_program_seals_is_looked_at_too(change: dict[str, Any], tmp
     """The checksum tells damage from intent, and no more: these ended in a KeyError, or in a list of 1e17 files."""
     folder = Folder(tmp_path)
     folder.written({"chunk": 1, "sessions": 1, "wall": 1.0, "name": "it", "runs": 4} | change)
-    with pytest.raises(ReadError, match=r"is no manifest of a study: its name is .* and its runs are"):
+    with pytest.raises(ReadError, match=r"is not a manifest of a study: its name is .* and its runs are"):
         folder.manifest()
 
 

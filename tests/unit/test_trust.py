@@ -52,7 +52,7 @@ def test_what_others_may_write_is_not_loaded(folder: Path, where: str) -> None:
     assert cache.save(NAME, b"code")
     others({"file": folder / NAME, "folder": folder, "above": folder.parent}[where])
     forget()
-    with pytest.warns(RuntimeWarning, match=r"no compiled code is loaded from the cache: .*may be written by others"):
+    with pytest.warns(RuntimeWarning, match=r"no compiled code is loaded from the cache: .*can be written by other users"):
         assert cache.load(NAME) is None
     with warnings.catch_warnings():  # and it is said once
         warnings.simplefilter("error")
@@ -173,7 +173,7 @@ def test_the_command(folder: Path) -> None:
     run = CliRunner().invoke
     shown = run(app, ["cache"]).output
     assert str(folder) in shown
-    assert "trusted: nobody else may write it" in shown
+    assert "trusted: no other user may write it" in shown
     assert "compiled kernels" in shown
     found = json.loads(run(app, ["cache", "--json"]).output)
     assert (found["files"], found["trusted"]) == (1, True)

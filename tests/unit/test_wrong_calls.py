@@ -153,7 +153,7 @@ def test_numbers_of_another_mechanism() -> None:
         lambda: bc.identify.regressor(m, np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2)), foreign),
         lambda: bc.identify.energy_regressor(m, np.zeros((1, 2)), np.zeros((1, 2)), foreign),
     ):
-        with pytest.raises(InputError, match=r'"bob\.mass" is no number of "chain2": There is no part "bob"'):
+        with pytest.raises(InputError, match=r'"bob\.mass" is not a number of "chain2": There is no part "bob"'):
             call()
     with pytest.raises(InputError, match="expected one for each of 0 numbers"):
         bc.identify.mechanism_with(m, (), values)

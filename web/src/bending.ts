@@ -1,23 +1,23 @@
-// Beams and other bodies that bend (view/bent_beams.py): sections that move with coordinates, coloured by stress, the bending scaled.
+// Flexible bodies (view/bent_beams.py): sections that move with elastic coordinates, coloured by stress, deformation magnified.
 
 import * as THREE from "three";
 import { Bent, Scene, Slice } from "./messages";
 import { Skins } from "./skins";
 
-const LEAST = 1e6; // Pa: less than this is not worth a colour
+const LEAST = 1e6; // Pa: smaller stresses have no colour
 const NONE = new THREE.Color(0xb4bac0), PUSH = new THREE.Color(0x1f5fd0), PULL = new THREE.Color(0xd22a2a);
 
 interface Drawn { mesh: THREE.Mesh; slices: Slice[]; positions: THREE.BufferAttribute; colours: THREE.BufferAttribute }
 
 export class Bending {
-  private largest = LEAST; // Pa, of all that was seen
-  private scale: number; // 0: beams are not drawn
+  private largest = LEAST; // Pa, largest stress so far
+  private scale: number; // magnification; 0: beams are not drawn
   private readonly n: Float64Array;
   private readonly drawn: Drawn[];
   private readonly nodes: Map<number, Bent>;
   private readonly skins: Skins;
 
-  // own: the machine has pictures of its own for what bends.
+  // own: the machine draws its flexible bodies itself.
   constructor(private readonly scene: Scene, private readonly bodies: THREE.Group[], root: THREE.Group, private readonly own: boolean) {
     this.scale = own ? 0 : 1;
     this.n = new Float64Array(scene.bent.length);
@@ -28,7 +28,7 @@ export class Bending {
     this.show(this.scale);
   }
 
-  // The strongest so far, in words; nothing while beams are not drawn.
+  // The largest stress so far as text; empty while beams are not drawn.
   get said(): string { return this.scale > 0 && this.drawn.length ? `±${(this.largest / 1e6).toFixed(0)} MPa` : ""; }
 
   show(scale: number): void {
@@ -37,7 +37,7 @@ export class Bending {
     if (this.own) for (const s of this.scene.beams.flatMap((x) => x.slices)) for (const part of this.bodies[s.body]?.children ?? []) part.visible = scale === 0;
   }
 
-  // values: q of the beams is from `at` on. With the bending scaled, what stands on a node goes with it.
+  // values: the elastic coordinates begin at `at`. Bodies on a node move with the magnified deformation.
   place(values: Float32Array, at: number): void {
     this.scene.bent.forEach((i, k) => { this.n[k] = values[at + i]!; });
     if (this.scale <= 0 || this.scale === 1) return;
@@ -50,7 +50,7 @@ export class Bending {
     });
   }
 
-  // Where something stands in its body's frame: at a point with axes, moved and turned by the coordinates.
+  // Pose in the body frame: a point with axes, translated and rotated by the elastic coordinates.
   private pose(s: Bent): THREE.Matrix4 {
     const p = new THREE.Vector3(...s.point), b = new THREE.Vector3();
     s.q.forEach((i, k) => {
@@ -100,6 +100,6 @@ function made(slices: Slice[]): Drawn {
   const positions = numbers(), colours = numbers();
   geometry.setAttribute("position", positions).setAttribute("color", colours).setIndex(faces);
   const mesh = new THREE.Mesh(geometry, new THREE.MeshStandardMaterial({ vertexColors: true, flatShading: true, roughness: 0.6, metalness: 0.1 }));
-  mesh.frustumCulled = false; // its corners move
+  mesh.frustumCulled = false; // the bounding volume changes with the vertices
   return { mesh, slices, positions, colours };
 }

@@ -1,11 +1,11 @@
-// A bucket with teeth, drawn upright: its pin at 0, the teeth along x, its back towards +y; and the earth in it.
+// A bucket with teeth, drawn upright: pin at 0, teeth along x, back towards +y; and its load of earth.
 
 import * as THREE from "three";
 import { BLADE, EARTH, outline, Pair, pin, plate, STEEL, YELLOW } from "./parts";
 
-// Across the mouth from the pin to the teeth is 1; the back is a bent sheet between them.
+// The distance from pin to teeth across the mouth is 1; the back is a curved sheet between them.
 const BACK: Pair[] = [[-0.08, 0.17], [0.06, 0.41], [0.3, 0.61], [0.6, 0.64], [0.82, 0.48], [0.94, 0.22], [0.975, -0.015]];
-const DEEP: Pair = [0.52, 0.6]; // where earth lies first
+const DEEP: Pair = [0.52, 0.6]; // deepest point, where filling begins
 
 export interface Bucket { group: THREE.Group; fill(share: number): void }
 
@@ -33,7 +33,7 @@ export function bucket(tip: Pair, ear: Pair, wide: number): Bucket {
   shell.add(lip);
   for (const z of [-0.24, 0.24]) group.add(plate(outline([[-0.14, -0.1], [0.12, -0.12], [ear[0] + 0.34, ear[1] + 0.08], [ear[0] + 0.12, ear[1] + 0.2], [ear[0] - 0.12, ear[1] + 0.08]]), 0.06, YELLOW).translateZ(z));
   group.add(shell, pin(0.08, 0.6, [0, 0, 0]), pin(0.065, 0.56, [...ear, 0]));
-  // The earth: what is between back and mouth, and a heap on it; grown from the deepest place.
+  // The earth: the space between back and mouth, and a heap; it grows from the deepest point.
   const heap = new THREE.Shape(path.slice(3, -2).map((p) => new THREE.Vector2(p.x - DEEP[0] * k, p.y - DEEP[1] * k)));
   const [from, to] = [path[path.length - 3]!, path[3]!].map((p) => new THREE.Vector2(p.x - DEEP[0] * k, p.y - DEEP[1] * k)) as [THREE.Vector2, THREE.Vector2];
   heap.bezierCurveTo(from.x - 0.2 * k, from.y - 0.32 * k, to.x + 0.25 * k, to.y - 0.42 * k, to.x, to.y);

@@ -1,4 +1,4 @@
-// Calibrating a gamepad: rest, then four pushes. Each push says which axis it is, which way it goes and how far.
+// Calibration of a gamepad: rest, then four pushes. Each push identifies an axis, its direction and its range.
 
 import { AXES } from "./hands";
 import { Axis } from "./messages";
@@ -11,7 +11,7 @@ const PUSHES: [Axis, string][] = [
   ["right.x", "Push the right stick all the way to the right"],
   ["right.y", "Push the right stick all the way forward"],
 ];
-const FAR = 0.35; // a push moves an axis at least so far
+const FAR = 0.35; // minimum axis travel of a push
 
 export function calibrating(pads: Pads): void {
   const dialog = by<HTMLDialogElement>("pad-dialog"), body = by("pad-body");

@@ -1,4 +1,4 @@
-// For who sees it for the first time: seven steps to a hole, each with its key, ticked off as they happen; and what was dug.
+// Tutorial for new users: seven steps to dig a hole, each with its key, ticked off when done; and the dug volume.
 
 import { Axes, Axis } from "./messages";
 import { KEYS, Labels } from "./sticks";
@@ -6,13 +6,13 @@ import { by, make } from "./dom";
 
 export interface Site { height: number; share: number; dug: number; closed: number; bearing: number; reach: number; away: boolean }
 const ARROWS: Record<string, string> = { "x -1": "←", "x 1": "→", "y 1": "↑", "y -1": "↓" };
-const DEPTH = 0.35, OUT = 0.3; // m: less deep does not fill the bucket; and above the ground
-const HIGH = 1.6, LOW = 0.2; // m: reaching away lowers the teeth by half a metre, and a bucket that opens on the ground digs
-const ENOUGH = 0.5, SOME = 0.1, EMPTY = 0.05, TURNED = 0.45; // of the bucket, and rad
-const AWAY = 1.0; // m: far in, an open bucket does not look down
+const DEPTH = 0.35, OUT = 0.3; // m: depth that fills the bucket; height above the ground
+const HIGH = 1.6, LOW = 0.2; // m: extending the arm lowers the teeth by half a metre, and a bucket that opens at the ground digs
+const ENOUGH = 0.5, SOME = 0.1, EMPTY = 0.05, TURNED = 0.45; // fractions of the bucket; rad
+const AWAY = 1.0; // m: with a retracted arm, an open bucket does not face down
 const DUG = 1, LIFTED = 3, SWUNG = 4; // steps
 
-// What to do in each mode, why, and when it is done. `from`: which way the arm looked while it dug, and how far it reached when it had turned.
+// Instruction, reason and condition of each step by mode. `from`: direction of the arm while digging, and its reach after the turn.
 const STEPS: { joint: string; resolved: string; until: string; done: (s: Site, from: { bearing: number; reach: number }) => boolean }[] = [
   { joint: "boom down", resolved: "teeth down", until: "teeth well in", done: (s) => s.height < -DEPTH },
   { joint: "stick in", resolved: "teeth in", until: "until it is half full", done: (s) => s.share > ENOUGH || (s.share > SOME && s.height > OUT) },
@@ -44,7 +44,7 @@ export class Coach {
     localStorage.setItem("coach", open ? "open" : "away");
   }
 
-  // Which keys do it, in this mode and pattern.
+  // The keys for a step in this mode and pattern.
   label(axes: Axes, words: Labels, resolved: boolean): void {
     const fingers = matchMedia("(hover: none)").matches;
     const named = (axis: Axis, sign: number) => (fingers ? `${axis.split(".")[0]} ${ARROWS[`${axis.slice(-1)} ${sign}`]}` : KEYS[`${axis} ${sign}`]!);
@@ -73,11 +73,11 @@ export class Coach {
     if (replaying) return;
     if (this.step <= DUG) this.from.bearing = s.bearing;
     if (this.step <= SWUNG) this.from.reach = this.step <= DUG ? s.reach : Math.min(this.from.reach, s.reach);
-    // Empty again before it was dumped: it has to be filled anew.
+    // Empty before dumping: the bucket must be filled again.
     if (this.step > DUG && this.step <= SWUNG && s.share < 0.02) { this.step = 0; this.mark(); }
-    // Out of the ground with nothing in it: down again.
+    // Lifted without a load: dig again.
     if (this.step === DUG && s.height > OUT && s.share <= SOME) { this.step = 0; this.mark(); }
-    // On the ground it digs instead of dropping what it has.
+    // At the ground the bucket digs instead of dumping its load.
     if (this.step > SWUNG && this.step < STEPS.length && s.height < LOW && s.share > EMPTY) { this.step = LIFTED; this.mark(); }
     if (this.step < STEPS.length && STEPS[this.step]!.done(s, this.from)) { this.step++; this.mark(); }
   }

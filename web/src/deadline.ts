@@ -1,4 +1,4 @@
-// The deadline report: what a step costs, how late the loop wakes up, what it missed.
+// The deadline report: cost of a step, wake-up latency, and missed deadlines.
 
 import { Histogram, Late, Report, Times } from "./messages";
 import { by, css, make } from "./dom";
@@ -13,7 +13,7 @@ function table(into: HTMLElement, head: string[], rows: string[][]): void {
   }));
 }
 
-// The newest first.
+// Newest first.
 const fate = ({ time, late, cost, skipped }: Late): string[] => [
   `${time.toFixed(2)} s`, us(late), us(cost), skipped ? `skipped ${skipped}` : "caught up",
 ];
@@ -51,7 +51,7 @@ function draw(canvas: HTMLCanvasElement, h: Histogram | undefined, colour: strin
   c.scale(scale, scale);
   c.font = "10px system-ui"; c.fillStyle = css("--dim");
   if (!h || !h.counts.some((n) => n > 0)) { c.fillText("nothing yet", 4, y / 2); return; }
-  // Counts by their logarithm: the rare late ones are what one looks for.
+  // Logarithmic counts, so that rare late periods are visible.
   const first = h.counts.findIndex((n) => n > 0), last = h.counts.length - 1 - [...h.counts].reverse().findIndex((n) => n > 0);
   const from = Math.max(0, first - 1), to = Math.min(h.counts.length - 1, last + 1), n = to - from + 1, wide = x / n;
   const most = Math.log1p(Math.max(...h.counts)), room = y - 14;

@@ -11,7 +11,7 @@ export function make<K extends keyof HTMLElementTagNameMap>(tag: K, cls = "", te
   return made;
 }
 
-// A row of buttons of which one is pressed.
+// A row of buttons, one of which is pressed.
 export function choice(into: HTMLElement, names: string[], chosen: (name: string) => void): (name: string) => void {
   const buttons = names.map((name) => {
     const b = make("button", "", name);
@@ -24,6 +24,6 @@ export function choice(into: HTMLElement, names: string[], chosen: (name: string
   return show;
 }
 
-// A colour of the style sheet, for what is drawn on a canvas; and 1 where the page is dark.
+// A colour of the style sheet for drawing on a canvas; and 1 in the dark theme.
 export const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 export const dark = (): number => Number((document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "")) === "dark");

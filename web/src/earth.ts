@@ -1,24 +1,24 @@
-// The ground around an excavator: heights on a grid that the server keeps for all pages, and that the machine feels
+// The ground around an excavator: heights on a grid that the server holds for all pages and that acts on the machine
 // (ground/field.py).
 
 import * as THREE from "three";
 import { EARTH } from "./parts";
 
-export const HALF = 10.4; // m, of the square that can be dug
+export const HALF = 10.4; // m, half the side of the square that can be dug
 const CELL = 0.2, N = Math.round((2 * HALF) / CELL), ROW = N + 1; // TILE divides N
-const TILE = 8, TILES = N / TILE; // cells: a tile that is still level is two triangles
+const TILE = 8, TILES = N / TILE; // cells: a level tile is drawn as two triangles
 const CLODS = 70, FALL = 9.81;
 const BROWN = new THREE.Color(0.5, 0.385, 0.27);
 
 export class Earth {
   readonly objects: THREE.Object3D[];
   readonly heights = new Float32Array(ROW * ROW);
-  private readonly stain = new Float32Array(ROW * ROW); // how far it ever was from level: turned earth stays brown
+  private readonly stain = new Float32Array(ROW * ROW); // largest deviation from level so far: disturbed earth stays brown
   private readonly geometry = new THREE.BufferGeometry();
   private readonly clods = new THREE.InstancedMesh(new THREE.DodecahedronGeometry(0.07), EARTH, CLODS);
   private readonly falling: { p: THREE.Vector3; v: number }[] = [];
   private readonly rough = new Uint8Array(TILES * TILES);
-  private touched: [number, number, number, number] | null = null; // columns and rows to draw anew
+  private touched: [number, number, number, number] | null = null; // columns and rows to redraw
 
   constructor(private readonly level: number, soil: THREE.MeshStandardMaterial) {
     const n = ROW * ROW, place = new Float32Array(3 * n), uv = new Float32Array(2 * n);
@@ -39,7 +39,7 @@ export class Earth {
     this.flatten();
   }
 
-  // All of it is level again.
+  // Make all of the ground level.
   flatten(): void {
     this.heights.fill(0);
     this.stain.fill(0);
@@ -55,22 +55,22 @@ export class Earth {
     this.touch(cell % ROW, Math.floor(cell / ROW));
   }
 
-  // The height of the ground there, against the level.
+  // The height of the ground at a point, above the level.
   at(x: number, z: number): number {
     const i = Math.round((x + HALF) / CELL), j = Math.round((HALF - z) / CELL);
     return i < 0 || j < 0 || i > N || j > N ? 0 : this.heights[j * ROW + i]!;
   }
 
-  // A clod falls out of a bucket that is being emptied.
+  // Draw a clod that falls out of a bucket.
   drop(from: THREE.Vector3): void {
     this.falling.push({ p: from.clone(), v: 0 });
     if (this.falling.length > CLODS) this.falling.shift();
   }
 
-  // Whether a picture would be another one.
+  // True if the picture has changed.
   get stale(): boolean { return this.touched !== null || this.falling.length > 0; }
 
-  // What is there has to be drawn anew.
+  // Mark cells to redraw.
   private touch(i: number, j: number): void {
     const t = this.touched;
     this.touched = t ? [Math.min(t[0], i), Math.max(t[1], i), Math.min(t[2], j), Math.max(t[3], j)] : [i, i, j, j];
@@ -82,7 +82,7 @@ export class Earth {
     if (more) this.tile();
   }
 
-  // The triangles: all of rough tiles, two of each that is level.
+  // The triangles: all of uneven tiles, two of each level tile.
   private tile(): void {
     const index: number[] = [], square = (k: number, n: number) => index.push(k, k + n, k + n * ROW, k + n, k + n * ROW + n, k + n * ROW);
     for (let b = 0; b < TILES; b++) for (let a = 0; a < TILES; a++) {
@@ -93,7 +93,7 @@ export class Earth {
     this.geometry.setIndex(index);
   }
 
-  // Before a picture: what changed gets its place, slope and colour.
+  // Before a picture: update position, normal and colour of changed vertices.
   draw(dt: number): void {
     this.fall(dt);
     if (!this.touched) return;

@@ -1,5 +1,5 @@
-// The paper's excavator. Sizes are the mechanism's: the cab turns about z, boom, stick and bucket lie along their x with
-// y up. Drawn are cylinders, as on the real machine, though the paper's model has hydraulic motors in their place.
+// The paper's excavator, in the sizes of the mechanism: the cab turns about z; boom, stick and bucket lie along x with
+// y up. Cylinders are drawn as on the real machine, although the paper's model has hydraulic motors in their place.
 
 import * as THREE from "three";
 import { bucket } from "./bucket";
@@ -8,7 +8,7 @@ import { box, CHROME, DARK, LAMP, Look, outline, Pair, pin, plate, YELLOW } from
 import { stretched } from "./shapes";
 import { house, tracks } from "./undercarriage";
 
-const ARM = -0.16; // m, the plane of boom, stick and bucket in the cab's y
+const ARM = -0.16; // m, plane of boom, stick and bucket in the cab's y
 const TIP: Pair = [1.35, -0.05], EAR: Pair = [-0.02, 0.42], WIDE = 1.0; // m
 
 function boom(): THREE.Group {

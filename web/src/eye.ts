@@ -1,12 +1,12 @@
-// Where the machine is seen from. Who has moved the camera keeps it, whatever opens, closes or changes its size; a seat
-// that is chosen again goes back to its own place. The camera stays above the ground.
+// The camera. A position chosen by the user is kept when panels open, close or change their size; a seat
+// that is chosen again returns to its default position. The camera stays above the ground.
 
 import * as THREE from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
 import { Look } from "./parts";
 
 export type Seat = "Cab" | "Orbit" | "Side";
-export interface Covered { left: number; right: number; top: number; below: number } // pixels that panels cover
+export interface Covered { left: number; right: number; top: number; below: number } // pixels covered by panels
 interface Place { position: THREE.Vector3; target: THREE.Vector3 }
 const FROM = { Side: new THREE.Vector3(0, 0.06, 1).normalize(), Orbit: new THREE.Vector3(0.72, 0.42, 1).normalize() };
 
@@ -15,11 +15,11 @@ export class Eye {
   readonly seats: Seat[];
   seat: Seat = "Orbit";
   readonly orbit: OrbitControls;
-  private readonly own = new Map<Seat, Place>(); // places that somebody chose
+  private readonly own = new Map<Seat, Place>(); // positions chosen by the user
   private covered: Covered = { left: 0, right: 0, top: 0, below: 0 };
   private moved = true;
 
-  // floor: m, the ground's height; null: there is none.
+  // floor: m, height of the ground; null: no ground.
   constructor(private readonly canvas: HTMLCanvasElement, private readonly home: THREE.Vector3, private readonly size: number, private readonly floor: number | null, private readonly look: Look | null) {
     this.orbit = new OrbitControls(this.camera, canvas);
     this.orbit.enableDamping = true;
@@ -42,7 +42,7 @@ export class Eye {
     if (own) { this.camera.position.copy(own.position); this.orbit.target.copy(own.target); }
   }
 
-  // The window, or what panels cover of it, has changed: the middle is elsewhere.
+  // The window or the covered part has changed, so the centre moves.
   cover(covered: Covered): void { this.covered = covered; this.fit(); }
 
   fit(): void {
@@ -50,15 +50,15 @@ export class Eye {
     if (!x || !y) return;
     this.moved = true;
     this.camera.aspect = x / y;
-    this.camera.fov = !cab ? 42 : x < y ? 80 : 62; // a narrow window sees as much by more height
-    this.camera.setViewOffset(x, y, (right - (cab ? 0 : left)) / 2, (below - (cab ? 0 : top)) / 2, x, y); // a hint may cover the cab's window
+    this.camera.fov = !cab ? 42 : x < y ? 80 : 62; // a narrow window needs a larger vertical angle
+    this.camera.setViewOffset(x, y, (right - (cab ? 0 : left)) / 2, (below - (cab ? 0 : top)) / 2, x, y); // a hint must not shift the view from the cab
     this.camera.updateProjectionMatrix();
     if (this.seat === "Cab" || this.own.has(this.seat)) return;
     this.orbit.target.copy(this.home);
     this.camera.position.copy(this.home).addScaledVector(FROM[this.seat], this.distance());
   }
 
-  // From where the whole machine is seen in what panels leave free.
+  // Position from which the whole machine is visible in the part that panels leave free.
   private distance(): number {
     const { clientWidth: x, clientHeight: y } = this.canvas, { left, right, top, below } = this.covered;
     const wide = Math.max(0.4 * x, x - left - right), high = Math.max(0.4 * y, y - top - below);
@@ -70,7 +70,7 @@ export class Eye {
     this.own.set(this.seat, { position: own.position.clone(), target: own.target.clone() });
   }
 
-  // What floats is followed, and its home goes with it: whatever has the picture fitted anew finds it there.
+  // A floating machine is followed, and the default position moves with it.
   follow(at: THREE.Vector3): void {
     const move = at.clone().sub(this.home);
     if (move.lengthSq() === 0) return;
@@ -80,7 +80,7 @@ export class Eye {
     this.moved = true;
   }
 
-  // Before a picture; whether the camera has moved since the last one. cab: where the cab is.
+  // Update before a picture; returns whether the camera has moved. cab: pose of the cab.
   placed(cab: THREE.Matrix4): boolean {
     if (this.seat === "Cab" && this.look) {
       this.camera.position.set(...this.look.eye).applyMatrix4(cab);

@@ -1,4 +1,4 @@
-// Numbers to have in view, each with a bar: payload, pressures, the engine; and a warning where one goes too far.
+// Gauges: numbers with a bar, such as payload, pressures and engine speed; with a warning above a limit.
 
 import { by, make } from "./dom";
 import { HALF } from "./earth";

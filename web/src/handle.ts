@@ -1,8 +1,8 @@
-// A ball at the tool that can be dragged: the server says where the sliders must be for it.
+// A handle at the tool that can be dragged: the server computes the slider positions for it.
 
 import * as THREE from "three";
 
-const EVERY = 66; // ms between two places that are asked for
+const EVERY = 66; // ms between two requests
 
 export class Handle {
   readonly ball: THREE.Mesh;
@@ -20,10 +20,10 @@ export class Handle {
     for (const what of ["pointerup", "pointercancel"] as const) canvas.addEventListener(what, (e) => this.up(e), { capture: true });
   }
 
-  // Where the tool is, in the mechanism's axes.
+  // Position of the tool in the mechanism's axes.
   follow(p: THREE.Vector3): void { if (!this.held) this.ball.position.copy(p); }
 
-  // On the screen, in pixels of the page: for who looks for it.
+  // Position on the screen, in pixels of the page, for tests.
   spot(): { x: number; y: number } {
     const p = this.ball.getWorldPosition(new THREE.Vector3()).project(this.camera), box = this.canvas.getBoundingClientRect();
     return { x: box.left + (0.5 + 0.5 * p.x) * box.width, y: box.top + (0.5 - 0.5 * p.y) * box.height };

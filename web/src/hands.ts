@@ -1,4 +1,4 @@
-// Everything that can move a stick: keys, gamepads, fingers. Each gives four axes; the largest of them counts.
+// Input devices that move the sticks: keys, gamepads, touch. Each gives four axes; the largest value counts.
 
 import { Axis } from "./messages";
 import { Pads } from "./pads";
@@ -10,7 +10,7 @@ const KEYS: Record<string, [Axis, number]> = {
   ArrowLeft: ["right.x", -1], ArrowRight: ["right.x", 1], ArrowUp: ["right.y", 1], ArrowDown: ["right.y", -1],
   KeyJ: ["right.x", -1], KeyL: ["right.x", 1], KeyI: ["right.y", 1], KeyK: ["right.y", -1],
 };
-const RAMP = 8; // 1/s: a key is a stick that takes an eighth of a second
+const RAMP = 8; // 1/s: a key moves the stick within an eighth of a second
 
 export const none = (): Four => ({ "left.x": 0, "left.y": 0, "right.x": 0, "right.y": 0 });
 
@@ -30,7 +30,7 @@ export class Hands {
     addEventListener("keyup", (e) => this.down.delete(e.code));
   }
 
-  // The page lost the attention: whatever was held is let go.
+  // The page lost the focus: release everything.
   drop(): void {
     this.down.clear();
     for (const a of AXES) this.fingers[a] = this.keys[a] = 0;

@@ -1,4 +1,4 @@
-// The last seconds of every column, for the plots.
+// History: the last seconds of every column, for the plots.
 
 export class History {
   readonly t: Float64Array;
@@ -14,7 +14,7 @@ export class History {
   add(t: number, values: Float32Array, at: number): void {
     if (this.end > this.start && t <= this.t[this.end - 1]!) {
       if (t === this.t[this.end - 1]) return;
-      this.start = this.end = 0; // time went back: a reset
+      this.start = this.end = 0; // time decreased: a reset
     }
     if (this.end === this.t.length) {
       for (const c of [this.t, ...this.columns]) c.copyWithin(0, this.end - this.rows, this.end);

@@ -2,7 +2,7 @@
 
 import { by, make } from "./dom";
 
-const KEYS: [string, string, boolean][] = [ // the last: only where there are sticks
+const KEYS: [string, string, boolean][] = [ // last entry: only for machines with sticks
   ["W A S D", "left stick", true],
   ["↑ ← ↓ → or I J K L", "right stick", true],
   ["M", "JOINT or RESOLVED", true],

@@ -1,9 +1,9 @@
-// What lies where: the panel opens and closes, and the view's middle is the middle of what panels leave free.
+// Layout: the panel opens and closes, and the view is centred in the part that panels leave free.
 
 import { by } from "./dom";
 import { View } from "./view";
 
-const SHORT = 560; // px, as in the style sheet: the step that is next lies between the sticks
+const SHORT = 560; // px, as in the style sheet: below it, the next step is shown between the sticks
 
 export class Layout {
   private readonly header = document.querySelector("header")!;
@@ -28,7 +28,7 @@ export class Layout {
   fit(): void {
     const top = this.header.getBoundingClientRect().bottom, box = (id: string) => by(id).getBoundingClientRect();
     const panel = box("panel"), coach = box("coach"), beside = panel.width > 0 && panel.left > innerWidth / 2, left = coach.width > 0 && coach.top < top + 40 && coach.right < innerWidth / 2;
-    // What lies across, below.
+    // Height of the elements across the bottom.
     const tops = [beside || !panel.width ? Infinity : panel.top, left || !coach.width || innerHeight < SHORT ? Infinity : coach.top, by("sliders").hidden ? Infinity : box("sliders").top];
     this.view()?.cover({ left: left ? coach.right : 0, right: beside ? innerWidth - panel.left : 0, top, below: Math.max(0.1 * innerHeight, innerHeight - Math.min(...tops)) });
   }

@@ -1,26 +1,26 @@
-// The line to the server, in a thread of its own: however long drawing takes, the server hears of the levers. It mends
-// itself: after a break it tries again, soon at first and then every two seconds.
+// The connection to the server, in a worker: lever messages are sent however long drawing takes. It
+// reconnects after a failure, at first quickly and then every two seconds.
 //
-// A page that hangs must not hold the levers, though: what it last said is repeated for STALL and no longer.
+// A page that hangs must not hold the levers, though: its last input is repeated for STALL only.
 
 import { Message } from "./messages";
 
 export type Said = { is: "open"; url: string; token: string; query: string } | { is: "say"; message: Message } | { is: "hands"; values: number[] | null; n: number }
   | { is: "fetch"; address: string; id: number };
 export type Heard = { is: "open" | "shut" | "stranger" };
-export interface File { is: "file"; id: number; data: ArrayBuffer | null; name: string; why: string } // data: null where there is none
+export interface File { is: "file"; id: number; data: ArrayBuffer | null; name: string; why: string } // data: null if the request failed
 
-const BEAT = 33; // ms between two words about the levers; the server's dead-man waits 200
-const STALL = 600; // ms without a word from the page, after which its hands are no more
-const SILENT = 4000; // ms without a word from the server, which says something twice a second
-const STRANGER = 4401; // why a line ends: not this server's token
+const BEAT = 33; // ms between two lever messages; the server's dead-man switch waits 200
+const STALL = 600; // ms without input from the page, after which the levers are released
+const SILENT = 4000; // ms without a message from the server, which sends at least two per second
+const STRANGER = 4401; // close code: wrong token
 
 const page = self as unknown as { postMessage(message: Heard | File | string | ArrayBuffer, transfer?: Transferable[]): void; onmessage: ((e: MessageEvent<Said>) => void) | null };
 let socket: WebSocket | null = null, url = "", token = "", tries = 0, heard = 0;
 let hands: { values: number[]; n: number } | null = null, told = 0, sent = 0;
 
 function send(message: Message): void {
-  // What has piled up here is old: better to skip than to arrive late.
+  // Queued messages are outdated: skipping is better than arriving late.
   if (socket?.readyState === WebSocket.OPEN && (message.type !== "input" || socket.bufferedAmount < 4096)) socket.send(JSON.stringify(message));
 }
 
@@ -34,7 +34,7 @@ function beat(now: number): void {
 setInterval(() => {
   const now = performance.now();
   beat(now);
-  // A server that vanished without a word, as when a computer sleeps.
+  // The server has vanished without closing, as when a computer sleeps.
   if (socket?.readyState === WebSocket.OPEN && now - heard > SILENT) socket.close();
 }, BEAT);
 
@@ -56,7 +56,7 @@ function connect(): void {
   };
 }
 
-// A link would not bring the token.
+// Fetched here, because a link cannot send the token.
 async function fetched(address: string, id: number): Promise<void> {
   const file: File = { is: "file", id, data: null, name: "record", why: "" };
   try {

@@ -1,4 +1,4 @@
-// The page's end of the line (line.ts), which is in a thread of its own.
+// The page's side of the connection (line.ts), which runs in a worker.
 
 import type { File, Heard, Said } from "./line";
 import { Message, Patch, patch, State, state, Told } from "./messages";
@@ -19,10 +19,10 @@ export class Link {
 
   send(message: Message): void { this.tell({ is: "say", message }); }
 
-  // Where the levers are; null: no hand is on them.
+  // Positions of the levers; null: nobody holds them.
   hands(values: number[] | null, n: number): void { this.tell({ is: "hands", values, n }); }
 
-  // What the server has at this address: a replay, a record.
+  // Fetch a file of the server: a replay or a record.
   fetched(address: string): Promise<{ data: ArrayBuffer; name: string }> {
     const id = ++this.files;
     this.tell({ is: "fetch", address, id });
@@ -47,7 +47,7 @@ export class Link {
     }
   }
 
-  // Every second answer will do: it speaks for all before it.
+  // Acknowledging every second state suffices: it includes all before it.
   private arrived(s: State): void {
     if (++this.count % 2 === 0) this.send({ type: "seen", serial: s.serial });
     this.ears.seen(s);

@@ -1,5 +1,5 @@
-// excavator_linkage, drawn around its own pins: joints and frames of the mechanism say where plates, cylinders, lever and
-// link go. Bodies' axes are the world's at the start; `Side` turns a part drawn upright, from pin to pin, into them.
+// excavator_linkage, drawn around its pins: joints and frames of the mechanism determine where plates, cylinders, lever and
+// link are. Body axes are parallel to the world at the start; `Side` rotates a part drawn upright, from pin to pin, into them.
 
 import * as THREE from "three";
 import { bucket } from "./bucket";
@@ -14,7 +14,7 @@ class Side {
   private readonly turn: number;
   readonly length: number;
 
-  // x of the drawing: from the body's own pin to `to`, a point of the body.
+  // x of the drawing: from the body's pin to `to`, a point of the body.
   constructor(to: Vec3) {
     this.turn = Math.atan2(to[2], to[0]);
     this.length = Math.hypot(to[0], to[2]);
@@ -63,7 +63,7 @@ function stick(side: Side, eye: Pair, foot: Pair, lever: Pair): THREE.Group {
   return side.group;
 }
 
-// Barrel and rod are bodies of their own: the rod slides because the model's does.
+// Barrel and rod are separate bodies, so the rod slides as in the model.
 function barrel(to: Vec3, length: number, r: number, lines: number[]): THREE.Group {
   const side = new Side(to);
   for (const z of lines) {
@@ -89,7 +89,7 @@ function rod(back: Vec3, r: number, lines: number[]): THREE.Group {
 
 export function build(scene: Scene, bodies: THREE.Group[], fixed: THREE.Group): Look {
   const body = (name: string) => bodies[scene.bodies.indexOf(name)]!;
-  // What stands on a node of a boom that bends stands on the boom, where the node is at rest.
+  // Bodies on a node of a flexible boom are drawn on the boom, at the undeformed position of the node.
   const at = (carrier: number, p: Vec3): Vec3 => {
     const node = scene.nodes.find((x) => x.body === carrier);
     return node ? node.axes.map((row, k) => node.point[k]! + row[0]! * p[0] + row[1]! * p[1] + row[2]! * p[2]) as Vec3 : p;
@@ -97,7 +97,7 @@ export function build(scene: Scene, bodies: THREE.Group[], fixed: THREE.Group): 
   const frame = (name: string) => { const f = scene.frames.find((x) => x.name === name)!; return at(f.body, f.point); };
   const joint = (name: string) => { const j = scene.joints.find((x) => x.name === name)!; return at(j.parent, j.point); };
   const flat = (p: Vec3): Pair => [p[0], p[2] - BEARING];
-  const base = scene.bodies.includes("carriage") ? body("carriage") : fixed; // one that can tip takes its tracks along
+  const base = scene.bodies.includes("carriage") ? body("carriage") : fixed; // a machine that can tip carries its tracks
   base.add(tracks(1.75, 2.38, 0.6, BEARING));
   const upper = house(-2.75, 1.05, 0, flat(joint("boom")), flat(joint("boom_barrel")));
   upper.position.z = BEARING;

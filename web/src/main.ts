@@ -1,4 +1,4 @@
-// The page: what the server says goes to view, plots and panels; what hands do goes to the server.
+// The page: messages of the server go to view, plots and panels; input goes to the server.
 
 import "./style.css";
 import { calibrating } from "./calibrate";
@@ -25,7 +25,7 @@ import { turnTheme } from "./theme";
 import { Tuning } from "./tuning";
 import { View } from "./view";
 
-const HEARTBEAT = 33; // ms between two looks at the hands; what is found is repeated by the line while drawing takes long
+const HEARTBEAT = 33; // ms between two polls of the input devices; the worker repeats the last input while drawing takes long
 const hands = new Hands();
 let welcome: Welcome | null = null, settings: Settings | null = null, roles: Roles | null = null, report: Report | null = null;
 let view: View | null = null, plots: Plots | null = null, history: History | null = null, sliders: Sliders | null = null, coach: Coach | null = null;
@@ -56,7 +56,7 @@ function told(message: Told): void {
   }
 }
 
-// A server that has not changed needs no new world: after a break the picture just goes on.
+// If the server has not changed, the world is kept after a reconnection.
 function meet(w: Welcome): void {
   if (w.protocol !== PROTOCOL) { note("The server has changed; load this page again.", true); return; }
   if (welcome && JSON.stringify({ ...w, you: 0 }) === JSON.stringify({ ...welcome, you: 0 })) { welcome = w; history!.clear(); return; }
@@ -113,7 +113,7 @@ function meet(w: Welcome): void {
   pilot.onchange = () => link.send({ type: "pilot", name: pilot.value });
 }
 
-// Both changes in one; all of the ground once all of it was told.
+// Merge two changes; the result covers the whole ground if the first does.
 function merged(a: Patch, b: Patch): Patch {
   const all = new Map([...a.cells].map((cell, i) => [cell, a.heights[i]!]));
   b.cells.forEach((cell, i) => all.set(cell, b.heights[i]!));
@@ -131,7 +131,7 @@ function relabel(): void {
   coach?.label(a, welcome!.words[mode] ?? {}, mode === welcome!.modes[1]);
 }
 
-// What the levers are told: sliders as they are, or the four axes through the pattern.
+// Lever values: slider positions, or the four axes mapped by the pattern.
 function levers(): number[] {
   if (!welcome) return [];
   if (sliders) return [...sliders.values];
@@ -158,7 +158,7 @@ function beat(): void {
   link.hands(levers(), number);
 }
 
-// Where nobody drives, a hand on the levers does.
+// If nobody drives, moving the levers requests to drive.
 function takeOver(): void {
   if (!roles || roles.driver !== null || replay || performance.now() - asked < 500) return;
   asked = performance.now();
@@ -194,7 +194,7 @@ function seen(s: State): void {
   if (!replay) view?.trail(s.values);
 }
 
-// The ground that is drawn. A replay has its own; what happens meanwhile waits in `ground`.
+// The drawn ground. A replay has a separate one; changes meanwhile are collected in `ground`.
 let ground: Patch | null = null;
 function dug(p: Patch): void {
   if (p !== ground) ground = p.whole || !ground ? p : merged(ground, p);
@@ -244,7 +244,7 @@ setInterval(() => {
   by("latency").textContent = sorted.length ? `${sorted[sorted.length >> 1]!.toFixed(1)} ms` : "–";
 }, 1000);
 
-// Whatever stands still says why.
+// Show the status, with the reason while the machine does not move.
 function live(): void {
   const stuck = newest !== null && newest.n === steps;
   steps = newest?.n ?? -1;
@@ -264,7 +264,7 @@ function dead(): void {
   by("dead-man").hidden = !why;
 }
 
-// A drive that cannot go on says why: a state that is not finite, say.
+// A failed drive gives the reason, such as a state that is not finite.
 function fault(status: string): void {
   if (status && !["running", "paused", "stopped", "ready"].includes(status)) note(`The drive: ${status}. Reset starts it anew.`, true);
 }
@@ -357,5 +357,5 @@ const showTab = choice(by("tabs"), ["Plots", "Deadlines", "Setup"], (name) => {
   if (name === "Plots" && replay) plots?.replay(replay.table, replay.t, true);
 });
 showTab(tab);
-// For tests and for the curious.
+// For tests and for the browser's console.
 Object.assign(window, { cockpit: { state: () => newest, roles: () => roles, settings: () => settings, axes: () => axes, delays, replay: () => replay, view: () => view, plots: () => plots, levers } });

@@ -1,4 +1,4 @@
-// The part of the record that is marked, from Record to Stop. It is what is replayed and saved; without one, all is.
+// The marked part of the record, from Record to Stop, which is replayed and saved; without marks, the whole record is.
 
 import { by, make } from "./dom";
 import { note } from "./notices";
@@ -15,23 +15,23 @@ export class Marks {
     this.set(null);
   }
 
-  // s, of the run.
+  // s, time of the run.
   get span(): [number, number] { return this.marked ?? [0, Infinity]; }
 
-  // What a record can be saved as.
+  // File formats of records.
   offer(formats: string[]): void { this.formats = formats; this.set(this.marked); }
 
-  // True where an end was marked.
+  // True if an end was marked.
   press(t: number): boolean {
     this.recording = !this.recording;
     this.set(this.recording ? [t, Infinity] : [this.span[0], t]);
     return !this.recording;
   }
 
-  // The record is empty and its time begins anew: what is being marked begins there, what was is gone.
+  // The record was reset to time 0: a mark in progress begins there, earlier marks are dropped.
   restart(): void { this.set(this.recording ? [0, Infinity] : null); }
 
-  // Of a span, the part of an address behind the question mark.
+  // The query string of a time span.
   static query(from: number, to: number): string {
     return [["from", from], ["to", to]].filter(([, t]) => Number.isFinite(t)).map(([key, t]) => `${key}=${t}`).join("&");
   }

@@ -1,4 +1,4 @@
-// The protocol, as src/bellcrank/cockpit/messages.py has it.
+// The protocol, as in src/bellcrank/cockpit/messages.py.
 
 export const PROTOCOL = 3;
 export const HEADER = 32;
@@ -31,19 +31,19 @@ export interface Shape {
   body: number; kind: "bar" | "box" | "disc" | "ball" | "slide" | "rod" | "mesh"; joint?: boolean;
   a?: Vec3; b?: Vec3; ra?: number; rb?: number; at?: Vec3; axis?: Vec3; r?: number; h?: number;
   axes?: Vec3[]; half?: Vec3; parent?: number; from?: Vec3;
-  colour?: Vec3; corners?: string; faces?: string; // of a mesh: f32 and u32, in base64
+  colour?: Vec3; corners?: string; faces?: string; // for a mesh: f32 and u32, in base64
 }
-export interface Bent { body: number; point: Vec3; axes: [Vec3, Vec3, Vec3]; q: number[]; shift: Vec3[]; turn: Vec3[] } // q: places in Scene.bent
-export interface Slice extends Bent { corners: [number, number][]; stress: number[][] | null } // of each q at each corner, Pa
-export interface Skin { body: number; points: Vec3[]; q: number[]; shift: Vec3[][]; cells: number[][]; thick: number } // lines of two points, or faces of three
+export interface Bent { body: number; point: Vec3; axes: [Vec3, Vec3, Vec3]; q: number[]; shift: Vec3[]; turn: Vec3[] } // q: indices in Scene.bent
+export interface Slice extends Bent { corners: [number, number][]; stress: number[][] | null } // by q and corner, Pa
+export interface Skin { body: number; points: Vec3[]; q: number[]; shift: Vec3[][]; cells: number[][]; thick: number } // lines (two points) or faces (three points)
 export interface Scene {
   bent: number[]; beams: { name: string; slices: Slice[] }[]; skins: Skin[]; nodes: Bent[]; parents: number[]; // view/bent_beams.py
   bodies: string[]; shapes: Shape[]; notes: string[]; frames: { name: string; body: number; point: Vec3 }[];
-  joints: { name: string; parent: number; body: number; point: Vec3 }[]; // point: in the parent's frame; -1: the ground
+  joints: { name: string; parent: number; body: number; point: Vec3 }[]; // point: in the parent frame; -1: the ground
   up: Vec3; unit: number; centre: Vec3; radius: number; follow: boolean; anchor: Vec3;
 }
 export interface Lever { name: string; label: string; unit: string; low: number; high: number; neutral: number | null }
-export interface Tool { across: Vec3; mouth: Vec3; width: number; capacity: number } // in the axes of the trace's body; m and m3
+export interface Tool { across: Vec3; mouth: Vec3; width: number; capacity: number } // in the axes of the trace's body; m and m^3
 export interface Gauge { title: string; column: string; unit: string; low: number; high: number; scale: number; warn: number | null }
 export interface Tune { name: string; label: string; unit: string; low: number; high: number; first: number }
 export interface Plot { title: string; unit: string; columns: string[]; scale: number }
@@ -52,9 +52,9 @@ export type Axes = Record<Axis, [string, number]>;
 export interface Welcome {
   type: "welcome"; protocol: number; version: string; name: string; you: number; scene: Scene; names: string[];
   sizes: [number, number, number, number]; levers: Lever[]; first: number[]; plots: Plot[]; gauges: Gauge[];
-  handle: string; // the frame that is led, or nothing
+  handle: string; // tool frame, or empty
   tunes: Tune[]; soils: string[]; tasks: string[];
-  formats: string[]; // of records that are saved
+  formats: string[]; // file formats of records
   patterns: Record<string, Record<string, Axes>>; mode: string; modes: string[];
   words: Record<string, Record<string, [string, string, string]>>; spans: Record<string, Record<string, number>>;
   look: string; ground: number | null; trace: [string, Vec3] | null; tool: Tool | null; pilots: string[];
@@ -65,18 +65,18 @@ export interface Roles {
 }
 export interface Settings {
   type: "settings"; rate: number; integrator: string; method: string; running: boolean; slow: number; pilot: string;
-  compiling: string; // what for; empty: nothing is
+  compiling: string; // settings being compiled, or empty
   soil: string; task: { name: string; place: [number, number, number, number] | null; score: number }; tuned: Record<string, number>;
 }
 export interface Histogram { edges: number[]; counts: number[] }
 export interface Times { min: number; mean: number; p99: number; max: number; histogram?: Histogram }
-export interface Late { time: number; late: number; cost: number; skipped: number } // skipped 0: it was caught up
+export interface Late { time: number; late: number; cost: number; skipped: number } // skipped 0: the delay was made up
 export interface Report {
   type: "report"; status?: string; predicted?: number | Times; measured?: Times; histogram?: Histogram; jitter?: Times;
   overruns?: number; skipped?: number; real_time_factor?: number; log?: Late[]; notes?: string[];
 }
 export interface Note { type: "note"; text: string; bad: boolean }
-export interface Levers { type: "levers"; values: number[] } // of who asked where they must be
+export interface Levers { type: "levers"; values: number[] } // for the page that requested them
 export type Told = Welcome | Roles | Settings | Report | Note | Levers;
 
 export interface State { flags: number; epoch: number; input: number; n: number; t: number; slow: number; serial: number; values: Float32Array }
@@ -91,7 +91,7 @@ export function state(data: ArrayBuffer): State | null {
   };
 }
 
-// What has changed of the ground. whole: all other cells are level.
+// Changes of the ground. whole: all other cells are level.
 export interface Patch { whole: boolean; t: number; load: number; dug: number; heights: Float32Array; cells: Uint16Array }
 
 export function patch(data: ArrayBuffer): Patch | null {

@@ -1,4 +1,4 @@
-// Words to who looks: how the line is, and what happened.
+// Notices: the state of the connection, and events.
 
 import { by } from "./dom";
 
@@ -8,7 +8,7 @@ export function chip(text: string, cls: string): void {
 }
 
 let timer = 0;
-// What is bad goes away by itself, anything else when it is told to.
+// Warnings disappear after some time, other notices on request.
 export function note(text: string, bad: boolean): void {
   const box = by("notice");
   box.textContent = text;
@@ -18,7 +18,7 @@ export function note(text: string, bad: boolean): void {
   if (bad) timer = window.setTimeout(() => (box.hidden = true), 6000);
 }
 
-// Another rate, integrator or method takes seconds to come.
+// A change of rate, integrator or method takes seconds to compile.
 export function compiling(what: string): void {
   by("compiling").hidden = !what;
   by("compiling-what").textContent = `Compiling ${what}. The machine runs on meanwhile.`;

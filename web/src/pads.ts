@@ -1,12 +1,12 @@
-// Gamepads and joysticks: which of their axes is which, where they rest and where they end, and a dead zone around rest.
+// Gamepads and joysticks: assignment of their axes, rest and end positions, and a dead zone around rest.
 
 import { AXES, Four, none } from "./hands";
 import { Axis } from "./messages";
 
-export interface Wire { index: number; rest: number; end: number } // `end` is where the axis is at +1
+export interface Wire { index: number; rest: number; end: number } // `end` is the raw value at +1
 export interface Calibration { dead: number; wires: Record<Axis, Wire> }
 
-// Standard gamepads: y grows towards the operator, ours away from it.
+// Standard gamepads: y increases towards the operator, here away from the operator.
 const STANDARD: Calibration = {
   dead: 0.08,
   wires: {

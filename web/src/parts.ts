@@ -1,4 +1,4 @@
-// What excavators are made of: plates, pins, cylinders, in the colours of a building site.
+// Parts of excavators: plates, pins and cylinders, in the colours of construction machines.
 
 import * as THREE from "three";
 import { Vec3 } from "./messages";
@@ -23,7 +23,7 @@ export function pin(r: number, length: number, at: Vec3, material = STEEL): THRE
   return mesh;
 }
 
-// A plate cut along an outline in x, y and made thick in z.
+// A plate with an outline in x, y, extruded in z.
 export function plate(shape: THREE.Shape, thick: number, material: THREE.Material, bevel = 0.025): THREE.Mesh {
   const geometry = new THREE.ExtrudeGeometry(shape, {
     depth: thick - 2 * bevel, bevelEnabled: bevel > 0, bevelSize: bevel, bevelThickness: bevel, bevelSegments: 2, curveSegments: 20,
@@ -40,7 +40,7 @@ export function outline(points: Pair[], round = true): THREE.Shape {
   return shape;
 }
 
-// A bar with round ends from a to b, in x, y.
+// A bar with round ends from a to b in x, y.
 export function bar(a: Pair, b: Pair, r: number, thick: number, material: THREE.Material = YELLOW): THREE.Mesh {
   const turn = Math.atan2(b[1] - a[1], b[0] - a[0]), shape = new THREE.Shape();
   shape.absarc(a[0], a[1], r, turn + Math.PI / 2, turn + 1.5 * Math.PI, false);
@@ -48,7 +48,7 @@ export function bar(a: Pair, b: Pair, r: number, thick: number, material: THREE.
   return plate(shape, thick, material, 0.015);
 }
 
-// Something drawn upright in x, y, put on the plane of the arm, which is x, z of a machine whose z is up.
+// Rotate a part drawn upright in x, y into the plane of the arm, the x, z plane of a machine whose z is up.
 export function standing(...parts: THREE.Object3D[]): THREE.Group {
   const g = new THREE.Group();
   g.rotation.x = Math.PI / 2;
@@ -56,5 +56,5 @@ export function standing(...parts: THREE.Object3D[]): THREE.Group {
   return g;
 }
 
-// What the page knows about a machine beyond the places of its bodies. fill: shows a share of the bucket's load.
+// Machine-specific drawing beyond the poses of the bodies. fill: shows a fraction of the bucket's capacity.
 export interface Look { update(): void; eye: Vec3; ahead: Vec3; heart: Vec3; reach: number; fill(share: number): void }

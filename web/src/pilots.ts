@@ -1,4 +1,4 @@
-// The programs that drive by themselves, in plain words: in the list, and while they drive. Others go by their names.
+// Descriptions of the driving programs, for the list and while they drive. Others are shown by name.
 
 const WORDS: Record<string, [string, string]> = {
   dig: ["dig a hole", "digs, swings and dumps by itself"],

@@ -1,4 +1,4 @@
-// Live plots: the last seconds, drawn a dozen times a second; in a replay all of it, with a line where we are.
+// Live plots: the last seconds, drawn a dozen times a second; in a replay the whole run, with a line at the present time.
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -9,14 +9,14 @@ import { css, dark, make } from "./dom";
 // On white, and on black.
 const COLOURS = ["#e8590c #ff8f50", "#1971c2 #6cb4ff", "#2f9e44 #69db7c", "#9c36b5 #e08cf5", "#b36a00 #ffc24d", "#0c8599 #3bc9db", "#c2255c #ff8fb4", "#5f3dc4 #b197fc", "#5c940d #a9e34b", "#495057 #ced4da"];
 export const SPAN = 12; // s
-const LEAST = 0.02; // of the y axis, in the unit shown
+const LEAST = 0.02; // minimum range of the y axis, in the displayed unit
 
 export interface Table { t: Float64Array; columns: Float32Array[] }
 
 export class Plots {
   private readonly plots: { u: uPlot; columns: number[]; scale: number; el: HTMLElement }[] = [];
   private cursor: number | null = null;
-  zoom: [number, number] | null = null; // s, that somebody looks at closer; a double click ends it
+  zoom: [number, number] | null = null; // s, zoomed time span; a double click ends it
   private newest: [Table, [number, number]] | null = null;
 
   constructor(private readonly into: HTMLElement, w: Welcome) {
@@ -48,7 +48,7 @@ export class Plots {
         series: [{}, ...columns.map((_, i) => ({ stroke: () => COLOURS[i % COLOURS.length]!.split(" ")[dark()]!, width: 1.6, points: { show: false } }))],
         hooks: {
           draw: [(self) => this.mark(self)],
-          // The values under the cursor stand in the legend; what is drawn over by hand is looked at closer, in all plots.
+          // The legend shows the values at the cursor; a selection zooms all plots.
           setCursor: [(self) => items.forEach((item, i) => {
             const k = self.cursor.idx, y = k == null ? null : (self.data[i + 1]![k] as number | undefined);
             item.textContent = y == null || (self.cursor.left ?? -1) < 0 ? labels[i]! : `${labels[i]!} ${Number(y.toPrecision(4))}`;
@@ -85,18 +85,18 @@ export class Plots {
     const bounds = this.into.getBoundingClientRect();
     for (const { u, columns, scale, el } of this.plots) {
       const box = el.getBoundingClientRect();
-      if (!box.width || box.bottom < bounds.top || box.top > bounds.bottom) continue; // nobody sees it
+      if (!box.width || box.bottom < bounds.top || box.top > bounds.bottom) continue; // not visible
       u.setData([table.t, ...columns.map((k) => (scale === 1 ? table.columns[k]! : table.columns[k]!.map((x) => x * scale)))] as uPlot.AlignedData, false);
       u.batch(() => { u.setScale("x", { min: range[0], max: range[1] }); });
       this.fit(u);
     }
   }
 
-  // The y axis follows what is shown.
+  // The y axis follows the shown values.
   private fit(u: uPlot): void {
     let lo = Infinity, hi = -Infinity;
     for (const c of u.data.slice(1)) for (const x of c as Iterable<number>) { if (x < lo) lo = x; if (x > hi) hi = x; }
-    const room = Math.max(0, (LEAST - (hi - lo)) / 2); // a trembling of nothing is not blown up
+    const room = Math.max(0, (LEAST - (hi - lo)) / 2); // tiny noise is not magnified
     if (lo <= hi) u.setScale("y", { min: lo - room, max: hi + room });
   }
 
@@ -110,7 +110,7 @@ export class Plots {
   }
 }
 
-// "boom.q" among others that all end in ".q" is just "boom".
+// "boom.q" is shortened to "boom" if all names end in ".q".
 function short(name: string, all: string[]): string {
   const tail = name.slice(name.lastIndexOf("."));
   return all.every((n) => n.endsWith(tail)) && name.includes(".") ? name.slice(0, -tail.length) : name;

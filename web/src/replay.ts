@@ -1,8 +1,8 @@
-// Replay: what was recorded, fetched once and shown here; the machine itself goes on.
+// Replay: a recorded time span, fetched once and shown here; the machine itself continues.
 
 import { Table } from "./plots";
 
-// The ground at the beginning, and what changed of it and when. A cell of NONE: only the load.
+// The initial ground and its changes over time. A change with cell NONE concerns the load only.
 interface Soil { base: Float32Array; t: Float64Array; heights: Float32Array; load: Float32Array; dug: Float32Array; cells: Uint32Array }
 const NONE = 2 ** 32 - 1;
 
@@ -15,7 +15,7 @@ export class Replay {
     this.t = table.t[0] ?? 0;
   }
 
-  // Of what cockpit/replay.py packed.
+  // Unpack the data of cockpit/replay.py.
   static of(data: ArrayBuffer, poses: number): Replay | null {
     const [n, width, m, cells] = new Uint32Array(data, 0, 4) as unknown as [number, number, number, number];
     if (n < 2) return null;
@@ -34,7 +34,7 @@ export class Replay {
   get begin(): number { return this.table.t[0]!; }
   get end(): number { return this.table.t[this.table.t.length - 1]!; }
 
-  // The ground as it was at this time, from what was shown before: all of it where time went back.
+  // The changes of the ground up to a time since the last call; all of it if time went back.
   ground(): { whole: boolean; load: number; dug: number; heights: Float32Array; cells: Uint32Array } | null {
     const { base, t, heights, load, dug, cells } = this.soil;
     if (!base.length) return null;
@@ -52,9 +52,9 @@ export class Replay {
       cells: Uint32Array.from([...first, ...changed.map((k) => cells[k]!)]),
     };
   }
-  private laid = -1; // changes of the ground that are shown; -1: not even its beginning
+  private laid = -1; // number of shown changes of the ground; -1: the initial ground is not shown yet
 
-  // Seconds of this clock become seconds of the record. Whether there is something else to be seen.
+  // Advance the replay by seconds of real time; returns whether the picture has changed.
   step(speed: number): boolean {
     const now = performance.now(), dt = (now - this.last) / 1000, moved = this.moved || this.playing;
     this.last = now;
@@ -63,7 +63,7 @@ export class Replay {
     if (this.t >= this.end) { this.t = this.end; this.playing = false; }
     return moved;
   }
-  private moved = true; // to another time, by hand
+  private moved = true; // the user moved to another time
 
   seek(t: number): void { this.playing = false; this.t = t; this.moved = true; }
 

@@ -1,4 +1,4 @@
-// Meshes for a mechanism of which only joints and inertias are known: the shapes of record/scene.py.
+// Meshes of a mechanism known only by joints and inertias: the shapes of view/scene.py.
 
 import * as THREE from "three";
 import { Scene, Shape, Vec3 } from "./messages";
@@ -9,7 +9,7 @@ const ROD = new THREE.MeshStandardMaterial({ color: 0xc9ced3, roughness: 0.25, m
 const Y = new THREE.Vector3(0, 1, 0);
 const vec = (v: Vec3) => new THREE.Vector3(...v);
 
-// Something made along y, laid from a to b.
+// Place an object that extends along y from a to b.
 function laid(geometry: THREE.BufferGeometry, material: THREE.Material, at: THREE.Vector3, along: THREE.Vector3): THREE.Mesh {
   const mesh = new THREE.Mesh(geometry, material);
   mesh.position.copy(at);
@@ -55,7 +55,7 @@ function bytes(text: string): ArrayBuffer {
   return out.buffer;
 }
 
-// Triangles of the robot's own file, in its own colour.
+// Triangles of the robot's file, in its colour.
 function mesh(s: Shape): THREE.Mesh {
   const geometry = new THREE.BufferGeometry();
   geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(bytes(s.corners!)), 3));
@@ -78,7 +78,7 @@ export function build(scene: Scene, bodies: THREE.Group[], ground: THREE.Group):
   return () => moving.forEach((f) => f());
 }
 
-// From the parent to a slide: its length changes.
+// A rod from the parent to a slider, of variable length.
 function rod(s: Shape, bodies: THREE.Group[], ground: THREE.Group): () => void {
   const mesh = new THREE.Mesh(new THREE.CylinderGeometry(s.r!, s.r!, 1, 16), ROD), a = new THREE.Vector3(), b = new THREE.Vector3();
   ground.add(mesh);
@@ -90,7 +90,7 @@ function rod(s: Shape, bodies: THREE.Group[], ground: THREE.Group): () => void {
   };
 }
 
-// A mesh of length 1 along y, put between two points.
+// Place a mesh of length 1 along y between two points.
 export function stretched(mesh: THREE.Object3D, a: THREE.Vector3, b: THREE.Vector3): void {
   const along = b.clone().sub(a), length = along.length();
   mesh.visible = length > 1e-4;

@@ -1,9 +1,9 @@
-// Bodies that bend and are not made of beams: points that move with coordinates, and faces or lines between them.
+// Skins of flexible bodies other than beams: points that move with elastic coordinates, and faces or lines between them.
 
 import * as THREE from "three";
 import { Skin } from "./messages";
 
-const GREY = 0xa6aeb6, SIDES = 3; // of a line, which is a thin bar
+const GREY = 0xa6aeb6, SIDES = 3; // number of sides of a line, a thin bar
 
 interface Drawn { mesh: THREE.Mesh; skin: Skin; places: THREE.BufferAttribute; at: THREE.Vector3[] }
 
@@ -16,7 +16,7 @@ export class Skins {
     this.meshes = this.drawn.map((x) => x.mesh);
   }
 
-  // n: the coordinates; scale: how much larger than it is the bending is shown.
+  // n: number of coordinates; scale: magnification of the deformation.
   update(n: Float64Array, scale: number): void {
     const shift = new THREE.Vector3();
     for (const { skin, places, at, mesh } of this.drawn) {
@@ -33,7 +33,7 @@ export class Skins {
   }
 }
 
-// Corners of a thin bar from a to b, the first of them with the number `first`.
+// Corners of a thin bar from a to b; `first` is the index of the first one.
 function bar(places: THREE.BufferAttribute, first: number, a: THREE.Vector3, b: THREE.Vector3, r: number): void {
   const along = b.clone().sub(a).normalize(), side = Math.abs(along.x) < 0.8 ? new THREE.Vector3(1, 0, 0) : new THREE.Vector3(0, 1, 0);
   const u = side.cross(along).normalize().multiplyScalar(r), w = along.cross(u), p = new THREE.Vector3();
@@ -59,6 +59,6 @@ function made(skin: Skin): Drawn {
   const geometry = new THREE.BufferGeometry(), places = new THREE.BufferAttribute(new Float32Array(3 * count), 3);
   geometry.setAttribute("position", places).setIndex(index);
   const mesh = new THREE.Mesh(geometry, new THREE.MeshStandardMaterial({ color: GREY, flatShading: true, roughness: 0.6, metalness: 0.1, side: THREE.DoubleSide }));
-  mesh.frustumCulled = false; // its corners move
+  mesh.frustumCulled = false; // the bounding volume changes with the vertices
   return { mesh, skin, places, at: skin.points.map(() => new THREE.Vector3()) };
 }

@@ -1,5 +1,5 @@
-// A slider for each lever, for machines without sticks: torques or desired positions. Those with a neutral spring back.
-// A desired position has the actual one beside it, and a mark for it under the slider.
+// A slider for each lever, for machines without sticks: torques or desired positions. Sliders with a neutral value return to it.
+// Beside a desired position is the actual one, with a mark under the slider.
 
 import { Lever } from "./messages";
 import { make } from "./dom";
@@ -10,7 +10,7 @@ export class Sliders {
   private readonly targets: HTMLElement[] = [];
   private readonly actual: { at: number; text: HTMLElement; mark: HTMLElement }[] = [];
 
-  // names: of the numbers in a state, which begin at `offset`.
+  // names: names of the numbers in a state, which begin at `offset`.
   constructor(into: HTMLElement, private readonly levers: Lever[], private readonly first: number[], names: string[], offset: number) {
     this.values = [...first];
     into.replaceChildren(...levers.map((lever, i) => {
@@ -36,7 +36,7 @@ export class Sliders {
     }));
   }
 
-  // Where the machine is.
+  // Show the actual positions.
   show(state: ArrayLike<number>): void {
     this.actual.forEach(({ at, text, mark }, i) => {
       const x = at < 0 ? undefined : state[at];
@@ -47,7 +47,7 @@ export class Sliders {
     });
   }
 
-  // All of them, from elsewhere.
+  // Set all sliders.
   take(values: number[]): void {
     values.forEach((x, i) => { this.inputs[i]!.value = String(x); this.set(i, x); });
   }

@@ -1,6 +1,6 @@
-// The engine, heard: quiet, and silent until somebody turns it on. Its pitch is its speed, its loudness the load.
+// Engine sound, off by default. The pitch depends on the speed, the loudness on the load.
 
-const LOUDEST = 0.05; // of what a loudspeaker can
+const LOUDEST = 0.05; // maximum gain
 
 export class Sound {
   on = false;

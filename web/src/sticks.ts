@@ -1,10 +1,10 @@
-// Two sticks on the screen: they can be moved by fingers, show what keys and gamepads do, and say which key does what.
+// Two sticks on the screen: they can be moved by touch, show the input of keys and gamepads, and label the keys.
 
 import { Axes, Axis } from "./messages";
 import { Four } from "./hands";
 import { make } from "./dom";
 
-export type Labels = Record<string, [string, string, string]>; // of a lever: its name, and what it does below and above zero
+export type Labels = Record<string, [string, string, string]>; // by lever: its name, and its effect below and above zero
 type Side = "up" | "down" | "left" | "right";
 // By axis and direction.
 export const KEYS: Record<string, string> = {

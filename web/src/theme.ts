@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until somebody chooses.
+// Light or dark theme: the system's, until the user chooses.
 
 const system = matchMedia("(prefers-color-scheme: dark)");
 const chosen = () => localStorage.getItem("theme");

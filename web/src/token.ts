@@ -1,5 +1,5 @@
-// The server's token. It comes behind the # of the address that the terminal shows, and is kept for this server's address
-// (port included, which a cookie would not be), so that the address bar need not show it and other tabs know it too.
+// The server's token. It is behind the # of the address that the terminal shows, and is stored for this server's address
+// (including the port, unlike a cookie), so that the address bar need not show it and other tabs have it.
 
 const KEY = "token";
 
@@ -14,5 +14,5 @@ function kept(): string {
 
 export const token = kept();
 
-// The same page with another token in its address: browsers do not load it anew by themselves.
+// The same page with another token in its address: browsers do not reload it by themselves.
 addEventListener("hashchange", () => { if (location.hash.includes(KEY)) location.reload(); });

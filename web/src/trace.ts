@@ -2,7 +2,7 @@ import * as THREE from "three";
 
 const TRACE = 1500; // points
 
-// Where the bucket was: a line that forgets its beginning.
+// Trace of the bucket: a line of limited length.
 export class Trace {
   private readonly points = new Float32Array(3 * TRACE);
   private readonly geometry = new THREE.BufferGeometry();

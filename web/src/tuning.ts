@@ -1,4 +1,4 @@
-// Numbers of the model that may be changed while it runs: soil, payload, gravity, gains; and the job with its score.
+// Parameters that may be changed during a drive: soil, payload, gravity, gains; and the task with its score.
 
 import { by, make } from "./dom";
 import { Message, Settings, Welcome } from "./messages";

@@ -1,9 +1,9 @@
-// Tracks, house and cabin of an excavator, in axes whose z is up. The house stands on z = 0, the bearing.
+// Tracks, house and cabin of an excavator, in axes with z up. The bottom of the house is z = 0, the bearing.
 
 import * as THREE from "three";
 import { box, DARK, GLASS, LAMP, outline, Pair, pin, plate, RUBBER, SEAT, standing, STEEL, YELLOW } from "./parts";
 
-// Once round a track of two half circles and two straights: where, and how far it has turned.
+// Path around a track of two half circles and two straights: position and angle.
 function round(s: number, half: number, r: number): [number, number, number] {
   if (s < 2 * half) return [-half + s, -r, 0];
   if ((s -= 2 * half) < Math.PI * r) { const a = s / r - Math.PI / 2; return [half + r * Math.cos(a), r * Math.sin(a), -s / r]; }
@@ -19,7 +19,7 @@ function oval<T extends THREE.Path>(path: T, half: number, r: number): T {
   return path;
 }
 
-// half: of the distance between the wheels. Its lowest point is z = 0, its bearing ends at `height`.
+// half: half the distance between the wheels. The lowest point is z = 0, the bearing ends at `height`.
 export function tracks(half: number, apart: number, width: number, height: number): THREE.Group {
   const all = new THREE.Group(), r = 0.39, shoes = 4 * Math.round((4 * half + 2 * Math.PI * r) / 0.8);
   const shape = oval(new THREE.Shape(), half, r);
@@ -52,7 +52,7 @@ export function tracks(half: number, apart: number, width: number, height: numbe
   return all;
 }
 
-// tail, front: where it ends behind and, beside the cabin, in front. arm: the y of the boom's plane. foot: the boom's pin, in x, z.
+// tail, front: rear end, and front end beside the cabin. arm: y of the boom's plane. foot: the boom's pin in x, z.
 export function house(tail: number, front: number, arm: number, foot: Pair, cylinder: Pair): THREE.Group {
   const g = new THREE.Group(), wide = 1.25, engine = tail + 0.65, ends = engine + 1.6, deck = front - 0.1;
   g.add(box([deck - tail - 0.35, 2 * wide, 0.2], [(deck + tail + 0.35) / 2, 0, 0.03], DARK));
@@ -69,7 +69,7 @@ export function house(tail: number, front: number, arm: number, foot: Pair, cyli
   g.add(stack, box([deck - ends, tank, 0.55], [(deck + ends) / 2, middle, 0.4], YELLOW), box([deck - ends - 0.1, tank - 0.1, 0.04], [(deck + ends) / 2, middle, 0.7], DARK));
   for (const x of [deck - 0.15, deck - 0.6, ends + 0.2]) g.add(box([0.03, 0.03, 0.5], [x, -wide + 0.08, 0.92], DARK));
   g.add(box([deck - ends - 0.3, 0.03, 0.03], [(deck + ends) / 2, -wide + 0.08, 1.17], DARK));
-  // The foot of the boom: two cheeks that hold its pin and those of its cylinders.
+  // The foot of the boom: two plates that hold its pin and those of its cylinders.
   for (const y of [arm - 0.29, arm + 0.29]) {
     const [x, z] = foot, [cx, cz] = cylinder;
     const cheek = standing(plate(outline([[x - 0.75, 0.1], [cx + 0.1, 0.1], [cx + 0.17, cz], [cx - 0.02, cz + 0.2], [x + 0.2, z + 0.1], [x, z + 0.19], [x - 0.2, z + 0.1]]), 0.09, YELLOW));

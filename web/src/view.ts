@@ -1,4 +1,4 @@
-// The world: light, ground, the machine, a trace, and where it is seen from.
+// The view: light, ground, machine, trace and camera.
 
 import * as THREE from "three";
 import { RoomEnvironment } from "three/addons/environments/RoomEnvironment.js";
@@ -22,15 +22,15 @@ const FORCED = new URLSearchParams(location.search).get("quality"); // "high" or
 const SKY = 0xdfe9f2, NIGHT = 0x2b3540;
 
 export class View {
-  pictures = 0; // drawn so far
+  pictures = 0; // number of pictures drawn
   readonly eye: Eye;
   readonly quality: Quality;
   private readonly renderer: THREE.WebGLRenderer;
   private readonly scene = new THREE.Scene();
-  private readonly root = new THREE.Group(); // the mechanism's axes, turned so that its up is ours
+  private readonly root = new THREE.Group(); // the mechanism's axes, rotated so that its up direction is y
   private readonly fixed = new THREE.Group();
   private readonly bodies: THREE.Group[];
-  private readonly look: Look | null = null; // of a machine that the page knows
+  private readonly look: Look | null = null; // drawing of a machine that the page knows
   readonly earth: Earth | null = null;
   readonly bending: Bending | null = null;
   private readonly update: () => void;
@@ -38,12 +38,12 @@ export class View {
   private readonly home: THREE.Vector3;
   private readonly size: number;
   private readonly tip = new THREE.Vector3();
-  private closed = 0; // how far the bucket looks up
+  private closed = 0; // upward orientation of the bucket's mouth
   private bucket = { load: 0, dug: 0 }; // m3
   private readonly sky = new THREE.HemisphereLight(0xe6f1ff, 0xa08c6c, 1.0);
-  private readonly full = new Map<THREE.Mesh, THREE.Material>(); // what meshes are made of where light is computed
+  private readonly full = new Map<THREE.Mesh, THREE.Material>(); // materials of meshes with full lighting
   private stale = true;
-  private drawn = 0; // ms, when the newest picture was; 0: there was none of late
+  private drawn = 0; // ms, time of the newest picture; 0: none recently
 
   constructor(private readonly canvas: HTMLCanvasElement, private readonly w: Welcome) {
     this.renderer = new THREE.WebGLRenderer({ canvas, antialias: FORCED !== "low" });
@@ -65,7 +65,7 @@ export class View {
     this.root.traverse((o) => { if (o instanceof THREE.Mesh && !o.material.transparent) { o.castShadow = true; o.receiveShadow = true; } });
     this.trace = new Trace(this.root);
     const around = world(this.size, height, this.look !== null);
-    const flies = w.scene.follow && !this.look; // what floats falls, and meets nothing; a machine stands on its tracks
+    const flies = w.scene.follow && !this.look; // a floating base falls without contact; a known machine stands on its tracks
     if (!flies) this.scene.add(...around.objects);
     this.scene.add(this.root, ...this.lights(height));
     if (this.look && w.tool) {
@@ -97,13 +97,13 @@ export class View {
     return [sun, sun.target, this.sky];
   }
 
-  // A ball at the tool, by which it is led; where it is dragged to is asked for.
+  // A handle at the tool; dragging it requests slider positions.
   lead(ask: (p: THREE.Vector3) => void): void {
     this.handle = new Handle(this.canvas, this.eye.camera, this.size, this.root, ask);
   }
   handle: Handle | null = null;
 
-  // The place of a job: x and y of two corners, in the mechanism's axes.
+  // The area of a task: x and y of two corners, in the mechanism's axes.
   job(place: [number, number, number, number] | null): void {
     if (JSON.stringify(place) === JSON.stringify(this.place_of_job)) return;
     this.place_of_job = place;
@@ -120,10 +120,10 @@ export class View {
   private fence: THREE.LineLoop | null = null;
   private place_of_job: [number, number, number, number] | null = null;
 
-  // How much larger than it is the bending is shown; 0: as the machine looks.
+  // Magnification of the deformation; 0: normal appearance.
   bend(scale: number): void { this.bending?.show(scale); this.stale = true; }
 
-  // By day or by night.
+  // Light or dark theme.
   shade(): void {
     const colour = new THREE.Color(dark() ? NIGHT : SKY);
     this.scene.background = colour;
@@ -133,7 +133,7 @@ export class View {
 
   sit(seat: Seat): void { this.eye.sit(seat); }
 
-  // Panels cover so many pixels.
+  // Set the pixels covered by panels.
   cover(covered: Covered): void { this.eye.cover(covered); }
 
   private resize(): void {
@@ -145,7 +145,7 @@ export class View {
 
   clearTrace(): void { this.trace.clear(); this.stale = true; }
 
-  // How high the teeth are above the ground, what was dug, and whether they are beyond what can be.
+  // Height of the teeth above the ground, dug volume, and whether they are outside the area that can be dug.
   site(): Site | null {
     if (!this.earth || !this.w.tool) return null;
     const { load, dug } = this.bucket;
@@ -168,7 +168,7 @@ export class View {
     }
   }
 
-  // One more point of the trace; of every state that arrives, for not all are drawn.
+  // Add a point to the trace for every received state, because not all states are drawn.
   trail(v: Float32Array): void {
     const frames = this.w.scene.frames, last = frames.find((f) => f.name === this.w.handle) ?? frames[frames.length - 1];
     const [body, [x, y, z]]: [number, Vec3] = this.w.trace
@@ -195,7 +195,7 @@ export class View {
     this.stale = true;
   }
 
-  // Draws if there is anything new to be seen.
+  // Draw if the picture has changed.
   draw(): void {
     const now = performance.now(), since = this.drawn ? now - this.drawn : 0;
     this.root.updateMatrixWorld();
@@ -207,11 +207,11 @@ export class View {
     this.renderer.render(this.scene, this.eye.camera);
     this.pictures++;
     this.drawn = now;
-    // Only of pictures that follow each other the time between says something.
+    // The time between pictures is meaningful only for consecutive ones.
     if (since && !document.hidden && !FORCED && this.quality.pace(since)) this.refine();
   }
 
-  // On a weak computer fewer pixels and no shadows are better than a page that answers late.
+  // On a slow computer, fewer pixels and no shadows are better than a slow response.
   private refine(): void {
     const { ratio, shadows } = LEVELS[this.quality.level]!;
     document.body.classList.toggle("plain", !shadows);
@@ -231,7 +231,7 @@ export class View {
     this.resize();
   }
 
-  // Metal shows what is around it; without anything there it would be black.
+  // Metal reflects its surroundings; without any it would be black.
   private around(): THREE.Texture {
     const maker = new THREE.PMREMGenerator(this.renderer), made = maker.fromScene(new RoomEnvironment(), 0.04).texture;
     maker.dispose();
@@ -239,14 +239,14 @@ export class View {
   }
 }
 
-// The same colours without the physics of light: half the work for each pixel.
+// Equal colours with simple lighting: half the work for each pixel.
 function plain(m: THREE.Material): THREE.Material {
   if (!(m instanceof THREE.MeshStandardMaterial)) return m;
   const { color, map, vertexColors, transparent, opacity, side, depthWrite, emissive, emissiveIntensity, flatShading } = m;
   return new THREE.MeshLambertMaterial({ color, map, vertexColors, transparent, opacity, side, depthWrite, emissive, emissiveIntensity, flatShading });
 }
 
-// Whether a processor does the work of a graphics card.
+// True if pictures are rendered by the CPU.
 function software(renderer: THREE.WebGLRenderer): boolean {
   const gl = renderer.getContext(), info = gl.getExtension("WEBGL_debug_renderer_info");
   return /swiftshader|llvmpipe|software/i.test(String(gl.getParameter(info?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER)));

@@ -1,4 +1,4 @@
-// The ground; for a machine that digs a building site, whose middle is left open for Earth.
+// The ground; for a digging machine a construction site, whose centre is left open for Earth.
 
 import * as THREE from "three";
 import { HALF } from "./earth";
@@ -7,7 +7,7 @@ export interface World { objects: THREE.Object3D[]; soil: THREE.MeshStandardMate
 
 export function world(size: number, height: number, site: boolean): World {
   const soil = new THREE.MeshStandardMaterial({ map: painted(site), roughness: 1 }), far = 40 * size, shape = new THREE.Shape();
-  soil.map!.repeat.setScalar(1 / (site ? 15 : 2 * size)); // the texture's side, in metres
+  soil.map!.repeat.setScalar(1 / (site ? 15 : 2 * size)); // side of the texture, m
   shape.absarc(0, 0, far, 0, 2 * Math.PI, false);
   if (site) shape.holes.push(new THREE.Path([[-HALF, -HALF], [-HALF, HALF], [HALF, HALF], [HALF, -HALF]].map(([x, y]) => new THREE.Vector2(x, y))));
   const ground = new THREE.Mesh(new THREE.ShapeGeometry(shape, 64), soil);
@@ -17,7 +17,7 @@ export function world(size: number, height: number, site: boolean): World {
   return { objects: site ? [ground, ...props(height)] : [ground, ...rings(size, height)], soil };
 }
 
-// They tell distance.
+// They make distances visible.
 function rings(size: number, height: number): THREE.Object3D[] {
   return [0.5, 1, 1.5].map((r) => {
     const ring = new THREE.Mesh(new THREE.RingGeometry((r - 0.003) * size, (r + 0.003) * size, 128), new THREE.MeshBasicMaterial({ color: 0xffffff, transparent: true, opacity: 0.4 }));
@@ -32,7 +32,7 @@ function props(height: number): THREE.Object3D[] {
   const dirt = new THREE.MeshStandardMaterial({ color: 0x8d7350, roughness: 1, flatShading: true });
   for (const [x, z, r] of [[7.5, -8, 1.7], [10, -6.2, 1.1], [-9, -9, 2.2], [12.5, 6, 1.4]] as const) {
     const geometry = new THREE.ConeGeometry(1.6 * r, 0.95 * r, 22, 5), p = geometry.attributes.position!;
-    // Rough, but the same where two corners are in one place: the cone must not tear.
+    // Random, but equal for coincident vertices, so that the cone has no gaps.
     const rough = (x: number, y: number, z: number, k: number) => Math.sin(17 * x + 29 * y + 41 * z + k + r) * 0.1 * r;
     for (let i = 0; i < p.count; i++) {
       const [x, y, z] = [p.getX(i), p.getY(i), p.getZ(i)];
@@ -60,7 +60,7 @@ function seeded(seed: number): () => number {
   return () => ((seed = (seed * 16807) % 2147483647) / 2147483647);
 }
 
-// Sand, or a floor with a grid: painted, so that nothing has to be fetched.
+// Sand, or a floor with a grid: painted on a canvas, so that nothing has to be fetched.
 function painted(site: boolean): THREE.CanvasTexture {
   const canvas = document.createElement("canvas"), n = 512, random = seeded(3);
   canvas.width = canvas.height = n;

@@ -1,4 +1,4 @@
-"""What moves the joints: one file for each actuator, with its equations and where they come from."""
+"""Actuators that drive joints: one module for each, with its equations and their source."""
 
 from __future__ import annotations
 

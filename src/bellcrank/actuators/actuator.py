@@ -1,7 +1,7 @@
-"""What an actuator is: a force on one joint coordinate, with states of its own and perhaps a command.
+"""Base class of actuators: a force on one joint coordinate, with states of its own and an optional command.
 
-An actuator is a function of scalars that are never looked at, so the same text runs on floats, on batches and on graph
-nodes. Its numbers may be any scalar too: a float, or a parameter that is left open until the run.
+An actuator is a function of scalars without data-dependent branches, so the same code runs on floats, on batches and on
+graph nodes. Its numbers may be any scalar too: a float, or a parameter that stays free until the run.
 """
 
 from __future__ import annotations
@@ -18,9 +18,18 @@ from bellcrank.scalar import Scalar, clip, fabs, is_real, maximum, minimum, wher
 
 @dataclass(frozen=True)
 class StateVariable:
-    """One element of the state that is not a joint's: a current, a pressure, an integral, a desired angle.
+    """State variable of an actuator, element or controller: a current, a pressure, an integral, a desired angle.
 
-    nominal: how large it usually is, for those who measure errors by it (sim/nominals.py); 0 where nobody knows.
+    Parameters
+    ----------
+    name : str
+        Name within its owner.
+    unit : str, default ""
+        Unit of the value.
+    initial : float, default 0.0
+        Value at the start of a run.
+    nominal : Scalar, default 0.0
+        Typical magnitude, used as a scale for errors (sim/nominals.py); 0 if unknown.
     """
 
     name: str
@@ -31,38 +40,85 @@ class StateVariable:
 
 @dataclass(frozen=True)
 class Actuator(ABC):
-    """A force on one joint coordinate, with states of its own and perhaps a command. Subclasses say the equations."""
+    """Base class of actuators: a force on one joint coordinate. Subclasses implement the equations.
+
+    Parameters
+    ----------
+    joint : str
+        Joint coordinate on which the actuator acts: an entry of `mechanism.columns[1]`.
+    """
 
     joint: str  # name of a joint coordinate: an entry of mechanism.columns[1]
 
-    commanded: ClassVar[bool] = True  # takes one command from the control; False: passive
-    command_unit: ClassVar[str] = ""  # of a turning joint; on a slide read m for rad and N for N m
+    commanded: ClassVar[bool] = True  # True: takes one command from the controller; False: passive
+    command_unit: ClassVar[str] = ""  # for a revolute joint; for a prismatic one read m for rad and N for N m
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
-        """Its own state variables, in the order of `x` and of the rates."""
+        """State variables of the actuator, in the order of `x` and of the state rates."""
         return ()
 
     @abstractmethod
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
     ) -> tuple[Scalar, list[Scalar]]:
-        """(force on the coordinate, d(states)/dt), from the coordinate's q and v and the actuator's own states x."""
+        """Return the force on the coordinate and the state rates.
+
+        Parameters
+        ----------
+        t : Scalar
+            Time, s.
+        q : Scalar
+            Joint coordinate, rad or m.
+        v : Scalar
+            Joint velocity, rad/s or m/s.
+        x : sequence of Scalar
+            State variables of the actuator.
+        command : Scalar
+            Command, in units of `command_unit`.
+
+        Returns
+        -------
+        tuple[Scalar, list[Scalar]]
+            Force on the coordinate (N m or N) and d(states)/dt.
+        """
 
     def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
-        """Return the slope with which the force opposes v, N m s/rad and not negative; 0.0 where v does not matter.
+        """Return the slope with which the force opposes the velocity.
 
-        Of dry friction the slope of the chord, (force at 0 - force at v)/v, which is no less than -d(force)/dv. Fixed
-        steps are implicit in this part of the force (sim/implicit_forces.py).
+        Dry friction gives the slope of the chord, (force at 0 - force at v)/v, at least -d(force)/dv. Fixed steps
+        are implicit in this part of the force (sim/implicit_forces.py).
+
+        Parameters
+        ----------
+        t, q, v, x, command
+            As in `__call__`.
+
+        Returns
+        -------
+        Scalar
+            Slope, N m s/rad or N s/m, at least 0; 0.0 if the force does not depend on v.
         """
         return 0.0
 
     def limits(self) -> tuple[tuple[Scalar, Scalar] | None, ...]:
-        """(lowest, highest) of each state, or None: where an integrator may put a state back after a step."""
+        """Return the bounds to which an integrator may reset each state after a step.
+
+        Returns
+        -------
+        tuple[tuple[Scalar, Scalar] | None, ...]
+            (lowest, highest) of each state, or None.
+        """
         return (None,) * len(self.states)
 
     def numbers(self) -> dict[str, Scalar]:
-        """Its numbers by name."""
+        """Return the actuator's numbers by name.
+
+        Returns
+        -------
+        dict[str, Scalar]
+            All fields except `joint`.
+        """
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "joint"}
 
     def __str__(self) -> str:
@@ -72,38 +128,70 @@ class Actuator(ABC):
         return f"{type(self).__name__:<17} {self.joint:<8} {command:<13} {shown}{states}"
 
     def _check(self, *names: str, above_zero: bool = False) -> None:
-        """Each of these numbers is at least zero (above it), as far as it is known now."""
+        """Raise unless each of these numbers is at least zero (above zero), as far as its value is known now."""
         check_range(self, f'{type(self).__name__} on "{self.joint}"', names, above_zero)
 
 
 def known(x: Scalar) -> bool:
-    """Whether x is a number now, and not a parameter that is left open."""
+    """Return whether `x` is a number now, rather than a free parameter."""
     return is_real(x)
 
 
 def endless(limit: Scalar) -> bool:
-    """Whether there is no limit, in every run: a property of the model, so that code may branch on it."""
+    """Return whether `limit` is infinite in every run: a property of the model, so that code may branch on it."""
     return known(limit) and limit == math.inf
 
 
 def limited(x: Scalar, limit: Scalar) -> Scalar:
-    """x within -limit and limit; no operation where there is no limit."""
+    """Return `x` clipped to -`limit` and `limit`; no operation for an infinite limit."""
     return x if endless(limit) else clip(x, -limit, limit)
 
 
 def damping_below(force: Scalar, limit: Scalar, damping: Scalar) -> Scalar:
-    """Return the damping of a servo; beyond its limit that of the chord: the part of the force that is left."""
+    """Return the damping of a servo with a force limit, as the slope of the chord beyond the limit.
+
+    Parameters
+    ----------
+    force
+        Force without the limit.
+    limit
+        Largest magnitude of the force.
+    damping
+        Damping within the limit.
+    """
     if endless(limit) or (known(limit) and limit == 0.0):
         return damping if endless(limit) else 0.0
     return damping * (limit / maximum(fabs(force), limit))
 
 
 def held(x: Scalar, rate: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    """The rate of a state that stays within its bounds: at a bound it does not move outwards."""
+    """Return the rate of a bounded state: at a bound it does not move outwards.
+
+    Parameters
+    ----------
+    x
+        State.
+    rate
+        Rate without bounds.
+    low, high
+        Bounds.
+    """
     return where(x <= low, maximum(rate, 0.0), where(x >= high, minimum(rate, 0.0), rate))
 
 
 def end_stops(q: Scalar, v: Scalar, low: Scalar, high: Scalar, stiffness: Scalar, damping: Scalar) -> Scalar:
-    """The force of the stops at both ends: k z (1 + d dz/dt), and never less than 0, where it is z beyond one."""
+    """Return the force of Hunt-Crossley stops at both limits: max(k z (1 + d dz/dt), 0) at a depth z beyond one.
+
+    Parameters
+    ----------
+    q, v
+        Coordinate and velocity.
+    low, high
+        Limits.
+    stiffness
+        Stiffness k.
+    damping
+        Damping d.
+    """
     below, above = maximum(low - q, 0.0), maximum(q - high, 0.0)
     return stiffness * (below * maximum(1.0 - damping * v, 0.0) - above * maximum(1.0 + damping * v, 0.0))

@@ -1,4 +1,4 @@
-"""Ideal torque: what is commanded acts at once, up to a limit. The actuator that textbooks assume.
+"""Ideal torque source: the commanded torque acts at once, up to a limit, as textbooks assume.
 
 tau = clip(command, -limit, limit)
 """
@@ -16,7 +16,15 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class IdealTorque(Actuator):
-    """What is commanded acts at once, within ±limit (N m)."""
+    """Torque source without dynamics: the command acts at once, within ±limit.
+
+    Parameters
+    ----------
+    joint : str
+        Joint coordinate on which the actuator acts: an entry of `mechanism.columns[1]`.
+    limit : Scalar, default inf
+        Torque limit, N m.
+    """
 
     limit: Scalar = math.inf  # N m
 
@@ -28,4 +36,5 @@ class IdealTorque(Actuator):
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
     ) -> tuple[Scalar, list[Scalar]]:
+        """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         return limited(command, self.limit), []

@@ -3,8 +3,8 @@
     tau = clip(kp (q_d - q) - kd v, -limit, limit)
 
 Source: M. Takegaki, S. Arimoto. A new feedback method for dynamic control of manipulators. ASME Journal of Dynamic
-Systems, Measurement, and Control 103(2), 119-125, 1981: it is stable on any arm, for it only adds a spring and a
-damper. Under a load it stops short by load / kp.
+Systems, Measurement, and Control 103(2), 119-125, 1981: the servo is stable on any arm, because it only adds a spring
+and a damper. Its steady error under a load is load / kp.
 """
 
 from __future__ import annotations
@@ -20,7 +20,19 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class PD(Actuator):
-    """A spring and a damper towards the commanded position: kp (N m/rad), kd (N m s/rad), and at most limit (N m)."""
+    """PD servo to the commanded position, with a torque limit.
+
+    Parameters
+    ----------
+    joint : str
+        Joint coordinate on which the actuator acts: an entry of `mechanism.columns[1]`.
+    kp : Scalar
+        Position gain, N m/rad.
+    kd : Scalar, default 0.0
+        Velocity gain, N m s/rad.
+    limit : Scalar, default inf
+        Torque limit, N m.
+    """
 
     kp: Scalar  # N m / rad
     kd: Scalar = 0.0  # N m s / rad
@@ -34,7 +46,9 @@ class PD(Actuator):
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
     ) -> tuple[Scalar, list[Scalar]]:
+        """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         return limited(self.kp * (command - q) - self.kd * v, self.limit), []
 
     def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        """Return the damping slope in N m s/rad; `t`, `q`, `v`, `x` and `command` as in `Actuator.resistance`."""
         return damping_below(self.kp * (command - q) - self.kd * v, self.limit, self.kd)

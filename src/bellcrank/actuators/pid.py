@@ -1,10 +1,10 @@
-"""PID servo: PD with an integral that removes the steady error, and that does not wind up.
+"""PID servo: PD with an integral term that removes the steady error and has anti-windup.
 
     e = q_d - q      w = kp e + ki I - kd v      tau = clip(w, -limit, limit)
     dI/dt = e, but only min(e, 0) while w > limit and max(e, 0) while w < -limit
 
 Source: K. J. Astrom, L. Rundqwist. Integrator windup and how to avoid it. American Control Conference, 1693-1698, 1989:
-conditional integration. While the torque is at its limit, the integral may leave the limit and not go deeper.
+conditional integration. While the torque is at its limit, the integral may only move away from the limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,21 @@ from bellcrank.scalar import Scalar, maximum, minimum, where
 
 @dataclass(frozen=True)
 class PID(Actuator):
-    """PD with an integral, which does not grow while the limit is reached: kp, ki, kd, and at most limit (N m)."""
+    """PID servo to the commanded position, with a torque limit and anti-windup.
+
+    Parameters
+    ----------
+    joint : str
+        Joint coordinate on which the actuator acts: an entry of `mechanism.columns[1]`.
+    kp : Scalar
+        Position gain, N m/rad.
+    ki : Scalar, default 0.0
+        Integral gain, N m/(rad s).
+    kd : Scalar, default 0.0
+        Velocity gain, N m s/rad.
+    limit : Scalar, default inf
+        Torque limit, N m.
+    """
 
     kp: Scalar  # N m / rad
     ki: Scalar = 0.0  # N m / (rad s)
@@ -34,11 +48,13 @@ class PID(Actuator):
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
+        """Integral of the position error."""
         return (StateVariable("integral", "rad s"),)
 
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
     ) -> tuple[Scalar, list[Scalar]]:
+        """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         (I,) = x
         e = command - q
         w = self.kp * e + self.ki * I - self.kd * v
@@ -48,5 +64,6 @@ class PID(Actuator):
         return limited(w, self.limit), [back]
 
     def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        """Return the damping slope in N m s/rad; `t`, `q`, `v`, `x` and `command` as in `Actuator.resistance`."""
         (I,) = x
         return damping_below(self.kp * (command - q) + self.ki * I - self.kd * v, self.limit, self.kd)

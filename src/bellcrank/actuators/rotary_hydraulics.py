@@ -1,4 +1,6 @@
-"""Wong's rotary hydraulics: a hydraulic motor and gear behind a four-way spool valve, a pressure in each line.
+"""Rotary hydraulic actuator of Wong (1991): hydraulic motor and gear behind a four-way spool valve.
+
+The states are the pressures of both lines.
 
     s = opening v, less the dead band d, within +-limit                                            fig 5.3
     s > 0: Q_in = k_f s sqrt(P_s - p_in),  Q_out = k_f s sqrt(p_out - P_e)
@@ -6,18 +8,18 @@
     tau = (p_in - p_out) D_m G / 8 - beta_m v                                                      5.3
     dp_in/dt = (Q_in - v D_m G) beta_v,  dp_out/dt = (v D_m G - Q_out) beta_v                      5.4
 
-Units as printed: pressures psi, spool cm, D_m in^3/rad, Q in^3/s, beta_v psi/in^3; 8 turns in lbf into N m (8.85 would
-be exact). The command is the spool's voltage v of eq 5.5. How far a volt opens the spool is drawn in fig 5.3 and not
-said in the text: `opening` is 1 cm/V unless given.
+Units as printed: pressures psi, spool cm, D_m in^3/rad, Q in^3/s, beta_v psi/in^3; the factor 8 converts lbf in to N m
+(8.85 would be exact). The command is the spool's voltage v of eq 5.5. The spool travel per volt is drawn in fig 5.3
+but not given in the text: `opening` is 1 cm/V by default.
 
 Source: D. Wong. Parallel implementation of multibody dynamics for real-time simulation. PhD thesis, University of
 British Columbia, 1991, section 5.4.2 and table 5.2. Laminar flow: H. E. Merritt, Hydraulic Control Systems, Wiley 1967.
 
-Departs: the paper puts the pressures back into [P_e, P_s] after every time step. Here the right-hand side does it, for
-every integrator: flows and torque see the clipped pressures, and a pressure at its bound does not move outwards.
-`limits()` lets a fixed-step run do as printed besides. `laminar` (psi, 0 as printed) makes the flow proportional to a
-pressure drop below it, for integrators that need a derivative: that of a root is infinite at 0, where the run starts.
-With a `stop_stiffness` the joint has mechanical stops, which the paper does not need: its bucket meets nothing.
+Departs: the paper clips the pressures to [P_e, P_s] after every time step. Here the right-hand side does so, for every
+integrator: flows and torque use the clipped pressures, and a pressure at its bound does not move outwards. With
+`limits()` a fixed-step run can also clip as printed. `laminar` (psi, 0 as printed) makes the flow proportional to a
+pressure drop below it, for integrators that need a derivative: the root's slope is infinite at 0, where the run starts.
+With a `stop_stiffness` the joint has mechanical stops, which the paper does not need: its bucket meets no obstacle.
 """
 
 from __future__ import annotations
@@ -35,7 +37,43 @@ from bellcrank.scalar import Scalar, clip, sqrt, where
 
 @dataclass(frozen=True)
 class RotaryHydraulics(Actuator):
-    """Wong's rotary actuator of 1991, in the units of the paper: psi, cubic inches, centimetres of spool."""
+    """Rotary hydraulic actuator of Wong (1991), in the paper's units: psi, cubic inches, centimetres of spool.
+
+    Parameters
+    ----------
+    joint : str
+        Joint coordinate on which the actuator acts: an entry of `mechanism.columns[1]`.
+    P_s : Scalar
+        Supply pressure, psi.
+    G : Scalar
+        Gear ratio.
+    beta_m : Scalar
+        Viscous friction, N m s/rad.
+    P_e : Scalar, default 0.0
+        Drain pressure, psi, below `P_s`.
+    k_f : Scalar, default 26.0
+        Flow coefficient, in^3/s/(cm psi^0.5).
+    D_m : Scalar, default 0.7
+        Motor displacement, in^3/rad.
+    beta_v : Scalar, default 1000.0
+        Stiffness of the oil volume, psi/in^3.
+    opening : Scalar, default 1.0
+        Spool travel per volt, cm/V.
+    deadband : Scalar, default 0.005
+        Dead band of the spool, cm.
+    limit : Scalar, default 0.05
+        Largest spool opening, cm.
+    laminar : Scalar, default 0.0
+        Pressure drop below which the flow is linear, psi; 0 as printed.
+    p_in, p_out : float, optional
+        Pressures at the start, psi; the drain's by default.
+    low, high : Scalar, default 0.0
+        Joint angles at which the stops begin, rad.
+    stop_stiffness : Scalar, default 0.0
+        Stiffness of the stops, N m/rad; 0 means no stops.
+    stop_damping : Scalar, default 1.0
+        Hunt-Crossley damping of the stops, s/rad.
+    """
 
     P_s: Scalar  # psi, supply
     G: Scalar  # gear ratio
@@ -48,11 +86,11 @@ class RotaryHydraulics(Actuator):
     deadband: Scalar = 0.005  # cm
     limit: Scalar = 0.05  # cm
     laminar: Scalar = 0.0  # psi
-    p_in: float | None = None  # psi, at the start; None: the drain's
+    p_in: float | None = None  # psi, at the start; None: drain pressure
     p_out: float | None = None
-    low: Scalar = 0.0  # rad, where the stops begin
+    low: Scalar = 0.0  # rad, start of the stops
     high: Scalar = 0.0
-    stop_stiffness: Scalar = 0.0  # N m / rad; 0: there are none
+    stop_stiffness: Scalar = 0.0  # N m / rad; 0: no stops
     stop_damping: Scalar = 1.0  # s / rad
 
     command_unit: ClassVar[str] = "V"
@@ -76,39 +114,55 @@ class RotaryHydraulics(Actuator):
         above = known(self.P_s) and p > self.P_s
         if below or above:
             raise InputError(
-                f'RotaryHydraulics on "{self.joint}": {name} is {p!r} psi at the start; expected one between P_e = '
-                f"{self.P_e!r}, the drain's, which it is where nothing is given, and P_s = {self.P_s!r}, the supply's."
+                f'RotaryHydraulics on "{self.joint}": {name} is {p!r} psi at the start; expected a pressure '
+                f"between the drain's P_e = {self.P_e!r} (the default) and the supply's P_s = {self.P_s!r}."
             )
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
+        """Pressures of both lines."""
         drain = nominal(self.P_e)
         starts = {"p_in": self.p_in, "p_out": self.p_out}
         p_in, p_out = (StateVariable(name, "psi", drain if p is None else p, self.P_s) for name, p in starts.items())
         return p_in, p_out
 
     def limits(self) -> tuple[tuple[Scalar, Scalar] | None, ...]:
+        """Return the bounds (P_e, P_s) of both pressures, psi."""
         return (self.P_e, self.P_s), (self.P_e, self.P_s)
 
     def spool(self, command: Scalar) -> Scalar:
-        """How far the valve is open, cm: not at all within the deadband, and no further than the limit."""
+        """Return the valve opening in cm for `command` (V): 0 within the dead band, clipped to the limit."""
         s = self.opening * command
         return clip(s - clip(s, -self.deadband, self.deadband), -self.limit, self.limit)
 
     def flows(self, s: Scalar, p_in: Scalar, p_out: Scalar) -> tuple[Scalar, Scalar]:
-        """(Q_in, Q_out) through the valve at opening s."""
+        """Return the flows through the valve.
+
+        Parameters
+        ----------
+        s : Scalar
+            Spool opening, cm.
+        p_in, p_out : Scalar
+            Line pressures, psi.
+
+        Returns
+        -------
+        tuple[Scalar, Scalar]
+            Q_in and Q_out, in^3/s.
+        """
         opens = s > 0.0
         Q_in = self.k_f * s * self.root(where(opens, self.P_s - p_in, p_in - self.P_e))
         Q_out = self.k_f * s * self.root(where(opens, p_out - self.P_e, self.P_s - p_out))
         return Q_in, Q_out  # 5.2
 
     def root(self, drop: Scalar) -> Scalar:
-        """The root of a pressure drop with its sign."""
+        """Return the square root of the pressure drop `drop` (psi), linear below `laminar`."""
         return sqrt(drop) if known(self.laminar) and self.laminar == 0 else drop / sqrt(drop + self.laminar)
 
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
     ) -> tuple[Scalar, list[Scalar]]:
+        """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         p_in, p_out = (clip(p, self.P_e, self.P_s) for p in x)
         Q_in, Q_out = self.flows(self.spool(command), p_in, p_out)
         tau = (p_in - p_out) * (self.D_m / 8.0 * self.G) - self.beta_m * v  # 5.3

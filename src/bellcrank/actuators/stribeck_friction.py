@@ -1,4 +1,4 @@
-"""Friction with a Stribeck curve: high at the start, Coulomb's level when sliding, plus a viscous part. Passive.
+"""Passive joint friction with a Stribeck curve: static peak, Coulomb level when sliding, and a viscous part.
 
     tau = -(F_c + (F_s - F_c) exp(-(v/v_s)^2)) tanh(v/v_t) - b v
 
@@ -9,7 +9,7 @@ for the control of machines with friction. Automatica 30(7), 1083-1138, 1994. Th
 A. Soederberg, S. Bjoerklund. Friction models for sliding dry, boundary and mixed lubricated contacts. Tribology
 International 40(4), 580-587, 2007.
 
-Departs: with a smooth sign nothing ever sticks, it creeps at a speed of about v_t; and the peak stays below F_s unless
+Departs: with a smooth sign nothing ever sticks, but creeps at a speed of about v_t; and the peak stays below F_s unless
 v_t is much smaller than v_s. A small v_t makes the system stiff: its rate is about F_s / (v_t inertia).
 """
 
@@ -25,7 +25,23 @@ from bellcrank.scalar import Scalar, exp, fabs, maximum, tanh
 
 @dataclass(frozen=True)
 class StribeckFriction(Actuator):
-    """Friction that falls from sticking to sliding and grows with the speed; smooth about zero."""
+    """Passive friction with a static peak, a Coulomb level and a viscous part, smooth at zero speed.
+
+    Parameters
+    ----------
+    joint : str
+        Joint coordinate on which the actuator acts: an entry of `mechanism.columns[1]`.
+    F_c : Scalar
+        Coulomb level, N m.
+    F_s : Scalar
+        Static level, N m.
+    v_s : Scalar, default 0.1
+        Stribeck speed, rad/s.
+    v_t : Scalar, default 0.01
+        Speed within which the sign of the velocity is smoothed, rad/s.
+    b : Scalar, default 0.0
+        Viscous friction, N m s/rad.
+    """
 
     F_c: Scalar  # N m
     F_s: Scalar  # N m
@@ -42,10 +58,12 @@ class StribeckFriction(Actuator):
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar = 0.0
     ) -> tuple[Scalar, list[Scalar]]:
+        """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         r = v / self.v_s
         level = self.F_c + (self.F_s - self.F_c) * exp(-(r * r))
         return -level * tanh(v / self.v_t) - self.b * v, []
 
     def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        """Return the damping slope in N m s/rad; `t`, `q`, `v`, `x` and `command` as in `Actuator.resistance`."""
         level = maximum(self.F_c, self.F_s)
         return level / maximum(fabs(v), self.v_t) + self.b  # tanh(u) <= min(u, 1)

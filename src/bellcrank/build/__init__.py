@@ -1,1 +1,1 @@
-"""From what is asked for to a kernel, a schedule or a sheet of equations: where both towers meet."""
+"""Build steps from a requested quantity to a kernel, a schedule or printed equations."""

@@ -1,5 +1,6 @@
-"""Quantities of a mechanism that are more than a kernel: one for each frame, or each set of driven joints; and a result
-in parts.
+"""Quantities of a mechanism that select among several kernels, and results split into named parts.
+
+Some quantities have one kernel for each frame and reference, or for each set of actuated joints.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
 
 
 def of_frame(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any]:
-    """Each frame, and each reference that it is seen from, is a kernel of its own."""
+    """Return a function that selects the kernel of `q` by frame and reference.
+
+    Parameters
+    ----------
+    q
+        The quantity, which takes a frame.
+    kernel
+        Makes the kernel for `frame=` and `reference=`; kernels are cached.
+    """
 
     @cache
     def made(frame: str, reference: str) -> Callable[..., Any]:
@@ -35,7 +44,15 @@ def of_frame(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any]:
 
 
 def of_actuated(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any]:
-    """Each set of driven joints is a kernel of its own."""
+    """Return a function that selects the kernel of `q` by its set of actuated joints.
+
+    Parameters
+    ----------
+    q
+        The quantity, which depends on the actuated joints.
+    kernel
+        Makes the kernel for `actuated=`; kernels are cached.
+    """
 
     @cache
     def made(joints: tuple[str, ...]) -> Callable[..., Any]:
@@ -49,7 +66,10 @@ def of_actuated(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any
 
 
 def in_parts(function: Callable[..., Any], q: Quantity) -> Callable[..., Any]:
-    """The result taken apart, by name: views, and nothing is copied."""
+    """Wrap `function` so that its result is returned as the named tuple `q.result`.
+
+    The parts are views of one array; nothing is copied.
+    """
     assert q.result is not None
     made, axis = q.result, range(len(q.result._fields))
 
@@ -61,6 +81,10 @@ def in_parts(function: Callable[..., Any], q: Quantity) -> Callable[..., Any]:
 
 
 def joint_names(name: str, actuated: Any) -> tuple[str, ...]:
+    """Return `actuated` as a tuple of joint names; raise an InputError if it is not a collection of names.
+
+    `name` is the quantity, for the message.
+    """
     listed = isinstance(actuated, tuple | list | set | frozenset | dict)
     if not listed or not all(isinstance(joint, str) for joint in actuated):
         raise InputError(f'{name}: actuated is {brief(actuated)}; expected a list of joints, as in actuated=["crank"].')

@@ -1,9 +1,9 @@
-"""What is on top of a method where there are loops or springs; and the tree beneath loops where it is large, whose
-forward dynamics are recursions that are called.
+"""Tree terms for the equations of loops and springs, with rolled recursions for large trees.
 
-Loops take two things from a method: accelerations without the loops, and for each equation of a loop what its force
-does to the accelerations, M^-1 C^T (dynamics/loops/forms.py). Each is one pass over the bodies, so that the work grows
-with the bodies times the equations; the code has each of them once.
+The equations of loops need two terms from a method: the accelerations of the open tree, and for each loop equation the
+accelerations caused by its constraint force, M^-1 C^T (dynamics/loops/forms.py). Each term is one pass over the bodies,
+so the work grows with the number of bodies times the number of equations; where the tree is large, the code of each
+pass exists once and is called.
 """
 
 from __future__ import annotations
@@ -29,14 +29,24 @@ from bellcrank.model import Mechanism, Tree
 from bellcrank.model.parts import EQUATIONS, Loop
 from bellcrank.scalar import Scalar
 
-# Operations, written out, from which on bodies share their code.
+# Operations in straight-line code above which the recursions are rolled.
 MOST_STRAIGHT = 100_000
-ALIKE = 4  # bodies that a class has on average, where it pays
-WASTE = 3.0  # times the operations of straight-line code, which leaves out all that an equation does not move
+ALIKE = 4  # mean number of bodies per link class from which rolling pays
+WASTE = 3.0  # limit of rolled work over straight-line work, which omits the bodies that an equation does not move
 
 
 def layered(mechanism: Mechanism, request: Request, by: Method) -> Layer:
-    """What answers where there are loops or springs: the layer on top of a method."""
+    """Return the layer for loops and springs on top of a method.
+
+    Parameters
+    ----------
+    mechanism
+        A mechanism with loops or springs.
+    request
+        The quantity and its options.
+    by
+        The method for the open tree.
+    """
     driven = quantity(request.quantity).driven
     if not mechanism.loops:
         return Layer(by, Rank(), tuple(range(mechanism.nv)) if driven else ())
@@ -46,7 +56,7 @@ def layered(mechanism: Mechanism, request: Request, by: Method) -> Layer:
 
 
 def rolls_beneath(mechanism: Mechanism, by: Method) -> bool:
-    """Whether the tree beneath loops is called as recursions."""
+    """Return whether method `by` calls rolled recursions for the tree of a `mechanism` with loops."""
     tree = mechanism.tree
     plain = not (tree.coupled or tree.springs or tree.flexible or mechanism.parameters)
     if not (mechanism.loops and plain and by.name == "aba" and as_shipped(tree)):
@@ -59,7 +69,10 @@ def rolls_beneath(mechanism: Mechanism, by: Method) -> bool:
 
 
 def moved(tree: Tree) -> list[float]:
-    """Of every loop, the share of all bodies that it can move: those that hang on the ground where its ends do."""
+    """Return for each loop of `tree` the fraction of all bodies that it can move.
+
+    These are the bodies of the branches on the ground that hold the ends of the loop.
+    """
     root, n = list[int](), len(tree.links)
     for i, link in enumerate(tree.links):
         root.append(root[link.parent] if link.parent >= 0 else i)
@@ -73,36 +86,40 @@ def moved(tree: Tree) -> list[float]:
 
 
 def passes(tree: Tree) -> float:
-    """Through the bodies: one, and for every equation of a loop what its force takes."""
+    """Return the work on `tree` in passes over its bodies: one, plus a share for each loop equation."""
     equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, moved(tree), strict=True))
     return 1.0 + EQUATION * sum(equations)
 
 
 @dataclass(frozen=True, eq=False)
 class Beneath:
-    """As much of a Method as loops need, for one mechanism."""
+    """The functions of a Method that loop equations use, for one mechanism, as rolled recursions."""
 
     mechanism: Mechanism
     by: Method
 
     @property
     def solves(self) -> tuple[str, ...]:
+        """Names of the quantities that the method computes directly."""
         return self.by.solves
 
     def function(self, name: str) -> Callable[..., Any]:
+        """Return the function for the quantity `name`."""
         return self.forward_dynamics if name == "forward_dynamics" else self.by.function(name)
 
     @property
     def tree(self) -> Tree:
-        """Bodies as they are, and nothing that closes: alike ones stay alike."""
+        """The tree without loops and not regrouped, so that identical bodies stay identical."""
         return replace(self.mechanism.tree, loops=())
 
     @cached_property
     def free(self) -> Graph:
+        """Graph of the forward dynamics of the open tree."""
         return self._rolled("forward_dynamics", ("q", "v", "tau"))
 
     @cached_property
     def response(self) -> Graph:
+        """Graph of the accelerations caused by joint forces alone, M^-1 tau."""
         return self._rolled("response", ("q", "tau"))
 
     def _rolled(self, quantity: str, names: Sequence[str]) -> Graph:
@@ -110,8 +127,18 @@ class Beneath:
         return rolled(f"{self.mechanism.name}.{quantity}", self.tree, "aba", quantity, inputs)
 
     def forward_dynamics(self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: Any) -> list[Scalar]:
-        """Of the tree with all that acts on it; or, where it is at rest without weight and springs (forms.bare), of the
-        forces alone.
+        """Return the accelerations of the tree under all forces that act on it.
+
+        Where `v` is zero and there is no gravity (forms.bare), only the response to the forces is computed.
+
+        Parameters
+        ----------
+        tree
+            The tree, with or without gravity and springs.
+        q, v, tau
+            Joint positions, velocities and forces.
+        options
+            Further options of the method; with any of them the method itself is called.
         """
         if options:
             return list(self.by.function("forward_dynamics")(tree, q, v, tau, **options))

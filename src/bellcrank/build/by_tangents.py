@@ -1,9 +1,9 @@
-"""Matrices of a large mechanism, column by column: a batch of directions through one recursion.
+"""Matrices of large mechanisms, computed column by column: a batch of directions through one recursion.
 
-Derivatives, and the mass matrix and its inverse, which are derivatives, too; and matrices whose product with a vector
-is said for one body (dynamics/body_columns.py). Written out they are dozens of operations for every pair of bodies,
-which nobody can compile from a hundred bodies on. A recursion's tangent is a recursion; all directions together are a
-batch of it, in lanes.
+This covers derivatives; the mass matrix and its inverse, which are derivatives too; and matrices whose product with a
+vector is defined body by body (dynamics/body_columns.py). Written out, they take dozens of operations for every pair of
+bodies, which is too much to compile from about a hundred bodies on. The tangent of a recursion is a recursion, and all
+directions together are a batch of it, in lanes.
 """
 
 from __future__ import annotations
@@ -30,35 +30,40 @@ from bellcrank.room import check_room
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
 
-SLOPES = {"mass_matrix": ("inverse_dynamics", "a"), "inverse_mass_matrix": ("forward_dynamics", "tau")}  # of what
-PRODUCTS = {"coriolis_matrix": "coriolis", "mass_matrix_factors": "aba"}  # by which method
+# matrix: (quantity, input) of which it is the derivative
+SLOPES = {"mass_matrix": ("inverse_dynamics", "a"), "inverse_mass_matrix": ("forward_dynamics", "tau")}
+PRODUCTS = {"coriolis_matrix": "coriolis", "mass_matrix_factors": "aba"}  # matrix: method
 LESS = "apply it instead, by inverse_dynamics to accelerations, or by forward_dynamics to forces"
-MOST_WRITTEN = 10 * MOST_STRAIGHT  # operations of a matrix that is straight-line code, which runs faster
+MOST_WRITTEN = 10 * MOST_STRAIGHT  # operations up to which straight-line code is used, because it runs faster
 
 
 def function(mechanism: Mechanism, q: Quantity) -> Callable[..., Any] | None:
-    """Of q and the other inputs, where the quantity of a mechanism without loops is had so."""
+    """Return a column-by-column function for quantity `q` of `mechanism`, or None where it does not apply."""
     if q.result and columnwise(mechanism, q):
         return derivatives(mechanism, q)
     return matrix(mechanism, q) if q.name in (*SLOPES, *PRODUCTS) and sloped(mechanism, q) else None
 
 
 def columnwise(mechanism: Mechanism, q: Quantity) -> bool:
-    """Whether the derivatives are had so: alike bodies share the code of what is differentiated, and q moves as v does
-    (quaternions do not).
+    """Return whether the derivatives `q` of `mechanism` are computed column by column.
+
+    The differentiated quantity must have a rolled recursion, and nq must equal nv (no quaternions).
     """
     return bool(q.differentiates) and mechanism.nq == mechanism.nv and _shares(mechanism, q.differentiates)
 
 
 def sloped(mechanism: Mechanism, q: Quantity) -> bool:
-    """Whether a matrix is had so: it is too much to write out, and alike bodies share the code of what it is of."""
+    """Return whether the matrix `q` of `mechanism` is computed column by column.
+
+    It must be too large to write out, and the quantity it derives from must have a rolled recursion.
+    """
     tree = mechanism.tree
     work = min((estimate(m.name, q.name, tree) for m in candidates(q.name, tree)), default=0.0) / MOST_WRITTEN
     if mechanism.loops or work <= 1.0:
         return False
     if q.name in SLOPES:
         return _shares(mechanism, SLOPES[q.name][0])
-    return rollable(tree, PRODUCTS[q.name], "product") and pays(tree, work)  # however little one product is
+    return rollable(tree, PRODUCTS[q.name], "product") and pays(tree, work)  # even where a single product is small
 
 
 def _shares(mechanism: Mechanism, of: str) -> bool:
@@ -67,19 +72,19 @@ def _shares(mechanism: Mechanism, of: str) -> bool:
 
 
 def _tangent(mechanism: Mechanism, of: str, x: str, name: str, frames: tuple[str, ...] = ()) -> Kernel:
-    """How a quantity changes with its input x, along any direction."""
+    """Return the kernel of the derivative of quantity `of` with respect to input `x` along any direction."""
     request = Request(of, wrenches=frames)
     (by,) = shared(mechanism, request, candidates(of, mechanism.tree))[:1]
     return of_graph(tangent(traced(mechanism, request, by), [x]), name=name, parameters=mechanism.parameters)
 
 
 def _free(mechanism: Mechanism, name: str, p: Any, parameters: Any) -> dict[str, Any]:
-    """The mechanism's free numbers of a call, of which every direction has the same."""
+    """Return the free parameters of a call, with an axis for the directions, which share them."""
     if p is not None and parameters is not None:
-        raise InputError(f'{name}: "p" and "parameters" are two ways to say one thing; give one of them.')
+        raise InputError(f'{name}: give "p" or "parameters", not both.')
     if not mechanism.parameters:
         if p is not None or parameters is not None:
-            raise InputError(f'{name}: no number of "{mechanism.name}" is free; leave p and parameters out.')
+            raise InputError(f'{name}: "{mechanism.name}" has no free parameters; leave p and parameters out.')
         return {}
     if p is None:
         p = mechanism.parameters.vector({} if parameters is None else parameters, name)
@@ -89,7 +94,7 @@ def _free(mechanism: Mechanism, name: str, p: Any, parameters: Any) -> dict[str,
 def _bound(
     mechanism: Mechanism, q: Quantity, given: Sequence[Any], named: dict[str, Any]
 ) -> tuple[dict[str, Any], Any]:
-    """The arrays of a call by name; and p, where it is given."""
+    """Return the arrays of a call by name, and `p` or None."""
     names = *q.inputs, "p"
     found = dict(zip(names, given, strict=False)) | named
     if len(given) > len(names) or set(found) - {"p"} != set(q.inputs):
@@ -99,7 +104,7 @@ def _bound(
 
 
 def _kept(name: str, made: Any, out: Any) -> Any:
-    """The result where it is wanted."""
+    """Return the result, copied into `out` where that is given."""
     if out is None:
         return made
     if not isinstance(out, np.ndarray) or out.shape != made.shape or out.dtype != float or not out.flags.writeable:
@@ -110,7 +115,15 @@ def _kept(name: str, made: Any, out: Any) -> Any:
 
 
 def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
-    """A function of q, or of q and v, that gives a matrix of all coordinates, column by column."""
+    """Return a function of q, or of q and v, that computes a matrix column by column.
+
+    Parameters
+    ----------
+    mechanism
+        A mechanism without loops.
+    row
+        The quantity: a key of SLOPES or PRODUCTS.
+    """
     n = mechanism.nv
     columns = cache(lambda: _slopes(mechanism, row) if row.name in SLOPES else _products(mechanism, row))
 
@@ -126,8 +139,10 @@ def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
 
 
 def _slopes(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
-    """M or M^-1: what forces (accelerations) are with one acceleration (force) after the other and without gravity,
-    which the slope has none of.
+    """Return a function for M or M^-1 as derivatives.
+
+    Column k is the derivative of the forces along acceleration k (or of the accelerations along force k); gravity and
+    velocities cancel in it.
     """
     n, (of, x) = mechanism.nv, SLOPES[row.name]
     kernel = _tangent(mechanism, of, x, f"{row.name}.{x}")
@@ -135,13 +150,16 @@ def _slopes(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
 
     def columns(**state: Any) -> Any:
         found = kernel(**state, **rest)
-        return 0.5 * (found + np.swapaxes(found, -1, -2))  # as it is but for rounding
+        return 0.5 * (found + np.swapaxes(found, -1, -2))  # symmetric but for rounding
 
     return columns
 
 
 def _products(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
-    """A matrix by its products with unit vectors; where bodies say two numbers, the second is on the diagonal."""
+    """Return a function for a matrix from its products with unit vectors.
+
+    Where bodies give two numbers, the second one is the diagonal.
+    """
     tree, method, n = mechanism.tree, PRODUCTS[row.name], mechanism.nv
     inputs = {x: shape_of(x, tree) for x in (*row.inputs, "x")}
     graph = rolled(f"{mechanism.name}.{row.name}.x", tree, method, "product", inputs, (), mechanism.parameters)
@@ -158,7 +176,7 @@ def _products(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
 
 
 def derivatives(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
-    """A function of the quantity's inputs that gives its derivatives, (..., nv, nv) each."""
+    """Return a function of the inputs of `q` that computes its derivatives for `mechanism`, (..., nv, nv) each."""
     assert q.result is not None
     made, unit = q.result, np.eye(mechanism.nv)
 

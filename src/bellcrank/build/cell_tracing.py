@@ -1,8 +1,8 @@
-"""What a class of alike parts does, traced once: its cell.
+"""Tracing of the cells of rolled recursions: each class of identical parts is traced once.
 
-What parts hand to each other (dynamics/neighbours.py) is made of numbers; which of those are constants, so that the
-next one folds them away, is found by going round until nothing changes: at first nothing is known, a body on the ground
-gets what the ground hands over, and whatever two bodies hand to one class differently becomes a symbol there.
+The values that neighbouring parts exchange (dynamics/neighbours.py) are made of numbers. Some are constants, which the
+receiving cell can fold. They are found by a fixed-point iteration: at first nothing is known, a body on the ground
+receives what the ground provides, and every element in which two senders to one class differ becomes a symbol there.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ VARIES = object()
 
 @dataclass(frozen=True)
 class Part:
-    """One class, as tracing sees it. start: its generator, from its elements of the inputs; sizes: how many those are.
-    names: of the columns of its table; numbers: of those of its constants that are free.
+    """One link class, as tracing needs it.
+
+    start: makes its generator from its elements of the inputs. sizes: their number for each input. names: of the
+    columns of its table. numbers: names of its constants that depend on free parameters.
     """
 
     start: Callable[..., Any]
@@ -44,7 +46,7 @@ class Part:
 
 
 class _CellTape(Tape):
-    """On which constants that differ are elements of a row of a table, and free ones of an input."""
+    """A tape on which varying constants are elements of a table row, and free ones elements of an input."""
 
     def __init__(self, names: Sequence[str], numbers: Sequence[str]) -> None:
         super().__init__(names)
@@ -56,12 +58,22 @@ class _CellTape(Tape):
 
 
 def traced(parts: Sequence[Part], places: Places, inputs: Sequence[str]) -> list[Cell]:
-    """A cell for every class."""
+    """Return the traced cell of every class.
+
+    Parameters
+    ----------
+    parts
+        The classes.
+    places
+        Order and tree of the bodies.
+    inputs
+        Names of the inputs.
+    """
     return _Tracing(parts, inputs, _neighbours(places, len(parts))).cells()
 
 
 def _neighbours(places: Places, groups: int) -> list[set[tuple[int, int]]]:
-    """Of each class, the classes of children, and as which child."""
+    """Return for each class the classes of its children, each with the child's position."""
     of = np.empty(len(places.parent), int)
     for run in places.runs:
         of[run.begin : run.end] = run.cells * run.repeats
@@ -84,7 +96,7 @@ class _Tracing:
             {x: tape.inputs(x, shape) for x, shape in shapes.items()}
             for tape, shapes in zip(self.tapes, self.shapes, strict=True)
         ]
-        self.received: list[list[Any]] = [[] for _ in groups]  # of each class, by channel
+        self.received: list[list[Any]] = [[] for _ in groups]  # for each class, by channel
         self.outwards: list[bool] = []
         self.widths: list[int] = []
 
@@ -102,7 +114,7 @@ class _Tracing:
         return self.groups[k].start(*(list(x) for x in self.symbols[k].values()))
 
     def _asked(self, k: int) -> FromParent | FromChildren | None:
-        """What the body asks for after all it has received."""
+        """Return the request of the body after everything it has received; None where it has ended."""
         running, asked = self._start(k), None
         asked = next(running)
         try:
@@ -115,13 +127,13 @@ class _Tracing:
         return asked  # type: ignore[no-any-return]
 
     def _ground(self, k: int) -> Any:
-        """What the ground hands to a class that stands on it: free numbers of it are those of the class."""
+        """Return the values that the ground provides to a class on it; its free constants belong to the class."""
         asked = self._asked(k)
         assert isinstance(asked, FromParent)
         return asked.ground
 
     def _given(self, k: int, more: Sequence[Any]) -> list[Any]:
-        """What the body hands on for all it receives, by channel; and at the end its results."""
+        """Return the values that the body hands on, by channel, and at the end its results."""
         running, given = self._start(k), list[Any]()
         next(running)
         try:
@@ -135,7 +147,7 @@ class _Tracing:
         return given
 
     def _settle(self, asked: FromParent | FromChildren) -> None:
-        """What every class receives through one more channel."""
+        """Find the values that every class receives through one more channel."""
         channel, n = len(self.outwards) - 1, len(self.groups)
         outwards = self.outwards[channel]
         like: Any = asked.ground if isinstance(asked, FromParent) else None
@@ -174,7 +186,7 @@ class _Tracing:
                 yield from ((up, j) for child, j in sorted(mine) if child == k)
 
     def _value(self, k: int, channel: int, outwards: bool, like: Any, known: dict[tuple[int, int], list[Any]]) -> Any:
-        """What class k receives: symbols where that varies."""
+        """Return the value that class k receives, with symbols for elements that vary."""
         if outwards and self.groups[k].on_ground:
             return rebuilt(like, iter(known[k, -1]))
         tape = self.tapes[k]

@@ -1,4 +1,4 @@
-"""bc.compile: a function of your own, or any graph, as a kernel on any target."""
+"""`bc.compile`: compile a user's function, or any graph, into a kernel for any target."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 Shape = int | tuple[int, ...]
 CPU = Where()
-TAKEN = ("out", "parameters")  # what a kernel understands by itself
-MOST_SYMBOLS = 1_000_000  # symbols: each is a node, and code for each is written
+TAKEN = ("out", "parameters")  # keywords that every kernel has
+MOST_SYMBOLS = 1_000_000  # symbols: each is a node with code of its own
 SCALARS = (int, float, np.integer, np.floating, Node)
 
 
@@ -45,23 +45,47 @@ def compile(  # as in `re.compile`
     machine: Any = "",
     processors: int | None = None,
 ) -> Kernel:
-    """A Kernel of a function of your own, or of a Graph: machine code for one state or a batch.
+    """Compile a function, or a Graph, to machine code for one state or a batch.
 
         f = bc.compile(lambda x, k: k * bc.sin(x), inputs={"x": 3, "k": ()})
         f(x, k)                                     # arrays with any leading batch axes, which broadcast
         f.graph.count(), f.predicted                # what it costs, before it is run
         df = bc.compile(f.graph.jacobian("function", "x"))        # its derivative is a graph, and so a kernel
 
-    inputs: the shape of every argument by its name: 3, (3, 3), or () for a single number. The function is called once,
-    with symbols instead of numbers: an array of them for each argument, or one alone where the shape is (). It returns
-    a scalar, a sequence, an array, or a mapping of those by name; then the kernel gives a mapping, too. Write bc.sin,
-    bc.sqrt, bc.where, bc.minimum and so on, which take numbers and arrays as well, and no `if` on a symbol: what runs
-    is what was traced.
+    The function is called once, with symbols instead of numbers: an array of them for each argument, or a single symbol
+    where the shape is (). Use bc.sin, bc.sqrt, bc.where, bc.minimum and so on, which accept numbers and arrays as well,
+    and no `if` on a symbol: the kernel runs exactly the operations that were traced.
 
-    name: of the kernel and of an output that has none; the function's own name unless told. target: "cpu" or "cuda".
-    dtype: "float64" or "float32". threads: cores that share out the states of a batch. machine, processors: cores that
-    share out the work on each state, as in bc.kernel.
+    Parameters
+    ----------
+    function_or_graph : callable or Graph
+        A function that returns a scalar, a sequence, an array, or a mapping of those by name (the kernel then returns a
+        mapping, too).
+    inputs : mapping of str to int or tuple of int
+        Shape of every argument by its name: 3, (3, 3), or () for a single number. Left out for a Graph.
+    target : str
+        "cpu" or "cuda".
+    dtype : str
+        "float64" or "float32".
+    threads : int
+        CPU threads that share the states of a batch.
+    name : str
+        Name of the kernel and of an output that has none; by default the function's own name.
+    machine, processors
+        Cores that share the work on each state, as in `bc.kernel`.
 
+    Returns
+    -------
+    Kernel
+        Called with arrays of shape (..., *shape), it returns arrays with the broadcast leading axes.
+
+    Raises
+    ------
+    InputError
+        If the function cannot be traced, or an argument is not valid.
+
+    Examples
+    --------
     >>> f = bc.compile(lambda x, k: k * x * x, inputs={"x": 3, "k": ()})
     >>> f([1.0, 2.0, 3.0], 2.0).tolist()
     [2.0, 8.0, 18.0]
@@ -69,7 +93,7 @@ def compile(  # as in `re.compile`
     where = Where(target, dtype, threads, machine, processors)
     if isinstance(function_or_graph, Graph):
         if inputs is not None:
-            raise InputError(f"a Graph knows its inputs ({', '.join(function_or_graph.inputs)}); leave out inputs=.")
+            raise InputError(f"a Graph defines its inputs ({', '.join(function_or_graph.inputs)}); leave out inputs=.")
         return of_graph(function_or_graph, where, name)
     graph = traced(function_or_graph, inputs, name)
     again = partial(compile, name=name, machine=machine, processors=processors)
@@ -85,19 +109,45 @@ def of_graph(
     doc: str = "",
     recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
 ) -> Kernel:
-    """A Kernel of a graph. parameters: what its input `p` is."""
+    """Return the kernel of a graph.
+
+    Parameters
+    ----------
+    graph
+        The graph to compile.
+    where
+        Target, number type and threads.
+    name
+        Name of the kernel; by default that of the graph.
+    parameters
+        Free parameters, which its input `p` holds.
+    doc
+        Docstring of the kernel.
+    recipe
+        Function and arguments that make the kernel again, for pickling.
+    """
     called = name or graph.name.rpartition(".")[2]
     shared = not where.machine and any(g.opaque for g in graph.calls)
     if not graph.opaque and not shared:
         forecast.of_graph(graph).announced(graph.name)
-    # Several cores for one state know no calls, and the others those of recursions.
+    # Code for several cores per state supports no calls; other targets support calls of recursions.
     flat = inlined(graph, recursions=not shared) if any(not (shared and g.opaque) for g in graph.calls) else graph
     job = Job(called, lambda _: ("", flat), doc=doc, parameters=parameters, recipe=recipe)
     return built(job, target_of(where, called))
 
 
 def traced(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, name: str = "") -> Graph:
-    """The graph of a function of one's own."""
+    """Trace a user's function into a graph.
+
+    Parameters
+    ----------
+    function
+        Called once with symbols.
+    inputs
+        Shape of every argument by its name.
+    name
+        Name of the graph; by default that of the function.
+    """
     if not callable(function):
         raise InputError(f"expected a function or a Graph, got {brief(function)}.")
     if not isinstance(inputs, Mapping) or not inputs:
@@ -120,7 +170,7 @@ def traced(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, nam
 
 
 class Symbols(np.ndarray[Any, Any]):
-    """An array of symbols that may be compared: numpy would ask every result whether it is true."""
+    """An array of symbols whose comparisons give arrays of symbols; plain numpy would convert each result to bool."""
 
     def __lt__(self, other: Any) -> Any:
         return np.less(self, other, dtype=object)
@@ -136,10 +186,10 @@ class Symbols(np.ndarray[Any, Any]):
 
 
 def _caller(function: Callable[..., Any], name: str, inputs: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Calls the function by the names of its arguments; in their order where it has none."""
+    """Return a wrapper that calls the function with arguments by name, or by position where it has no names."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError, OverflowError):  # of a builtin that does not tell
+    except (TypeError, ValueError, OverflowError):  # a builtin without a signature
         return lambda symbols: function(*symbols.values())
     kinds = {p.kind for p in signature.parameters.values()}
     try:
@@ -156,13 +206,13 @@ def _caller(function: Callable[..., Any], name: str, inputs: Mapping[str, Any]) 
 
 
 def _outputs(name: str, found: Any) -> dict[str, Any]:
-    """What the function returned by name, if it is something that a kernel can give."""
+    """Return the function's results by name; raise an InputError if a kernel cannot return them."""
     named = dict(found) if isinstance(found, Mapping) else {name: found}
     if not named:
         raise InputError(f"{name} returned an empty mapping; expected at least one result.")
     for key, value in named.items():
         if not isinstance(key, str) or not key or refused(key):
-            raise InputError(f"{name} returned a result called {brief(key)}; expected names as Python has them.")
+            raise InputError(f"{name} returned a result named {brief(key)}; expected a valid Python name.")
         array = np.array(value, dtype=object)
         wrong = next((x for x in array.flat if not isinstance(x, SCALARS)), None)
         if wrong is not None or not array.size or value is None:
@@ -182,8 +232,8 @@ def _name(function: Callable[..., Any]) -> str:
 def _shape(name: Any, shape: Any) -> tuple[int, ...]:
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name in TAKEN:
         raise InputError(
-            f'an input is called {brief(name)}; expected a name as Python has them, such as "x". '
-            f"{' and '.join(TAKEN)} are taken."
+            f'an input is named {brief(name)}; expected a valid Python name such as "x". '
+            f"{' and '.join(TAKEN)} are reserved."
         )
     sizes = (shape,) if isinstance(shape, int | np.integer) else shape
     whole = isinstance(sizes, Sequence) and all(isinstance(n, int | np.integer) and n > 0 for n in sizes)

@@ -1,7 +1,7 @@
-"""Kernels with their derivatives along and against directions, for other people's differentiation: JAX, PyTorch.
+"""Kernels with forward-mode and reverse-mode derivatives, for differentiation by JAX and PyTorch.
 
-A Function takes arrays in order and gives arrays in order. `tangent` and `cotangent` are Functions again, so that
-derivatives of any order are kernels of ours.
+A Function maps arrays, in order, to arrays, in order. `tangent` and `cotangent` return Functions again, so that
+derivatives of any order are compiled kernels.
 """
 
 from __future__ import annotations
@@ -22,24 +22,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Function:
+    """A graph with its target, and its derivatives as further Functions."""
+
     graph: Graph
     where: Where
     made: dict[Any, Function] = field(default_factory=dict)
 
     @cached_property
     def kernel(self) -> Kernel:
+        """The compiled kernel."""
         return of_graph(self.graph, self.where)
 
     @property
     def inputs(self) -> list[tuple[int, ...]]:
+        """Shapes of the inputs, in order."""
         return list(self.graph.inputs.values())
 
     @property
     def outputs(self) -> list[tuple[int, ...]]:
-        return list(self.graph.shapes.values())  # not its outputs: those of a recursion would be written out
+        """Shapes of the outputs, in order."""
+        return list(self.graph.shapes.values())  # not graph.outputs, which would write out a recursion
 
     def on(self, target: str) -> Function:
-        """The same for another target, compiled when it is first asked for: who calls it there has arrays there."""
+        """Return the same function for another `target`, compiled at its first call, with arrays of that target."""
         if target == self.where.target:
             return self
         if target not in self.made:
@@ -47,12 +52,12 @@ class Function:
         return self.made[target]
 
     def tangent(self, wrt: tuple[int, ...]) -> Function:
-        """(inputs, directions of those of wrt) -> how fast the outputs change."""
+        """Return the Jacobian-vector product: (inputs, directions of the inputs `wrt`) -> rates of the outputs."""
         names = [list(self.graph.inputs)[k] for k in wrt]
         return self._once(("d", wrt), lambda: self.graph.jvp(names), [f"d_{y}" for y in self.graph.shapes])
 
     def cotangent(self, wrt: tuple[int, ...]) -> Function:
-        """(inputs, weights of all outputs) -> the gradients of their sum with respect to those of wrt."""
+        """Return the vector-Jacobian product: (inputs, weights of all outputs) -> gradients by the inputs `wrt`."""
         names = [list(self.graph.inputs)[k] for k in wrt]
         return self._once(("g", wrt), lambda: self.graph.vjp(names), [f"g_{x}" for x in names])
 
@@ -63,7 +68,10 @@ class Function:
 
 
 def _numbered(graph: Graph, outputs: Sequence[str]) -> Graph:
-    """Some outputs of a graph, with inputs called by their places: second derivatives need names of their own."""
+    """Return some outputs of a graph, with inputs and outputs renamed by position.
+
+    Second derivatives need names that do not collide with those of the first.
+    """
     shapes = {f"in{k}": shape for k, shape in enumerate(graph.inputs.values())}
 
     def again(**given: Any) -> dict[str, Any]:
@@ -74,7 +82,7 @@ def _numbered(graph: Graph, outputs: Sequence[str]) -> Graph:
 
 
 def function_of(kernel: Any) -> Function:
-    """The Function of a kernel."""
+    """Return the differentiable Function of a `kernel`."""
     graph, target = getattr(kernel, "graph", None), getattr(kernel, "target", "")
     if not isinstance(graph, Graph):
         raise InputError(

@@ -1,7 +1,8 @@
-"""From a mechanism to its equations as text. Like build.py it knows both towers: which outputs make up the equations of
-motion, and what their inputs are called.
+"""Equations of motion, or of one quantity, as printed text.
 
     Mechanism --graph--> Graph --sheet--> Sheet --source--> LaTeX, Python, SymPy or C
+
+This module decides which outputs make up the equations of motion and how their inputs are named.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bellcrank.model.joints import KINDS
 from bellcrank.spatial.vector import ZERO
 from bellcrank.version import __version__
 
-# The equations of motion, block by block: what each is, and of what it is a function.
+# The blocks of the equations of motion: description and arguments of each.
 BLOCKS = {
     "M": ("mass matrix", ("q",)),
     "h": ("Coriolis and centrifugal forces", ("q", "v")),
@@ -40,15 +41,15 @@ TARGETS: dict[str, Callable[[Sheet, int], str]] = {
     "sympy": sympy.source,
     "c": ctext.source,
 }
-DIGITS = {"latex": 6, "python": 13, "sympy": 13, "c": 13}  # of a number that has no shorter form
+DIGITS = {"latex": 6, "python": 13, "sympy": 13, "c": 13}  # significant digits of numbers that have no shorter form
 
 
 def graph(mechanism: Mechanism) -> Graph:
-    """The four blocks of the equations of motion as one graph."""
+    """Return the four blocks of the equations of motion of `mechanism` as one graph."""
     check(mechanism, Request("bias"))
     if mechanism.loops:
         raise InputError(
-            f'the equations of motion of "{mechanism.name}" are printed for trees, and it has loops. Its terms come '
+            f'the equations of motion of "{mechanism.name}" are printed for trees, and it has loops. Print its terms '
             "one by one: mass_matrix, bias, closure_jacobian, closure_bias."
         )
     tree = graphs.tree(mechanism, "bias", METHODS["rnea"])
@@ -66,7 +67,19 @@ def graph(mechanism: Mechanism) -> Graph:
 
 
 def sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = page.LONGEST_ENTRY) -> Sheet:
-    """A graph of the mechanism, of its equations of motion or of one quantity, as formulas."""
+    """Return a graph of the mechanism as formulas.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism of the graph.
+    g
+        Graph of its equations of motion or of one quantity.
+    frame
+        Frame of the quantity, for the title.
+    terms
+        Longest entry, in terms, that is written in one piece.
+    """
     q, v = mechanism.columns
     columns = {"q, v, a, tau": q} if q == v else {"q": q, "v, a, tau": v}
     outputs, relation, what = BLOCKS, MOTION, "equations of motion"
@@ -96,7 +109,19 @@ def text(
     frame: str = "",
     alone: bool = False,
 ) -> str:
-    """alone: as a file of its own, which LaTeX takes as it is."""
+    """Return a graph of the mechanism as text.
+
+    Parameters
+    ----------
+    mechanism, g, frame, terms
+        As in `sheet`.
+    target
+        "latex", "python", "sympy" or "c".
+    digits
+        Significant digits of numbers that have no shorter form; 0 for the default of the target.
+    alone
+        Return a complete LaTeX document.
+    """
     if target not in TARGETS:
         raise InputError(unknown("target", target, TARGETS))
     if digits and not 1 <= digits <= 17:
@@ -116,9 +141,32 @@ def equations(
     digits: int = 0,
     terms: int = page.LONGEST_ENTRY,
 ) -> str:
-    """The equations of motion (or one quantity) as text to read: "latex", "python", "sympy" or "c".
+    """Return the equations of motion, or one quantity, as text to read.
 
-    digits: of numbers that have no shorter form, 1 to 17. terms: an output with a longer entry is written in steps.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism; without loops if `quantity` is left out.
+    target : str
+        "latex", "python", "sympy" or "c".
+    quantity : str
+        A quantity such as "mass_matrix"; by default the equations of motion.
+    frame : str
+        Frame of a quantity that takes one.
+    digits : int
+        Significant digits of numbers that have no shorter form, 1 to 17; 0 for the default of the target.
+    terms : int
+        An output with an entry of more terms than this is written in steps.
+
+    Returns
+    -------
+    str
+        The source text.
+
+    Raises
+    ------
+    InputError
+        If an argument is not valid, or equations of motion are requested of a mechanism with loops.
     """
     if target not in TARGETS:
         raise InputError(unknown("target", target, TARGETS))

@@ -1,7 +1,7 @@
-"""From a mechanism to the graph of a quantity: the method asked for, or the one that will be fastest.
+"""Graphs of the quantities of a mechanism, by a requested method or by the fastest one.
 
-What a mechanism does not have (loops, springs, bodies by the hundred) is not loaded: to load it takes as long as to
-trace a small one.
+Modules for features that a mechanism does not have (loops, springs, hundreds of bodies) are not imported: importing
+them takes as long as tracing a small mechanism.
 """
 
 from __future__ import annotations
@@ -34,18 +34,28 @@ if TYPE_CHECKING:
     from bellcrank.build.forecast import Forecast
     from bellcrank.dynamics.loops.layer import Layer
 
-MOST_OPERATIONS = 10_000_000  # of a graph, roughly
-RATE, BYTES = 30_000, 1_600  # operations that are traced in a second, and memory that each takes
+MOST_OPERATIONS = 10_000_000  # operations of a graph, roughly
+RATE, BYTES = 30_000, 1_600  # operations traced per second, and bytes for each
 Choose = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
 
 
 def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
-    """Mechanism -> Tree, with emptied bodies where quantity and method allow."""
+    """Return the tree of `mechanism`, regrouped where quantity `name` and method `by` allow it."""
     return regrouped(mechanism.tree) if quantity(name).regrouped and by.regrouped else mechanism.tree
 
 
 def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
-    """What answers: the method itself, or, where there are loops or springs, the layer on top of it."""
+    """Return the method that answers a request, with a layer on top for loops and springs.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    by
+        The method for the open tree.
+    """
     if not (mechanism.loops or mechanism.springs):
         return by
     from bellcrank.build.beneath import layered
@@ -54,18 +64,42 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
 
 
 def fits(mechanism: Mechanism, name: str, by: Method, tree: Tree | None = None) -> None:
-    """An error where the equations would take minutes and gigabytes to write down."""
+    """Raise an InputError where tracing would take minutes and gigabytes.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    name
+        The quantity.
+    by
+        The method.
+    tree
+        The part of the mechanism that the quantity depends on; by default all of it.
+    """
     work = estimate(by.name, name, tree or mechanism.tree)
     if work > MOST_OPERATIONS:
         raise InputError(
             f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {MOST_OPERATIONS:,} "
             f"are traced: it would take some {work / RATE / 60:.0f} minutes and {work * BYTES / 1e9:.0f} GB. Lock "
-            "joints, or take a quantity or a method whose work does not grow with the square of the bodies."
+            "joints, or use a quantity or a method whose work does not grow with the square of the number of bodies."
         )
 
 
 def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
-    """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
+    """Return whether identical bodies share their code.
+
+    The method must support it, and the straight-line code must be too long to compile.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    by
+        The method.
+    """
     small = straight(by.name, request.quantity, mechanism.tree) and brief(request.quantity, mechanism.tree)
     if small or request.packed:
         return False
@@ -75,7 +109,7 @@ def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
 
 
 def concerned(mechanism: Mechanism, request: Request) -> Tree:
-    """As much of the mechanism as the request is about."""
+    """Return the part of the tree of `mechanism` that the `request` depends on."""
     if not request.frame:
         return mechanism.tree
     from bellcrank.build.places import path
@@ -84,8 +118,18 @@ def concerned(mechanism: Mechanism, request: Request) -> Tree:
 
 
 def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph], bool]) -> tuple[Method, Graph] | None:
-    """By "auto" on several cores: divide and conquer, where aba would be loops along a branch that only one can walk,
-    and segments are long enough to be worth the others.
+    """Return divide and conquer for several cores, or None where it does not pay.
+
+    It is chosen by "auto" where aba would be loops along one branch, which only one core can run.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    worth
+        Returns whether several cores share the work on a graph.
     """
     by = METHODS["dca"]
     asked = request.method == "auto" and by.applies(mechanism.tree, request.quantity)
@@ -98,15 +142,28 @@ def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph]
 
 
 def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
-    """Whether it is divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
+    """Return whether `by` is divide and conquer, and identical bodies of `mechanism` share their code by aba as well.
+
+    The `request` must be plain forward dynamics.
+    """
     asked = by.name == "dca" and request.quantity == "forward_dynamics"
     plain = not (request.wrenches or mechanism.parameters or mechanism.springs)
     return asked and plain and rolls(mechanism, request, METHODS["aba"])
 
 
 def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
-    """Of methods those whose code alike bodies share, if there are any."""
-    if mechanism.tree.following and METHODS["crba"] in able:  # of alike ones aba knows also joints that follow others
+    """Return the methods of `able` with rolled loops, or all of them if there are none.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    able
+        Methods that can compute the quantity.
+    """
+    if mechanism.tree.following and METHODS["crba"] in able:  # rolled aba also supports mimic joints
         able = [METHODS["aba"], *able] if rolls(mechanism, request, METHODS["aba"]) else able
     if sharing := [m for m in able if rolls(mechanism, request, m)]:
         return sharing
@@ -118,20 +175,38 @@ def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[M
 
 
 def considered(mechanism: Mechanism, request: Request) -> list[Method]:
-    """The methods that may answer: the one asked for, or by "auto" all that are not hopeless."""
+    """Return the methods that may answer: the requested one, or for "auto" all promising ones.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    """
     named = request.method != "auto"
     by = [method(request.method, request.quantity, mechanism.tree)] if named else []
     return shared(mechanism, request, by or candidates(request.quantity, mechanism.tree))
 
 
 def small(mechanism: Mechanism, request: Request) -> bool:
-    """Whether it is so little work by any of them that nobody need be told what it will take."""
+    """Return whether the `request` for `mechanism` is so little work by any method that no forecast is needed."""
     of, by = (request.quantity, concerned(mechanism, request)), considered(mechanism, request)
     return not mechanism.loops and all(estimate(m.name, *of) > 0.0 and straight(m.name, *of) for m in by)
 
 
 def expected(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
-    """What a kernel will take to make. calls: whether it is for a target that shares the code of alike bodies."""
+    """Return the forecast of the time and memory to build a kernel.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    calls
+        Whether the target supports rolled loops.
+    """
     from bellcrank.build import forecast
     from bellcrank.build.beneath import passes, rolls_beneath
     from bellcrank.build.rolling import kinds
@@ -140,13 +215,23 @@ def expected(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
     work = [passes(tree) * estimate(m.name, request.quantity, tree) for m in by]
     beneath = [bool(tree.loops) and rolls_beneath(mechanism, m) for m in by]
     rolled_up = calls and all(rolls(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
-    if rolled_up or all(divides(mechanism, request, m) for m in by):  # the latter on every target
+    if rolled_up or all(divides(mechanism, request, m) for m in by):  # divide and conquer is rolled on every target
         return forecast.shared(min(work), len(tree.links), kinds(tree))
     return forecast.written_out(work)
 
 
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
-    """Tree -> Graph, by one method."""
+    """Trace a request by one method.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    by
+        The method.
+    """
     q = quantity(request.quantity)
     if rolls(mechanism, request, by):
         from bellcrank.build.sharing import recursion
@@ -180,8 +265,20 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
 
 
 def tangents(base: Graph, form: Tree, mechanism: str, row: Quantity) -> Graph:
-    """The derivatives of a graph's one output with respect to q (along the velocities) and its other inputs, (inputs,
-    nv, nv): a tangent for each, in one sweep.
+    """Return the derivatives of the one output of a graph, (inputs, nv, nv), as tangents of a single sweep.
+
+    Derivatives are taken with respect to q (along the velocities) and to the other inputs.
+
+    Parameters
+    ----------
+    base
+        The graph to differentiate.
+    form
+        The tree of the mechanism.
+    mechanism
+        Its name.
+    row
+        The derivative quantity.
     """
     name, names = row.name, row.inputs
     (of, output), n = next(iter(base.outputs.items())), form.nv
@@ -205,15 +302,43 @@ def graph(
     actuated: Sequence[str] = (),
     reference: str = "aligned",
 ) -> Graph:
-    """The data-flow graph of a quantity."""
+    """Return the data-flow graph of a quantity.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    name
+        The quantity.
+    method
+        A method, or "auto" for the fastest.
+    frame
+        Frame of a quantity that takes one.
+    wrenches
+        Frames on which external wrenches act.
+    actuated
+        Actuated joints of a mechanism with loops.
+    reference
+        "aligned", "local" or "world".
+    """
     return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated), reference=reference))[1]
 
 
 def chosen(
     mechanism: Mechanism, request: Request, choose: Choose | None = None, calls: bool = False
 ) -> tuple[Method, Graph]:
-    """The method asked for, or by "auto" the one whose graph will take the least time where it is to run. calls:
-    whether whoever asks takes a graph that calls others.
+    """Return the requested method and its graph, or for "auto" the fastest.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    choose
+        Selects among several methods and graphs; by default by their predicted costs.
+    calls
+        Whether the caller supports a graph that calls other graphs.
     """
     check(mechanism, request)
     if quantity(request.quantity).inverts and not mechanism.tree.massive:
@@ -223,21 +348,21 @@ def chosen(
     graphs = [(m, traced(mechanism, request, m)) for m in considered(mechanism, request)]
     by, found = graphs[0]
     if len(graphs) > 1:
-        from bellcrank.emit.cpu.costs import cheapest  # what comes from the cache needs no choice
+        from bellcrank.emit.cpu.costs import cheapest  # imported here because cached kernels need no choice
 
         by, found = (choose or cheapest)(graphs)
     return by, found if calls else _flat(found)
 
 
 def _flat(graph: Graph) -> Graph:
-    """The graph with the bodies of its calls written out."""
+    """Return the graph with its calls inlined."""
     if not graph.calls:
         return graph
     operations = graph.count().arithmetic
     if operations > MOST_WRITTEN:
         raise InputError(
-            f"{graph.name} is {operations:,} operations, and what is asked for needs them one by one; at most "
-            f'{MOST_WRITTEN:,} are written out. Kernels for target="cpu" and target="cuda", and runs on both, share '
-            "the code of alike bodies."
+            f"{graph.name} is {operations:,} operations, and this use needs straight-line code; at most "
+            f'{MOST_WRITTEN:,} are written out. Kernels for target="cpu" and target="cuda", and runs on both, use '
+            "rolled loops over identical bodies."
         )
     return inlined(graph)

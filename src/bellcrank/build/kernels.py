@@ -1,13 +1,13 @@
-"""From a mechanism to the kernel of a quantity.
+"""Kernels of the quantities of a mechanism.
 
     Mechanism, Request --chosen--> Graph --built--> Kernel
 
 The first step is in graphs.py, the second, which is the same for all graphs, in stages.py.
 
-A kernel, and the method that "auto" takes, are found again on disk by what was asked for, without any tracing, as long
-as the tables hold what the package's files put there, whose digest is part of the key. A method, joint type, quantity
-or closure of the user's own can change without the package changing, and what such a function does is known only by
-running it. Then the request is traced, and the code found by the text that came out.
+Kernels, and the methods chosen by "auto", are cached on disk under the request and found again without tracing. This
+holds as long as the tables contain only the rows shipped with the package, whose source digest is part of the key. A
+user's own method, joint type, quantity or closure can change without the package changing, and only running it shows
+its effect. In that case the request is traced, and the code is looked up by the resulting text.
 """
 
 from __future__ import annotations
@@ -60,13 +60,48 @@ def kernel(
     packed: bool = False,
     reference: str = "aligned",
 ) -> Kernel:
-    """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced. (With a
-    method or a joint type of your own in the tables it is traced, and the code found by what came out.)
+    """Compile a quantity of a mechanism to a kernel, or load it from the cache.
 
-    threads= shares out the states of a batch; machine="threads" shares out the work on each state. actuated= names the
-    joints that are driven, for inverse_dynamics of a mechanism with loops. packed=True gives a symmetric matrix as a
-    vector of nv (nv + 1) / 2, row by row from the diagonal on, as numpy.triu_indices(nv) counts: half the memory.
-    reference= says from where a frame's motion is seen: "aligned", "local" or "world" (docs/conventions.md).
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism.
+    name : str
+        The quantity, such as "forward_dynamics".
+    method : str
+        A method, or "auto" for the fastest.
+    target : str
+        "cpu" or "cuda".
+    dtype : str
+        "float64" or "float32".
+    threads : int
+        CPU threads that share the states of a batch.
+    frame : str
+        Frame of a quantity that takes one.
+    wrenches : sequence of str
+        Frames on which external wrenches act; the kernel then has an input `wrench`.
+    machine : str or Machine
+        "threads" or a Machine: cores that share the work on each state.
+    processors : int, optional
+        Number of those cores.
+    actuated : sequence of str
+        Actuated joints, for inverse dynamics of a mechanism with loops.
+    packed : bool
+        Return a symmetric matrix as a vector of nv (nv + 1) / 2 numbers, row by row from the diagonal on, in the order
+        of numpy.triu_indices(nv): half the memory.
+    reference : str
+        Reference of a frame's motion: "aligned", "local" or "world" (docs/conventions.md).
+
+    Returns
+    -------
+    Kernel
+        Takes one state or a batch. A mechanism compiled before comes from the cache without tracing, unless the tables
+        hold methods or joint types of your own: then it is traced, and only the machine code is cached.
+
+    Raises
+    ------
+    InputError
+        If an argument is not valid, or the kernel would not fit into memory.
     """
     where = Where(target, dtype, threads, machine, processors)
     if not isinstance(packed, bool | np.bool_):
@@ -76,14 +111,24 @@ def kernel(
 
 
 def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
-    """The kernel that answers a request."""
+    """Return the kernel that answers a request.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    where
+        Target, number type and threads.
+    """
     check(mechanism, request)
     on, q = target_of(where, request.quantity), quantity(request.quantity)
 
     def graph(known: str) -> tuple[str, Graph]:
-        from bellcrank.build import graphs  # what comes from the cache is not traced
+        from bellcrank.build import graphs  # imported here because cached kernels are not traced
 
-        calls = not where.machine  # several cores for one state know none
+        calls = not where.machine  # code for several cores per state supports no calls
         asked = replace(request, method=known) if known and calls else request
         if where.machine and (wide := graphs.side_by_side(mechanism, request, lambda g: shared_out(g, on))):
             return wide[0].name, wide[1]
@@ -112,12 +157,12 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
 
 
 def _decided(mechanism: Mechanism) -> bool:
-    """Whether what is asked for decides the graph: tables are as shipped, and nobody had to say where loops close."""
+    """Return whether the request determines the graph: tables are as shipped, and the user set no loop closures."""
     return tables_as_shipped() and not getattr(vars(mechanism).get("_closure"), "told", False)
 
 
 def columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
-    """What the elements of inputs are called."""
+    """Return the names of the elements of each input of kernels of `mechanism`."""
     q, v = mechanism.columns
     return {**{x: q if x in POSITIONS else v for x in INPUTS}, "p": tuple(mechanism.parameters)}
 
@@ -126,8 +171,16 @@ def columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
 
 
 def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
-    """What `mechanism.<name>` is: a kernel's own entry, or a function that finds the kernel of a frame, or of driven
-    joints.
+    """Return the function behind `mechanism.<name>`.
+
+    This is the entry of a kernel, or a function that selects the kernel by frame or by actuated joints.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    name
+        The quantity.
     """
     q = quantity(name)
     if q.option == "frame":
@@ -145,12 +198,12 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
 
 
 def _long(mechanism: Mechanism, name: str) -> bool:
-    """Whether a quantity is too much to be written out, by some method that may answer."""
+    """Return whether a quantity is too large for straight-line code by some method that may answer."""
     return not all(straight(m.name, name, mechanism.tree) for m in candidates(name, mechanism.tree))
 
 
 def _taught(function: Callable[..., Any], mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
-    """The function with name, signature and documentation of the quantity."""
+    """Return the function with the name, signature and documentation of the quantity."""
     signature, doc = _help(mechanism, q)
     function.__name__, function.__qualname__, function.__doc__ = q.name, f"Mechanism.{q.name}", doc
     function.__signature__ = signature  # type: ignore[attr-defined]
@@ -158,7 +211,7 @@ def _taught(function: Callable[..., Any], mechanism: Mechanism, q: Quantity) -> 
 
 
 def _help(mechanism: Mechanism, q: Quantity) -> tuple[Signature, str]:
-    """How it is called, and what help() says: of this mechanism."""
+    """Return the signature and the help text of a quantity of this mechanism."""
     without = [] if mechanism.loops else ["actuated"]
     without += [] if mechanism.parameters else ["p", "parameters"]
     positions, velocities = map(_listed, mechanism.columns)
@@ -166,11 +219,11 @@ def _help(mechanism: Mechanism, q: Quantity) -> tuple[Signature, str]:
     if velocities != positions:
         more.append(f"v: {velocities}.")
     if mechanism.loops and (q.inverts or q.driven):
-        more.append("It has loops, which q and v must close: mechanism.assemble() finds such.")
+        more.append("It has loops, which q and v must close: use mechanism.assemble().")
     if q.option:
         more.append(f"Frames: {_listed(list(mechanism.frames))}.")
     if mechanism.parameters:
-        more.append(f"Free numbers: {_listed(list(mechanism.parameters))}.")
+        more.append(f"Free parameters: {_listed(list(mechanism.parameters))}.")
     return q.signature(without), q.help(without, more)
 
 
@@ -178,13 +231,21 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join([*map(line, names[:LISTED]), *(["..."] if len(names) > LISTED else [])])
 
 
-# -- what is found again without tracing
+# -- cached methods
 
-_methods: dict[str, str] = {}  # methods by their keys, so that a second look is not at the disk
+_methods: dict[str, str] = {}  # methods by their keys, to avoid reading the disk again
 
 
 def method_for(mechanism: Mechanism, request: Request) -> Method:
-    """The method that graphs.chosen takes on this computer."""
+    """Return the method that graphs.chosen selects on this computer.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    """
     from bellcrank.build import graphs
     from bellcrank.dynamics import immobility
 

@@ -1,8 +1,7 @@
-"""Where the bodies of a recursion stand: their classes, the order in which they are gone through, and which elements of
-the inputs are each body's own.
+"""Layout of a recursion: link classes, the order of the bodies, and each body's elements of the inputs.
 
-Coordinates are, by the mechanism; wrenches, by the frames that they act on; and constants that depend on free numbers
-of the model, each of which there is once, however many bodies have it.
+Coordinates are assigned by the mechanism; wrenches, by the frames that they act on; constants that depend on free
+parameters of the model exist once each, however many bodies use them.
 """
 
 from __future__ import annotations
@@ -27,18 +26,19 @@ from bellcrank.parameters import depends
 from bellcrank.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
-Own = Sequence[tuple[int, ...]]  # of every link, its elements of an input
-SEEN, TURNED = 6, 18  # results of a frame: place and velocity; and angular velocity and axes
-TAU = "tau"  # input of those that answer for coordinates
-WRENCH, NUMBERS = "wrench", "numbers"  # inputs: of frames, [force, moment] each; and of constants that are free
+Own = Sequence[tuple[int, ...]]  # for each link, its elements of an input
+SEEN, TURNED = 6, 18  # results of a frame: position and velocity; these with angular velocity and axes
+TAU = "tau"  # input of the links that own coordinates
+WRENCH, NUMBERS = "wrench", "numbers"  # inputs: [force, moment] on each frame, and the free constants
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What bodies are told beside their states, and what they say. pushed: frames that wrenches act on. seen: frames
-    that are constants of their bodies, and if turned how they are turned. of: what has results, `width` of each
-    (dynamics/body_quantities.py). coupled: whether links must know which coordinates others have as well. shared:
-    inputs that all bodies read, by their sizes.
+    """Inputs and results of bodies besides their states.
+
+    pushed: frames on which wrenches act. seen: frames whose poses are constants of their bodies, with rotation if
+    `turned`. of: the owners of the results (dynamics/body_quantities.py), with `width` results each. coupled: whether
+    links also need the coordinates that they share with others. shared: inputs that all bodies read, with their sizes.
     """
 
     pushed: Sequence[str] = ()
@@ -52,8 +52,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Laid:
-    """groups: members and rows in the order of the places. numbers: what the elements of that input are. size: of the
-    result. shared: what links have of coordinates of others.
+    """The layout of a recursion.
+
+    groups: classes, with members and rows in the order of the places. numbers: expressions of the free constants. size:
+    of the result. shared: coordinates that links share with others.
     """
 
     groups: list[Alike]
@@ -64,8 +66,18 @@ class Laid:
 
 
 def laid_out(tree: Tree, inputs: Sequence[str], asked: Asked) -> Laid:
-    """Where frames are in their bodies are constants of these, and so is a gravity that is free of those that stand on
-    the ground.
+    """Return the layout of a tree.
+
+    Poses of frames in their bodies are constants of the bodies, and so is a free gravity for the bodies on the ground.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    inputs
+        Names of the inputs.
+    asked
+        Further inputs, and the results.
     """
     shared = shared_of(tree) if asked.coupled and tree.coupled else None
     groups = classes(tree, more=_told(tree, asked, shared), shares=shared.share if shared else None)
@@ -90,7 +102,7 @@ def laid_out(tree: Tree, inputs: Sequence[str], asked: Asked) -> Laid:
 
 
 def _told(tree: Tree, asked: Asked, shared: Shared | None) -> list[list[Scalar]] | None:
-    """Of every link, the constants that it has of its frames, of gravity, and of how its body bends."""
+    """Return for each link its constants from frames, gravity and flexibility."""
     weighs = depends(tree.gravity)
     if not (asked.pushed or asked.seen or weighs or shared):
         return None
@@ -106,11 +118,11 @@ def _told(tree: Tree, asked: Asked, shared: Shared | None) -> list[list[Scalar]]
 
 
 def _results(tree: Tree, asked: Asked) -> tuple[Own, int]:
-    """Of every link, its elements of the result, and how many there are in all."""
+    """Return for each link its elements of the result, and the size of the result."""
     width = asked.width
     if asked.of == FRAMES:
         return _by_frames(tree, asked.seen, width), width * len(asked.seen)
-    if asked.of == SUM:  # of each that stands on the ground
+    if asked.of == SUM:  # one sum for each branch on the ground
         counted = accumulate(link.parent < 0 for link in tree.links)
         mine = [(k - 1, link.parent < 0) for k, link in zip(counted, tree.links, strict=True)]
         own = [tuple(range(width * k, width * k + width)) if root else () for k, root in mine]
@@ -125,12 +137,12 @@ def _results(tree: Tree, asked: Asked) -> tuple[Own, int]:
 
 
 def columns_of(tree: Tree) -> list[int]:
-    """The coordinates that its joints have: of a path not all."""
+    """Return the coordinates of the joints of `tree`; a path has only some of those of the mechanism."""
     return sorted({k for link in tree.links for k in link.v_index})
 
 
 def path(tree: Tree, frame: str) -> Tree:
-    """As much of the tree as moves a frame."""
+    """Return the part of `tree` that moves `frame`."""
     body, R, p = tree.frames[frame]
     links = [replace(tree.links[i], parent=k - 1) for k, i in enumerate(reversed(tree.path(body)))]
     return replace(tree, links=tuple(links), frames={frame: (len(links) - 1, R, p)}, loops=(), springs=(), flexible=())
@@ -142,12 +154,12 @@ def _pose(tree: Tree, frame: str, turned: bool) -> list[Scalar]:
 
 
 def _by_frames(tree: Tree, frames: Sequence[str], width: int) -> Own:
-    """Of every link, its elements of what has so many of each frame."""
+    """Return for each link its elements of an input or result with `width` elements for each frame."""
     return [tuple(width * k + e for k in mine for e in range(width)) for mine in _frames_on(tree, frames)]
 
 
 def _frames_on(tree: Tree, frames: Sequence[str]) -> list[list[int]]:
-    """Of every link, which of the frames it carries; those of the ground feel nothing."""
+    """Return for each link the frames that it carries; frames on the ground are left out."""
     found: list[list[int]] = [[] for _ in tree.links]
     for k, name in enumerate(frames):
         body = tree.frames[name][0]
@@ -157,7 +169,7 @@ def _frames_on(tree: Tree, frames: Sequence[str]) -> list[list[int]]:
 
 
 def _numbered(groups: Sequence[Alike], links: int, numbers: dict[Scalar, int]) -> Own:
-    """Of every link, which of the numbers are its free constants; they are numbered as they come."""
+    """Return for each link the indices of its free constants, which are numbered in order of appearance."""
     found: list[tuple[int, ...]] = [()] * links
     for g in groups:
         for i, row in zip(g.members.tolist(), g.free, strict=True) if g.numbers else ():
@@ -166,7 +178,7 @@ def _numbered(groups: Sequence[Alike], links: int, numbers: dict[Scalar, int]) -
 
 
 def _sorted(groups: Sequence[Alike], order: Array) -> list[Alike]:
-    """The same classes with their members, and rows, in the order of the places."""
+    """Return the same classes with members, and rows, in the order of the places."""
     rank = np.empty(len(order), int)
     rank[order] = np.arange(len(order))
     found = []
@@ -179,7 +191,7 @@ def _sorted(groups: Sequence[Alike], order: Array) -> list[Alike]:
 def _places(tree: Tree, groups: Sequence[Alike], arrangement: Arrangement, own: Mapping[str, Own]) -> Places:
     order, n = arrangement.order, len(arrangement.order)
     rank = np.empty(n + 1, int)
-    rank[order], rank[n] = np.arange(n), -1  # the last for -1: the ground
+    rank[order], rank[n] = np.arange(n), -1  # the last entry is for -1, the ground
     parent = rank[np.array([tree.links[i].parent for i in order.tolist()])]
     count = np.zeros(n, int)
     children = np.full((n, max(1, int(np.bincount(parent[parent >= 0], minlength=1).max(initial=1)))), -1)
@@ -203,7 +215,7 @@ def _places(tree: Tree, groups: Sequence[Alike], arrangement: Arrangement, own: 
 
 
 def elements(indices: Sequence[tuple[int, ...]]) -> Array:
-    """A row for each, filled up with -1."""
+    """Return `indices` as an array with one row each, padded with -1."""
     found = np.full((len(indices), max(1, *map(len, indices))), -1)
     for i, mine in enumerate(indices):
         found[i, : len(mine)] = mine

@@ -1,4 +1,4 @@
-"""From a mechanism of many bodies to a Recursion: each class of alike bodies is traced once (cell_tracing.py)."""
+"""Rolled recursions of mechanisms with many bodies: each link class is traced once (cell_tracing.py)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,24 @@ from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
 
 Array = np.ndarray[Any, Any]
-CLOSED = ("forward_dynamics", "inverse_dynamics", "reactions")  # what loops change
+CLOSED = ("forward_dynamics", "inverse_dynamics", "reactions")  # quantities that loops change
 
 
 def rollable(tree: Tree, method: str, quantity: str) -> bool:
-    """Whether the method is also written for one body, and the tree has nothing in it that concerns more than a
-    neighbour. Springs, which pull at frames, are added to what feels them (springs_apart.py); loops concern few
-    quantities, which all others are those of the tree (dynamics/loops/layer.py).
+    """Return whether a recursion over bodies exists for the quantity.
+
+    The method must be defined body by body, and the tree must have no element that involves more than neighbouring
+    bodies. Springs, which act on frames, are added to the quantities that depend on them (springs_apart.py); loops
+    change few quantities, and the others are those of the tree (dynamics/loops/layer.py).
+
+    Parameters
+    ----------
+    tree
+        The tree of the mechanism.
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
     """
     if (method, quantity) not in BODIES or depends(tree.ground.moves) or (tree.loops and quantity in CLOSED):
         return False
@@ -45,20 +56,35 @@ def rollable(tree: Tree, method: str, quantity: str) -> bool:
 
 
 def kinds(tree: Tree) -> int:
-    """How many classes of bodies there are."""
+    """Return the number of link classes of `tree`."""
     found = shared(tree) if tree.coupled else None
     return len(classes(tree, shares=found.share if found else None))
 
 
 def told(tree: Tree, method: str, quantity: str, frame: str = "") -> int:
-    """How many numbers the bodies of a tree read and write."""
+    """Return how many numbers the bodies of a tree read and write.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
+    frame
+        Frame of a quantity that takes one.
+    """
     said, coordinates = BODIES[method, quantity], sum(len(link.v_index) for link in tree.links)
     results = {FRAMES: 1 if frame else len(tree.links), SUM: 1}.get(said.of, coordinates)
     return coordinates * len(QUANTITIES[quantity].inputs) + math.prod(said.shape) * results
 
 
 def as_shipped(tree: Tree) -> bool:
-    """Whether all joints are of the package: of others nobody knows what they branch on."""
+    """Return whether all joints of `tree` are of the package's own types.
+
+    The branches of other joint types are unknown.
+    """
     types = {type(link.kind) for link in tree.links}
     return all(SHIPPED.get(kind.name) is kind or issubclass(kind, Modal) for kind in types)
 
@@ -73,8 +99,26 @@ def rolled(
     parameters: Collection[str] = (),
     **frame: str,
 ) -> Graph:
-    """The graph of a quantity, with a cell for each class of bodies. frames: those that wrenches act on. parameters:
-    the model's free numbers. frame, reference: where it is about one.
+    """Return the graph of a quantity, with one cell for each link class.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    tree
+        The tree of the mechanism.
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
+    inputs
+        Shapes of the inputs.
+    frames
+        Frames on which wrenches act.
+    parameters
+        Free parameters of the model.
+    frame
+        `frame` and `reference` of a quantity that takes them.
     """
     said, one = BODIES[method, quantity], frame.pop("frame", "")
     stretch = path(tree, one) if one else tree
@@ -101,6 +145,7 @@ def rolled(
 
 
 def method_of(quantity: str) -> str:
+    """Return the first method that defines `quantity` body by body."""
     return next(method for method, of in BODIES if of == quantity)
 
 
@@ -109,7 +154,7 @@ def _inputs(quantity: str, inputs: dict[str, Shape]) -> dict[str, Shape]:
 
 
 def _shape(tree: Tree, said: Said, one: bool) -> Shape:
-    """Of what the bodies say, all together; () where that lies in a row."""
+    """Return the shape of the results of all bodies; () where they are consecutive."""
     if said.of == COLUMNS:
         return (*said.shape, len(columns_of(tree)))
     if said.of == FRAMES:
@@ -118,7 +163,7 @@ def _shape(tree: Tree, said: Said, one: bool) -> Shape:
 
 
 def _made(tree: Tree, stretch: Tree, said: Said, values: Array) -> Any:
-    """The quantity, of what the bodies say."""
+    """Return the quantity from the results of the bodies."""
     if said.of == SUM:
         assert said.last is not None
         rows = values.reshape(-1, *said.shape)
@@ -149,8 +194,26 @@ def rolled_by(
     parameters: Collection[str] = (),
     results: int = 0,
 ) -> Graph:
-    """The same of anything that is said for one body. results: of each frame, where those are seen and not pushed at,
-    and nothing is said of coordinates.
+    """Return the recursion of a function that is defined for one body.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    tree
+        The tree of the mechanism.
+    body
+        The function, for one body.
+    quantity
+        Name of the output.
+    inputs
+        Shapes of the inputs.
+    frames
+        Frames on which wrenches act, or with `results` frames whose motion is returned.
+    parameters
+        Free parameters of the model.
+    results
+        Results for each frame; 0 for results for each coordinate.
     """
     asked = Asked((), frames, results > SEEN, FRAMES, results) if results else Asked(frames)
     return recursion(name, tree, body, quantity, inputs, asked, parameters)
@@ -167,8 +230,28 @@ def recursion(
     shape: Shape = (),
     **told: Any,
 ) -> Graph:
-    """A Recursion, or, where constants of bodies are free, a graph that makes those of p and calls it. told: what the
-    bodies are told beside.
+    """Return a Recursion; with free constants, a graph that computes them from p and calls it.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    tree
+        The tree of the mechanism.
+    body
+        The function, for one body.
+    quantity
+        Name of the output.
+    inputs
+        Shapes of the inputs.
+    asked
+        Further inputs, and the results.
+    parameters
+        Free parameters of the model.
+    shape
+        Shape of the output; () for a vector.
+    told
+        Further arguments of `body`.
     """
     laid = laid_out(tree, list(inputs), asked)
     parts = []
@@ -185,7 +268,7 @@ def recursion(
 
 
 def _sharing(g: Alike, found: Shared | None) -> tuple[Link, list[Vec]]:
-    """The link of a class, with what it shares; and the constants that are left, which are vectors."""
+    """Return the link of a class, with the coordinates it shares, and its remaining constants, which are vectors."""
     link, more = g.link, list(g.more)
     if found is not None:
         first = int(g.members[0])
@@ -195,7 +278,7 @@ def _sharing(g: Alike, found: Shared | None) -> tuple[Link, list[Vec]]:
 
 
 def _sizes(g: Alike, found: Shared | None, inputs: Sequence[str]) -> dict[str, int]:
-    """Of inputs, how many elements a body of the class reads, where that are not those of its joint."""
+    """Return the number of elements that a body reads of each input, where they are not its joint's coordinates."""
     if found is None:
         return {}
     first = int(g.members[0])
@@ -204,9 +287,9 @@ def _sizes(g: Alike, found: Shared | None, inputs: Sequence[str]) -> dict[str, i
 
 
 def _constants(tree: Tree, g: Alike, asked: Asked, vectors: list[Vec]) -> tuple[Ground, Frames, Frames]:
-    """What a class was given beside its links' own constants: the ground, and its frames."""
+    """Return what a class has besides the constants of its links: the ground, and its frames."""
     ground = ground_of(tree)
-    if depends(tree.gravity):  # of others than those on the ground nobody asks for it
+    if depends(tree.gravity):  # only bodies on the ground use it
         ground = replace(ground, gravity=vectors.pop() if g.on_ground else ZERO)
     at = _pushed(tree, g, asked)
     here = vectors[at:]
@@ -217,7 +300,7 @@ def _constants(tree: Tree, g: Alike, asked: Asked, vectors: list[Vec]) -> tuple[
 
 
 def _pushed(tree: Tree, g: Alike, asked: Asked) -> int:
-    """How many frames of each body of the class are pushed at."""
+    """Return how many frames with wrenches each body of the class has."""
     first = int(g.members[0])
     return sum(tree.frames[name][0] == first for name in asked.pushed)
 
@@ -233,7 +316,29 @@ def of_numbers(
     parameters: Collection[str],
     shape: Shape = (),
 ) -> Graph:
-    """The recursion of cells; where the model has free numbers, with what its constants are of p."""
+    """Return the recursion of cells, with its free constants computed from the parameters p.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    inputs
+        Shapes of the inputs.
+    output
+        Name and size of the output.
+    cells
+        The traced classes.
+    tables
+        Their constants, a row for each body.
+    places
+        Order and tree of the bodies.
+    numbers
+        Expressions of the free constants.
+    parameters
+        Free parameters of the model; without any, the Recursion itself is returned.
+    shape
+        Shape of the output; () for a vector.
+    """
     if not parameters:
         return Recursion(name, inputs, output, cells, tables, places, shape=shape)
     told: dict[str, Shape] = {**inputs, NUMBERS: (len(numbers),)}
@@ -246,7 +351,19 @@ def of_numbers(
 
 
 def part(g: Alike, inputs: Sequence[str], start: Callable[..., Any], **more: int) -> Part:
-    """more: how many elements a body of the class has of inputs that are no coordinates."""
+    """Return a class as the Part that tracing needs.
+
+    Parameters
+    ----------
+    g
+        The class.
+    inputs
+        Names of the inputs.
+    start
+        Makes its generator.
+    more
+        Number of elements that a body reads of inputs that are not coordinates.
+    """
     sizes = {x: len(g.link.q_index if x in POSITIONS else g.link.v_index) for x in inputs} | more
     label = f"{type(g.link.kind).__name__.lower()} as {g.link.name}"
     return Part(start, label, g.link.name, sizes, g.names, g.on_ground, g.children, g.numbers)

@@ -1,8 +1,8 @@
-"""From a mechanism and the name of a machine to a Schedule: `bc.schedule(arm, machine="complete:2")`.
+"""`bc.schedule`: schedule a quantity of a mechanism, or a graph, on the processors of a machine.
 
-Most machines take any graph, and the general scheduler lays it out. Some ways are their own: the cores of this
-computer, on which it is what a kernel really does; machines with a program of their own (PROGRAMS), and other ways to
-cut the equations (CUTS), which papers/ adds. A machine without numbers gets those that suit a mechanism.
+The general scheduler takes any graph and most machines. Three cases are separate: the cores of this computer, where the
+schedule is the one that a kernel executes; machines with a program of their own (PROGRAMS); and other divisions of the
+equations into tasks (CUTS), which papers/ adds. A machine named without numbers gets a size that suits the mechanism.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from bellcrank.scheduling import Machine, Schedule, Tasks, laid_out, listing
 from bellcrank.scheduling import machine as by_name
 from bellcrank.scheduling.machines import LAYOUTS
 
-MOST_PROCESSORS = 8  # processors of a machine whose size nobody gave, unless its shape follows from the mechanism
+MOST_PROCESSORS = 8  # default number of processors, unless the shape follows from the mechanism
 WARP = 32  # lanes, as graphics processors have them
-LAYING, PATIENCE = 1e-4, 30.0  # seconds that an operation takes to be laid out, and that nobody need be told of
+LAYING, PATIENCE = 1e-4, 30.0  # seconds to schedule one operation; seconds above which a warning is given
 
 
 @dataclass(frozen=True)
 class Laid:
-    by: str  # the method, or whose program it is
+    """A schedule and the method that it follows."""
+
+    by: str  # the method, or the author of the program
     schedule: Schedule
 
 
-# Machines that have a program of their own for (mechanism, numbers behind the name, kind), and ways to cut the
-# equations of (mechanism, names of strategies, control law) into tasks, of which the best is taken.
+# Machines with a program of their own for (mechanism, numbers after the name, kind), and functions that divide the
+# equations of (mechanism, names of strategies, control law) into tasks, of which the best division is used.
 PROGRAMS: dict[str, Callable[[Mechanism, str, str], Laid]] = {}
 CUTS: dict[str, Callable[[Mechanism, Sequence[str], str], list[Tasks]]] = {}
 
@@ -45,7 +47,7 @@ def _few(n: int) -> int:
     return max(1, min(n, MOST_PROCESSORS))
 
 
-# What a bare name means for n degrees of freedom.
+# Sizes of machines named without numbers, for n degrees of freedom.
 SIZES: dict[str, Callable[[int], str]] = {
     "complete": lambda n: f"{_few(n)}",
     "pipeline": lambda n: f"{_few(n)}",
@@ -59,14 +61,24 @@ SIZES: dict[str, Callable[[int], str]] = {
 
 
 def machine(name: str, kind: str = "", freedoms: int = 1) -> Machine:
-    """By its name with numbers, "mesh:2,3" or "mesh(2, 3)", or without: then as large as suits a mechanism."""
+    """Return a machine by its name.
+
+    Parameters
+    ----------
+    name
+        "mesh:2,3" or "mesh(2, 3)", or without numbers: then its size suits a mechanism.
+    kind
+        Cost model, such as "ideal" or "t800".
+    freedoms
+        Degrees of freedom of that mechanism.
+    """
     layout, numbers = _split(name)
     if layout == "threads":
         return _threads(numbers, kind)
     if layout == "gpu":
-        raise InputError('machine "gpu" is as large as the plan for a graph says; it has no costs without one.')
+        raise InputError('machine "gpu" takes its size from the plan for a graph; it has no costs without one.')
     if layout in PROGRAMS:
-        raise InputError(f'machine "{layout}" is a program for a mechanism with a machine around it; it needs one.')
+        raise InputError(f'machine "{layout}" is a program for a mechanism; call bc.schedule with one.')
     if layout not in LAYOUTS:
         known = (*LAYOUTS, "threads", "gpu", *PROGRAMS)
         raise InputError(unknown("machine", layout, known) + _more("wong" in PROGRAMS))
@@ -83,10 +95,10 @@ def _split(name: str) -> tuple[str, str | None]:
 
 
 def _threads(numbers: str | None, kind: str) -> Machine:
-    from bellcrank.emit.cores import kernel as threads  # a compiler comes with it, to measure
+    from bellcrank.emit.cores import kernel as threads  # imported here because it loads a compiler, to measure costs
 
     if kind:
-        raise InputError(f'machine "threads" costs what is measured on this computer; leave out kind "{kind}".')
+        raise InputError(f'machine "threads" has costs measured on this computer; leave out kind "{kind}".')
     if numbers and not (numbers.strip().isdecimal() and len(numbers) < 10):
         raise InputError(f'machine "threads:{numbers[:40]}": expected threads:p with a whole number.')
     return threads.machine("threads", int(numbers) if numbers else None, "float64")
@@ -105,22 +117,45 @@ def schedule(
     strategy: str = "",
     control: str = "none",
 ) -> Schedule:
-    """A quantity of a mechanism, or any graph, laid out on the processors of a machine.
+    """Schedule a quantity of a mechanism, or any graph, on the processors of a machine.
 
         plan = bc.schedule(arm, "mass_matrix", "mesh:2,3")
         print(plan); plan.makespan, plan.speedup; plan.html()         # a page to look at
 
-    quantity, method, frame: as in bc.kernel; a graph needs none. machine: single, complete, pipeline, mesh, triangle,
-    cone, hypercube, bus, warp, with numbers ("mesh:2,3") or without, or a Machine; "threads" is this computer, as a
-    kernel with machine="threads" uses it; "gpu" is the team of threads that computes one state on a GPU; "wong" (with
-    `import bellcrank.papers`) is Wong's own program on his mesh. kind: "ideal" (steps, messages free), "t800"
-    (transputers, us), "hidden" (their messages free) or "explicit" (their messages keep both ends busy). level: tasks
-    are "cluster"s of operations that one step of the method makes for one body, or each "node" on its own, or "auto",
-    the shortest of these and sizes between, which is the default.
+    Parameters
+    ----------
+    what : Mechanism or Graph
+        The mechanism or the graph.
+    quantity : str
+        Quantity of a mechanism, as in `bc.kernel`; not needed for a graph.
+    machine : str or Machine
+        single, complete, pipeline, mesh, triangle, cone, hypercube, bus or warp, with numbers ("mesh:2,3") or without,
+        or a Machine. "threads" is this computer, as a kernel with machine="threads" uses it; "gpu" is the team of
+        threads that computes one state on a GPU; "wong" (with `import bellcrank.papers`) is Wong's own program on his
+        mesh.
+    kind : str
+        Cost model: "ideal" (unit steps, free messages), "t800" (transputers, us), "hidden" (their messages are free) or
+        "explicit" (their messages occupy both ends).
+    method, frame : str
+        As in `bc.kernel`.
+    level : str
+        Size of the tasks: "cluster" (the operations of one step of the method for one body), "node" (single operations)
+        or "auto" (the default: the shortest schedule of these and of sizes between).
+    strategy : str
+        Divide the equations of motion by the strategies of Schäfer and Schiehlen instead (with `import
+        bellcrank.papers`), as in "modules+factorisation": subsystems, modules, factorisation.
+    control : str
+        The control law that goes with the strategy.
 
-    strategy: "modules+factorisation" and so on cuts the equations of motion by the strategies of Schäfer and Schiehlen
-    instead (with `import bellcrank.papers`): subsystems, modules, factorisation; `control` is the law that goes with
-    them.
+    Returns
+    -------
+    Schedule
+        The tasks of each processor with their times.
+
+    Raises
+    ------
+    InputError
+        If a name or a combination of options is not valid.
     """
     return laid(what, Request(quantity, method, frame), machine, kind, level, strategy, control).schedule
 
@@ -134,14 +169,26 @@ def laid(
     strategy: str = "",
     control: str = "none",
 ) -> Laid:
-    """The same, and by what."""
+    """Return the schedule together with the method that it follows.
+
+    Parameters
+    ----------
+    what
+        The mechanism or the graph.
+    request
+        The quantity and its options.
+    machine, kind, level, strategy, control
+        As in `schedule`.
+    """
     own, numbers = _split(machine) if isinstance(machine, str) and machine else ("", None)
     if strategy or own in PROGRAMS:
         who = "a strategy" if strategy else f'machine "{own}"'
         if isinstance(what, Graph):
-            raise InputError(f"{who} begins with a mechanism; a graph is on its way already.")
+            raise InputError(f"{who} needs a mechanism; got a graph.")
         if (request.quantity, request.method, level) != ("forward_dynamics", "auto", ""):
-            raise InputError(f"{who} has equations and tasks of its own: forward dynamics only.")
+            raise InputError(
+                f"{who} has its own equations and tasks: forward dynamics only, without method= and level=."
+            )
         return _cut(what, strategy, control, machine, kind) if strategy else PROGRAMS[own](what, numbers or "", kind)
     if control != "none":
         raise InputError(f'control "{control}" goes with a strategy, such as modules.')
@@ -164,17 +211,17 @@ def laid(
 
 
 def _announced(graph: Graph) -> None:
-    """What will take minutes, said before it begins."""
+    """Warn where scheduling will take long."""
     operations = graph.count().arithmetic
     if (seconds := LAYING * operations) > PATIENCE:
         warn(
-            f"{graph.name}: {operations:,} operations are laid out one by one, which takes some {seconds / 60:.0f} "
-            "minutes. Alike bodies are laid out body by body, in seconds, on all machines but a warp; or take fewer."
+            f"{graph.name}: {operations:,} operations are scheduled one by one, which takes about {seconds / 60:.0f} "
+            "minutes. Identical bodies are scheduled body by body, in seconds, on every machine but a warp."
         )
 
 
 def _chosen(what: Mechanism, request: Request, own: str, numbers: str | None, kind: str) -> tuple[Method, Graph]:
-    """As a kernel would be made; on several cores long branches are cut."""
+    """Return the method and the graph of a kernel; on several cores long branches are divided."""
     if own == "threads":
         from bellcrank.emit.cores.target import Cores
 
@@ -195,19 +242,19 @@ def _target(machine: str) -> Target:
 
 
 def _gpu(graph: Graph, numbers: str | None, kind: str) -> Schedule:
-    from bellcrank.emit.cuda import team_schedule as shown  # a compiler comes with it
+    from bellcrank.emit.cuda import team_schedule as shown  # imported here because it loads a compiler
     from bellcrank.emit.cuda.choice import STATES
 
     if kind:
-        raise InputError(f'machine "gpu" costs what was measured on one; leave out kind "{kind}".')
+        raise InputError(f'machine "gpu" has costs measured on a GPU; leave out kind "{kind}".')
     if numbers is not None and numbers.strip() not in map(str, STATES):
         sizes = ", ".join(f"gpu:{k}" for k in STATES)
-        raise InputError(f'machine "gpu:{numbers}": expected {sizes}, or gpu for what is predicted to be fastest.')
+        raise InputError(f'machine "gpu:{numbers}": expected {sizes}, or gpu for the fastest by prediction.')
     return shown.schedule(graph, int(numbers or 0))
 
 
 def _cut(m: Mechanism, strategy: str, control: str, machine: str | Machine, kind: str) -> Laid:
-    """By strategies; on three transputers, as in the paper, unless another machine is given."""
+    """Return the best schedule by strategies; by default on three transputers, as in the paper."""
     names = [name.strip() for name in re.split(r"[+,]", strategy)]
     for name in names:
         if name not in CUTS:
@@ -218,7 +265,7 @@ def _cut(m: Mechanism, strategy: str, control: str, machine: str | Machine, kind
 
 
 def _more(known: bool) -> str:
-    """Where to find those of the papers."""
+    """Return a hint where the machines and strategies of the papers are not imported."""
     return "" if known else " `import bellcrank.papers` adds those of the papers."
 
 

@@ -1,8 +1,8 @@
-"""From a mechanism with long branches to a Recursion whose segments are gone through side by side (dynamics/dca.py).
+"""Divide and conquer along long branches: a Recursion whose segments run in parallel (dynamics/dca.py).
 
-A branch that is long enough is cut: bodies before the first segment, segments of equal length where the same classes
-come again and again, a balanced tree of joins over them, and the bodies that are left. What hangs on bodies elsewhere
-stays as it is.
+A branch that is long enough is divided into the bodies before the first segment, segments of equal length in which the
+same classes repeat, a balanced binary tree of joins over them, and the remaining bodies. Other branches stay as they
+are.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
 
 Array = np.ndarray[Any, Any]
-BETWEEN = ("join", "near", "far", "end")  # what is no body; the ports by what they pick
+BETWEEN = ("join", "near", "far", "end")  # places that are not bodies; ports are named after the half they select
 
 
 @dataclass
 class _Made:
-    """Places as they are found, parents before children."""
+    """Places under construction, parents before children."""
 
     what: list[int | str] = field(default_factory=list)  # a link, or one of BETWEEN
     parent: list[int] = field(default_factory=list)
-    begins: list[int] = field(default_factory=list)  # where a row of alike places cannot go on
+    begins: list[int] = field(default_factory=list)  # where a run of identical places must end
     closed: list[bool] = field(default_factory=list)
     at: dict[int, int] = field(default_factory=dict)  # the place of a link
 
@@ -54,7 +54,7 @@ class _Made:
         return place
 
     def row(self, links: Sequence[int], parent: int, closed: bool, apart: bool = True) -> int:
-        """Links that hang on each other. apart: they are no part of what came before."""
+        """Add links that are connected in a chain; with `apart`, as the beginning of a new run."""
         if apart and links:
             self.begins.append(len(self.what))
         for link in links:
@@ -62,7 +62,7 @@ class _Made:
         return parent
 
     def assembled(self, segments: Sequence[Sequence[int]], parent: int) -> int:
-        """Joins over segments; the place of the last body, or of the end behind it."""
+        """Add joins over segments; return the place of the last body, or of the end behind it."""
         if len(segments) == 1:
             return self.row(segments[0], parent, closed=False)
         place, half = self.add("join", parent), len(segments) // 2
@@ -74,8 +74,20 @@ class _Made:
 def segmented(
     name: str, tree: Tree, inputs: dict[str, Shape], most: int | None = None, shortest: int = 1
 ) -> Recursion | None:
-    """The graph of forward dynamics; None if no branch is long enough to be cut. most: segments of a branch, as many as
-    there can be unless it is given.
+    """Return the divided graph of forward dynamics, or None if no branch is long enough.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    tree
+        The tree of the mechanism.
+    inputs
+        Shapes of the inputs.
+    most
+        Maximal number of segments of a branch; None for as many as possible.
+    shortest
+        Minimal length of a segment, in bodies.
     """
     rough = np.empty(len(tree.links), int)
     for k, g in enumerate(classes(tree, [()] * len(tree.links))):
@@ -101,7 +113,19 @@ def segmented(
 
 
 def divided(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion | None:
-    """The same, cut as finely as can be, which is what it costs at its best; targets ask for as many as suit them."""
+    """Return the graph divided as finely as possible, or None; targets recut it into as many segments as they use.
+
+    The finest division gives the cost at its best. The attribute `recut` makes another one.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    tree
+        The tree of the mechanism.
+    inputs
+        Shapes of the inputs.
+    """
 
     def recut(most: int | None, shortest: int) -> Recursion:
         found = None
@@ -116,14 +140,14 @@ def divided(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion | None
 
 
 def _cuts(of: Sequence[int], most: int | None, shortest: int) -> tuple[int, list[int]] | None:
-    """Where segments begin and how long they are, along the longest stretch of classes that come again."""
+    """Return where segments begin and their lengths, along the longest stretch of repeating classes."""
     begin, stop, period = max(periodic(of, [0]), key=lambda x: x[1] - x[0])
     while begin < 1:  # the first body stays out: it may stand on the ground
         begin += period
-    turns, fewest = (stop - begin) // period, -(-shortest // period)  # in periods, which are never cut
+    turns, fewest = (stop - begin) // period, -(-shortest // period)  # in periods, which are never divided
     if most is None and fewest == 1:
         count = turns
-    else:  # a power of two: then all are equally far from the ground
+    else:  # a power of two, so that all segments have the same depth in the tree of joins
         count = 1
         while turns // (2 * count) >= fewest and (most is None or 2 * count <= most):
             count *= 2
@@ -131,12 +155,12 @@ def _cuts(of: Sequence[int], most: int | None, shortest: int) -> tuple[int, list
         return None
     length, longer = divmod(turns, count)
     if most is not None:
-        longer = 0  # lanes go through runs of equal length
+        longer = 0  # lanes run through segments of equal length
     return begin, [period * (length + (k < longer)) for k in range(count)]
 
 
 def _runs(of: list[int], begins: list[int], parts: int) -> tuple[Run, ...]:
-    """Stretches of the same cells again and again, and how often each part was met before."""
+    """Return the runs of repeating cells, with the number of earlier places of each part."""
     done, runs = [0] * parts, []
     for begin, stop, period in periodic(of, begins):
         cells = of[begin : begin + period]
@@ -155,7 +179,7 @@ def _children(parent: Sequence[int]) -> list[list[int]]:
 
 
 def _table(children: Sequence[Sequence[int]]) -> np.ndarray[Any, Any]:
-    """Those of each place in a row, filled up with -1."""
+    """Return the children of each place as a row, padded with -1."""
     table = np.full((len(children), max(1, *map(len, children))), -1)
     for i, below in enumerate(children):
         table[i, : len(below)] = below

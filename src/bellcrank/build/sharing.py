@@ -1,4 +1,4 @@
-"""Graphs of mechanisms of many bodies, whose alike ones share their code (docs/size.md)."""
+"""Rolling policy: graphs of mechanisms with many bodies, whose identical bodies share their code (docs/size.md)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,24 @@ from bellcrank.dynamics.requests import Request
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism, Tree
 
-ALIKE = 4  # bodies that a class has on average, where it pays
+ALIKE = 4  # mean number of bodies per link class from which rolling pays
 
 
 def shares(mechanism: Mechanism, tree: Tree, request: Request, by: Method) -> bool:
-    """Whether alike bodies share the code of a quantity of (part of) a mechanism: the method can, and written out it
-    would be much, either of many alike bodies or far too much. tree: what the request is about.
+    """Return whether identical bodies share the code of a quantity.
+
+    The method must support it, and the straight-line code must be long: with many identical bodies, or far too long.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    tree
+        The part of its tree that the request depends on.
+    request
+        The quantity and its options.
+    by
+        The method.
     """
     if not rollable(mechanism.tree, by.name, request.quantity):
         return False
@@ -24,13 +36,25 @@ def shares(mechanism: Mechanism, tree: Tree, request: Request, by: Method) -> bo
 
 
 def pays(tree: Tree, size: float) -> bool:
-    """size: of what would be written out, in terms of the most that is."""
+    """Return whether rolling pays for `tree`, with straight-line code of `size` times the limit."""
     much = size > 10.0 or (size > 1.0 and ALIKE * kinds(tree) <= len(tree.links))
     return much and as_shipped(tree)
 
 
 def recursion(mechanism: Mechanism, request: Request, by: Method) -> Graph:
-    """Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along."""
+    """Return the rolled graph of a request.
+
+    Bodies are not regrouped: identical ones stay identical, and no inertia of thousands of bodies accumulates.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    by
+        The method.
+    """
     q = quantity(request.quantity)
     names = [*q.inputs, *(["wrench"] if request.wrenches else [])]
     inputs = {name: shape_of(name, mechanism.tree, request.wrenches) for name in names}
@@ -42,6 +66,6 @@ def recursion(mechanism: Mechanism, request: Request, by: Method) -> Graph:
 
 
 def assembled(mechanism: Mechanism, request: Request) -> Graph | None:
-    """Divide and conquer with segments whose code is shared; None where no branch is long enough for any."""
+    """Return divide and conquer with rolled segments for a `request` on `mechanism`, or None without a long branch."""
     inputs = {name: shape_of(name, mechanism.tree) for name in quantity(request.quantity).inputs}
     return divided(f"{mechanism.name}.{request.quantity}", mechanism.tree, inputs)

@@ -1,7 +1,7 @@
-"""Loops over alike things none of which needs another: springs, force elements.
+"""Loops over independent identical elements, such as springs and other force elements.
 
-Things of one kind do the same with other constants and with other elements of the inputs. So each kind is traced once,
-and is a cell of a recursion (graph/recursion.py) over places none of which hangs on another.
+Elements of one kind do the same with other constants and other elements of the inputs. Each kind is traced once and is
+a cell of a recursion (graph/recursion.py) over places that do not depend on each other.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from bellcrank.graph.recursion import Run
 from bellcrank.graph.recursion import Tree as Places
 from bellcrank.scalar import Scalar
 
-Law = Callable[..., list[Scalar]]  # of its constants, and of its elements of each input in their order
+Law = Callable[..., list[Scalar]]  # (constants, elements of each input, in order) -> results
 Own = Sequence[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """label: what they are, and name: that of one of them. constants: a row for each. own: for every input which
-    elements each of them reads, and as RESULT which it gives.
+    """A class of identical elements.
+
+    label: what they are. name: of one of them. constants: a row for each. own: for every input the elements that each
+    one reads, and under RESULT those that it writes.
     """
 
     law: Law
@@ -44,7 +46,21 @@ class Kind:
 def side_by_side(
     name: str, inputs: dict[str, Shape], output: tuple[str, int], kinds: Sequence[Kind], parameters: Collection[str]
 ) -> Graph:
-    """What all things of all kinds give. parameters: names of the free numbers that constants depend on."""
+    """Return the graph of the results of all elements.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    inputs
+        Shapes of the inputs.
+    output
+        Name and size of the output.
+    kinds
+        The classes of elements.
+    parameters
+        Free parameters that constants depend on.
+    """
     parts, tables, runs, begin = list[Part](), list[Array](), list[Run](), 0
     numbers: dict[Scalar, int] = {}
     own: dict[str, list[tuple[int, ...]]] = {x: [] for x in (*inputs, RESULT, NUMBERS)}
@@ -67,7 +83,7 @@ def side_by_side(
 
 
 def _alone(law: Law, constants: Sequence[Scalar], *given: Sequence[Scalar]) -> Generator[Any, Any, list[Scalar]]:
-    """It asks nobody."""
+    """Evaluate a law as a body that exchanges nothing with its neighbours."""
     yield FromParent(())
     yield Hands(())
     return law(constants, *given)

@@ -1,11 +1,11 @@
-"""Springs between bodies of a large mechanism: what each pulls with is said once for alike ones, and loops do the rest.
+"""Springs of large mechanisms: the law of each class of identical springs is traced once and run in a loop.
 
-    ends of all springs     where they are and how they move: a recursion, one pass outwards
-    forces                  each from its two ends, in world axes: a loop over alike springs
+    ends of all springs     their positions and velocities: a recursion, one pass outwards
+    forces                  each from its two ends, in world axes: a loop over identical springs
     the quantity            a recursion with those forces as wrenches on the ends
 
-So a spring from one end of a chain to the other costs no more than one between neighbours. Where bodies are few, a
-spring is a force on the coordinates between its ends (dynamics/springs.py), which is less work.
+A spring from one end of a chain to the other therefore costs no more than one between neighbours. Where bodies are few,
+a spring is a force on the coordinates between its ends (dynamics/springs.py), which is less work.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 
 LAW = ("stiffness", "length", "damping")
-# Quantities that springs are a part of; others have none in them.
+# Quantities that depend on springs.
 FELT = ("forward_dynamics", "inverse_dynamics", "reactions", "passive_torque", "potential_energy")
 
 
@@ -46,13 +46,31 @@ def sprung(
     frames: Sequence[str],
     parameters: Parameters,
 ) -> Graph:
-    """The graph of a quantity that springs are a part of."""
+    """Return the graph of a quantity that depends on springs.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    tree
+        The tree of the mechanism, with springs.
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
+    inputs
+        Shapes of the inputs.
+    frames
+        Frames on which external wrenches act.
+    parameters
+        Free parameters of the model.
+    """
     ends = [end for s in tree.springs for end in (s.a, s.b)]
     bare, free = replace(tree, springs=()), {"p": parameters.leaves} if parameters else {}
     shapes: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,)}
-    moving = [end for end in ends if tree.frames[end][0] >= 0]  # a recursion stores nothing of those on the ground
+    moving = [end for end in ends if tree.frames[end][0] >= 0]  # a recursion has no results for frames on the ground
     seen = rolled_by(f"{name}.ends", bare, frames_seen, "ends", shapes, moving, parameters, SEEN)
-    weighs = quantity == "potential_energy"  # which has energies added to it, and nobody pulls
+    weighs = quantity == "potential_energy"  # energies of springs are added; no forces act
     each = _springs(f"{name}.springs", tree.springs, parameters, *((_stretched, 1) if weighs else (_pulling, 12)))
     pulled = inputs if weighs else {**inputs, "wrench": (len(frames) + len(ends), 6)}
     pushed = [] if weighs else [*frames, *ends]
@@ -72,7 +90,7 @@ def sprung(
 
 
 def _on_ground(tree: Tree, frame: str) -> Sequence[Scalar]:
-    """Return place and velocity of a frame on the ground, which are known."""
+    """Return position and velocity of a frame on the ground, which are known."""
     R, origin = tree.ground.pose(IDENTITY, ZERO)
     return [*(origin + R @ tree.frames[frame][2]), 0.0, 0.0, 0.0]
 
@@ -81,19 +99,19 @@ def _on_ground(tree: Tree, frame: str) -> Sequence[Scalar]:
 
 
 def _pulling(s: Spring, law: Sequence[Scalar], ends: Sequence[Scalar]) -> list[Scalar]:
-    """[force, moment] on its two ends."""
+    """Return [force, moment] on the two ends of a spring."""
     step("spring", s.name)
     f = pull(_with(s, law), *_two(ends))
     return [*f, 0.0, 0.0, 0.0, *(-f), 0.0, 0.0, 0.0]
 
 
 def _stretched(s: Spring, law: Sequence[Scalar], ends: Sequence[Scalar]) -> list[Scalar]:
-    """Its energy."""
+    """Return the energy of a spring."""
     return [stretched(_with(s, law), *_two(ends))]
 
 
 def _with(s: Spring, law: Sequence[Scalar]) -> Spring:
-    """A spring of this law."""
+    """Return a spring with these constants."""
     return replace(s, **dict(zip(LAW, law, strict=True)))
 
 
@@ -105,7 +123,7 @@ def _two(ends: Sequence[Scalar]) -> tuple[End, End]:
 def _springs(
     name: str, springs: Sequence[Spring], parameters: Parameters, says: Callable[..., Any], width: int
 ) -> Graph:
-    """What each says of its two ends, so many numbers."""
+    """Return the graph of `width` results of each spring from its two ends."""
     groups: dict[Any, list[int]] = {}
     for i, s in enumerate(springs):
         groups.setdefault(folded([getattr(s, x) for x in LAW]), []).append(i)

@@ -1,11 +1,10 @@
-"""Where a graph is to run, and the stages from there to a kernel: the same for every graph and every target, with what
-earlier processes made found again on disk.
+"""Targets, and the stages from a graph to a kernel: the same for every graph and target, with results cached on disk.
 
     Where --target--> Target
     graph --compile--> facts, code --load--> Kernel
       key --recalled-> facts, code --load--> Kernel        nothing is traced
 
-A key is known where the tables that decide a graph have no rows of the user's own.
+A key is known where the tables that determine a graph contain no rows of the user's own.
 """
 
 from __future__ import annotations
@@ -37,13 +36,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What is to be compiled. key: all that decides the graph, where that is known without tracing it."""
+    """A kernel to compile.
+
+    key: everything that determines the graph, where that is known without tracing it.
+    """
 
     name: str
-    graph: Callable[[str], tuple[str, Graph]]  # by a method, if one is known; by which, and what came out
+    graph: Callable[[str], tuple[str, Graph]]  # method, or "" -> (method, graph)
     key: tuple[str, ...] = ()
     columns: Mapping[str, Sequence[str]] | None = None  # names of the elements of inputs
-    call: str = ""  # "(q, v, *, out=None)": how it is called, where that is more than its inputs
+    call: str = ""  # signature, as "(q, v, *, out=None)", where it has more than the inputs
     doc: str = ""
     parameters: Parameters | None = None
     recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
@@ -51,10 +53,18 @@ class Job:
 
 
 def built(job: Job, on: Target) -> Kernel:
-    """The Kernel of a job: what an earlier process made, or compiled now."""
+    """Return the kernel of a job, from the cache or compiled now.
+
+    Parameters
+    ----------
+    job
+        The kernel to compile.
+    on
+        The target.
+    """
     index = store.key(*job.key, *on.key, code_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)
-    by = facts["method"] if facts else ""  # whatever else there is by now
+    by = facts["method"] if facts else ""  # the cached method, even if others were added
     made = cache(lambda: fitted(*job.graph(by), on))
     if facts is None:
         with patience.uncollected(), patience.said(f"tracing {job.name}"):
@@ -83,20 +93,30 @@ def built(job: Job, on: Target) -> Kernel:
 
 
 def fitted(method: str, graph: Graph, on: Target) -> tuple[str, Graph]:
-    """A graph that can be cut into segments (build/segments.py), in as many as the target has use for."""
+    """Return the method and the graph, divided into as many segments as the target uses.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    graph
+        A graph; if build/segments.py made it, it can be divided again.
+    on
+        The target.
+    """
     if (recut := getattr(graph, "recut", None)) and (cut := getattr(on, "segments", None)):
         return method, recut(*cut)
     return method, graph
 
 
 def shared_out(graph: Graph, on: Target) -> bool:
-    """Whether several cores would share the work on one state of it."""
+    """Return whether several cores of target `on` would share the work of `graph` on one state."""
     used = getattr(on, "used", None)
     return used is not None and used(fitted("", graph, on)[1]) > 1
 
 
 def _recalled(index: str, on: Target) -> tuple[dict[str, Any] | None, Any, bool]:
-    """What an earlier process made for the same request, code and computer."""
+    """Return facts and code that an earlier process compiled for the same request, package and computer."""
     found = store.load(f"{index}.json")
     facts = json.loads(found) if found is not None else None
     code = on.recall(facts) if facts is not None else None
@@ -118,24 +138,40 @@ def _signature(job: Job, facts: Mapping[str, Any], dtype: str) -> Signature:
 
 
 TARGETS = ("cpu", "cuda")
-MOST_THREADS = 1024  # far more than processors: they would be started all the same
+MOST_THREADS = 1024  # threads: far more than processors, because every requested thread is started
 
 
 @dataclass(frozen=True)
 class Where:
-    """As it is written: target="cpu", threads=2. machine="threads" shares out the work on each state."""
+    """Target options as the user writes them: target="cpu", threads=2.
+
+    Parameters
+    ----------
+    target : {"cpu", "cuda"}
+        Processor for which code is compiled.
+    dtype : {"float64", "float32"}
+        Floating-point type.
+    threads : int
+        CPU threads that share the states of a batch.
+    machine : str or Machine
+        "threads" shares the work on each state among threads; a Machine also gives their costs.
+    processors : int, optional
+        Number of these threads.
+    waves : bool
+        Whether a whole GPU may share one state; False for callers that launch kernels by address.
+    """
 
     target: str = "cpu"
     dtype: str = "float64"
     threads: int = 1
-    machine: Any = ""  # a name, or a Machine
+    machine: Any = ""
     processors: int | None = None
-    waves: bool = True  # on a GPU: whether all of it may share out one state; not for who starts kernels by addresses
+    waves: bool = True
 
     def __post_init__(self) -> None:
-        dtype = str(getattr(self.dtype, "name", getattr(self.dtype, "__name__", self.dtype)))  # np.float32 is welcome
+        dtype = str(getattr(self.dtype, "name", getattr(self.dtype, "__name__", self.dtype)))  # np.float32 is accepted
         object.__setattr__(self, "dtype", dtype)
-        if not isinstance(self.target, str) or self.target not in TARGETS:  # an array is in nothing, and says so itself
+        if not isinstance(self.target, str) or self.target not in TARGETS:  # an array would raise its own error
             raise InputError(unknown("target", self.target, TARGETS, "cuda" if repr(self.target) == "'gpu'" else ""))
         if dtype not in DTYPES:
             raise InputError(unknown("dtype", dtype, DTYPES))
@@ -143,16 +179,19 @@ class Where:
         if not whole or not 1 <= self.threads <= MOST_THREADS:
             raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
         object.__setattr__(self, "threads", int(self.threads))
-        if isinstance(self.machine, np.ndarray):  # neither true nor false, and no machine either
+        if isinstance(self.machine, np.ndarray):  # has no truth value, and is not a machine
             raise InputError(f'machine is {brief(self.machine)}; expected "threads" or a Machine.')
         if self.processors is not None and not self.machine:
-            raise InputError('processors= goes with machine="threads".')
+            raise InputError('processors= needs machine="threads".')
         if self.target == "cuda" and (self.machine or self.threads > 1):
-            raise InputError('threads= and machine= are of the CPU; target="cuda" has a thread for every state.')
+            raise InputError('threads= and machine= apply to the CPU only; target="cuda" has a thread for every state.')
 
 
 def target(where: Where, what: str) -> Target:
-    """Loads no more than it needs: the runtime of several cores, or of a GPU, only for those who ask."""
+    """Return the target of `where`, with a warning about `what` where the CPU replaces a missing GPU.
+
+    The runtime for several cores or for a GPU is imported only when used.
+    """
     if where.target == "cuda":
         from bellcrank.emit.cuda import device
 
@@ -167,17 +206,20 @@ def target(where: Where, what: str) -> Target:
 
         made = machine(where.machine, where.processors, where.dtype)
         if where.threads > 1:
-            raise InputError("threads= and machine= exclude each other: one shares out states, the other each state.")
+            raise InputError(
+                "threads= and machine= exclude each other: one shares states of a batch, the other the work on each "
+                "state."
+            )
         return Cores(made, where.dtype)
     from bellcrank.emit.cpu.target import Cpu
 
     return Cpu(where.dtype, where.threads)
 
 
-# -- whether the tables are as they were shipped
+# -- check that the tables are as shipped
 
 NAME = __name__.partition(".")[0]
-# The tables that people add to, and where they are, beside what they were when they were made.
+# Tables that users can extend, with their modules; each module keeps the shipped rows in SHIPPED.
 TABLES = {
     "method": ("dynamics.table", "METHODS"),
     "quantity": ("dynamics.quantities", "QUANTITIES"),
@@ -187,9 +229,9 @@ TABLES = {
 
 
 def tables_as_shipped() -> bool:
-    """Return whether the tables that decide a graph have no rows but those of the package and of installed packages.
+    """Return whether the tables that determine a graph contain only rows of the package and of installed packages.
 
-    The sources of both are part of the key. A function of the package that is exchanged while it runs is not noticed.
+    The sources of both are part of the key. A function of the package that is replaced at run time is not detected.
     """
     rows = dict(plugins.rows)  # a copy: another thread may be adding to it
     counts = {name: len(row[0]) for (kind, name), row in rows.items() if kind == "closure"}
@@ -199,20 +241,20 @@ def tables_as_shipped() -> bool:
 
 
 def _as_shipped(kind: str, module: str, attribute: str, rows: Mapping[tuple[str, str], Any]) -> bool:
-    """Return whether one table is; a table that nobody has loaded yet is."""
+    """Return whether one table has only shipped rows, as one that is not loaded yet."""
     if f"{NAME}.{module}" not in sys.modules:
         return True
-    found = import_module(f"{NAME}.{module}")  # which waits where another thread is loading it
+    found = import_module(f"{NAME}.{module}")  # waits while another thread is loading it
     now = dict(getattr(found, attribute))
     expected = {**found.SHIPPED, **{name: row for (of, name), row in rows.items() if of == kind}}
     return now.keys() == expected.keys() and all(now[key] is expected[key] for key in expected)
 
 
 def steady() -> bool:
-    """Return whether what this process has loaded is what the files of the package and of installed packages are."""
+    """Return whether the loaded code equals the files of the package and of installed packages."""
     return store.steady() and (not plugins.packages or plugins.steady())
 
 
 def sources() -> tuple[str, ...]:
-    """What of a request's key is not the request: the sources of installed packages that add to the tables."""
+    """Return the part of a cache key for the sources of installed packages that extend the tables."""
     return (plugins.fingerprint(),) if plugins.packages else ()

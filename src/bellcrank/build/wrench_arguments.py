@@ -1,4 +1,4 @@
-"""Forces on frames, `wrenches={"tool": [force, moment]}`: each set of frames is a kernel of its own."""
+"""External forces on frames, `wrenches={"tool": [force, moment]}`: each set of frames has its own kernel."""
 
 from __future__ import annotations
 
@@ -15,8 +15,16 @@ from bellcrank.errors import InputError
 def extended(
     name: str, made: Callable[[tuple[str, ...]], Kernel], named: Mapping[str, Any]
 ) -> tuple[Kernel, dict[str, Any]] | None:
-    """Of the keywords of a call the kernel that understands them (`made` has one for each set of frames), and what is
-    left for it; None: they say nothing of wrenches.
+    """Return the kernel for the frames with wrenches, and its keywords; None where no wrenches are given.
+
+    Parameters
+    ----------
+    name
+        The quantity, for messages.
+    made
+        Returns the kernel for a set of frames.
+    named
+        The keywords of a call.
     """
     wrenches = named.get("wrenches")
     if wrenches is None:
@@ -27,7 +35,15 @@ def extended(
 
 
 def stacked(name: str, wrenches: Any) -> tuple[tuple[str, ...], Any]:
-    """The frames in order, and all that acts on them, (..., frames, 6)."""
+    """Return the sorted frames and their wrenches, (..., frames, 6).
+
+    Parameters
+    ----------
+    name
+        The quantity, for messages.
+    wrenches
+        [force, moment] by frame, in world axes at the origin of the frame, N and N m.
+    """
     if not isinstance(wrenches, Mapping):
         raise InputError(f'{name}: wrenches is {wrenches!r}; expected {{"frame": [force, moment]}}, six numbers.')
     arrays = {frame: _wrench(name, frame, w) for frame, w in sorted(wrenches.items())}

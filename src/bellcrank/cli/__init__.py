@@ -1,9 +1,12 @@
-"""The command line. Thin: each command makes one noun of the design and stops there.
+"""Command line of bellcrank: the application, its shared options and its error handling.
+
+Each command builds one kind of object of the API and prints it:
 
     Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench
     Record: simulate, report, drive     Study: study
 
-And the papers: experiment, papers, methods, cite. Here is what they share; each file beside has a command or two.
+The commands papers, methods and cite reproduce and credit publications. Each other module of this package holds one
+or two commands.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.formats import SUFFIXES
 from bellcrank.model import Mechanism
 
-# Files, in the order of --help.
+# Modules with commands, in the order of --help.
 COMMANDS = (
     *(
         "show",
@@ -53,9 +56,10 @@ COMMANDS = (
 
 
 class CommandGroup(TyperGroup):
-    """Turns what may go wrong into an exit code and at most one short message."""
+    """Command group that turns errors into an exit code and at most one short message."""
 
     def invoke(self, ctx: Any) -> Any:
+        """Run the command of the context `ctx`, and exit with a code where it fails."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -64,7 +68,7 @@ class CommandGroup(TyperGroup):
             screen.fail(str(error))
             raise typer.Exit(2) from None
         except MemoryError:
-            screen.fail("there is not enough memory for this; ask for less of it: fewer rows, bodies or columns.")
+            screen.fail("there is not enough memory for this; use fewer rows, bodies or columns.")
             raise typer.Exit(2) from None
         except OSError as error:
             raise typer.Exit(_unwritten(error)) from None
@@ -73,23 +77,29 @@ class CommandGroup(TyperGroup):
 
 
 class Command(TyperCommand):
-    """Takes an option once, unless it may be given several times: the last one would win without a word."""
+    """Command that rejects a repeated option, unless the option takes several values.
+
+    By default the last value would silently replace the others.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:  # as the Tab key does, which completes what is not finished
+        """Parse the arguments `args` in the context `ctx`, and reject options that are given twice."""
+        if not ctx.resilient_parsing:  # the Tab key completes commands that are not finished
             order = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in self.get_params(ctx):
                 single = not getattr(param, "multiple", True) and not getattr(param, "is_flag", True)
                 if single and (times := order.count(param)) > 1:
                     called = max(param.opts, key=len)
-                    raise InputError(f"{called} is given {times} times, and one is taken. Ask once for each.")
+                    raise InputError(
+                        f"{called} is given {times} times; expected once. Run the command once for each value."
+                    )
         return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
     cls=CommandGroup,
     name="bellcrank",
-    help="Compile a mechanism into verified real-time code, and know what it costs before you run it.",
+    help="Compile a mechanism into verified real-time code, and predict its cost before you run it.",
     epilog=examples.epilog(
         "", "MECHANISM is a file (.urdf, .xml, .toml) or built in (see `bellcrank zoo`): excavator, chain:8."
     ),
@@ -102,33 +112,38 @@ app = typer.Typer(
 MechanismArg = Annotated[
     str,
     typer.Argument(
-        metavar="MECHANISM", help="A file, or built in.", show_default=False, autocompletion=examples.mechanisms
+        metavar="MECHANISM", help="A file, or a built-in name.", show_default=False, autocompletion=examples.mechanisms
     ),
 ]
-BaseOpt = Annotated[str, typer.Option("--base", metavar="fixed|floating", help="What the root link of a file is.")]
-CheckOpt = Annotated[str, typer.Option("--check", metavar="warn|error", help="On impossible inertias in a file.")]
+BaseOpt = Annotated[
+    str, typer.Option("--base", metavar="fixed|floating", help="How the root link of a file is attached.")
+]
+CheckOpt = Annotated[
+    str, typer.Option("--check", metavar="warn|error", help="Reaction to impossible inertias in a file.")
+]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuantityOpt = Annotated[
     str,
-    typer.Option("--quantity", "-q", metavar="NAME", help="What to compute.", autocompletion=examples.quantities),
+    typer.Option("--quantity", "-q", metavar="NAME", help="Quantity to compute.", autocompletion=examples.quantities),
 ]
 MethodOpt = Annotated[
     str,
     typer.Option(
-        "--method", "-m", metavar="NAME", help="How; auto takes the cheapest.", autocompletion=examples.methods
+        "--method", "-m", metavar="NAME", help="Method; auto takes the cheapest.", autocompletion=examples.methods
     ),
 ]
-FrameOpt = Annotated[str, typer.Option("--frame", "-f", metavar="NAME", help="For pose, jacobian and the like.")]
-DtypeOpt = Annotated[str, typer.Option("--dtype", metavar="float64|float32", help="Numbers of the generated code.")]
+FrameOpt = Annotated[str, typer.Option("--frame", "-f", metavar="NAME", help="Frame, for pose, jacobian and similar.")]
+DtypeOpt = Annotated[str, typer.Option("--dtype", metavar="float64|float32", help="Number type of the generated code.")]
 
 
 def main() -> None:
+    """Run the command line of this process, and exit with its code."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed, as by >&-: whoever did that wants to see nothing
+        if stream is None:  # closed, as by >&-: output is not wanted
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name in another script is no reason to fail
+            stream.reconfigure(errors="backslashreplace")  # a character that the terminal cannot encode must not fail
     try:
         app(prog_name="bellcrank", standalone_mode=True)
     except KeyboardInterrupt:
@@ -143,10 +158,10 @@ def main() -> None:
 
 
 def _unwritten(error: OSError) -> int:
-    """Says why, and gives the exit code. Nothing more is written, so that Python does not complain when it ends."""
-    with contextlib.suppress(OSError, ValueError):  # what a test has put there may be no file
+    """Report an output error and return the exit code; discard later output, so that Python exits without complaint."""
+    with contextlib.suppress(OSError, ValueError):  # a test may have put an object without descriptor there
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if isinstance(error, BrokenPipeError):  # the reader has seen enough
+    if isinstance(error, BrokenPipeError):  # the reader, e.g. head, has closed the pipe
         return 141
     with contextlib.suppress(OSError):
         what = "the output cannot be written" if error.filename is None else str(error.filename)
@@ -169,15 +184,24 @@ def _options(version: VersionOpt = False) -> None:
 
 
 def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool = False) -> Mechanism:
-    """A built-in mechanism by its name ("excavator", "chain:8", "chain(8)"), the one in a file, or what a Python
-    file makes ("crane.py:crane").
+    """Load the mechanism that a command line names.
 
-    quiet: says nothing of a file's warnings, for the caller will.
+    Parameters
+    ----------
+    name
+        Name of a built-in mechanism ("excavator", "chain:8", "chain(8)"), path of a file, or an object of a Python
+        file ("crane.py:crane").
+    base
+        Attachment of the root link of a file, "fixed" or "floating".
+    check
+        Reaction to impossible inertias in a file, "warn" or "error".
+    quiet
+        Do not print the warnings of a file, because the caller does.
     """
     built_in = re.fullmatch(r"(\w+)\s*(\(.*\)|:.*)?", name)
     if built_in and built_in[1] in bc.zoo.names() and not name.lower().endswith(SUFFIXES):
         if base != "fixed":
-            raise InputError(f'"{name}" is built in and stands on the ground; --base {base} is for files.')
+            raise InputError(f'"{name}" is built in and has a fixed base; --base {base} applies to files only.')
         return bc.zoo.load(name)
     if named_in_python(name):
         return from_python(name)
@@ -192,7 +216,7 @@ def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool =
     raise InputError(f"{told} A file ends in {', '.join(SUFFIXES)}.")
 
 
-for _file in COMMANDS:  # last, for they use what is above
+for _file in COMMANDS:  # last, because these modules import the definitions above
     importlib.import_module(f"bellcrank.cli.{_file}")
 for _command in app.registered_commands:
     _command.cls = Command

@@ -1,4 +1,4 @@
-"""Kernel: how long a mechanism's quantities take."""
+"""Command bench: compile times and run times of the quantities of a mechanism."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIMED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "gravity
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(metavar="MECHANISM", help="A file, or built in.")] = "excavator",
+    name: Annotated[str, typer.Argument(metavar="MECHANISM", help="A file, or a built-in name.")] = "excavator",
     quantity_names: Annotated[
         list[str] | None, typer.Option("--quantity", "-q", metavar="NAME", help="May be given several times.")
     ] = None,
@@ -38,10 +38,14 @@ def bench(
 ) -> None:
     """Compile and time quantities, and a step of a run.
 
-    Compile is trace, generate, compile and load with an empty cache; from cache is the second time. A step is timed
-    without recording; what is predicted is known before anything is compiled. The comparison with Pinocchio is
-    `python -m bench` in the repository.
-    """
+    The compile time includes tracing, code generation, compilation and loading, with an empty cache; "from cache" is
+    the time when the kernel is in the cache. A step is timed without recording; predicted times are available before
+    anything is compiled. The comparison with Pinocchio is `python -m bench` in the repository.
+    \f
+
+    The options `name`, `quantity_names`, `method_name`, `frame`, `dtype`, `rows`, `base`, `check` and `json` are
+    described by their help texts.
+    """  # noqa: D301
     from bellcrank.cli import timing
     from bellcrank.cli.step_timing import measure_step
     from bellcrank.emit.cpu.host import host
@@ -68,18 +72,18 @@ def bench(
     screen.line()
     _table(found, n)
     screen.line()
-    screen.line(f"Least of {timing.REPEATS} repeats. One state: a call from Python with numpy arrays.", style="dim")
+    screen.line(f"Minimum of {timing.REPEATS} repeats. One state: a call from Python with numpy arrays.", style="dim")
     least, most = (pick(t.rows_all_cores for t in found) for pick in (min, max))
     span = f"{least}" if least == most else f"{least} to {most}"
-    wide = f", on {n} cores of {span}, so that all have work" if n > 1 else ""
-    screen.line(f"Batch: time for each of {rows} states{wide}.", style="dim")
+    wide = f", on {n} cores of {span}, so that all are busy" if n > 1 else ""
+    screen.line(f"Batch: time per state of {rows} states{wide}.", style="dim")
     if steps:
         screen.line()
         _step_table(steps)
 
 
 def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -> list[tuple[Quantity, Method]]:
-    """What to time: the quantities asked for, or the usual ones that the method knows."""
+    """Return the quantities and methods to time: the requested quantities, or the usual ones of the method."""
     from bellcrank.build.graphs import chosen
 
     jobs = []
@@ -95,7 +99,7 @@ def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -
 
 
 def _defined(m: Mechanism, name: str) -> bool:
-    """Whether nothing more has to be said: with loops, inverse dynamics needs the joints that are driven."""
+    """Return whether the quantity needs no more arguments: with loops, inverse dynamics needs the driven joints."""
     return not (m.loops and name == "inverse_dynamics")
 
 
@@ -111,17 +115,21 @@ def _step_table(steps: list[StepTiming]) -> None:
         head, [(t.integrator, *(f"{1e9 * x:.0f}" for x in row)) for t, row in zip(steps, numbers, strict=True)]
     )
     screen.line()
-    screen.line("Step: of a run without rows. Predicted for one run, before anything is compiled.", style="dim")
+    screen.line(
+        "Step: time per step of a run without rows. Predicted: for one run, before anything is compiled.", style="dim"
+    )
 
 
 def _check_frame(m: Mechanism, jobs: list[tuple[Quantity, Method]], frame: str) -> None:
-    """Raise an InputError before anything is compiled: for a frame that is not there, or that nothing timed takes."""
+    """Raise an InputError for a frame that does not exist or that no timed quantity takes, before compilation."""
     if not frame:
         return
     m.frame(frame)
     if not any(q.option == "frame" for q, _ in jobs):
         names = ", ".join(dict.fromkeys(q.name for q, _ in jobs))
-        raise InputError(f"--frame {frame}: {names} take no frame; leave it out, or time one that does: -q pose.")
+        raise InputError(
+            f"--frame {frame}: {names} take no frame; leave it out, or time a quantity that takes one: -q pose."
+        )
 
 
 def _table(found: list[Timing], cores: int) -> None:

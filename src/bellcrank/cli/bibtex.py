@@ -1,4 +1,6 @@
-"""A printed reference as BibTeX. Two forms are known:
+"""Conversion of a printed reference to BibTeX.
+
+Two forms are parsed:
 
     A. Author, B. Author. Title. Journal 102(2), 69-76, 1980.
     A. Author and B. Author, Title, Journal 7(5), 1988, pp. 32-47
@@ -11,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-PUBLISHERS = ("Springer",)  # of books; any other place is a journal
+PUBLISHERS = ("Springer",)  # publishers of books; any other place is a journal
 _AUTHOR = r"(?:[A-Z]\.[ -]?)+[^\W\d_][\w'-]*"
 _AUTHORS = rf"(?P<authors>{_AUTHOR}(?:(?:, | and |, and ){_AUTHOR})*)"
 _FORMS = (
@@ -22,7 +24,7 @@ _VOLUME = re.compile(r"(?P<journal>.+?) (?P<volume>\d+) ?(?:\((?P<number>[\d-]+)
 
 
 def bibtex(citation: str) -> str:
-    """@article, @phdthesis or @book; @misc where the reference has another form."""
+    """Return `citation` as @article, @phdthesis or @book; as @misc where it has another form."""
     found = next((match for form in _FORMS if (match := form.fullmatch(citation))), None)
     if found is None:
         return _entry("misc", "reference", {"note": citation})

@@ -1,4 +1,4 @@
-"""What is kept on disk: compiled kernels, and what things cost on this computer."""
+"""Command cache: compiled kernels and measured costs on disk."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from bellcrank.cli.screen import Column
 
 WHAT = {
     ".o": "compiled kernels",
-    ".cubin": "kernels of the GPU",
+    ".cubin": "GPU kernels",
     ".json": "requests and measured costs",
-    "": "being written",
+    "": "incomplete files",
 }
 
 
 @app.command()
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove all of it.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all files.")] = False,
     json: JsonOpt = False,
 ) -> None:
-    """What is kept on disk, where, and whether it is trusted.
+    """Print the contents of the cache, and whether it is trusted.
 
-    From a folder or file that somebody else may write nothing is loaded. $BELLCRANK_CACHE names another folder,
-    $BELLCRANK_CACHE_MB says how much may be kept, $BELLCRANK_CACHE_DAYS how long what is not used.
-    """
+    A file is not loaded if other users may write it or its folder. $BELLCRANK_CACHE names another folder,
+    $BELLCRANK_CACHE_MB limits its size, $BELLCRANK_CACHE_DAYS the age of files that are not used.
+    \f
+
+    The options `clear` and `json` are described by their help texts.
+    """  # noqa: D301
     from bellcrank.emit import cache as store
     from bellcrank.emit.cache import distrust
 
@@ -49,10 +52,10 @@ def cache(
             age = max(now - f.used for f in mine) / store.DAY
             rows.append((what, str(len(mine)), f"{sum(f.size for f in mine) / 1e6:.1f}", f"{age:.1f}"))
     if folder is None:
-        screen.line(f"nothing is kept: {why}", style="bold")
+        screen.line(f"no cache: {why}", style="bold")
         return
     screen.line(str(folder), style="bold")
-    screen.line(f"not trusted, and not used: {why}" if why else "trusted: nobody else may write it")
+    screen.line(f"not trusted, and not used: {why}" if why else "trusted: no other user may write it")
     screen.line()
     if clear:
         screen.line(f"removed {removed} file{'s' * (removed != 1)}")
@@ -60,6 +63,6 @@ def cache(
     if rows:
         screen.table([Column("what", wrap=True), *numbers], rows)
     elif not clear:
-        screen.line("nothing is kept there")
+        screen.line("the cache is empty")
     screen.line()
-    screen.line(f"at most {most / 1e6:g} MB, and what was used in the last {oldest / store.DAY:g} days", style="dim")
+    screen.line(f"limits: {most / 1e6:g} MB, and files used in the last {oldest / store.DAY:g} days", style="dim")

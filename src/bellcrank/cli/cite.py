@@ -1,4 +1,4 @@
-"""The credits: the methods, and what to cite for a mechanism."""
+"""Commands methods and cite: sources of the methods, and references for a mechanism."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from bellcrank.errors import InputError
 
 @app.command()
 def methods(json: JsonOpt = False) -> None:
-    """The methods and where they were published."""
+    """List the methods and their publications.
+
+    \f
+
+    The option `json` prints JSON.
+    """  # noqa: D301
     if json:
         facts = ("name", "solves", "topology", "citation")
         screen.data([{fact: getattr(m, fact) for fact in facts} for m in METHODS.values()])
@@ -41,10 +46,13 @@ def cite(
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """What to cite for a mechanism.
+    """Print the references to cite for a mechanism.
 
-    The paper it comes from, if any, and the papers of the methods that compute its quantities.
-    """
+    These are the paper it comes from, if any, and the papers of the methods that compute its quantities.
+    \f
+
+    The options `name`, `method_name`, `bibtex`, `base`, `check` and `json` are described by their help texts.
+    """  # noqa: D301
     from bellcrank.build import graphs
     from bellcrank.cli.bibtex import bibtex as entry
 
@@ -77,7 +85,7 @@ def cite(
 
 
 def _papers(name: str) -> list[str]:
-    """Where a built-in mechanism comes from; nowhere if it is a family or a file."""
+    """Return the papers of a built-in mechanism; none for a family or a file."""
     try:
         return list(bc.zoo.data(name)["cite"])
     except InputError:

@@ -1,4 +1,4 @@
-"""The tables of methods side by side: on one mechanism, and on the papers' general chain beside what they print."""
+"""Comparison of methods: on one mechanism, and on the general chain of the papers beside their printed counts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from bellcrank.emit.cpu.costs import cheapest, costs
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
 
-TRACED = 30_000  # rough operations of what a table still has; what is larger and three times behind is left out
+TRACED = 30_000  # estimated operations; a larger method with three times the least estimate is left out
 
 
 NOTES = (
-    "* is what auto takes: the least predicted time, and of equals the fewest operations.",
-    "Span: the longest chain of operations, an addition as 1, a division as 4, a sine or cosine as 8.",
-    "Times: for each of many states, one core. Code: for one state and for batches.",
+    "*: the method that auto takes: the least predicted time, and among equals the fewest operations.",
+    "Span: the longest chain of operations; an addition counts 1, a division 4, a sine or cosine 8.",
+    "Times: per state of a batch, on one core. Code: for one state and for batches.",
 )
 
 
 def counted(quantity_name: str, method_name: str, graph: Graph) -> dict[str, Any]:
+    """Return the operation counts of `graph`, which computes `quantity_name` by `method_name`, as a table row."""
     c, work, span = graph.count(), graph.work(), graph.span()
     return {
         "quantity": quantity_name,
@@ -39,11 +40,25 @@ def counted(quantity_name: str, method_name: str, graph: Graph) -> dict[str, Any
 
 
 def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: bool) -> None:
-    """Every quantity (or one) by every method that applies: counted, predicted, compiled and timed."""
+    """Print every quantity, or one, by every applicable method: counted, predicted, compiled and timed.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    quantity_name
+        Quantity; empty for all.
+    frame
+        Frame for the quantities that need one; empty for the last frame.
+    measure
+        Compile and time each method.
+    json
+        Print JSON instead of tables.
+    """
     frame = frame or list(m.frames)[-1]
     asked = [QUANTITIES[quantity_name]] if quantity_name else [q for q in QUANTITIES.values() if able(q.name, m.tree)]
     if not able(asked[0].name, m.tree):
-        check(m, Request(asked[0].name))  # says why
+        check(m, Request(asked[0].name))  # raises an error with the reason
     jobs, left_out = _jobs(m, asked)
     rows = []
     graphs: dict[str, list[tuple[Method, Graph]]] = {q.name: [] for q in asked}
@@ -63,7 +78,7 @@ def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: b
         screen.data(about | {"left_out": left_out, "not_for_this": unfit})
         return
     framed = any(q.option == "frame" for q in asked)
-    of = f" (of {frame} where a frame is asked for)" if framed else ""
+    of = f" (of {frame} where a frame is needed)" if framed else ""
     what = f"{asked[0].name} by every method" if len(asked) == 1 else "every quantity by every method"
     screen.line(f"{m.name}: {what}{of}", style="bold")
     screen.line()
@@ -74,11 +89,11 @@ def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: b
     if unfit:
         screen.line(f"Not for this mechanism: {'; '.join(f'{name} ({why})' for name, why in unfit.items())}.", "dim")
     if left_out:
-        screen.line(f"Far behind and left out (ask with -q and -m): {', '.join(left_out)}.", "dim")
+        screen.line(f"Left out, because far slower (show them with -q and -m): {', '.join(left_out)}.", "dim")
 
 
 def _choice(m: Mechanism, name: str, graphs: list[tuple[Method, Graph]]) -> str:
-    """What auto takes, from the graphs that are there already; nothing where there is no choice."""
+    """Return the method that auto takes, from graphs that are traced already; empty if there is only one."""
     if len(graphs) < 2:
         return ""
     tried = {by.name for by in candidates(name, m.tree)}
@@ -86,11 +101,11 @@ def _choice(m: Mechanism, name: str, graphs: list[tuple[Method, Graph]]) -> str:
 
 
 def _unfit(m: Mechanism, asked: list[Quantity]) -> dict[str, str]:
-    """Methods of what is asked for that do not cover this mechanism, and what they ask of one."""
+    """Return the methods of these quantities that do not cover this mechanism, with the topology they need."""
     names = {q.name for q in asked}
     fit = {by.name for q in asked for by in able(q.name, m.tree)}
     unfit = {by.name: by.topology for by in METHODS.values() if by.name not in fit and names & set(by.solves)}
-    return unfit | {q.name: "asks which joints are driven" for q in asked if q.driven and m.loops}
+    return unfit | {q.name: "needs the driven joints" for q in asked if q.driven and m.loops}
 
 
 def _jobs(m: Mechanism, asked: list[Quantity]) -> tuple[list[tuple[Quantity, Method]], list[str]]:
@@ -139,7 +154,7 @@ def _table(rows: list[dict[str, Any]], measured: bool, headings: bool) -> None:
 
 
 def with_papers(json: bool) -> None:
-    """Traced against published, multiplications and additions apart."""
+    """Print traced and published operation counts, multiplications and additions apart; `json`: print JSON."""
     from bellcrank.papers import counts as papers
 
     found = []
@@ -150,7 +165,7 @@ def with_papers(json: bool) -> None:
     if json:
         screen.data([c.facts() for c in found])
         return
-    screen.line("Operations on a general chain of n revolute joints: published, and traced by our method", style="bold")
+    screen.line("Operations on a general chain of n revolute joints: published, and traced here", style="bold")
     screen.line()
     head = [Column("\npublished, and ours", wrap=True, least=20)]
     head += [Column(name, wrap=True, least=15) for name in ("M\nmultiplications", "A\nadditions")]
@@ -168,7 +183,7 @@ def with_papers(json: bool) -> None:
     since = max(c.since for c in found)
     emptied = sorted({c.row.method for c in found if METHODS[c.row.method].regrouped})
     for text in (
-        f"Ours are exact from n = {since} on, in brackets against the print. Negations, sines and cosines are free.",
-        f"With regrouped bodies (docs/counting.md), which the papers do not have: {', '.join(emptied)}.",
+        f"Ours are exact from n = {since} on; in brackets: ours / printed. Negations, sines and cosines are free.",
+        f"With regrouped inertias (docs/counting.md), unlike the papers: {', '.join(emptied)}.",
     ):
         screen.line(text, "dim")

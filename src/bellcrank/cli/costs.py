@@ -1,4 +1,4 @@
-"""What an operation costs on this computer, as `auto` and the predictions see it."""
+"""Command costs: measured cost of each operation on this computer, the weights of predictions and of method auto."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 
 WHAT = {
-    "arithmetic": "mul, add, sub, and what compares and selects",
+    "arithmetic": "mul, add, sub, comparison and selection",
     "roots": "div, sqrt",
     "angles": "sine and cosine of one angle",
-    "calls": "of the C library: exp, tan, ...",
-    "recalls": "use of a value that has left the registers",
+    "calls": "function of the C library: exp, tan, ...",
+    "recalls": "use of a spilled value",
     "reads": "number read",
     "writes": "number written",
     "starts": "state",
@@ -27,15 +27,18 @@ WHAT = {
 
 @app.command()
 def costs(
-    again: Annotated[bool, typer.Option("--again", help="Measure now, and remember.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Measure now, and store the result.")] = False,
     dtype: DtypeOpt = "float64",
     json: JsonOpt = False,
 ) -> None:
-    """What things cost on this computer.
+    """Print the cost of operations on this computer.
 
-    The weights by which times are predicted and methods chosen: nanoseconds of one state in a batch on one core. They
-    are measured when they are first needed and kept in the cache folder.
-    """
+    These weights predict times and choose methods: nanoseconds for one state of a batch on one core. They are measured
+    when they are first needed and stored in the cache folder.
+    \f
+
+    The options `again`, `dtype` and `json` are described by their help texts.
+    """  # noqa: D301
     from bellcrank.emit.cpu import costs as model
     from bellcrank.emit.cpu.host import host
 

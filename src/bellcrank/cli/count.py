@@ -1,4 +1,4 @@
-"""Graph: the operations of a quantity, of all of them by every method, and beside those that the papers print."""
+"""Command count: operations of one quantity, or of all by every method, also beside the counts of papers."""
 
 from __future__ import annotations
 
@@ -26,36 +26,38 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
 
-HEADS = ("operations", "constants in a table", "numbers kept")  # of a kind of bodies
+HEADS = ("operations", "constants in a table", "numbers kept")  # facts about a link class
 
 
 @app.command()
 def count(
     name: MechanismArg,
     quantity_name: Annotated[
-        str, typer.Option("--quantity", "-q", metavar="NAME", help="What to compute [default: forward_dynamics].")
+        str, typer.Option("--quantity", "-q", metavar="NAME", help="Quantity to compute [default: forward_dynamics].")
     ] = "",
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
-    every: Annotated[bool, typer.Option("--all", help="By every method; without -q, every quantity.")] = False,
-    measure: Annotated[bool, typer.Option(help="With --all: compile and time each, too.")] = True,
-    target: Annotated[
-        str, typer.Option(metavar="cpu|cuda", help="cuda: how a GPU would compute it, and what that takes.")
-    ] = "cpu",
+    every: Annotated[bool, typer.Option("--all", help="Every method; without -q, every quantity.")] = False,
+    measure: Annotated[bool, typer.Option(help="With --all: also compile and time each.")] = True,
+    target: Annotated[str, typer.Option(metavar="cpu|cuda", help="cuda: plan for a GPU, and its resources.")] = "cpu",
     dtype: DtypeOpt = "float64",
-    papers: Annotated[bool, typer.Option("--papers", help="Of chain: the counts that the papers print.")] = False,
+    papers: Annotated[bool, typer.Option("--papers", help="With chain: the counts that the papers print.")] = False,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """The operations of a quantity, their span, and their time.
+    """Count the operations of a quantity, with span and time.
 
-    The span is the longest chain of operations that wait for each other, with an addition as 1, a division as 4, a sine
-    or cosine as 8; work is the sum over all of them, and work / span is how many processors could be kept busy.
+    The span is the longest chain of dependent operations, with an addition as 1, a division as 4, a sine or cosine as
+    8; work is the sum over all operations, and work / span is the number of processors that could be kept busy.
 
-    --target cuda shows what a GPU would do instead, and needs none: how many threads compute a state, the registers of
-    each, what waits in shared and local memory, and how many states an H200 is predicted to compute in a second.
-    """
+    --target cuda prints the plan for a GPU instead, and needs no GPU: the number of threads that compute a state, the
+    registers of each, the spilled values in shared and local memory, and the states per second predicted for an H200.
+    \f
+
+    The options `name`, `quantity_name`, `method_name`, `frame`, `every`, `measure`, `target`, `dtype`, `papers`,
+    `base`, `check` and `json` are described by their help texts.
+    """  # noqa: D301
     from bellcrank.cli import compare, gpu
 
     if target not in ("cpu", "cuda"):
@@ -64,10 +66,10 @@ def count(
         raise InputError(unknown("dtype", dtype, DTYPES))
     if papers:
         if quantity_name or every or method_name != "auto":
-            raise InputError("--papers shows all that the papers print; it takes no -q, no -m and no --all.")
+            raise InputError("--papers shows all counts of the papers; it takes no -q, no -m and no --all.")
         if name != "chain":
             raise InputError(
-                f'the papers count a general chain of revolute joints, not "{name}"; bellcrank count chain --papers.'
+                f'the papers count a general chain of revolute joints, not "{name}"; use: count chain --papers.'
             )
         compare.with_papers(json)
         return
@@ -79,14 +81,14 @@ def count(
         return
     if every:
         if method_name != "auto":
-            raise InputError(f"--all is every method; leave it out to see {method_name} alone.")
+            raise InputError(f"--all shows every method; leave it out to see {method_name} alone.")
         compare.methods(m, quantity_name, frame, measure, json)
         return
     _one(m, quantity_name or "forward_dynamics", method_name, frame, json)
 
 
 def _one(m: Mechanism, asked: str, method_name: str, frame: str, json: bool) -> None:
-    """One quantity by one method."""
+    """Print one quantity by one method."""
     from bellcrank.build import graphs
     from bellcrank.cli import compare
 
@@ -114,7 +116,7 @@ def _one(m: Mechanism, asked: str, method_name: str, frame: str, json: bool) -> 
     )
     if isinstance(graph, Recursion):
         screen.line()
-        screen.line(f"Alike bodies share their code: {len(graph.cells)} kinds of them (docs/size.md)", style="bold")
+        screen.line(f"Rolled loops: {len(graph.cells)} link classes of identical bodies (docs/size.md)", style="bold")
         screen.line()
         screen.table(
             [Column("bodies", right=True), Column("as"), *(Column(x, right=True) for x in HEADS)],

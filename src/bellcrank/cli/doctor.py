@@ -1,4 +1,4 @@
-"""What this computer has, and what to do about what is missing."""
+"""Command doctor: checks of this computer, and remedies for what is missing."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ MEGABYTE = 1e6
 
 @dataclass(frozen=True)
 class Finding:
+    """Result of one check: its subject, its state, the facts and a remedy."""
+
     what: str
     state: str
     here: str
@@ -38,14 +40,18 @@ class Finding:
 
 @app.command()
 def doctor(json: JsonOpt = False) -> None:
-    """What this computer has, and what to do about what is missing.
+    """Check this computer, and name remedies for what is missing.
 
-    Ends with 1 where a kernel does not compile or is wrong; what else is missing only costs time or comfort.
-    """
+    The exit code is 1 if a kernel does not compile or gives a wrong result; anything else that is missing costs only
+    time or comfort.
+    \f
+
+    The option `json` prints JSON.
+    """  # noqa: D301
     found: list[Finding] = []
-    with screen.working("looking around") as say:
+    with screen.working("checking") as say:
         for check in CHECKS:
-            say(f"looking at {check.__name__.strip('_')}")
+            say(f"checking {check.__name__.strip('_')}")
             found += check()
     if json:
         screen.data([asdict(finding) for finding in found])
@@ -82,7 +88,7 @@ def _usable() -> int:
 
 
 def _kernels() -> Iterator[Finding]:
-    """Compiles one that nobody has, and compares it with what it must be."""
+    """Compile a kernel that cannot be in the cache, and check its result."""
     length = 1.0 + time.time() % 1.0
     b = bc.Builder("doctor")
     b.body("bob", mass=1.0, com=(0, 0, -length))
@@ -107,7 +113,9 @@ def _cache() -> Iterator[Finding]:
 
     folder, why = store.location()
     if folder is None:
-        yield Finding("cache", POOR, why, "kernels compile anew; name a folder of your own in BELLCRANK_CACHE")
+        yield Finding(
+            "cache", POOR, why, "every process compiles its kernels; set BELLCRANK_CACHE to a folder of your own"
+        )
         return
     why = distrust(folder)
     size = sum(f.size for f in store.kept()) / MEGABYTE
@@ -121,7 +129,7 @@ def _cache() -> Iterator[Finding]:
             "cache",
             POOR,
             why or f"{folder} cannot be written",
-            "kernels compile anew; name another folder in BELLCRANK_CACHE",
+            "every process compiles its kernels; set BELLCRANK_CACHE to another folder",
         )
     else:
         yield Finding("cache", GOOD, f"{folder}, {size:.1f} MB")
@@ -129,7 +137,9 @@ def _cache() -> Iterator[Finding]:
 
 def _real_time() -> Iterator[Finding]:
     if not hasattr(os, "sched_setscheduler"):
-        yield Finding("real time", POOR, "this system has no SCHED_FIFO", "drives run at normal priority, and say so")
+        yield Finding(
+            "real time", POOR, "this system has no SCHED_FIFO", "drives run at normal priority, and report it"
+        )
         return
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
@@ -152,7 +162,7 @@ def _page() -> Iterator[Finding]:
 def _gpu() -> Iterator[Finding]:
     driver = ctypes.util.find_library("cuda") or (sys.platform == "win32" and ctypes.util.find_library("nvcuda"))
     if not driver:
-        yield Finding("GPU", POOR, "no driver of NVIDIA", "target='cuda' computes on the CPU instead")
+        yield Finding("GPU", POOR, "no NVIDIA driver", "target='cuda' computes on the CPU instead")
         return
     try:
         cupy = importlib.import_module("cupy")
@@ -167,7 +177,7 @@ def _compiler() -> Iterator[Finding]:
     found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
     if found is None and importlib.util.find_spec("ziglang"):
         found = "ziglang"
-    how = "" if found else 'only FMUs and CasADi libraries need one: pip install "bellcrank[fmu]"'
+    how = "" if found else 'needed only for FMUs and CasADi libraries: pip install "bellcrank[fmu]"'
     yield Finding("C compiler", GOOD if found else POOR, found or "none", how)
 
 
@@ -177,7 +187,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    """Those that the installed package names."""
+    """Check the optional dependencies that the installed package declares."""
     try:
         wanted = importlib.metadata.requires("bellcrank") or []
     except importlib.metadata.PackageNotFoundError:

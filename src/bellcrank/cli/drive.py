@@ -1,4 +1,4 @@
-"""Drive: a mechanism in real time, with a person at its levers."""
+"""Command drive: a mechanism in real time, operated by a person on a page."""
 
 from __future__ import annotations
 
@@ -19,26 +19,28 @@ if TYPE_CHECKING:
     from bellcrank.record.growing import RecordFiles
 
 PORT = 8731
-ROWS = 1000.0  # of the record, a second
-KEEP = 600.0  # s that it goes back: a drive may run for days
+ROWS = 1000.0  # 1/s, rows of the record per second
+KEEP = 600.0  # s, length of the record in memory: a drive may run for days
 
 
 @app.command()
 def drive(
     name: MechanismArg,
-    port: Annotated[int, typer.Option(metavar="N", help="Of the page; 0 takes a free one.")] = PORT,
+    port: Annotated[int, typer.Option(metavar="N", help="Port of the page; 0 takes a free one.")] = PORT,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="To serve; this computer alone unless given.")
+        str, typer.Option(metavar="ADDRESS", help="Address to serve; by default this computer only.")
     ] = "127.0.0.1",
     rate: Annotated[float | None, typer.Option(metavar="HZ", help="Steps per second, 100 to 10000.")] = None,
-    integrator: Annotated[str | None, typer.Option(metavar="NAME", help="How to step.")] = None,
+    integrator: Annotated[str | None, typer.Option(metavar="NAME", help="Integrator of the steps.")] = None,
     method: MethodOpt = "auto",
-    by: Annotated[str, typer.Option(metavar="position|torque", help="What the sliders of a mechanism are.")] = (
+    by: Annotated[str, typer.Option(metavar="position|torque", help="Meaning of a mechanism's sliders.")] = (
         "position"
     ),
-    pilot: Annotated[str, typer.Option(metavar="NAME", help="A program that drives, until a hand takes over.")] = "",
-    browser: Annotated[bool, typer.Option(help="Open the page, where there is a screen.")] = True,
-    seconds: Annotated[float | None, typer.Option(metavar="S", help="Stop after so long; else at Ctrl-C.")] = None,
+    pilot: Annotated[str, typer.Option(metavar="NAME", help="A program that drives until a person takes over.")] = "",
+    browser: Annotated[bool, typer.Option(help="Open the page if there is a screen.")] = True,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Stop after this time; by default at Ctrl-C.")
+    ] = None,
     record: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the record to FILE.mcap as it grows.")
     ] = None,
@@ -47,8 +49,12 @@ def drive(
 ) -> None:
     """Drive a mechanism in real time, on a page.
 
-    The excavator has two sticks (keys, a gamepad, or fingers); any other mechanism has a slider for each joint.
-    """
+    The excavator has two sticks (keys, a gamepad, or touch); any other mechanism has a slider for each joint.
+    \f
+
+    The options `name`, `port`, `host`, `rate`, `integrator`, `method`, `by`, `pilot`, `browser`, `seconds`, `record`,
+    `base` and `check` are described by their help texts.
+    """  # noqa: D301
     from dataclasses import replace
 
     from bellcrank.cockpit.machines import generic
@@ -106,11 +112,11 @@ def drive(
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """Yield an event that SIGTERM and SIGHUP set, so that the drive ends with report and record as at Ctrl-C."""
+    """Yield an event that SIGTERM and SIGHUP set, so that a drive ends with its report and record, as at Ctrl-C."""
     ended = threading.Event()
     kinds = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
-        kinds = []  # handlers are the main thread's
+        kinds = []  # only the main thread may set handlers
     before = {kind: signal.signal(kind, lambda *_: ended.set()) for kind in kinds}
     try:
         yield ended
@@ -120,7 +126,7 @@ def ended_by_signals() -> Iterator[threading.Event]:
 
 
 def maker(files: RecordFiles | None = None) -> Any:
-    """Return what makes a drive of a system; files: for its record."""
+    """Return a function that makes a drive of a system, with `files` for its record."""
     from bellcrank.sim.realtime import Drive
 
     def made(system: Any, rate: float, integrator: str, method: str) -> Any:

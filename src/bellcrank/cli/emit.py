@@ -1,4 +1,4 @@
-"""Source: a quantity as text, printed or in files."""
+"""Command emit: generated code or equations of a quantity, printed or written to files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 
 TARGETS = ("llvm", "c", "cuda", "graph", "svg", "dot", "json", "asm", "latex", "python", "sympy")
-TO_READ = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # equations for people, and what their files end in
+TO_READ = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # equations to read, and the suffixes of their files
 
 
 @app.command()
@@ -36,29 +36,33 @@ def emit(
     name: MechanismArg,
     target: Annotated[str, typer.Option("--target", "-t", metavar="NAME", help=f"{', '.join(TARGETS)}.")],
     quantity_name: Annotated[
-        str, typer.Option("--quantity", "-q", metavar="NAME", help="What; equations is M, h, g and f.")
+        str, typer.Option("--quantity", "-q", metavar="NAME", help="Quantity; equations is M, h, g and f.")
     ] = "",
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
     reference: Annotated[
-        str, typer.Option("--reference", metavar="aligned|local|world", help="From where a frame is seen.")
+        str, typer.Option("--reference", metavar="aligned|local|world", help="Axes of a frame's quantity.")
     ] = "aligned",
     dtype: DtypeOpt = "float64",
-    digits: Annotated[int, typer.Option(metavar="N", help="Of numbers to read.", show_default=False)] = 0,
+    digits: Annotated[int, typer.Option(metavar="N", help="Digits of printed numbers.", show_default=False)] = 0,
     terms: Annotated[int, typer.Option(metavar="N", help="Longest entry to write out.")] = 60,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="A file or folder to write.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="File or folder to write.")] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """Generated text: LLVM IR, C99, assembly, equations.
+    """Generate LLVM IR, C99, assembly or equations.
 
-    Printed, or written with --out. C is a header and a source; printed, they are one text that a C compiler accepts.
-    graph is the data flow as assignments, svg as a picture where it is small; dot and json are for Graphviz and other
-    programs.
-    latex, python and sympy are equations to read, c is both: without --quantity it is the equations of motion, with
-    one the code of that quantity.
-    """
+    The text is printed, or written with --out. C is a header and a source; printed, they are one text that a C compiler
+    accepts. graph is the data flow as assignments, svg the same as a picture if it is small; dot and json are for
+    Graphviz and other programs.
+    latex, python and sympy are equations to read. c is both: the equations of motion without --quantity, else the code
+    of that quantity.
+    \f
+
+    The options `name`, `target`, `quantity_name`, `method_name`, `frame`, `reference`, `dtype`, `digits`, `terms`,
+    `out`, `base`, `check` and `json` are described by their help texts.
+    """  # noqa: D301
     from bellcrank.build import equations as printed
     from bellcrank.build import graphs
     from bellcrank.emit.cpu.target import Cpu
@@ -106,15 +110,15 @@ def _check_equations(method_name: str, frame: str, reference: str) -> None:
 
 
 def _stem(what: list[str], how: list[str], out: Path | None) -> str:
-    """What files and functions are called: in a folder, or linked together, every request has names of its own."""
-    if out is not None and out.suffix and not out.is_dir():  # a folder may have a dot in its name, too
+    """Return the stem of file and function names, unique for each request within a folder or a linked program."""
+    if out is not None and out.suffix and not out.is_dir():  # a folder's name may also contain a dot
         return quoting.stem(out.stem)
     asked = [x for x in how if x not in ("", "auto", "float64", "aligned")]
     return quoting.stem("_".join([*what, *asked]))
 
 
 def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
-    """File names and what belongs in them."""
+    """Return the texts of the files by name."""
     from bellcrank.emit.cpu.target import Cpu
 
     match target:
@@ -144,13 +148,13 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
 
 
 def _one_text(files: dict[str, str]) -> str:
-    """The files as one: a header in place of the line that includes it."""
+    """Return the files as one text, with a header in place of the line that includes it."""
     headers = {name: text for name, text in files.items() if name.endswith(".h")}
     parts = []
     for text in (text for name, text in files.items() if name not in headers):
         for header, inside in headers.items():
             text = text.replace(f'#include "{header}"', inside.rstrip("\n"))
-        if headers:  # whose first lines say what the source's says, and more
+        if headers:  # the header's first lines repeat the first line of the source
             text = text.partition("\n")[2]
         parts.append(text.rstrip("\n"))
     return "\n".join(parts)

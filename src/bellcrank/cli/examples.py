@@ -1,4 +1,4 @@
-"""What people type: examples at the end of every command's help, and what the Tab key completes."""
+"""Examples at the end of each command's help, and completions for the Tab key."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import bellcrank as bc
 # {command: lines}; "" is `bellcrank` alone.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "": (
-        "bellcrank show excavator                        what it is made of",
-        "bellcrank count robot.urdf --all                what every method costs, before it runs",
+        "bellcrank show excavator                        its joints, bodies and frames",
+        "bellcrank count robot.urdf --all                the cost of every method, before it runs",
         "bellcrank simulate puma600 --report run.html    a run, and a page that replays it",
         "bellcrank drive excavator                       in real time, with two sticks",
-        "bellcrank doctor                                what this computer has",
+        "bellcrank doctor                                check this computer",
     ),
     "show": ("bellcrank show excavator", "bellcrank show robot.urdf --report", "bellcrank show four_bar --json"),
     "zoo": ("bellcrank zoo", "bellcrank zoo --json"),
@@ -72,14 +72,14 @@ FILES = (".urdf", ".xml", ".toml")
 
 
 def epilog(command: str, more: str = "") -> str:
-    """\\b keeps the lines as they are."""
+    """Return the examples of `command`, followed by the paragraph `more`; Click does not wrap the examples."""
     lines = EXAMPLES.get(command, ())
     shown = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines) if lines else ""
     return "\n\n".join(part for part in (shown, more) if part)
 
 
 def mechanisms(incomplete: str) -> list[str]:
-    """Built-in ones, and files that could be one."""
+    """Return the completions of `incomplete`: built-in mechanisms, folders and mechanism files."""
     folder = Path(incomplete if incomplete.endswith("/") else Path(incomplete).parent)
     try:
         found = sorted(p for p in folder.iterdir() if p.is_dir() or p.suffix.lower() in FILES)
@@ -90,12 +90,14 @@ def mechanisms(incomplete: str) -> list[str]:
 
 
 def quantities(incomplete: str) -> list[str]:
+    """Return the quantities whose names begin with `incomplete`."""
     from bellcrank.dynamics import QUANTITIES
 
     return [name for name in QUANTITIES if name.startswith(incomplete)]
 
 
 def methods(incomplete: str) -> list[str]:
+    """Return the methods whose names begin with `incomplete`."""
     from bellcrank.dynamics import METHODS
 
     return [name for name in ("auto", *METHODS) if name.startswith(incomplete)]

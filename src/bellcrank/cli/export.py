@@ -1,4 +1,4 @@
-"""A mechanism, or a machine, for other programs."""
+"""Command export: a mechanism or a machine as C, FMU, CasADi function, WebAssembly or page."""
 
 from __future__ import annotations
 
@@ -19,41 +19,50 @@ from bellcrank.quoting import stem
 def export(
     name: MechanismArg,
     to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c (C99), fmu2, fmu3, casadi, wasm, page.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="What to write.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="File or folder to write.")] = None,
     functions: Annotated[
         list[str] | None,
         typer.Option(
-            "--function", "-f", metavar="NAME", help='"mass_matrix", "pose(tip)", "d(bias)/d(q)"; again for more.'
+            "--function", "-f", metavar="NAME", help='"mass_matrix", "pose(tip)", "d(bias)/d(q)"; repeat for more.'
         ),
     ] = None,
     dtype: DtypeOpt = "float64",
-    integrator: Annotated[str | None, typer.Option("--integrator", "-i", metavar="NAME", help="How to step.")] = None,
-    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Seconds.")] = None,
+    integrator: Annotated[
+        str | None, typer.Option("--integrator", "-i", metavar="NAME", help="Integrator of the steps.")
+    ] = None,
+    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Step size, seconds.")] = None,
     method: MethodOpt = "auto",
     form: Annotated[
-        str, typer.Option("--form", metavar="FORM", help="Of closed loops: projected, minimal, lagrange.")
+        str, typer.Option("--form", metavar="FORM", help="Form of closed loops: projected, minimal, lagrange.")
     ] = "projected",
     platforms: Annotated[
-        str, typer.Option("--platforms", metavar="A,B", help="Of an FMU's binaries; all, or this computer's.")
+        str,
+        typer.Option(
+            "--platforms", metavar="A,B", help="Platforms of an FMU's binaries, or all; by default this computer's."
+        ),
     ] = "",
     report: Annotated[
-        bool, typer.Option("--report", help="Of C: its size, stack and instructions on small processors (QEMU).")
+        bool, typer.Option("--report", help="With --to c: size, stack and instructions on small processors (QEMU).")
     ] = False,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """A machine, or functions, for other programs.
+    """Export a machine, or functions, for other programs.
 
-    excavator and excavator_linkage are exported with hydraulics and control, as `bellcrank drive` has them; any other
-    mechanism has a force on every joint as its input. With --function there are only those functions.
-    """
+    excavator and excavator_linkage are exported with hydraulics and control, as in `bellcrank drive`; the inputs of any
+    other mechanism are the forces of all joints. With --function, only those functions are exported.
+    \f
+
+    The options `name`, `to`, `out`, `functions`, `dtype`, `integrator`, `step`, `method`, `form`, `platforms`,
+    `report`, `base`, `check` and `json` are described by their help texts.
+    """  # noqa: D301
     from bellcrank.excavators.machines import MACHINES
 
     if report and to != "c":
-        raise InputError(f"--report is of a C package, and this is --to {to}.")
+        raise InputError(f"--report needs --to c; got --to {to}.")
     if report and functions:
-        raise InputError("--report is of a machine that takes steps; leave out --function.")
+        raise InputError("--report needs an export that takes steps; leave out --function.")
     m = mechanism(name, base, check)
     machine = MACHINES[name]() if name in MACHINES and not functions else None
     thing = m if machine is None else machine if to == "page" else machine.system
@@ -79,14 +88,28 @@ def _told(path: Path, found: Sequence[dict[str, Any]]) -> None:
 
 
 def measures(thing: Any, functions: Sequence[str], name: str, how: bc.Solver, dtype: str) -> list[dict[str, Any]]:
-    """What a step takes, processor by processor, beside what the header promises."""
+    """Return size, stack and instructions of a step on each processor, beside the bound that the header promises.
+
+    Parameters
+    ----------
+    thing
+        Mechanism, system or machine to export.
+    functions
+        Functions to export; empty for a stepper.
+    name
+        Name of the package.
+    how
+        Solver of the steps.
+    dtype
+        "float64" or "float32".
+    """
     from bellcrank.emit.c.package import Package
     from bellcrank.exporting import embedded_targets
     from bellcrank.exporting.things import export_of
 
     made = export_of(thing, functions, name, how, dtype=dtype)
     package = Package(made.name, made.graphs, made.stepper, dtype)
-    assert made.stepper is not None  # as was asked before anything was written
+    assert made.stepper is not None  # functions are rejected before anything is written
     tick = next(t for t in package.texts if t.name == package.machine["tick"])
     operations = sum(tick.graph.count().by_kind.values())
     if gone := embedded_targets.missing():

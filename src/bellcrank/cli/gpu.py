@@ -1,4 +1,4 @@
-"""How a GPU would compute a quantity: threads, registers, what waits where, and what is chosen."""
+"""Plans of a quantity on a GPU: threads per state, registers, spilled values and predicted throughput."""
 
 from __future__ import annotations
 
@@ -16,15 +16,30 @@ from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
 
 NOTES = (
-    "threads: that compute one state together, each in a warp of its own. alive: values that wait at once, in the "
-    "busiest. parked: values in shared memory, their own and those they send each other. local: those for which "
-    "shared memory has no room, far away. blocks: on a multiprocessor at once.",
-    "per s: states on one H200, predicted: its arithmetic, or its memory where that is slower. Good to a quarter, for "
-    "large mechanisms to a half; `python -m bench.gpu teams` measures it.",
+    "threads: threads that compute one state together, each in a different warp. alive: largest number of live values "
+    "of a thread. parked: values in shared memory, spilled or sent to another thread. local: values spilled to local "
+    "memory, because shared memory is full. blocks: resident blocks of a multiprocessor.",
+    "per s: predicted states per second on one H200, limited by arithmetic or by memory. Within 25 %, for large "
+    "mechanisms within 50 %; `python -m bench.gpu teams` measures it.",
 )
 
 
 def plans(m: Mechanism, request: Request, dtype: str, every: bool, json: bool) -> None:
+    """Print the plan by which a GPU computes a quantity.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    request
+        Quantity, method and frame.
+    dtype
+        "float64" or "float32".
+    every
+        Print every applicable method, not only the chosen one.
+    json
+        Print JSON instead of tables.
+    """
     with screen.working(f"tracing {request.quantity} of {m.name}") as say:
         by, graph = chosen(m, request, Cuda(dtype).choose)
         if Cuda(dtype).in_loops(graph):
@@ -59,13 +74,13 @@ def plans(m: Mechanism, request: Request, dtype: str, every: bool, json: bool) -
     )  # fmt: skip
     screen.line()
     if every:
-        screen.line("*: what method auto takes.", "dim")
+        screen.line("*: the method that auto takes.", "dim")
     for note in NOTES:
         screen.line(note, "dim")
 
 
 def _loops(m: Mechanism, request: Request, by: str, graph: Graph, dtype: str, json: bool) -> None:
-    """Of what is not planned, but goes through loops: what a thread keeps."""
+    """Print the workspace of a thread for a graph of rolled loops, which is not planned."""
     row = {"method": by, "operations": graph.count().arithmetic, "threads": 1, "workspace": looped(graph, dtype).room}
     if json:
         screen.data(
@@ -75,8 +90,8 @@ def _loops(m: Mechanism, request: Request, by: str, graph: Graph, dtype: str, js
     screen.line(f"{m.name}: {request.quantity} on a GPU, {dtype}", style="bold")
     screen.line()
     screen.line(
-        f"By {by}: {row['operations']} operations in loops over alike bodies, a thread for each state, which keeps "
-        f"{row['workspace']} numbers in the GPU's memory (docs/size.md)."
+        f"By {by}: {row['operations']} operations in loops over identical bodies, one thread per state, with "
+        f"{row['workspace']} numbers of workspace in GPU memory (docs/size.md)."
     )
 
 

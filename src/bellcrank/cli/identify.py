@@ -1,4 +1,4 @@
-"""Base parameters: what forces can tell of a robot; a motion that tells most; and what measured forces say."""
+"""Command identify: base parameters of a mechanism, an exciting motion, and estimation from measured forces."""
 
 from __future__ import annotations
 
@@ -16,26 +16,32 @@ from bellcrank.errors import InputError
 def identify(
     name: MechanismArg,
     joints: Annotated[
-        str | None, typer.Option("--joints", metavar="A,B", help="Every joint's: armature, damping, friction, ...")
+        str | None, typer.Option("--joints", metavar="A,B", help="Also of joints: armature, damping, friction, ...")
     ] = None,
-    lock: Annotated[str, typer.Option("--lock", metavar="A,B", help="Joints of a file that do not move.")] = "",
-    actuated: Annotated[str, typer.Option("--actuated", metavar="A,B", help="Driven joints, with closed loops.")] = "",
-    excite: Annotated[Path | None, typer.Option("--excite", metavar="FILE", help="Write a motion: .csv")] = None,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="Of that motion.")] = 20.0,
-    rate: Annotated[float, typer.Option("--rate", metavar="HZ", help="Of its samples.")] = 100.0,
+    lock: Annotated[str, typer.Option("--lock", metavar="A,B", help="Joints of a file to lock.")] = "",
+    actuated: Annotated[str, typer.Option("--actuated", metavar="A,B", help="Driven joints, for closed loops.")] = "",
+    excite: Annotated[
+        Path | None, typer.Option("--excite", metavar="FILE", help="Write an exciting motion: .csv")
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="Duration of that motion.")] = 20.0,
+    rate: Annotated[float, typer.Option("--rate", metavar="HZ", help="Sample rate of that motion.")] = 100.0,
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="Measured: t, JOINT.q .v .a .tau, .csv .parquet")
+        Path | None, typer.Option("--data", metavar="FILE", help="Measurements: t, JOINT.q .v .a .tau, .csv .parquet")
     ] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """What forces can tell of a mechanism.
+    """Print the parameters of a mechanism that forces identify.
 
-    That are its base parameters: numbers of bodies, joints and springs, and sums of them (docs/identify.md).
+    These are its base parameters: parameters of bodies, joints and springs, and sums of them (docs/identify.md).
 
-    --excite writes a motion within the limits along which they are told best, --data estimates them from measurements.
-    """
+    --excite writes a motion within the limits that identifies them best, --data estimates them from measurements.
+    \f
+
+    The options `name`, `joints`, `lock`, `actuated`, `excite`, `seconds`, `rate`, `data`, `base`, `check` and `json`
+    are described by their help texts.
+    """  # noqa: D301
     import bellcrank as bc
     from bellcrank.identify.measurement import measured
 
@@ -68,7 +74,7 @@ def identify(
     screen.table(head, cells)
     if told is not None:
         for words in told.untold:
-            screen.line(f"the motion does not tell {words}", style="yellow")
+            screen.line(f"the motion does not identify {words}", style="yellow")
         if told.lost:
             screen.line(f"lost in the noise: {', '.join(told.lost)}", style="dim")
 

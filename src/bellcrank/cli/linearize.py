@@ -1,4 +1,4 @@
-"""Where a mechanism rests, and what it does near there: poles, frequencies, damping, and a page that moves it so."""
+"""Commands linearize and equilibrium: poles, frequencies and damping at an operating point, and equilibria."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 AtOpt = Annotated[
     list[str] | None,
-    typer.Option("--at", metavar="NAME=X", help="Where: joint2=0.5 is its position, joint2.v=1 its speed."),
+    typer.Option("--at", metavar="NAME=X", help="Operating point: joint2=0.5 is a position, joint2.v=1 a speed."),
 ]
 HoldOpt = Annotated[
-    list[str] | None, typer.Option("--hold", metavar="NAME[=X]", help="What stays: q, joint2, tip.z=0.3.")
+    list[str] | None, typer.Option("--hold", metavar="NAME[=X]", help="Elements to hold: q, joint2, tip.z=0.3.")
 ]
 FreeOpt = Annotated[
-    list[str] | None, typer.Option("--free", metavar="NAME", help="Solved for as well: joint2.tau, an input.")
+    list[str] | None, typer.Option("--free", metavar="NAME", help="Further unknowns: joint2.tau, an input.")
 ]
 
 
@@ -33,29 +33,37 @@ FreeOpt = Annotated[
 def linearize(
     name: MechanismArg,
     at: AtOpt = None,
-    rest: Annotated[bool, typer.Option("--rest", help="At the place of rest that is nearest.")] = False,
+    rest: Annotated[bool, typer.Option("--rest", help="At the nearest equilibrium.")] = False,
     hold: HoldOpt = None,
     free: FreeOpt = None,
-    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Of one step so long, in seconds.")] = None,
-    integrator: Annotated[str | None, typer.Option("--integrator", "-i", metavar="NAME", help="By which.")] = None,
-    matrices: Annotated[bool, typer.Option("--matrices", help="Print A and B, too.")] = False,
-    report: Annotated[Path | None, typer.Option("--report", metavar="PAGE", help="A page that moves it so.")] = None,
-    mode: Annotated[int | None, typer.Option("--mode", metavar="K", help="Which mode the page shows.")] = None,
+    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Linearise one step of H seconds.")] = None,
+    integrator: Annotated[
+        str | None, typer.Option("--integrator", "-i", metavar="NAME", help="Integrator of that step.")
+    ] = None,
+    matrices: Annotated[bool, typer.Option("--matrices", help="Also print A and B.")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="PAGE", help="Write a page that shows a mode.")
+    ] = None,
+    mode: Annotated[int | None, typer.Option("--mode", metavar="K", help="Mode that the page shows.")] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """Poles, natural frequencies and damping at a point.
+    """Print poles and damping at an operating point.
 
-    At rest in the neutral configuration, unless --at says where. --rest looks for the place of rest that is nearest to
-    that, and --hold asks for the forces that make it rest there (--hold q), as `bellcrank equilibrium` does.
+    The operating point is the neutral configuration at rest, or given by --at. --rest takes the nearest equilibrium,
+    and --hold solves for the forces that hold the mechanism there (--hold q), as `bellcrank equilibrium` does.
 
     --json has A, B, C and D with the names of states, inputs and outputs.
-    """
+    \f
+
+    The options `name`, `at`, `rest`, `hold`, `free`, `step`, `integrator`, `matrices`, `report`, `mode`, `base`,
+    `check` and `json` are described by their help texts.
+    """  # noqa: D301
     import bellcrank as bc
 
     if mode is not None and report is None:
-        raise InputError("--mode says which mode a page shows: give --report PAGE, too.")
+        raise InputError("--mode selects the mode of a page; add --report PAGE.")
     m = mechanism(name, base, check)
     with screen.working(f"linearising {m.name}"), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", RuntimeWarning)
@@ -99,29 +107,32 @@ def equilibrium(
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """Where a mechanism rests, or what holds it.
+    """Solve for an equilibrium, or for holding forces.
 
-    The place of rest that is nearest to --at (the neutral configuration, unless told). --hold q asks for the forces
-    that hold it there; --hold tip.z=0.3 --free joint2.tau for the one that holds its tip.
-    """
+    The result is the equilibrium nearest to --at (by default the neutral configuration). --hold q solves for the forces
+    that hold it there; --hold tip.z=0.3 --free joint2.tau for the force that holds its tip.
+    \f
+
+    The options `name`, `at`, `hold`, `free`, `base`, `check` and `json` are described by their help texts.
+    """  # noqa: D301
     import bellcrank as bc
 
     m = mechanism(name, base, check)
-    with screen.working(f"looking where {m.name} rests"):
+    with screen.working(f"solving for an equilibrium of {m.name}"):
         found = bc.equilibrium(m, _at(m, at or [], closed=False), _held(m, hold or []), free or None)
     if json:
         keys = ("name", "value", "how")
         rows = [dict(zip(keys, row, strict=True)) for row in found.rows]
         screen.data({"mechanism": m.name, "rounds": found.rounds, "elements": rows})
         return
-    screen.line(f"{m.name}: rests, after {found.rounds} rounds", style="bold")
+    screen.line(f"{m.name}: equilibrium after {found.rounds} iterations", style="bold")
     screen.line()
     cells = [(element, f"{x:.6g}", word) for element, x, word in found.rows]
     screen.table([Column("element", wrap=True), Column("value", right=True), Column("")], cells)
 
 
 def _at(m: Mechanism, asked: list[str], closed: bool) -> dict[str, Any]:
-    """The point, as bc.linearize takes it. closed: where there are loops, the nearest that closes them."""
+    """Return the operating point for bc.linearize; `closed` moves it to the nearest one that closes the loops."""
     found: dict[str, Any] = {}
     for text in asked:
         element, sign, value = text.rpartition("=")
@@ -139,18 +150,18 @@ def _at(m: Mechanism, asked: list[str], closed: bool) -> dict[str, Any]:
 
 
 def _held(m: Mechanism, asked: list[str]) -> list[str] | dict[str, float | None]:
-    """What is held, with values where some are given."""
+    """Return the held elements, with their values where some are given."""
     pairs = [text.partition("=") for text in asked]
     if not any(sign for _, sign, _ in pairs):
         return [_element(m, name) for name, _, _ in pairs]
     for name, sign, _ in pairs:
         if not sign:
-            raise InputError(f'--hold "{name}": others have a value, so give it one: --hold {name}=0.5.')
+            raise InputError(f'--hold "{name}" has no value, but others have one; write --hold {name}=0.5.')
     return {_element(m, name): _number(f"--hold {name}", value) for name, _, value in pairs}
 
 
 def _element(m: Mechanism, name: str) -> str:
-    """A coordinate alone is its position."""
+    """Complete the name of a coordinate to that of its position."""
     return f"{name}.q" if name in m.columns[0] else name
 
 
@@ -158,18 +169,18 @@ def _number(what: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f'{what}: "{text}" is no number; expected radians, metres, or their speeds.') from None
+        raise InputError(f'{what}: "{text}" is not a number; expected radians, metres, or their rates.') from None
 
 
 def _picked(modes: list[Mode], k: int | None) -> Mode:
-    """The mode that was asked for; else the slowest that oscillates, or the first in which joints move."""
+    """Return mode `k`; by default the slowest that oscillates, or the first in which joints move."""
     if k is not None:
         if not 0 <= k < len(modes):
             raise InputError(f"--mode is {k}; there are {len(modes)}, from 0.")
         return modes[k]
     moving = [mode for mode in modes if mode.moves]
     if not moving:
-        raise InputError("--report: there is no mode in which a joint moves.")
+        raise InputError("--report: no joint moves in any mode.")
     return next((mode for mode in moving if mode.oscillates), moving[0])
 
 

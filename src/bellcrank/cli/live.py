@@ -1,4 +1,4 @@
-"""A deadline table that stays where it is while a drive runs; where nobody looks, a line every few seconds."""
+"""Deadline table that is updated in place while a drive runs; without a terminal, one line every few seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY = 5.0  # s between lines
 
 
 class LiveLine:
-    """As a context; call it a few times a second with the time of the run, a word about it, and its report."""
+    """Context manager; call it a few times per second with the time of the run, its status and its report."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock, self.due = clock, clock() + EVERY
@@ -35,6 +35,7 @@ class LiveLine:
             self.live.stop()
 
     def __call__(self, t: float, word: str, report: Callable[[], dict[str, Any]]) -> None:
+        """Update the table, or print a line when it is due."""
         if self.live is not None:
             self.live.update(Text(visible(f"\n{t:.1f} s  {word}\n{summary(report())}")), refresh=True)
         elif self.clock() >= self.due:

@@ -1,4 +1,4 @@
-"""Tool forces and lift capacities of a machine, with the limit that binds."""
+"""Command loads: tool forces and lift capacities of a machine, with the limit that binds."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ LETTERS = {"boom cylinder": "b", "stick cylinder": "s", "bucket cylinder": "k", 
 
 @app.command()
 def loads(name: MechanismArg, json: JsonOpt = False) -> None:
-    """What an excavator digs and lifts, and what limits it.
+    """Print tool forces and lift capacities of an excavator.
 
-    Tool forces and lift capacities over the working range.
+    Both are computed over the working range, with their limits.
 
-    In the manner of ISO 6015 (forces at the teeth, the bucket's or the stick's cylinder at its working pressure) and of
-    ISO 10567 (loads that hang at the bucket's pin: 87 % of what the cylinders hold, or 75 % of what tips it).
-    """
+    The tool forces follow ISO 6015 (forces at the teeth, with the bucket or stick cylinder at working pressure), the
+    lift capacities ISO 10567 (loads at the bucket pin: 87 % of the cylinders' capacity, or 75 % of the tipping load).
+    \f
+
+    The options `name` and `json` are described by their help texts.
+    """  # noqa: D301
     from bellcrank.excavators.linkage.tool_forces import ToolForces
 
     if name not in MACHINES:
@@ -32,7 +35,7 @@ def loads(name: MechanismArg, json: JsonOpt = False) -> None:
         rows = [vars(f) | {"angles": list(f.angles)} for f in forces]
         screen.data({"machine": name, "forces": rows, "lifts": [vars(x) for x in lifts]})
         return
-    screen.line(f"{name}: forces at the teeth, kN, and what would limit them")
+    screen.line(f"{name}: forces at the teeth, kN, by limit")
     words = {w.replace(f.what, "own") if w == f"{f.what} cylinder" else w: None for f in forces for w in f.limits}
     table = [
         [word, *(_shown(f.limits.get(word.replace("own", f.what), math.inf), f.newtons) for f in forces)]
@@ -45,7 +48,7 @@ def loads(name: MechanismArg, json: JsonOpt = False) -> None:
 
 
 def _lifts(mine: Any, side: str) -> None:
-    """One table: by radius and height."""
+    """Print the lift capacities over one side, by radius and height."""
     radii = sorted({x.radius for x in mine})
     screen.line()
     screen.line(f"lift capacity over the {side}, kg, at the bucket's pin; by radius and height in m")
@@ -56,5 +59,5 @@ def _lifts(mine: Any, side: str) -> None:
 
 
 def _shown(x: float, least: float) -> str:
-    """The one that binds has a star."""
+    """Format a force in kN, with a star if it is the binding limit."""
     return f"{x / 1e3:.1f}{'*' if x == least else ' '}" if math.isfinite(x) else "- "

@@ -1,4 +1,4 @@
-"""The papers' experiments done again, what they print beside what came out."""
+"""Command papers: experiments of the papers, repeated, with the printed results beside the computed ones."""
 
 from __future__ import annotations
 
@@ -15,32 +15,38 @@ from bellcrank.errors import InputError
 from bellcrank.text import Table
 
 NamesArg = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; without one, a list.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="[NAME]...", help="Experiments; without a name, list them.", show_default=False),
 ]
 FiguresOpt = Annotated[
-    Path | None, typer.Option("--out", "--figures", "-o", metavar="FOLDER", help="Write its figures there.")
+    Path | None, typer.Option("--out", "--figures", "-o", metavar="FOLDER", help="Write the figures there.")
 ]
-RecordsOpt = Annotated[Path | None, typer.Option("--records", metavar="FOLDER", help="Write its runs there: Parquet.")]
+RecordsOpt = Annotated[
+    Path | None, typer.Option("--records", metavar="FOLDER", help="Write the runs there, as Parquet.")
+]
 
 
 @app.command()
 def papers(
     names: NamesArg = None, figures: FiguresOpt = None, records: RecordsOpt = None, json: JsonOpt = False
 ) -> None:
-    """The papers' experiments, done again.
+    """Repeat the experiments of the papers.
 
-    Prints what the paper says beside what came out; without a name, which there are. With --out its figures too:
-    curves, and timing diagrams as pictures and as pages. Operation counts on one processor are in
+    Prints the results of the paper beside the computed ones; without a name, lists the experiments. With --out it also
+    writes the figures: curves, and timing diagrams as pictures and as pages. Operation counts on one processor are in
     `bellcrank count chain --papers`.
-    """
+    \f
+
+    The options `names`, `figures`, `records` and `json` are described by their help texts.
+    """  # noqa: D301
     from bellcrank.papers import EXPERIMENTS, experiment
 
     chosen = [experiment(name) for name in names or []]
     for folder, what in ((figures, "--out"), (records, "--records")):
         if folder is not None and not chosen:
-            raise InputError(f"{what} writes what belongs to an experiment; name it.")
+            raise InputError(f"{what} writes files of an experiment; name the experiment.")
         if folder is not None and not folder.is_dir():
-            raise InputError(f"{what} {folder}: there is no such directory; make it first.")
+            raise InputError(f"{what} {folder}: there is no such directory; create it first.")
     if not chosen:
         rows = [(e.name, e.paper, e.section, e.title) for e in EXPERIMENTS.values()]
         if json:

@@ -1,7 +1,7 @@
-"""Mechanisms that a Python file of the user's own makes, for every command: `bellcrank drive crane.py:crane`.
+"""Mechanisms made by a Python file of the user, for every command: `bellcrank drive crane.py:crane`.
 
-Only what is named like this is run, and it is said with the name of what it holds, so that no file which somebody else
-sent is run by mistake (SECURITY.md).
+A Python file is run only if it is given in this form, with the name of the object, so that a file from another person
+is not run by mistake (SECURITY.md).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ NAMED = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)", re.IGNORECASE | re.DOTALL)
 
 
 def named_in_python(text: str) -> bool:
-    """Whether it is FILE.py:NAME."""
+    """Return whether `text` has the form FILE.py:NAME."""
     return NAMED.fullmatch(text) is not None
 
 
 def from_python(text: str) -> Mechanism:
-    """What NAME is in FILE.py: a mechanism, a Builder, or a function without arguments that gives one of them."""
+    """Run the file of `text`, FILE.py:NAME, and return NAME: a mechanism, a Builder, or a function that returns one."""
     found = NAMED.fullmatch(text)
     assert found is not None
     path, name = Path(found["path"]), found["name"]
     if not path.is_file():
-        raise InputError(f"{path} does not exist. Expected FILE.py:NAME, a mechanism in a Python file of yours.")
+        raise InputError(f"{path} does not exist. Expected FILE.py:NAME, a mechanism in a Python file.")
     sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script, so that files beside it are found
     try:
         inside = runpy.run_path(str(path), run_name="bellcrank.file")
@@ -46,7 +46,7 @@ def from_python(text: str) -> Mechanism:
     made = thing.build() if isinstance(thing, Builder) else thing
     if not isinstance(made, Mechanism):
         raise InputError(
-            f"{path}: {name} is a {type(thing).__name__}; expected a mechanism, a Builder, or a function giving one."
+            f"{path}: {name} is a {type(thing).__name__}; expected a mechanism, a Builder, or a function of one."
         )
     return made
 

@@ -1,4 +1,4 @@
-"""Report: a saved record as a table, and as a page that replays it."""
+"""Command report: a saved record as a table, and as a page that replays it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from bellcrank.cli import app, screen
 from bellcrank.errors import InputError
 
 FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="A saved record.", show_default=False)]
-OutOpt = Annotated[Path | None, typer.Option("--out", "-o", metavar="PAGE", help="The page; FILE.html if left out.")]
+OutOpt = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="PAGE", help="Page to write; by default FILE.html.")
+]
 
 
 @app.command()
@@ -21,11 +23,14 @@ def report(
     lane: Annotated[int, typer.Option("--run", metavar="N", help="Which run of a batch, counted from 0.")] = 0,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
 ) -> None:
-    """A saved record, and a page that replays it.
+    """Print a saved record, and write a page that replays it.
 
-    FILE is what Record.save wrote: .parquet, .csv, .npz or .mcap. The page is one file that needs nothing else: the
-    mechanism in motion, plots of all columns, what made the record and why the run stopped.
-    """
+    FILE is a file of Record.save: .parquet, .csv, .npz or .mcap. The page is one file without dependencies: the
+    mechanism in motion, plots of all columns, the origin of the record and the reason why the run stopped.
+    \f
+
+    The options `file`, `out`, `lane` and `page` are described by their help texts.
+    """  # noqa: D301
     import numpy as np
 
     from bellcrank.record import load_record
@@ -41,7 +46,7 @@ def report(
     if target.is_dir():
         target /= f"{file.stem}.html"
     if target.exists() and GENERATOR.encode() not in target.read_bytes()[:2000]:
-        raise InputError(f"{target} exists and is no report of bellcrank; move it away or choose another --out.")
+        raise InputError(f"{target} exists and is not a report of bellcrank; move it away or choose another --out.")
     with screen.working(f"drawing {len(run)} rows"):
         run.report(target, lane=tuple(map(int, np.unravel_index(lane, run.batch))) if run.batch else ())
     screen.line()

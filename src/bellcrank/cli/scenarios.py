@@ -1,4 +1,4 @@
-"""Scenarios: what is done with a mechanism during a run. `bellcrank simulate` takes them by name."""
+"""Scenarios of `bellcrank simulate`: start, control and duration of a run, by name."""
 
 from __future__ import annotations
 
@@ -17,31 +17,35 @@ from bellcrank.papers.wong import excavator as wong_excavator
 from bellcrank.sim.systems import System, system
 from bellcrank.zoo import TABLE, data, excavator
 
-KP, KV = 100.0, 20.0  # 1/s^2, 1/s: errors die out in about half a second
+KP, KV = 100.0, 20.0  # 1/s^2, 1/s: errors decay in about half a second
 TURN, SLIDE = pi, 0.1  # rad, m: how far inverse dynamics moves a joint (Wong's eq 3.43; Saha's b_3)
 
 
 @dataclass(frozen=True, eq=False)
 class Setup:
+    """System, start and duration of a run."""
+
     system: System
     q0: Sequence[float]
     seconds: float = 10.0
-    step: float = 0.001  # where the integrator takes fixed ones and nobody says which
+    step: float = 0.001  # s, default for integrators with fixed steps
 
 
 @dataclass(frozen=True)
 class Scenario:
+    """Named way to set up a run of a mechanism."""
+
     name: str
     what: str
     make: Callable[[Mechanism], Setup]
 
 
 def published(m: Mechanism) -> Mapping[str, Any]:
-    """What its paper says of the run: start, end, seconds. Nothing for a mechanism that is of no paper."""
+    """Return start, end and seconds of the run that the paper of `m` prints; empty for a mechanism of no paper."""
     if m.name in TABLE and m.nq == m.nv:
         try:
             given = data(m.name)
-        except InputError:  # not of a paper
+        except InputError:  # the mechanism is from no paper
             return {}
         if m.fingerprint == TABLE[m.name]().fingerprint:
             return given
@@ -49,7 +53,7 @@ def published(m: Mechanism) -> Mapping[str, Any]:
 
 
 def start(m: Mechanism) -> list[float]:
-    """Where the paper starts it, for a mechanism of the papers; else the zero configuration."""
+    """Return the start configuration that the paper of `m` prints; else the neutral configuration."""
     return [float(x) for x in published(m).get("start", m.neutral())]
 
 

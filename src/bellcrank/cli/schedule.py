@@ -1,4 +1,4 @@
-"""Schedule: a quantity on the processors of a machine, as a table and as a page to look at."""
+"""Command schedule: a quantity on the processors of a machine, as a table and as a page."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from bellcrank.scheduling.task import LEVELS
 
 LISTED = 4  # processors whose tasks are listed one by one
 SHOWN = 64  # processors in the table
-BAR = 20  # letters of a full one
-NAMES = (*LAYOUTS, "threads", "gpu", "wong")  # as build/schedules.py has them, which would load the compiler
+BAR = 20  # characters of a full bar
+NAMES = (*LAYOUTS, "threads", "gpu", "wong")  # same as in build/schedules.py, whose import would load the compiler
 
 
 @app.command()
@@ -42,44 +42,48 @@ def schedule(
         str, typer.Option("--machine", metavar="NAME[:N]", help=f"{', '.join(NAMES)}; mesh:2,3  [default: complete]")
     ] = "",
     kind: Annotated[
-        str, typer.Option(metavar="|".join(KINDS), help="What operations and messages cost  [default: ideal]")
+        str, typer.Option(metavar="|".join(KINDS), help="Cost of operations and messages  [default: ideal]")
     ] = "",
     quantity_name: QuantityOpt = "forward_dynamics",
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
     level: Annotated[
-        str, typer.Option(metavar="|".join((*LEVELS, "auto")), help="What a task is  [default: auto]")
+        str, typer.Option(metavar="|".join((*LEVELS, "auto")), help="Size of a task  [default: auto]")
     ] = "",
     strategy: Annotated[
-        str, typer.Option(metavar="NAME[+NAME]", help="Cut into subsystems, modules, factorisation instead.")
+        str, typer.Option(metavar="NAME[+NAME]", help="Partition into subsystems, modules, factorisation instead.")
     ] = "",
     control: Annotated[
-        str, typer.Option(metavar="NAME", help="With a strategy: none, proportional, computed_torque.")
+        str, typer.Option(metavar="NAME", help="Control law of a strategy: none, proportional, computed_torque.")
     ] = "none",
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="The page (or .svg).")] = None,
-    svg: Annotated[bool, typer.Option("--svg", help="Write a picture beside the page.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Page to write (or .svg).")] = None,
+    svg: Annotated[bool, typer.Option("--svg", help="Also write a picture.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """A quantity laid out on the processors of a machine.
+    """Schedule a quantity on the processors of a machine.
 
-    Prints what it comes to and writes a page for the browser, MECHANISM_QUANTITY_MACHINE.html in this folder or --out:
+    Prints the makespan and related facts, and writes a page, MECHANISM_QUANTITY_MACHINE.html in this folder or --out:
     processors down, time across, tasks as boxes coloured by the step of the method (IA[boom] is step IA of the boom),
     messages as arrows, the critical path outlined in red. Wheel zooms, drag moves, point and click explain; ? lists the
     keys. --json prints everything and writes nothing unless --out is given.
 
-    A machine without numbers is as large as suits the mechanism: triangle gets a row for each joint, the others at most
-    eight processors. threads is this computer, with what was measured on it: the layout that a kernel uses. gpu is
-    the team of threads that computes a state on a GPU, one if that is fastest; gpu:4 asks for four. wong is Wong's own
-    program for his mesh of 1991. A strategy cuts the equations as Schäfer and Schiehlen did in 1992, for
+    A machine without a number gets a size that suits the mechanism: triangle gets a row for each joint, the others at
+    most eight processors. threads is this computer with its measured costs: the schedule that a kernel uses. gpu is
+    the team of threads that computes a state on a GPU, one thread if that is fastest; gpu:4 is a team of four. wong is
+    Wong's program for his mesh of 1991. A strategy partitions the equations as Schäfer and Schiehlen did in 1992, for
     three transputers: modules+factorisation. `bellcrank papers` prints their tables beside ours.
 
-    ideal counts steps (an addition 1, a division 4, a sine 8) and sends for nothing; t800 is a transputer in us, hidden
-    and explicit are the same with messages that cost nothing, or keep both ends busy. A cluster is what one step of the
-    method makes for one body, a node is one operation; auto takes the best of these and sizes between.
-    """
+    ideal counts steps (an addition 1, a division 4, a sine 8), and messages are free; t800 is a transputer, in us;
+    hidden and explicit are a transputer whose messages are free, or keep both ends busy. A cluster holds the operations
+    of one step of the method for one body, a node is one operation; auto takes the best of these and of sizes between.
+    \f
+
+    The options `name`, `machine_name`, `kind`, `quantity_name`, `method_name`, `frame`, `level`, `strategy`, `control`,
+    `out`, `svg`, `page`, `base`, `check` and `json` are described by their help texts.
+    """  # noqa: D301
     import bellcrank.papers  # noqa: F401  # adds its machines and strategies
     from bellcrank.build import schedules as machines
 
@@ -115,10 +119,10 @@ def _print(s: Schedule, title: str) -> None:
             ("makespan", _number(s.makespan), f"{unit}, {len(s.tasks)} tasks; one processor takes {_number(s.work)}"),
             ("speed-up", f"{s.speedup:.2f}", _used(s)),
             ("efficiency", f"{100 * s.efficiency:.0f} %", "speed-up for each processor"),
-            ("work/p", _number(s.work / p), f"{unit}; no schedule is shorter than this"),
-            ("span", _number(s.span), f"{unit}; nor than this, the longest chain of operations"),
-            ("idle", _number(s.idle), f"{unit} of all processors together"),
-            ("messages", str(f["messages"]), f"{f['words']} words, counted on every channel they pass"),
+            ("work/p", _number(s.work / p), f"{unit}; lower bound of any schedule"),
+            ("span", _number(s.span), f"{unit}; longest chain of operations, also a lower bound"),
+            ("idle", _number(s.idle), f"{unit}, sum over all processors"),
+            ("messages", str(f["messages"]), f"{f['words']} words, counted once per channel"),
         ],
     )
     screen.line()
@@ -147,12 +151,12 @@ def _used(s: Schedule) -> str:
     if p == 1:
         return "one processor"
     if s.used == 1:
-        return f"1 of {p} processors is used: nothing was found that is faster"
+        return f"1 of {p} processors is used: no faster schedule was found"
     return f"{s.used} of {p} processors are used"
 
 
 def _sequence(names: list[str], most: int = 40) -> str:
-    """f[boom] x3, Ic[boom], ..."""
+    """Return names with repetitions counted: f[boom] x3, Ic[boom], ..."""
     runs = [(name, len(list(run))) for name, run in groupby(names)]
     text = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in runs[:most])
     return text + (f", and {len(runs) - most} more" if len(runs) > most else "")
@@ -166,7 +170,7 @@ def _number(x: float) -> str:
 
 
 def _files(s: Schedule, stem: str, out: Path | None, svg: bool, page: bool) -> dict[Path, str]:
-    """What is written where: the page, the picture, or both."""
+    """Return the text of each file to write: the page, the picture, or both."""
     target = out if out is not None else Path(f"{stem}.html")
     if target.is_dir():
         target /= f"{stem}.html"

@@ -1,7 +1,8 @@
-"""What the command line puts on the screen: tables that fit the terminal, JSON, progress, errors.
+"""Terminal output of the command line: tables that fit the terminal, JSON, progress and errors.
 
 Results go to stdout and everything else to stderr, so that stdout can always be piped. A table never shortens a number:
-where it is too wide, its text columns wrap, then its optional columns go one by one, then each row becomes a block.
+if it is too wide, its text columns wrap, then its optional columns are left out one by one, then each row becomes a
+block.
 """
 
 from __future__ import annotations
@@ -24,45 +25,49 @@ from bellcrank.quoting import visible
 
 GAP = 2
 UNLIMITED = 100_000
-NARROWEST = 10  # columns; below that nothing can be read, and what is longer runs over the edge
+NARROWEST = 10  # characters; in a narrower terminal the lines run over the edge
 RULE = box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
 @dataclass(frozen=True)
 class Column:
+    """Column of a table."""
+
     name: str
-    right: bool = False  # a number
+    right: bool = False  # a number, aligned right
     wrap: bool = False  # text that may take several lines
-    least: int = 12  # characters in each, if it does
-    optional: bool = False  # may be left out where there is no room
+    least: int = 12  # minimum width of wrapped text, characters
+    optional: bool = False  # may be left out of a narrow table
 
 
 def out() -> Console:
-    """stdout: as wide as the terminal, or as $COLUMNS says, or as wide as the table where nobody looks."""
+    """Return the console of stdout: as wide as the terminal or $COLUMNS, and unlimited in a pipe."""
     piped = not sys.stdout.isatty() and not _columns()
     return _console(sys.stdout, UNLIMITED if piped else None)
 
 
 def err() -> Console:
+    """Return the console of stderr."""
     return _console(sys.stderr, None)
 
 
 class Screen(Console):
-    """rich's, but what to do about a reader who has seen enough is for the command line to say."""
+    """Console that leaves the handling of a closed pipe to the command line."""
 
     def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError."""
         raise BrokenPipeError
 
 
 def _console(file: TextIO, width: int | None) -> Console:
     columns, lines = _terminal()
     wide = max(width or _columns() or columns, NARROWEST)
-    # With both numbers rich asks nobody else: it takes a $COLUMNS of "²" for a number, and fails.
+    # With both numbers rich does not read $COLUMNS itself: it takes "²" for a number, and fails.
     return Screen(file=file, highlight=False, markup=False, emoji=False, width=wide, height=lines)
 
 
 def _terminal() -> tuple[int, int]:
-    """Of whichever stream is one."""
+    """Return columns and lines of the first standard stream that is a terminal."""
     for stream in (0, 1, 2):
         with suppress(OSError):
             return os.get_terminal_size(stream)
@@ -70,23 +75,25 @@ def _terminal() -> tuple[int, int]:
 
 
 def _columns() -> int:
-    """$COLUMNS where it is a number that says something; 0 is what some shells write for "unknown"."""
+    """Return $COLUMNS where it is a positive number; else 0, which some shells write for "unknown"."""
     text = os.environ.get("COLUMNS", "")
     return min(int(text), UNLIMITED) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
 def line(text: str = "", style: str = "") -> None:
+    """Print the line `text` in the rich `style`, wrapped to the width of the terminal."""
     console = out()
     console.print(Text(_wrapped(visible(text), console.width), style=style))
 
 
 def lines(text: str) -> None:
-    """Text that is laid out already: as it is."""
+    """Print `text` as it is, without wrapping."""
     for part in visible(text).split("\n"):
         out().print(Text(part), soft_wrap=True)
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print the cells of `rows` under the headings of `columns`, in the widest form that fits the terminal."""
     console = out()
     rows = [[visible(cell) for cell in row] for row in rows]
     natural = [max(_width(cell) for cell in (c.name, *(row[i] for row in rows))) for i, c in enumerate(columns)]
@@ -104,7 +111,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _selections(columns: Sequence[Column]) -> Iterator[list[int]]:
-    """Places of columns to try: all, then without the last of the optional ones, and so on."""
+    """Yield the indices of columns to try: all, then without the last optional one, and so on."""
     keep = list(range(len(columns)))
     yield keep
     for i in reversed(range(len(columns))):
@@ -118,7 +125,7 @@ def _width(text: str) -> int:
 
 
 def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int] | None:
-    """Widths of the columns: numbers get what they need, texts share the rest; None where that is too little."""
+    """Return widths of the columns: numbers as needed, texts share the rest; None where the rest is too little."""
     widths = [min(w, c.least) if c.wrap else w for c, w in zip(columns, natural, strict=True)]
     room -= GAP * (len(widths) - 1) + sum(widths)
     texts = sorted((natural[i] - widths[i], i) for i, c in enumerate(columns) if c.wrap)
@@ -129,7 +136,7 @@ def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> lis
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Breaks at spaces, and inside a word only where it is longer than the line: then at its last joint that fits."""
+    """Break lines at spaces; a word longer than the line, at its last separator that fits."""
     lead = text[: len(text) - len(text.lstrip(" "))]
     lines, current = [], lead
     for word in text.lstrip(" ").split(" "):
@@ -174,7 +181,7 @@ def _blocks(console: Console, columns: Sequence[Column], rows: Sequence[Sequence
 
 
 def data(value: Any) -> None:
-    """JSON, with null for what is infinite."""
+    """Print `value` as JSON, with null for numbers that are not finite."""
     print(json.dumps(_finite(value), indent=2, allow_nan=False))
 
 
@@ -187,16 +194,18 @@ def _finite(value: Any) -> Any:
 
 
 def note(text: str) -> None:
+    """Print the remark `text` to stderr."""
     err().print(Text(visible(text), style="dim"), soft_wrap=True)
 
 
 def fail(message: str) -> None:
+    """Print the error `message` to stderr."""
     err().print(Text.assemble(("error: ", "bold red"), (visible(message), "red")), soft_wrap=True)
 
 
 @contextmanager
 def working(text: str) -> Iterator[Callable[[str], None]]:
-    """Says on a terminal's stderr what is going on, until it is done; call the result to say something else."""
+    """Show the progress `text` on a terminal's stderr during the context; call the result to change the text."""
     console = err()
     if not console.is_terminal:
         yield lambda _: None

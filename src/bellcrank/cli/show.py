@@ -1,4 +1,4 @@
-"""Mechanism: what is in it, and which are built in."""
+"""Commands show and zoo: the contents of a mechanism, and the built-in mechanisms."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ def show(
     name: MechanismArg,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
-    report: Annotated[bool, typer.Option("--report", help="What became of every element of the source.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Outcome of every element of the source.")] = False,
     json: JsonOpt = False,
 ) -> None:
-    """A mechanism's joints, bodies, loops and frames.
+    """Print the joints, bodies, loops and frames of a mechanism.
 
-    Then the warnings of its report: what its file left doubtful.
-    """
+    The warnings of its report follow: parts of its file that are doubtful.
+    \f
+
+    The options `name`, `base`, `check`, `report` and `json` are described by their help texts.
+    """  # noqa: D301
     m = mechanism(name, base, check, quiet=True)
     if json:
         screen.data(_described(m))
@@ -53,7 +56,7 @@ def show(
         screen.line()
     if report:
         screen.table(
-            [Column(""), Column("element", wrap=True), Column("what became of it", wrap=True)],
+            [Column(""), Column("element", wrap=True), Column("outcome", wrap=True)],
             [(MARKS[line.level], line.element, line.outcome) for line in m.report.lines],
         )
     else:
@@ -82,7 +85,7 @@ def _joints(m: Mechanism) -> None:
 
 
 def _loops(m: Mechanism) -> int:
-    """What they close and what they leave free; how many warnings that took."""
+    """Print the loops and the mobility they leave; return the number of warnings."""
     loops = [Column("loop", wrap=True), Column("type"), Column("closes", wrap=True), Column("value", right=True)]
     screen.table(loops, [m.closing(loop) for loop in m.loops])
     screen.line()
@@ -99,7 +102,7 @@ def _frames(m: Mechanism) -> None:
 
 
 def _warnings(m: Mechanism, doubts: int) -> None:
-    """Those of the report. doubts: how many there were before."""
+    """Print the warnings of the report; `doubts` is the number of warnings printed before."""
     for line in m.report.warnings:
         screen.line(f"warning: {line.element}: {line.outcome}", style="yellow")
     notes = sum(line.level == "note" for line in m.report.lines)
@@ -110,21 +113,21 @@ def _warnings(m: Mechanism, doubts: int) -> None:
 
 
 def _mobility(m: Mechanism) -> int:
-    """What the loops leave free, and which of their equations say nothing new; how many warnings that took."""
+    """Print the mobility and the redundant loop equations; return the number of warnings."""
     try:
         found = m.loop_analysis
     except ModelError as error:
         screen.line(f"warning: {error}", style="yellow")
         screen.line()
         return 1
-    equations = f"{len(found.kept)} of {len(found.names)} equations of the loops say something"
+    equations = f"{len(found.kept)} of {len(found.names)} loop equations are independent"
     screen.line(f"mobility {found.mobility}: {m.nv} coordinates, {equations} (Gruebler counts {found.gruebler})")
     if found.blocks:
         screen.line(found.gap_in_words, style="dim")
     for warning in found.warnings:
         screen.line(f"warning: {warning}", style="yellow")
     idle = [(name, "follows from the others") for name in found.redundant]
-    idle += [(found.names[k], "holds by itself") for k in found.trivial]
+    idle += [(found.names[k], "holds identically") for k in found.trivial]
     if idle:
         screen.line()
         screen.table([Column("redundant equation", wrap=True), Column("because it", wrap=True)], idle)
@@ -181,13 +184,18 @@ def _vector(xyz: Any) -> str:
 
 @app.command("zoo")
 def zoo_command(json: JsonOpt = False) -> None:
-    """The built-in mechanisms."""
+    """List the built-in mechanisms.
+
+    \f
+
+    The option `json` prints JSON.
+    """  # noqa: D301
     found = [
         (name, (maker.__doc__ or "").split("\n")[0].split(". ")[0].rstrip(".")) for name, maker in bc.zoo.TABLE.items()
     ]
     if json:
         screen.data([{"name": name, "what": what} for name, what in found])
         return
-    screen.table([Column("mechanism"), Column("what it is", wrap=True)], found)
+    screen.table([Column("mechanism"), Column("description", wrap=True)], found)
     screen.line()
     screen.line("chain, tree, random_tree and n_four_bar take numbers: chain:8, tree:15:3", style="dim")

@@ -1,4 +1,4 @@
-"""Record: a run of a mechanism, as a table, a file, a plot or a page."""
+"""Command simulate: a run of a mechanism, as a table, a file, a plot or a page."""
 
 from __future__ import annotations
 
@@ -25,28 +25,32 @@ if TYPE_CHECKING:
 def simulate(
     name: MechanismArg,
     scenario: Annotated[
-        str, typer.Option("--scenario", "-s", metavar="NAME", help="What is done with it.")
+        str, typer.Option("--scenario", "-s", metavar="NAME", help="Start, control and duration.")
     ] = "free-fall",
     seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="How long; the scenario knows.")
+        float | None, typer.Option("--seconds", metavar="S", help="Duration; by default the scenario's.")
     ] = None,
-    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Seconds, for a fixed step.")] = None,
-    integrator: Annotated[str, typer.Option("--integrator", "-i", metavar="NAME", help="How to step.")] = "rk4",
-    tolerance: Annotated[float | None, typer.Option("--tolerance", metavar="T", help="For steps that adapt.")] = None,
+    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Fixed step size, seconds.")] = None,
+    integrator: Annotated[
+        str, typer.Option("--integrator", "-i", metavar="NAME", help="Integrator of the steps.")
+    ] = "rk4",
+    tolerance: Annotated[
+        float | None, typer.Option("--tolerance", metavar="T", help="Tolerance of adaptive steps.")
+    ] = None,
     every: Annotated[str | None, typer.Option("--every", metavar="S", help='Seconds between rows, or "step".')] = None,
     summary: Annotated[
         list[str] | None,
-        typer.Option("--summary", metavar="KIND(COLUMN)", help='Of the whole run, and no rows: "max(*.v)".'),
+        typer.Option("--summary", metavar="KIND(COLUMN)", help='Summary of the whole run, without rows: "max(*.v)".'),
     ] = None,
     max_steps: Annotated[
-        int | None, typer.Option("--max-steps", metavar="N", help="Where steps are chosen: give up after so many.")
+        int | None, typer.Option("--max-steps", metavar="N", help="With adaptive steps: stop after N steps.")
     ] = None,
     begin: Annotated[
-        list[str] | None, typer.Option("--start", metavar="JOINT=Q", help="Where it starts, rad or m.")
+        list[str] | None, typer.Option("--start", metavar="JOINT=Q", help="Start position, rad or m.")
     ] = None,
     method: MethodOpt = "auto",
     form: Annotated[
-        str, typer.Option("--form", metavar="FORM", help="Of closed loops: minimal, projected, lagrange.")
+        str, typer.Option("--form", metavar="FORM", help="Form of closed loops: minimal, projected, lagrange.")
     ] = "auto",
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
@@ -54,8 +58,10 @@ def simulate(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save: .parquet .csv .npz .mcap")
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw: .png .svg .pdf")] = None,
-    columns: Annotated[str, typer.Option("--columns", metavar="A,B", help="Which columns to draw.")] = "",
-    report: Annotated[Path | None, typer.Option("--report", metavar="PAGE", help="A page that replays it.")] = None,
+    columns: Annotated[str, typer.Option("--columns", metavar="A,B", help="Columns to draw.")] = "",
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="PAGE", help="Write a page that replays the run.")
+    ] = None,
     json: JsonOpt = False,
 ) -> None:
     """Run a mechanism and record it.
@@ -63,8 +69,13 @@ def simulate(
     --summary may be given more than once; kinds are min, max, t_min, t_max (when), integral, mean, rms and final.
 
     Scenarios: free-fall; inverse-dynamics and computed-torque along a smooth path; joint-mode and resolved-mode for the
-    excavator. `bellcrank papers` does what the papers did.
-    """
+    excavator. `bellcrank papers` repeats the experiments of the papers.
+    \f
+
+    The options `name`, `scenario`, `seconds`, `step`, `integrator`, `tolerance`, `every`, `summary`, `max_steps`,
+    `begin`, `method`, `form`, `base`, `check`, `out`, `plot`, `columns`, `report` and `json` are described by their
+    help texts.
+    """  # noqa: D301
     from bellcrank.cli.scenarios import scenario as scenario_of
     from bellcrank.integrate import integrator as integrator_of
     from bellcrank.sim.outcome import Interrupted
@@ -81,14 +92,14 @@ def simulate(
     q0 = _start(m, setup.q0, begin or [])
     made = Simulator(setup.system, integrator, method, form=form, summary=summary or (), solver=Solver(step=step))
     try:
-        with warnings.catch_warnings():  # said at the end, as an error
+        with warnings.catch_warnings():  # reported at the end, as an error
             warnings.filterwarnings("ignore", ".*is not resolved")
             run = made.run(
                 seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance,
                 every=_every(every), max_steps=max_steps,
             )  # fmt: skip
     except Interrupted as stopped:
-        screen.note("interrupted; what follows is what was there by then")
+        screen.note("interrupted; the results until then follow")
         run, interrupted = stopped.record, True
     else:
         interrupted = False
@@ -121,7 +132,7 @@ def _every(text: str | None) -> float | str | None:
 
 
 def _with_forces(run: Record, driven: System) -> Record:
-    """With the columns that a file could not be asked for later: it does not know what drove the mechanism."""
+    """Add the columns of forces and outputs, which cannot be derived from a file: it does not hold the controller."""
     if driven.control is None and not driven.actuators and not driven.wrenches:
         return run
     kinds = ("tau", "external") if driven.wrenches else ("tau",)
@@ -131,7 +142,7 @@ def _with_forces(run: Record, driven: System) -> Record:
 
 
 def _start(m: Mechanism, q0: Any, asked: list[str]) -> list[float]:
-    """The start of the scenario with what --start changes; where there are loops, the nearest that closes them."""
+    """Return the start of the scenario, changed by --start; with loops, the nearest start that closes them."""
     names = m.columns[0]
     q = [float(x) for x in q0]
     for text in asked:
@@ -143,18 +154,18 @@ def _start(m: Mechanism, q0: Any, asked: list[str]) -> list[float]:
         try:
             q[names.index(name)] = float(value)
         except ValueError:
-            raise InputError(f'--start {name}: "{value}" is no number; expected radians or metres.') from None
+            raise InputError(f'--start {name}: "{value}" is not a number; expected radians or metres.') from None
     return _assembled(m, q, [text.rpartition("=")[0] for text in asked]) if m.loops else q
 
 
 def _assembled(m: Mechanism, q0: list[float], asked: list[str]) -> list[float]:
-    """The nearest start that closes the loops; the joints that were asked for stay where they are."""
+    """Return the nearest start that closes the loops; joints named by --start keep their positions."""
     fixed = [j.name for j in m.own_joints if any(x == j.name or x.startswith(f"{j.name}.") for x in asked)]
     return [float(x) for x in m.assemble(q0, fixed=fixed)[0]]
 
 
 def _ready(path: Path | None, what: str) -> None:
-    """Before the run, for it may be long: does the file have a place and a known ending?"""
+    """Check before a long run that a file can be written and has a supported suffix."""
     from bellcrank.record.formats import SUFFIXES
 
     if path is None:
@@ -164,7 +175,7 @@ def _ready(path: Path | None, what: str) -> None:
     if not path.parent.is_dir():
         raise InputError(f'{what} {path}: there is no directory "{path.parent}".')
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError(f"{what} {path}: nothing may be written there; choose another place.")
+        raise InputError(f"{what} {path} is not writable; choose another place.")
     if what == "--out" and path.suffix.lower() not in SUFFIXES:
         raise InputError(f'--out {path}: a record is saved as {", ".join(SUFFIXES)}; got "{path.suffix}".')
 
@@ -190,7 +201,7 @@ def _shown(run: Record, scenario: str) -> None:
     )
     screen.line(head, style="bold")
     screen.line()
-    if len(run) == 1:  # the end, and what was asked of the whole
+    if len(run) == 1:  # the end, and the summaries of the whole run
         ends = [(name, f"{run[name][0] + 0.0:.6g}", run.column(name).unit) for name in run.columns]
         screen.table([Column("column", wrap=True), Column("value", right=True), Column("unit")], ends)
         return
@@ -203,9 +214,9 @@ def _shown(run: Record, scenario: str) -> None:
     screen.line()
     if not run.v.any():
         first = run.columns[1].removesuffix(".q")
-        screen.line(f"nothing moved: it rests in balance. Try --start {shell(first + '=1')}", style="yellow")
+        screen.line(f"nothing moved: the start is an equilibrium. Try --start {shell(first + '=1')}", style="yellow")
     elif scenario == "free-fall":
-        screen.line(f"energy: off by {run.residuals()['energy']:.1e} of the largest kinetic energy", style="dim")
+        screen.line(f"energy error: {run.residuals()['energy']:.1e} of the largest kinetic energy", style="dim")
 
 
 def _described(run: Record, scenario: str, written: list[Path]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Measure a step of a simulation and compare it with the prediction."""
+"""Measurement of the time of a simulation step, beside the prediction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bellcrank.cli.timing import REPEATS, ROWS, SECONDS
 from bellcrank.model import Mechanism
 from bellcrank.sim.simulator import Simulator
 
-STEP = 1e-7  # s, of the steps that are timed
+STEP = 1e-7  # s, size of the timed steps
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,24 @@ class StepTiming:
     """Predicted and measured time of a step of a simulation, in seconds."""
 
     integrator: str
-    predicted: float  # before anything was compiled
-    one: float  # of a single run
-    batch: float  # of each run of a batch, one thread
+    predicted: float  # for a single run, before anything is compiled
+    one: float  # for a single run
+    batch: float  # per run of a batch, one thread
 
 
 def measure_step(mechanism: Mechanism, integrator: str, rows: int = ROWS) -> StepTiming:
-    """Predict and measure a step without recording: two runs, one of them longer by a known number of steps.
+    """Predict and measure a step without recording, as the difference of two runs of different length.
 
-    Steps are so short that nothing moves far: what is measured is the work, wherever the mechanism would go.
+    The steps are so short that the mechanism hardly moves, so the time does not depend on its motion.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism to simulate.
+    integrator
+        Name of the integrator.
+    rows
+        Runs in the batch.
     """
     made = Simulator(mechanism, integrator)
     predicted = made.predicted

@@ -1,4 +1,4 @@
-"""Study: many runs over what varies, from a file that says so."""
+"""Command study: many runs with varied parameters, as a file describes them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from bellcrank.cli.screen import Column
 
 @app.command()
 def study(
-    path: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="What to run.", show_default=False)],
-    cluster: Annotated[str | None, typer.Option("--cluster", metavar="ADDRESS", help="Of dask: tcp://...")] = None,
-    workers: Annotated[int | None, typer.Option("--workers", metavar="N", help="Processes on this computer.")] = None,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write study.html too.")] = True,
-    run: Annotated[
-        int | None, typer.Option("--run", metavar="N", help="Run this one again, and write its page.")
+    path: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="Study to run.", show_default=False)],
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="ADDRESS", help="Address of a dask cluster: tcp://...")
     ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", metavar="N", help="Processes on this computer.")] = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Also write study.html.")] = True,
+    run: Annotated[int | None, typer.Option("--run", metavar="N", help="Repeat run N, and write its page.")] = None,
     json: JsonOpt = False,
 ) -> None:
-    """Run a study, or go on with one that was stopped.
+    """Run a study, or continue one that was stopped.
 
-    The file has the mechanism, what varies and what is kept of each run (docs/studies.md). Results are Parquet files in
-    its folder. The same command goes on where it was; what is there is not computed again.
-    """
+    The file has the mechanism, the varied parameters and the results to keep of each run (docs/studies.md). Results are
+    Parquet files in its folder. Repeating the command continues the study; finished runs are not computed again.
+    \f
+
+    The options `path`, `cluster`, `workers`, `page`, `run` and `json` are described by their help texts.
+    """  # noqa: D301
     import bellcrank as bc
     from bellcrank.studies.toml import read_study
 

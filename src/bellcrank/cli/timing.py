@@ -1,6 +1,6 @@
-"""How long a quantity takes here: to compile, to load again, to call for one state and for many.
+"""Measurement of a kernel: time to compile, to load from the cache, and to compute one state and a batch.
 
-Every number is the least of several repeats: what the machine can do when nothing disturbs it.
+Every time is the minimum of several repeats, the time of an undisturbed machine.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from bellcrank.model import Mechanism
 
 ROWS = 4096
 REPEATS = 7
-SECONDS = 0.02  # of one repeat
+SECONDS = 0.02  # duration of one repeat
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long a quantity took by a method; all times in seconds."""
+    """Times of a quantity by one method, in seconds."""
 
     quantity: str
     method: str
     operations: int
-    compile: float  # trace, spell, compile, load; nothing in the cache
-    from_cache: float  # the same again, in a mechanism that knows nothing
-    call: float  # one state, called from Python with numpy arrays
-    batch: float  # for each of many states, one thread
-    batch_all_cores: float  # the same of `rows_all_cores` states: enough to keep every core busy
+    compile: float  # trace, generate, compile and load, with an empty cache
+    from_cache: float  # with a full cache, for a copy of the mechanism without derived data
+    call: float  # one state, called from Python with NumPy arrays
+    batch: float  # per state of a batch, one thread
+    batch_all_cores: float  # per state of `rows_all_cores` states, which keep all cores busy
     rows_all_cores: int
 
 
 def cores() -> int:
-    """The cores this process may use."""
+    """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def room(mechanism: Mechanism, rows: int) -> None:
-    """An error where a batch of so many states does not fit into memory."""
-    needed = 8 * rows * (mechanism.nq + (3 + mechanism.nv) * mechanism.nv)  # inputs, and at most a matrix of results
+    """Raise an InputError if a batch of `rows` states of `mechanism` does not fit into memory."""
+    needed = 8 * rows * (mechanism.nq + (3 + mechanism.nv) * mechanism.nv)  # inputs and at most one matrix of results
     have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
     if needed > have / 2:
         most = max(1, int(rows * have / 2 / needed))
@@ -66,15 +66,33 @@ def room(mechanism: Mechanism, rows: int) -> None:
 def measure(
     mechanism: Mechanism, quantity: str, method: str = "auto", frame: str = "", dtype: str = "float64", rows: int = ROWS
 ) -> Timing:
+    """Compile and time a quantity.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism.
+    quantity
+        Name of the quantity.
+    method
+        Name of the method.
+    frame
+        Name of the frame, for quantities that need one.
+    dtype
+        "float64" or "float32".
+    rows
+        States in the batch.
+    """
     able = graphs.considered(mechanism, Request(quantity, method, frame))
-    [m.file for m in able], host(), store.package_fingerprint(), costs(dtype)  # loading and learning is not compiling
+    # Loaded before: imports and the measurement of costs are no part of the compile time.
+    [m.file for m in able], host(), store.package_fingerprint(), costs(dtype)
     with _empty_cache():
         make = partial(kernels.kernel, name=quantity, method=method, dtype=dtype, frame=frame)
-        made, cold = _once(lambda: make(replace(mechanism)))  # a copy, that has derived nothing yet
+        made, cold = _once(lambda: make(replace(mechanism)))  # a copy without derived data
         _, warm = _once(lambda: make(replace(mechanism)), repeats=3)
         wide = make(mechanism, threads=cores()) if cores() > 1 else made
     one, many = _arguments(mechanism, made, ()), _arguments(mechanism, made, (rows,))
-    enough = max(rows, 4 * cores() * wide.signature.rows_per_thread)  # with fewer, some threads are left asleep
+    enough = max(rows, 4 * cores() * wide.signature.rows_per_thread)  # with fewer, some threads have no work
     batch = _call(made, many) / rows
     return Timing(
         quantity,
@@ -90,7 +108,7 @@ def measure(
 
 
 def batch(mechanism: Mechanism, kernel: Kernel, rows: int = 1024) -> float:
-    """Seconds for each of many states, one thread; for tables of many kernels, so not for long."""
+    """Return the seconds of `kernel` per state for a batch of `rows` states of `mechanism`; short, for large tables."""
     return _call(kernel, _arguments(mechanism, kernel, (rows,)), SECONDS / 5) / rows
 
 

@@ -1,4 +1,4 @@
-"""Files that commands write: pages and pictures, never over somebody else's."""
+"""Pages and pictures that commands write, which never replace files of other programs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
 
-OURS = (b"bellcrank schedule", b"bellcrank chart")  # what our pages and pictures say at their top
+OURS = (b"bellcrank schedule", b"bellcrank chart")  # marks at the top of our pages and pictures
 
 
 def write(files: dict[Path, str]) -> list[str]:
-    """All or none; what is there already is replaced only if it is ours."""
+    """Write the texts of `files` to their paths, and return the paths; existing files are replaced only if ours."""
     for path in files:  # before any of them is written
         try:
             foreign = path.is_dir() or (path.exists() and not any(mark in path.read_bytes()[:2000] for mark in OURS))
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror}. Choose another --out.") from None
         if foreign:
-            raise InputError(f"{path} exists and is no page of bellcrank; move it away or choose another --out.")
+            raise InputError(f"{path} exists and is not a page of bellcrank; move it away or choose another --out.")
     for path, text in files.items():
         hint = "Choose another place with --out, or --no-page for the table alone"
         try:

@@ -1,12 +1,13 @@
-"""The cockpit: a page on 127.0.0.1 from which a person drives a mechanism that runs in real time.
+"""Cockpit: a page on 127.0.0.1 from which a person drives a mechanism in real time.
 
-    messages.py   the whole protocol          machines.py   what can be driven, and with which levers
-    helm.py       who drives, the dead-man    session.py    the running drive, its settings and its pictures
-    hub.py        all pages, one driver       app.py        the page, its files, the websocket
-    guard.py      who may come in             serve.py      the port, uvicorn, the browser
-    site.py       soil, numbers, jobs         downloads.py  records as files to fetch
-    replay.py     a record for a page         reach.py      inverse kinematics for a handle
+    messages.py   protocol                     machines.py   machines and their levers
+    helm.py       driver, dead-man switch      session.py    running drive, its settings and states
+    hub.py        connections of all pages     app.py        page, its files, websocket
+    guard.py      access control               server.py     port, uvicorn, browser
+    site.py       soil, parameters, tasks      downloads.py  records as files
+    replay.py     replay data of a record      servos.py     position servos for any mechanism
 
-The page itself is TypeScript, in web/; `make page` bundles it into static/. Only hub.py, app.py, saving.py and
-serve.py need the packages of the extra "cockpit".
+Further modules limit connections, queue messages, solve inverse kinematics and compute poses for the page.
+The page itself is TypeScript, in web/; `make page` bundles it into static/. Only hub.py, app.py, downloads.py and
+server.py need the packages of the extra "cockpit".
 """

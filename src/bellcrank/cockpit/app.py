@@ -1,4 +1,4 @@
-"""The web server: the page, its files, the websocket, the record as a file. Starlette does the talking."""
+"""Web application (Starlette): the page, its files, the websocket, and records as files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATIC = Path(__file__).with_name("static")
 BUILD = "make page"
 FILES = {"cockpit.js": "text/javascript", "line.js": "text/javascript", "cockpit.css": "text/css"}
 FORMATS = ("csv", "npz", "parquet", "mcap")
-MOST_TOLD = 20  # refusals, in the terminal
+MOST_TOLD = 20  # refusals that are logged
 OWN_SOURCES = "; ".join(f"{what}-src 'self'" for what in ("script", "worker", "style", "connect"))
 POLICY = f"default-src 'none'; {OWN_SOURCES}; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'"
 HEADERS = {
@@ -46,23 +46,26 @@ NOT_BUILT = f"""<!doctype html><title>Bellcrank</title><h1>The page is not built
 
 
 class Files:
-    """What a browser may fetch. The page itself is for everybody: there is nothing in it but what is on the net."""
+    """Files for browsers. The page itself needs no token: it contains only public code."""
 
     def __init__(self, session: Session, guard: Guard, saving: Saving) -> None:
         self.session, self.guard, self.saving = session, guard, saving
         self._one = asyncio.Semaphore(1)  # a replay is large: one at a time
 
     async def index(self, request: Request) -> Response:
+        """Answer a `request` for the page."""
         page = STATIC / "index.html"
         return FileResponse(page, media_type="text/html") if page.exists() else HTMLResponse(NOT_BUILT, 503)
 
     async def file(self, request: Request) -> Response:
+        """Answer a `request` for a file of the page."""
         name = request.path_params["name"]
         if name not in FILES or not (STATIC / name).exists():
             return PlainTextResponse("There is no such file.\n", 404)
         return FileResponse(STATIC / name, media_type=FILES[name])
 
     async def replay(self, request: Request) -> Response:
+        """Answer a `request` for replay data."""
         if not self.guard.knows(request.headers):
             return _stranger()
         span = _span(request)
@@ -71,6 +74,7 @@ class Files:
         return Response(content, media_type="application/octet-stream")
 
     async def record(self, request: Request) -> Response:
+        """Answer a `request` for the record as a file."""
         if not self.guard.knows(request.headers):
             return _stranger()
         suffix = request.path_params["suffix"]
@@ -88,19 +92,19 @@ class Files:
             "Content-Disposition": f'attachment; filename="{safe}"',
             "Content-Length": str(os.fstat(stream.fileno()).st_size),
         }
-        closed = BackgroundTask(stream.close)  # of a HEAD nobody reads the pieces
+        closed = BackgroundTask(stream.close)  # a HEAD request does not read the pieces
         return StreamingResponse(
             pieces(stream), media_type="application/octet-stream", headers=headers, background=closed
         )
 
 
 def _stranger() -> Response:
-    text = "The token is missing or not this server's: open the address that the terminal shows.\n"
+    text = "The token is missing or wrong: open the address that the terminal shows.\n"
     return PlainTextResponse(text, 401, {"WWW-Authenticate": "Bearer"})
 
 
 def _span(request: Request) -> tuple[float, float]:
-    """?from=...&to=..., in seconds of the run; what is missing or no number is the beginning or the end of it."""
+    """Parse ?from=...&to=..., in seconds of the run; missing or invalid values are the beginning or the end."""
     found = []
     for key, otherwise in (("from", -math.inf), ("to", math.inf)):
         try:
@@ -112,21 +116,22 @@ def _span(request: Request) -> tuple[float, float]:
 
 
 class Checked:
-    """Around the whole application: who asks, by Host and Origin, and headers on every answer."""
+    """Middleware that checks Host and Origin, and adds security headers to every answer."""
 
     def __init__(self, app: Any, guard: Guard) -> None:
         self.app, self.guard, self.told = app, guard, 0
 
     def _tell(self, path: str, headers: Mapping[str, str]) -> None:
-        """In the terminal of who serves: what a stranger sent is quoted, and a crowd of them does not fill it."""
+        """Log a refused request: its text is quoted, and the number of log lines is limited."""
         self.told += 1
         if self.told <= MOST_TOLD:
             said = [shown(x, 80) for x in (path, headers.get("origin", ""), headers.get("host", ""))]
             log.warning("refused %s, origin %s, host %s", *said)
         if self.told == MOST_TOLD:
-            log.warning("what else is refused is no longer told")
+            log.warning("further refusals are not logged")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request, or refuse it."""
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
@@ -151,7 +156,17 @@ class Checked:
 
 
 def application(session: Session, guard: Guard | None = None, clock: Callable[[], float] = time.monotonic) -> Starlette:
-    """The whole of it, to be served; the session is started by it and stopped with it."""
+    """Return the application that serves a session, and starts and stops it.
+
+    Parameters
+    ----------
+    session
+        Session to serve.
+    guard
+        Access control; by default with a new token.
+    clock
+        Time in seconds.
+    """
     guard = guard or Guard()
     hub, saving = Hub(session, guard, clock), Saving(session, clock)
     files = Files(session, guard, saving)

@@ -1,10 +1,10 @@
-"""Limits on connections of strangers: those that take too long are cut, and so are those beyond a number.
+"""Limits on the time and number of connections without a token.
 
-Whoever can reach the port, another user of this computer, say, may open connections by the thousand and ask for
-nothing: half a request on each, an answer that is never read, or a websocket without the token. Each is a file that
-this process has open, and when no more are to be had no page comes in and no record is written.
+Any program that can reach the port, for example one of another user of this computer, can open thousands of
+connections with an incomplete request, an answer that is never read, or a websocket without the token. Each needs a
+file descriptor of this process; without free descriptors, no page can connect and no record can be written.
 
-A connection that has brought the token is not hurried: a record may be large, and the network slow.
+A connection with the token has no limit: a record may be large, and the network slow.
 """
 
 from __future__ import annotations
@@ -16,33 +16,39 @@ from typing import Any
 
 from bellcrank.cockpit.guard import Guard
 
-ASKING = 10.0  # s in which a request is made
-READING = 60.0  # s in which the answer to a stranger is read: the page, and a megabyte of script
-MOST = 100  # connections of strangers
+ASKING = 10.0  # s, time limit of a request
+READING = 60.0  # s, time limit for reading an answer without token: the page, and a megabyte of script
+MOST = 100  # connections without token
 
 
 class Door:
-    """Looks at uvicorn's connections now and then, and at each new one where there are many."""
+    """Supervision of uvicorn's connections, at intervals and at each new connection if there are many."""
 
     def __init__(self, guard: Guard, clock: Callable[[], float] = time.monotonic) -> None:
         self.guard, self.clock = guard, clock
         self._since: weakref.WeakKeyDictionary[Any, tuple[object, float]] = weakref.WeakKeyDictionary()
 
     def admit(self, connections: Collection[Any]) -> None:
-        """Make room for a connection that has just come: thousands may come between two looks."""
+        """Check `connections` when one is added: thousands may be added between two calls of `look`."""
         if len(connections) > MOST:
             self.look(connections, self.clock())
 
     def look(self, connections: Collection[Any], now: float) -> int:
-        """Cut those that have taken too long and, where there are too many, those that ask for nothing before those
-        that are answered, the oldest first. Returns how many were cut.
+        """Abort those of `connections` that have exceeded their time at `now`, or their number.
+
+        Connections without a request are aborted before those that are answered, oldest first.
+
+        Returns
+        -------
+        int
+            Number of aborted connections.
         """
         waiting: list[tuple[bool, float, Any]] = []
         for line in list(connections):
-            cycle = getattr(line, "cycle", None)  # a websocket has none: the handshake was its request
+            cycle = getattr(line, "cycle", None)  # a websocket has no cycle: the handshake was its request
             answered = cycle is not None and not cycle.response_complete
             at, since = self._since.get(line, (None, now))
-            if at != (id(cycle), answered):  # it has gone on since the last look
+            if at != (id(cycle), answered):  # progress since the last call
                 at, since = (id(cycle), answered), now
             self._since[line] = (at, since)
             asks_nothing = hasattr(line, "cycle") and not answered
@@ -60,7 +66,7 @@ class Door:
         return len(late)
 
     def _known(self, line: Any) -> bool:
-        """Whether a connection has brought the token; one whose request is not there yet has not."""
+        """Return whether a connection has sent the token; an incomplete request counts as none."""
         scope = getattr(line, "scope", None) or {"headers": []}
         headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
         return self.guard.knows(headers)

@@ -1,8 +1,8 @@
-"""Records as files to fetch: one is written at a time, the newest is kept for who asks again, and the disk rests.
+"""Downloads of records as files: one is written at a time, the newest is kept, and the disk load is limited.
 
-A record is ten minutes of a thousand rows a second, which is a hundred megabytes or more. Who asks for the same again
-gets the file that is there. Anything else waits for its turn, and after a file has been written, as long as that took:
-so whatever pages ask for, the disk is idle half of the time. Who comes when MOST_WAITING are waiting is sent away.
+A record holds ten minutes of a thousand rows per second, a hundred megabytes or more. A repeated request gets the file
+that exists. Any other request waits until no file is being written, and then as long as the last file took to write:
+so the disk is idle at least half of the time. A request is rejected while MOST_WAITING others wait.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ from starlette.concurrency import run_in_threadpool
 
 from bellcrank.cockpit.session import Session
 
-MOST_WAITING = 4  # that wait
-PIECE = 1 << 18  # bytes sent at a time
+MOST_WAITING = 4  # requests
+PIECE = 1 << 18  # bytes per piece of a response
 
 
 class BusyError(Exception):
-    """Too many wait already."""
+    """Too many requests are waiting."""
 
 
 class Saving:
+    """Writer of the records that pages download."""
+
     def __init__(self, session: Session, clock: Callable[[], float] = time.monotonic) -> None:
         self.session, self._clock = session, clock
         self.written = 0  # files
         self._one, self._waiting = asyncio.Lock(), 0
         self._key: tuple[object, ...] = ()
-        self._rested = 0.0  # when the next may be written
+        self._rested = 0.0  # time from which the next file may be written
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._path: Path | None = None
 
     async def file(self, suffix: str, begin: float, end: float) -> BinaryIO:
-        """The record between two times, open for reading."""
+        """Return the record from time `begin` to `end` as a file of type `suffix`, open for reading."""
         if self._waiting >= MOST_WAITING:
             raise BusyError
         self._waiting += 1
@@ -52,7 +54,7 @@ class Saving:
                     now = self._clock()
                     self._key, self._rested = key, now + (now - began)
                 assert self._path is not None
-                return self._path.open("rb")  # here: the next one may take its place
+                return self._path.open("rb")  # opened under the lock: the next request may replace the file
         finally:
             self._waiting -= 1
 
@@ -67,17 +69,19 @@ class Saving:
 
     def _drop(self) -> None:
         if self._path is not None:
-            with contextlib.suppress(OSError):  # Windows keeps what is being read
+            with contextlib.suppress(OSError):  # Windows does not delete an open file
                 self._path.unlink()
         self._path = None
 
     def close(self) -> None:
+        """Remove all files."""
         self._drop()
         if self._folder is not None:
             self._folder.cleanup()
 
 
 def pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the contents of `stream` in pieces, and close it."""
     with stream:
         while piece := stream.read(PIECE):
             yield piece

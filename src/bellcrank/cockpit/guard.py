@@ -1,13 +1,14 @@
-"""Who may come in. Neither a page of another site nor another user of this computer may drive, watch or save.
+"""Access control: neither a page of another site nor another user of this computer may drive, watch or save.
 
-* Host: the name in the address bar must be this computer's. That stops names of other sites that point here.
-* Origin: what a page asks for must be asked by a page that this server gave out. Browsers say who asks, by Origin or by
-  Sec-Fetch-Site; programs that are no browsers say nothing.
-* Token: random, of this server alone, and known to who sees its terminal. The page has it behind the # of its address,
-  which no browser sends anywhere. It travels as `Authorization: Bearer TOKEN`, which no page of another site can add,
-  or, where a browser lets nothing be added, as a subprotocol of the websocket. No cookie: those of one port go to all
-  ports of a computer, and so to other users' programs.
-* Pace: so many messages a second, then they are dropped, then the line is cut.
+* Host: the name in the address must be this computer's. This prevents DNS rebinding, that is, names of other sites
+  that resolve to this computer.
+* Origin: requests must come from a page of this server. Browsers state the origin by Origin or Sec-Fetch-Site; other
+  programs send neither.
+* Token: random, different for each server, and printed in its terminal. The page has it behind the # of its address,
+  which browsers do not send. It is sent as `Authorization: Bearer TOKEN`, which a page of another site cannot add, or,
+  where a browser cannot add headers, as a subprotocol of the websocket. Cookies are not used: a browser sends the
+  cookies of one port to all ports of a computer, and so to programs of other users.
+* Rate: messages above a limit are dropped, and after many dropped messages the connection is closed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-PROTOCOL, TICKET = "bellcrank", "token."  # subprotocols of the websocket: ours, and how the token begins
-PACE, BURST = 200.0, 400.0  # messages per second, and at once
-MOST_DROPPED = 2000  # dropped messages, after which the line is cut
+PROTOCOL, TICKET = "bellcrank", "token."  # subprotocols of the websocket: ours, and the prefix of the token
+PACE, BURST = 200.0, 400.0  # messages per second; messages at once
+MOST_DROPPED = 2000  # dropped messages, after which the connection is closed
 
 
 def loopback(host: str) -> bool:
+    """Return whether `host` is an address of this computer only."""
     if host == "localhost":
         return True
     try:
@@ -35,7 +37,7 @@ def loopback(host: str) -> bool:
 
 
 def host_of(header: str | None) -> str:
-    """The name without port and brackets, "" where there is none."""
+    """Return the host name in the Host `header` without port and brackets, or ""."""
     try:
         return (urlsplit(f"//{header}").hostname or "") if header else ""
     except ValueError:
@@ -44,7 +46,7 @@ def host_of(header: str | None) -> str:
 
 @dataclass(frozen=True)
 class Guard:
-    """What is asked of everybody. The headers' names are in small letters."""
+    """Checks of every request. Names of headers are in lower case."""
 
     bound: str = "127.0.0.1"  # the address served
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
@@ -54,7 +56,7 @@ class Guard:
             raise ValueError("a guard needs a token of ASCII letters")
 
     def host(self, header: str | None) -> bool:
-        """An address in numbers cannot be another site's name, so any will do where others are let in at all."""
+        """Return whether the Host `header` names this computer; a server for others accepts any numeric address."""
         name = host_of(header)
         if not name or loopback(name):
             return bool(name)
@@ -67,8 +69,15 @@ class Guard:
         return True
 
     def origin(self, headers: Mapping[str, str], arrival: bool = False) -> bool:
-        """Whether it is asked by our own page, or by no page at all. arrival: somebody comes to the page itself, by a
-        link on another site perhaps, which is no harm: whatever it then asks for is asked for by our page.
+        """Return whether a request comes from our own page, or from no page at all.
+
+        Parameters
+        ----------
+        headers
+            Headers of the request.
+        arrival
+            The page itself is requested, possibly by a link on another site. This is harmless, because all further
+            requests come from our page.
         """
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return arrival and headers.get("sec-fetch-mode") == "navigate" and "origin" not in headers
@@ -82,7 +91,7 @@ class Guard:
         return parts.scheme in ("http", "https") and bool(host) and parts.netloc == host
 
     def knows(self, headers: Mapping[str, str]) -> bool:
-        """Whether the token is there. Takes as long whatever is wrong with it."""
+        """Return whether `headers` have the token, in constant time."""
         kind, _, given = headers.get("authorization", "").partition(" ")
         offered = [x.strip() for x in headers.get("sec-websocket-protocol", "").split(",")]
         tickets = [x.removeprefix(TICKET) for x in offered if x.startswith(TICKET)]
@@ -92,13 +101,14 @@ class Guard:
 
 @dataclass
 class MessageBucket:
-    """A bucket of messages that fills at PACE."""
+    """Token bucket that limits messages to the rate PACE."""
 
     left: float = BURST
     last: float = 0.0
     dropped: int = field(default=0)
 
     def allows(self, now: float) -> bool:
+        """Return whether a message at time `now` is within the limit, and count it."""
         self.left = min(BURST, self.left + (now - self.last) * PACE) if self.last else self.left
         self.last = now
         if self.left < 1.0:

@@ -1,8 +1,8 @@
-"""All pages and the one session: pictures go out, messages come in, one page drives.
+"""Hub of all connected pages and the session: states go out, messages come in, one page drives.
 
-One task sends pictures, RATE times a second: a snapshot becomes one message, and each page has a slot for it. Each page
-has a task that empties its slots as fast as the page reads, and one that listens. Nothing here can hold up the drive:
-it runs in a thread of its own and is only ever asked for its newest state.
+One task sends states, RATE times a second: a snapshot becomes one message, and each page has a slot for it. Each page
+has a task that empties its slots as fast as the page reads, and a task that receives. Nothing here can delay the drive:
+it runs in a separate thread, and only its newest state is read.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
 from bellcrank.record.contents import plain
 
-RATE = 60.0  # looks per second, and pictures of what moves
-STILL_PERIOD = 0.5  # s between pictures of what stands still
+RATE = 60.0  # 1/s, rate of states while the mechanism moves
+STILL_PERIOD = 0.5  # s between states while nothing changes
 REPORTS = 0.5  # s between deadline reports
-LATE = 8  # of the newest late periods are in one
-VIEWERS = 64  # at once
-STRANGER = 4401  # why a line ends: no token, or not this server's
-LINE_GONE = (WebSocketDisconnect, RuntimeError, OSError)  # how Starlette says that a page has gone
+LATE = 8  # newest late periods in a report
+VIEWERS = 64  # maximum number of pages
+STRANGER = 4401  # close code: no token, or a wrong one
+LINE_GONE = (WebSocketDisconnect, RuntimeError, OSError)  # raised by Starlette when a page has disconnected
 log = logging.getLogger("bellcrank.cockpit")
 
 
 @dataclass(eq=False)
 class Viewer:
+    """Connected page."""
+
     id: int
     outbox: Outbox = field(default_factory=Outbox)
     pace: MessageBucket = field(default_factory=MessageBucket)
@@ -45,7 +47,7 @@ class Viewer:
 
 
 class Hub:
-    """All pages and the one session."""
+    """Connections of all pages to the session."""
 
     def __init__(self, session: Session, guard: Guard, clock: Callable[[], float] = time.monotonic) -> None:
         self.session, self.guard, self.clock = session, guard, clock
@@ -53,13 +55,13 @@ class Hub:
         self._next, self._serial, self._roles, self._settings = 1, 0, "", dict[str, Any]()
         self._was_neutral = True
         self._shown: tuple[Any, ...] = ()
-        self._shown_at = -1e9  # what the newest picture was of
+        self._shown_at = -1e9  # time of the newest state message
         self._changes = set[asyncio.Task[None]]()
 
-    # -- the picture
+    # -- states
 
     async def run(self) -> None:
-        """Shows everybody the picture, until it is cancelled."""
+        """Send states and reports to all pages, until cancelled."""
         due, report_due = self.clock(), 0.0
         while True:
             self.look()
@@ -73,13 +75,14 @@ class Hub:
             await asyncio.sleep(due - now)
 
     def report(self) -> str:
+        """Return the deadline report as a message."""
         drive = self.session.drive
         found = drive.report()
         found = {**found, "log": list(found.get("log", ()))[-LATE:], "status": drive.snapshot().status}
         return m.said("report", **plain(found))
 
     def look(self) -> None:
-        """One picture for everybody, and a look at who holds the levers."""
+        """Send one state to all pages, and release the levers if the driver does not hold them."""
         now, s = self.clock(), self.session
         self.helm.tick(now)
         held = self.helm.held(now)
@@ -101,26 +104,28 @@ class Hub:
         self.tell_settings()
 
     def _fresh(self, what: tuple[Any, ...], now: float) -> bool:
-        """Whether there is something new to be seen, or it is time to say that there is not."""
+        """Return whether the state has changed, or the last message is STILL_PERIOD ago."""
         if what == self._shown and now - self._shown_at < STILL_PERIOD:
             return False
         self._shown, self._shown_at = what, now
         return True
 
-    # -- words
+    # -- text messages
 
     def say(self, viewer: Viewer, kind: str, **content: Any) -> None:
+        """Send a message of type `kind` with fields `content` to `viewer`."""
         try:
             viewer.outbox.say(m.said(kind, **content))
         except FullError:
             viewer.gone.set()
 
     def tell(self, kind: str, **content: Any) -> None:
+        """Send a message of type `kind` with fields `content` to all pages."""
         for viewer in self.viewers.values():
             self.say(viewer, kind, **content)
 
     def tell_roles(self) -> None:
-        """To everybody, when they have changed."""
+        """Send the roles to all pages if they have changed."""
         for who in self.helm.refused:
             if who in self.viewers:
                 self.say(self.viewers[who], "note", text="The driver keeps the controls for now.", bad=True)
@@ -132,7 +137,7 @@ class Hub:
                 self.say(viewer, "roles", **roles, you=viewer.id)
 
     def tell_settings(self) -> None:
-        """To everybody, when they have changed."""
+        """Send the settings to all pages if they have changed."""
         now = self.session.now()
         if now != self._settings:
             self._settings = now
@@ -141,9 +146,9 @@ class Hub:
     # -- one page
 
     async def meet(self, socket: WebSocket) -> None:
-        """Host and Origin were looked at before (app.Checked)."""
+        """Serve the page at `socket` until it disconnects; app.Checked has checked Host and Origin."""
         if not self.guard.knows(socket.headers):
-            await socket.accept(_protocol(socket))  # a browser tells a page nothing about a line that was refused
+            await socket.accept(_protocol(socket))  # a page can read the close code only of an accepted connection
             await socket.close(STRANGER)
             return
         if len(self.viewers) >= VIEWERS:
@@ -193,6 +198,7 @@ class Hub:
                 self.say(viewer, "note", text=str(error), bad=True)
 
     async def obey(self, viewer: Viewer, message: m.Message) -> None:
+        """Carry out a `message` of `viewer`; most are for the driver only."""
         now, helm, s = self.clock(), self.helm, self.session
         match message:
             case m.Input():
@@ -235,20 +241,21 @@ class Hub:
                 change.add_done_callback(tell_failure)
 
     async def _change(self, viewer: Viewer, message: m.Switch) -> None:
-        """Compiles for seconds, beside everything else: who asked for it still drives and sees."""
+        """Compile and switch in another thread, which takes seconds; meanwhile the drive and the pages continue."""
         try:
             await run_in_threadpool(self.session.switch, message.rate, message.integrator, message.method)
         except BellcrankError as error:
             self.say(viewer, "note", text=str(error), bad=True)
-            self.say(viewer, "settings", **self.session.now())  # for it shows what it asked for
+            self.say(viewer, "settings", **self.session.now())  # the page shows the requested settings
 
 
 def _protocol(socket: WebSocket) -> str | None:
-    """A page that offers ours wants to hear it back."""
+    """Return our subprotocol if the page offers it: the handshake must confirm it."""
     return PROTOCOL if PROTOCOL in socket.scope.get("subprotocols", ()) else None
 
 
 def tell_failure(task: asyncio.Task[Any]) -> None:
+    """Log the exception of a finished `task`."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("a task of the cockpit failed", exc_info=error)
 

@@ -1,7 +1,7 @@
-"""What can be driven: a system, and the levers a person moves it with.
+"""Machines that can be driven: a system with the levers that a person operates.
 
-A machine that nobody has described gets a servo on every joint and a slider for its desired position, or, with
-"torque", a slider for the torque itself.
+A mechanism without such a description gets a servo and a slider for the desired position of each joint, or, with
+"torque", a slider for the torque.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from bellcrank.view.scene import typical_length
 Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
 Pilot = Callable[[Snapshot], Sequence[float]]
 BY = ("position", "torque")
-POSES = 8  # tried, to see what weight and inertia a joint meets
-NARROW = 0.02  # of what it might go: a slider that is no wider is useless
-EVERY_NTH = 4  # of the steps to the end of a slider, for which its servo is made
+POSES = 8  # random poses at which the loads and the inertia of joints are computed
+NARROW = 0.02  # of the full range: a slider with a smaller range is useless
+EVERY_NTH = 4  # step of a slider's path is a position for which its servo is designed
 MOST_SLIDERS = 250  # on a page
-WORTH, FEWEST = 2e7, 8  # cubes of so many coordinates in all, at that many places at least, are looked at for servos
+WORTH, FEWEST = 2e7, 8  # servos are designed for positions * coordinates^3 <= 2e7, but at least 8 positions
 
 
 @dataclass(frozen=True)
 class Lever:
-    """One input of the system. neutral: where it goes when it is let go; None: it stays."""
+    """Input of the system with its range; released, it returns to `neutral`, or stays if that is None."""
 
     name: str
     unit: str
@@ -53,18 +53,20 @@ class Lever:
 
 @dataclass(frozen=True)
 class Plot:
+    """Plot of some columns."""
+
     title: str
     unit: str
     columns: tuple[str, ...]  # names of the state ("boom.q"), of inputs ("input.boom") or of outputs
-    scale: float = 1.0  # from the numbers of the model to what people read
+    scale: float = 1.0  # factor from the unit of the column to that of the plot
 
 
 @dataclass(frozen=True)
 class Gauge:
-    """One number to have in view; from `warn` on it is a warning."""
+    """Display of one number, with a warning from the value `warn` on."""
 
     title: str
-    column: str  # a name of the state message
+    column: str  # a name in Machine.names
     unit: str
     low: float
     high: float
@@ -74,7 +76,7 @@ class Gauge:
 
 @dataclass(frozen=True)
 class Tune:
-    """A parameter of the system that may be changed while it runs, between two values."""
+    """Parameter of the system that may be changed during a drive, with its bounds."""
 
     name: str
     label: str
@@ -85,8 +87,11 @@ class Tune:
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """patterns: what each axis of two sticks moves in each mode, {"ISO": {"JOINT": {"left.x": ("cab", -1.0), ...}}};
-    none: sliders. modes: names for the values 0, 1, ... of the lever `mode`. pilots: programs that drive by themselves.
+    """System with levers, plots and everything else that a page needs to drive it.
+
+    `patterns` maps the axes of two sticks to levers, for each mode: {"ISO": {"JOINT": {"left.x": ("cab", -1.0), ...}}};
+    without patterns the page has sliders. `modes` are names for the values 0, 1, ... of the lever `mode`. `pilots` are
+    programs that drive without a person.
     """
 
     system: System
@@ -96,12 +101,12 @@ class Machine:
     patterns: Mapping[str, Mapping[str, Axes]] = field(default_factory=dict)
     mode: str = ""
     modes: tuple[str, ...] = ()
-    words: Mapping[str, Mapping[str, tuple[str, str, str]]] = field(default_factory=dict)  # of a mode and a lever
-    spans: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of a mode: how far the levers then go
-    look: str = ""  # shapes that the page has for it; else they are made from its joints
-    ground: float | None = None  # m, height of the ground; None: below everything
-    trace: tuple[str, tuple[float, float, float]] | None = None  # body and point that leave a trace
-    contact: GroundContact | None = None  # what digs, at the trace's point: the ground is felt by its parameters
+    words: Mapping[str, Mapping[str, tuple[str, str, str]]] = field(default_factory=dict)  # by mode and lever
+    spans: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by mode: range of each lever
+    look: str = ""  # name of shapes that the page contains; empty: derived from the joints
+    ground: float | None = None  # m, height of the ground; None: below all bodies
+    trace: tuple[str, tuple[float, float, float]] | None = None  # body and point that draw a trace
+    contact: GroundContact | None = None  # tool at the trace's point, whose parameters transmit the ground's forces
     pilots: Mapping[str, Callable[[], Pilot]] = field(default_factory=dict)
     integrator: str = "rk4"
     rate: float = 1000.0
@@ -110,51 +115,53 @@ class Machine:
 
     @property
     def tool(self) -> Tool | None:
+        """Tool that digs, if there is one."""
         return self.contact.tool if self.contact is not None else None
 
     @property
     def mechanism(self) -> Mechanism:
+        """Mechanism of the system."""
         return self.system.mechanism
 
     @property
     def names(self) -> list[str]:
-        """Of the numbers in a state message, behind the poses: y, u and outputs."""
+        """Names of the numbers that follow the poses in a state message: y, u and outputs."""
         s, (q, v) = self.system, self.mechanism.columns
         own = [*(f"{n}.q" for n in q), *(f"{n}.v" for n in v), *(z.name for z in s.states)]
         return [*own, *(f"input.{n}" for n in s.inputs), *s.outputs]
 
     def values(self, given: Sequence[float]) -> list[float]:
-        """What the levers say, within their bounds."""
+        """Return the lever values `given`, clipped to their bounds."""
         if len(given) != len(self.levers):
             names = ", ".join(lever.name for lever in self.levers)
             raise InputError(f"{len(given)} values for {len(self.levers)} levers: {names}.")
         return [min(max(x, lever.low), lever.high) for x, lever in zip(given, self.levers, strict=True)]
 
     def neutral(self, last: Sequence[float]) -> list[float]:
+        """Return the values of released levers, whose values were `last`."""
         return [x if lever.neutral is None else lever.neutral for x, lever in zip(last, self.levers, strict=True)]
 
     def first(self) -> list[float]:
-        """Where the levers are before anybody touched them."""
+        """Return the initial values of the levers."""
         q = dict(zip(self.mechanism.columns[0], self.start or self.mechanism.neutral(), strict=True))
         resting = [q.get(lever.name, 0.0) if lever.neutral is None else lever.neutral for lever in self.levers]
         return self.values(resting)
 
 
 def generic(m: Mechanism, by: str = "position") -> Machine:
-    """Sliders for a mechanism that nobody has described."""
+    """Return a machine with sliders for the joints of `m`, whose values are, `by` choice, positions or torques."""
     if by not in BY:
         raise InputError(unknown("way to drive", by, BY))
     start = np.asarray(m.assemble(m.neutral())[0] if m.loops else m.neutral(), float)
     moved = movable(m, start)
     if not moved:
         raise InputError(
-            f'"{m.name}": {_why(m)}, so there is nothing for a slider to move; '
-            "give bellcrank.cockpit a Machine of your own."
+            f'"{m.name}": {_why(m)}, so there is no joint for a slider; give bellcrank.cockpit a Machine of your own.'
         )
     if len(moved) > MOST_SLIDERS:
         raise InputError(
-            f'"{m.name}" has {len(moved)} joints to move, and a page has room for {MOST_SLIDERS} sliders at most; give '
-            "bellcrank.cockpit a Machine of your own, whose inputs move several at once."
+            f'"{m.name}" has {len(moved)} joints to move, and a page shows at most {MOST_SLIDERS} sliders; give '
+            "bellcrank.cockpit a Machine of your own, whose inputs move several joints at once."
         )
     with patience.said(f"servos for {len(moved)} joints of {line(m.name)}"):
         return _driven(m, by, start, moved)
@@ -171,7 +178,7 @@ def _driven(m: Mechanism, by: str, start: Array, moved: list[str]) -> Machine:
         size = {name: math.pi if unit == "rad" else typical_length(m) for name, unit in measured.items()}
         moved, found = _reaching(m, start, moved, size)
         levers = [Lever(name, measured[name], *pair, None) for name, pair in zip(moved, found.ends, strict=True)]
-        # From end to end takes a second at least, however close the loops have brought them together.
+        # Moving from end to end takes at least a second, even if the loops leave only a small range.
         speeds = (min(size[name] / 2.0, high - low) for name, (low, high) in zip(moved, found.ends, strict=True))
         control = _servos(m, start, moved, found.ways, tuple(speeds), met(m, start[None], moved)[1][0])
     actuators = [IdealTorque(name) for name in moved]
@@ -180,7 +187,7 @@ def _driven(m: Mechanism, by: str, start: Array, moved: list[str]) -> Machine:
 
 
 def _integrator(s: System) -> str:
-    """The usual one; where something bends faster than it can follow, one that need not."""
+    """Return the usual integrator, or an implicit one where modes are too fast for its steps."""
     try:
         check_modes(s.mechanism, integrator(Machine.integrator), 1.0 / Machine.rate)
     except InputError:
@@ -189,8 +196,10 @@ def _integrator(s: System) -> str:
 
 
 def _reaching(m: Mechanism, start: Array, usual: list[str], size: Mapping[str, float]) -> tuple[list[str], Sliders]:
-    """Joints and how far their sliders go: of the usual ones or, where one of those can hardly go anywhere because what
-    follows is near a dead point, of others, if that is better.
+    """Return the driven joints and the ranges of their sliders.
+
+    If a range is very small because dependent joints are near a dead point, another choice of joints is tried, and
+    taken if its ranges are larger.
     """
 
     def tried(moved: list[str]) -> tuple[float, Sliders]:
@@ -207,7 +216,7 @@ def _reaching(m: Mechanism, start: Array, usual: list[str], size: Mapping[str, f
 
 
 def _passed_on(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
-    """The control of sliders that are forces already."""
+    """Pass the inputs on as forces: the controller of torque sliders."""
     return list(u)
 
 
@@ -216,7 +225,7 @@ def _places(m: Mechanism, names: Sequence[str]) -> list[int]:
 
 
 def _ends(m: Mechanism, start: Array, moved: Sequence[str], sizes: Sequence[float]) -> list[tuple[float, float]]:
-    """How far each slider may go: to the joint's limits, but no further than its size, and the start is between."""
+    """Return the range of each slider: the joint's limits, at most +-size, and including the start."""
     joints = {j.name: j for j in m.own_joints}
     found = []
     for name, size, i in zip(moved, sizes, _places(m, moved), strict=True):
@@ -228,7 +237,7 @@ def _ends(m: Mechanism, start: Array, moved: Sequence[str], sizes: Sequence[floa
 def _servos(
     m: Mechanism, start: Array, moved: Sequence[str], ways: Array, speeds: tuple[float, ...], hold: Array
 ) -> Servos:
-    """Made for what they meet on the way to the ends of the sliders and, in a tree, in any pose."""
+    """Return servos designed for the paths to the ends of the sliders and, in a tree, for random poses."""
     poses = [] if m.loops else [m.random(seed)[0] for seed in range(POSES)]
     met_there = np.concatenate([start[None], *(p[None] for p in poses), *ways[EVERY_NTH - 1 :: EVERY_NTH]])
     most = max(FEWEST, int(WORTH / len(moved) ** 3))
@@ -240,7 +249,7 @@ def _servos(
 
 
 def _why(m: Mechanism) -> str:
-    """Why nothing can be moved."""
+    """Return the reason why no joint can be driven."""
     if m.loops and m.loop_analysis.mobility == 0:
         return "the loops leave it no freedom"
     kinds = ", ".join(f"{j.name} ({j.kind})" for j in m.own_joints)
@@ -249,7 +258,7 @@ def _why(m: Mechanism) -> str:
 
 
 def _forced(m: Mechanism, name: str, unit: str, inertia: float) -> Lever:
-    """A slider for the force itself: as far as the joint is made for, or some times what it meets."""
+    """Return a slider for a force: up to the joint's effort limit, or twice the load or inertia it has to move."""
     effort = {j.name: j for j in m.own_joints}[name].limits.effort
     q = np.stack([m.neutral(), *(m.random(seed)[0] for seed in range(POSES))])
     weight = np.abs(m.gravity_torque(q))[:, m.columns[1].index(name)].max()
@@ -258,7 +267,7 @@ def _forced(m: Mechanism, name: str, unit: str, inertia: float) -> Lever:
 
 
 def plots_of(m: Mechanism) -> tuple[Plot, ...]:
-    """Positions and velocities, those that turn in degrees."""
+    """Return plots of the positions and velocities of `m`, angles in degrees."""
     found = []
     for key, names, measured in (("q", m.columns[0], units(m)[0]), ("v", m.columns[1], units(m)[1])):
         for unit, shown, scale in (("rad", "deg", 180.0 / math.pi), ("m", "m", 1.0)):

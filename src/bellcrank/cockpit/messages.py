@@ -1,17 +1,17 @@
-"""The whole protocol between page and server. web/src/messages.ts says the same in TypeScript; a test compares them.
+"""Protocol between page and server, which web/src/messages.ts repeats in TypeScript; a test compares the two.
 
 From the page: JSON objects with a "type", the classes below. From the server: JSON objects (welcome, roles, settings,
-report, note, levers) and two kinds of binary messages. The state:
+report, note, levers) and two kinds of binary messages. The state is:
 
     u8 kind = 1, u8 flags, u16 epoch, u32 input, u64 n, f64 t, f32 slow, u32 serial
     f32: poses (12 numbers of each body, the rows of a 3x4 matrix), y, u, outputs
 
-Little-endian. `epoch` counts changes of the running drive, `input` is the number of the driver's newest message, so a
-page can measure how old its own hand is in what it sees. There is nothing to queue: a newer state replaces an older one
-that has not been sent. The page answers every second one with "seen" and its serial number, and while more than a few
-are on their way none is sent: so a slow page gets fewer pictures, not older ones.
+All numbers are little-endian. `epoch` counts changes of the running drive. `input` is the number of the driver's newest
+message, so a page can measure the delay from its input to the picture. States are not queued: a newer state replaces
+an older one that has not been sent. The page answers every second state with "seen" and its serial number, and no state
+is sent while several are in flight. A slow page thus gets fewer states, not older ones.
 
-And what has changed of the ground that is drawn (ground.py), all of it for a page that has just come:
+The changes of the ground, or all of it for a new page, are:
 
     u8 kind = 2, u8 whole (cells that are not named are level), u16 0, u32 cells, f64 t, f32 load, f32 dug
     f32: heights, u16: which cells
@@ -34,16 +34,16 @@ from bellcrank.ground.field import Patch
 Array = np.ndarray[Any, Any]
 PROTOCOL = 3
 LARGEST_MESSAGE = 4096  # bytes of a message from a page
-VALUES = 256  # numbers in one
-TEXT = 64  # characters of a name in one
+VALUES = 256  # numbers in a message
+TEXT = 64  # characters of a name in a message
 STATE, GROUND = 1, 2  # kinds of binary messages
 HEADER = struct.Struct("<BBHIQdfI")
 GROUND_HEADER = struct.Struct("<BBHIdff")
-RUNNING, NEUTRAL, DRIVEN = 1, 2, 4  # flags: it runs; the dead-man holds the input; somebody drives
+RUNNING, NEUTRAL, DRIVEN = 1, 2, 4  # flags: drive runs; dead-man switch holds the input; there is a driver
 
 
 class MessageError(InputError):
-    """A message that is not of the protocol. The page that sent it is told, and nothing else happens."""
+    """Invalid message from a page. The page gets a note, and the message has no other effect."""
 
 
 # -- from the page
@@ -51,7 +51,7 @@ class MessageError(InputError):
 
 @dataclass(frozen=True)
 class Input:
-    """Where the levers are, one number for each of the machine's controls. Only the driver's counts."""
+    """Positions of the levers, one number for each. Only the driver's message has an effect."""
 
     values: tuple[float, ...]
     n: int = 0
@@ -59,77 +59,79 @@ class Input:
 
 @dataclass(frozen=True)
 class Blur:
-    """The page lost the attention of its user: neutral at once."""
+    """Loss of focus of the page: the levers return to neutral at once."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The state with this number has arrived."""
+    """Acknowledgement of the state with this serial number."""
 
     serial: int
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Somebody who looks on would like to drive."""
+    """Request of a viewer to drive."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The driver's word to who asks."""
+    """Answer of the driver to the viewer who requested to drive."""
 
     grant: bool
 
 
 @dataclass(frozen=True)
 class Release:
-    """I do not want to drive any more."""
+    """End of driving by the driver."""
 
 
 @dataclass(frozen=True)
 class Pause:
-    pass
+    """Pause of the drive."""
 
 
 @dataclass(frozen=True)
 class Resume:
-    pass
+    """End of a pause."""
 
 
 @dataclass(frozen=True)
 class Reset:
-    """Back to the start."""
+    """Return to the start of the drive."""
 
 
 @dataclass(frozen=True)
 class Slow:
+    """Slow motion."""
+
     factor: float  # 1 is real time
 
 
 @dataclass(frozen=True)
 class Switch:
-    """Another rate, integrator or method: the motion goes on from where it is."""
+    """Change of rate, integrator or method; the motion continues from the present state."""
 
-    rate: float = 0.0  # 0 and "": as it is
+    rate: float = 0.0  # 0 and "": no change
     integrator: str = ""
     method: str = ""
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """The machine drives itself through one of its programs, "" for by hand."""
+    """Start of one of the machine's programs; "" returns to manual control."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Step:
-    """On by a little, and still again."""
+    """Single step of a paused drive."""
 
 
 @dataclass(frozen=True)
 class Tune:
-    """One of the machine's parameters from now on."""
+    """Change of a parameter of the machine."""
 
     name: str
     value: float
@@ -137,21 +139,21 @@ class Tune:
 
 @dataclass(frozen=True)
 class Soil:
-    """The ground is of another soil from now on."""
+    """Change of the soil of the ground."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Task:
-    """A job with a score; "": none."""
+    """Start of a task with a score; "" ends it."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Sliders that bring the tool to a place (x, y, z); only the page that asks is told."""
+    """Request for slider positions that move the tool to a point (x, y, z); only this page gets the answer."""
 
     point: tuple[float, ...]
 
@@ -200,7 +202,7 @@ MESSAGES: dict[str, type[Any]] = {
 
 
 def parsed(text: str | bytes) -> Message:
-    """A checked message, or MessageError."""
+    """Parse and check the message `text`; raise MessageError if it is invalid."""
     if len(text) > LARGEST_MESSAGE:
         raise MessageError(f"a message of {len(text)} bytes; at most {LARGEST_MESSAGE} are allowed.")
     if isinstance(text, bytes):
@@ -208,9 +210,9 @@ def parsed(text: str | bytes) -> Message:
     try:
         given = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise MessageError(f"a message that is no JSON: {text[:TEXT]!r}.") from None
+        raise MessageError(f"a message that is not JSON: {text[:TEXT]!r}.") from None
     if not isinstance(given, dict):
-        raise MessageError(f"a message that is no JSON object: {text[:TEXT]!r}.")
+        raise MessageError(f"a message that is not a JSON object: {text[:TEXT]!r}.")
     name = given.pop("type", None)
     if not isinstance(name, str) or name not in MESSAGES:
         raise MessageError(unknown("message", str(name)[:TEXT], MESSAGES))
@@ -272,16 +274,37 @@ _CHECKS = {"float": _number, "int": _count, "bool": _flag, "str": _text, "tuple[
 def state(
     flags: int, epoch: int, number: int, n: int, t: float, slow: float, serial: int, numbers: Sequence[Array]
 ) -> bytes:
-    """numbers: poses, y, u, outputs."""
+    """Return a binary state message.
+
+    Parameters
+    ----------
+    flags
+        Sum of RUNNING, NEUTRAL and DRIVEN.
+    epoch
+        Number of changes of the drive.
+    number
+        Number of the driver's newest message.
+    n
+        Steps done.
+    t
+        Time, s.
+    slow
+        Factor of slow motion.
+    serial
+        Serial number of the message.
+    numbers
+        Poses, y, u and outputs.
+    """
     head = HEADER.pack(STATE, flags, epoch % 2**16, number, n, t, slow, serial)
     return head + np.concatenate([x.ravel() for x in numbers]).astype("<f4").tobytes()
 
 
 def ground(patch: Patch) -> bytes:
+    """Return a binary message with the changed cells of `patch`."""
     head = GROUND_HEADER.pack(GROUND, patch.whole, 0, len(patch.cells), patch.t, patch.load, patch.dug)
     return head + np.array(list(patch.cells.values()), "<f4").tobytes() + np.array(list(patch.cells), "<u2").tobytes()
 
 
 def said(kind: str, /, **content: Any) -> str:
-    """One of the server's JSON messages."""
+    """Return a JSON message of the server, of type `kind` with fields `content`."""
     return json.dumps({**content, "type": kind}, allow_nan=False)

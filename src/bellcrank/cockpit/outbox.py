@@ -1,8 +1,7 @@
-"""What is on its way to one page. A slot each for the newest state and report, one for what has changed of the ground,
-and a short line for the rest.
+"""Outbox of one page: slots for the newest state, the report and the changes of the ground, and a queue for the rest.
 
-What the computer has taken over from us is out of our hands, and it takes a lot: hundreds of states can wait in the
-buffers of a socket. So a page says which state has arrived, and only WINDOW of them are on their way at a time.
+The buffers of a socket can hold hundreds of states, which cannot be replaced any more. So the page acknowledges states,
+and at most WINDOW of them are in flight.
 """
 
 from __future__ import annotations
@@ -15,16 +14,18 @@ from collections.abc import Awaitable, Callable
 from bellcrank.cockpit.messages import ground
 from bellcrank.ground.field import Patch
 
-WINDOW = 4  # states on their way: enough for 60 a second over a line of 60 ms
-ANYWAY = 0.5  # s after which a state is sent to a page that says nothing
-WAITING = 64  # messages that must arrive, at most; a page that lets more pile up has gone
+WINDOW = 4  # states in flight: enough for 60 per second at a latency of 60 ms
+ANYWAY = 0.5  # s after which a state is sent without an acknowledgement
+WAITING = 64  # maximum length of the queue; a page that falls further behind is disconnected
 
 
 class FullError(Exception):
-    """The page does not read."""
+    """The queue is full, because the page does not read."""
 
 
 class Outbox:
+    """Messages that wait for one page."""
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._sent, self._when = clock, deque[int](), 0.0
         self._serial = 0
@@ -36,30 +37,34 @@ class Outbox:
         self._some = asyncio.Event()
 
     def state(self, frame: bytes, serial: int) -> None:
+        """Replace the waiting state by `frame` with number `serial`."""
         self.dropped += self._state is not None
         self._state, self._serial = frame, serial
         self._some.set()
 
     def seen(self, serial: int) -> None:
-        """All up to this one have arrived."""
+        """Acknowledge all states up to number `serial`."""
         while self._sent and self._sent[0] <= serial:
             self._sent.popleft()
         self._some.set()
 
     @property
     def free(self) -> bool:
-        """Whether another state may be on its way."""
+        """True if another state may be sent."""
         return len(self._sent) < WINDOW or self._clock() - self._when > ANYWAY
 
     def report(self, text: str) -> None:
+        """Replace the waiting report by `text`."""
         self._report = text
         self._some.set()
 
     def ground(self, patch: Patch) -> None:
+        """Merge `patch` into the waiting changes of the ground."""
         self._ground = patch if self._ground is None else self._ground.then(patch)
         self._some.set()
 
     def say(self, text: str) -> None:
+        """Append the message `text` to the queue; raise FullError if it is full."""
         if len(self._rest) >= WAITING:
             raise FullError
         self._rest.append(text)
@@ -68,7 +73,7 @@ class Outbox:
     async def deliver(
         self, send_text: Callable[[str], Awaitable[None]], send_bytes: Callable[[bytes], Awaitable[None]]
     ) -> None:
-        """For ever; waits in `send` as long as the page's line is full, and takes the newest when it is not."""
+        """Send messages by `send_text` and `send_bytes` until cancelled; newer states replace older ones meanwhile."""
         while True:
             await self._some.wait()
             self._some.clear()

@@ -1,4 +1,4 @@
-"""What the cockpit needs of a running system. bellcrank.sim.Drive has it, and so have the fakes of the tests."""
+"""Interface of a running system in the cockpit, implemented by bellcrank.sim.Drive and by the fakes of the tests."""
 
 from __future__ import annotations
 
@@ -14,36 +14,76 @@ Array = np.ndarray[Any, Any]
 
 
 class Snapshot(Protocol):
+    """State of a drive at one step."""
+
     @property
-    def n(self) -> int: ...  # steps done
+    def n(self) -> int:
+        """Steps done."""
+
     @property
-    def t(self) -> float: ...  # s
+    def t(self) -> float:
+        """Time, s."""
+
     @property
-    def y(self) -> Array: ...  # q, v, x
+    def y(self) -> Array:
+        """State q, v, x."""
+
     @property
-    def u(self) -> Array: ...  # the inputs in force
+    def u(self) -> Array:
+        """Inputs in force."""
+
     @property
-    def status(self) -> str: ...
+    def status(self) -> str:
+        """Status of the drive, such as "running" or "failed"."""
+
     @property
-    def outputs(self) -> Mapping[str, float]: ...
+    def outputs(self) -> Mapping[str, float]:
+        """Outputs of the system."""
 
 
 class Driven(Protocol):
+    """Drive: a system that runs in real time."""
+
     @property
-    def system(self) -> System: ...
+    def system(self) -> System:
+        """System that runs."""
+
     @property
-    def rate(self) -> float: ...  # steps per second
-    def start(self) -> Any: ...
-    def pause(self) -> Any: ...
-    def resume(self) -> Any: ...
-    def stop(self) -> Any: ...
-    def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> Any: ...
-    def slow(self, factor: float) -> Any: ...
-    def input(self, values: Mapping[str, float] | Sequence[float]) -> Any: ...
-    def tune(self, values: Mapping[str, float], *, check: bool = True) -> Any: ...  # parameters, from now on
-    def snapshot(self) -> Snapshot: ...
-    def report(self) -> dict[str, Any]: ...
-    def record(self) -> Record: ...
+    def rate(self) -> float:
+        """Steps per second."""
+
+    def start(self) -> Any:
+        """Start the drive."""
+
+    def pause(self) -> Any:
+        """Pause the drive."""
+
+    def resume(self) -> Any:
+        """End a pause."""
+
+    def stop(self) -> Any:
+        """Stop the drive."""
+
+    def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> Any:
+        """Continue from positions `q0`, velocities `v0` and states `x0`."""
+
+    def slow(self, factor: float) -> Any:
+        """Run slower than real time by `factor`; 1 is real time."""
+
+    def input(self, values: Mapping[str, float] | Sequence[float]) -> Any:
+        """Set the inputs to `values`."""
+
+    def tune(self, values: Mapping[str, float], *, check: bool = True) -> Any:
+        """Set parameters to `values` from now on; `check` validates them."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest state."""
+
+    def report(self) -> dict[str, Any]:
+        """Return the deadline report."""
+
+    def record(self) -> Record:
+        """Return the record."""
 
 
-Make = Callable[[System, float, str, str], Driven]  # (system, rate, integrator, method), not yet started
+Make = Callable[[System, float, str, str], Driven]  # (system, rate, integrator, method) to a drive that is not started

@@ -1,4 +1,4 @@
-"""Where sliders must be so that a tool is at a place: inverse kinematics by damped least squares."""
+"""Inverse kinematics by damped least squares: slider positions that move a tool to a point."""
 
 from __future__ import annotations
 
@@ -11,19 +11,27 @@ from bellcrank.cockpit.machines import Machine
 from bellcrank.errors import InputError
 
 Array = np.ndarray[Any, Any]
-ROUNDS, DAMPING, CLOSE = 60, 0.05, 1e-4  # m, of the damping against the tool's reach; m, at which it is there
+ROUNDS, DAMPING, CLOSE = 60, 0.05, 1e-4  # iterations; damping relative to the Jacobian's norm; tolerance, m
 
 
 def reached(machine: Machine, q: Array, point: Sequence[float]) -> list[float]:
-    """Values of all levers. What cannot be reached is approached; joints stay within their sliders."""
+    """Return positions of all levers that move the tool to a point, or near to it if it is out of reach.
+
+    Parameters
+    ----------
+    machine
+        Machine with position sliders.
+    q
+        Present positions, shape (nq,).
+    point
+        Target in the world frame, m.
+    """
     m = machine.mechanism
     names = [lever.name for lever in machine.levers]
     if len(point) != 3:
-        raise InputError(f"a place of {len(point)} numbers; expected x, y and z.")
+        raise InputError(f"a point with {len(point)} coordinates; expected x, y and z.")
     if not tool(machine):
-        raise InputError(
-            f'"{m.name}" has no tool to be led by: that takes sliders for positions of a tree, and a frame.'
-        )
+        raise InputError(f'"{m.name}" has no tool to move: expected sliders for positions, no loops, and a frame.')
     frame = tool(machine)
     rows, columns = [m.columns[0].index(n) for n in names], [m.columns[1].index(n) for n in names]
     low, high = (np.array([getattr(lever, end) for lever in machine.levers]) for end in ("low", "high"))
@@ -36,7 +44,7 @@ def reached(machine: Machine, q: Array, point: Sequence[float]) -> list[float]:
         scale = DAMPING * max(float(np.linalg.norm(J)), 1e-6)
         free = np.ones(len(names), bool)
         step = np.zeros(len(names))
-        for _ in range(2):  # joints at their ends stay there, and the others do what is left
+        for _ in range(2):  # joints at their limits are fixed, and the others do the rest
             A = J * free
             step = A.T @ np.linalg.solve(A @ A.T + scale * scale * np.eye(3), error)
             free = ~(((q[rows] >= high) & (step > 0)) | ((q[rows] <= low) & (step < 0)))
@@ -45,7 +53,7 @@ def reached(machine: Machine, q: Array, point: Sequence[float]) -> list[float]:
 
 
 def tool(machine: Machine) -> str:
-    """The frame that is led, which is the last; nothing where sliders are no positions, or loops tie them together."""
+    """Return the tool frame of `machine`, the last one; empty unless all sliders are positions of a tree."""
     m = machine.mechanism
     led = all(x.neutral is None and x.name in m.columns[0] and x.name in m.columns[1] for x in machine.levers)
     return list(m.frames)[-1] if led and m.frames and not m.loops else ""

@@ -1,4 +1,4 @@
-"""A record as a page replays it: poses and columns, thinned out, and what became of the ground meanwhile."""
+"""Replay data of a record for a page: poses and columns at a reduced rate, and the changes of the ground."""
 
 from __future__ import annotations
 
@@ -12,13 +12,27 @@ from bellcrank.record import Record
 from bellcrank.record.dug_ground import dug_ground
 
 Array = np.ndarray[Any, Any]
-ROWS = 3600  # a minute at the rate of a screen
+ROWS = 3600  # maximum number of rows: a minute at the rate of a screen
 NO_CELL = 2**32 - 1
 
 
 def packed(run: Record, names: Sequence[str], poses: Callable[[Array], Array], ground: Ground | None) -> bytes:
-    """u32 rows, width, changes of the ground, heights of it; f64 t, times of the changes; f32 rows, the first heights,
-    and height, load and dug of each change; u32 its cell. A change without a cell (2^32 - 1) is one of the load alone.
+    """Pack a record as little-endian binary data.
+
+    The layout is: u32 number of rows, their width, number of ground changes, number of ground heights; f64 times of the
+    rows, times of the changes; f32 rows, initial heights, and height, load and dug volume of each change; u32 cell of
+    each change. A change without a cell (2^32 - 1) is a change of the load only.
+
+    Parameters
+    ----------
+    run
+        Record.
+    names
+        Columns that follow the poses in a row; names that the record lacks are left out.
+    poses
+        Function from positions (rows, nq) to poses of the bodies (rows, bodies, 12).
+    ground
+        Ground of the machine, if it has one.
     """
     kept = np.arange(len(run))[:: max(1, -(-len(run) // ROWS))]
     t = np.ascontiguousarray(run.t[kept], "<f8")
@@ -38,7 +52,7 @@ def packed(run: Record, names: Sequence[str], poses: Callable[[Array], Array], g
 
 
 def with_ground(run: Record, ground: Ground | None) -> Record:
-    """The record with what became of the ground meanwhile, for a file."""
+    """Return `run` with the changes of `ground` added as facts, for a file."""
     if ground is None or not len(run):
         return run
     base, patches = ground.between(float(run.t[0]), float(run.t[-1]))

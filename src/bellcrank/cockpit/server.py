@@ -1,4 +1,4 @@
-"""Puts the cockpit on a port and opens a browser, until Ctrl-C or for so many seconds."""
+"""Server of the cockpit: binds a port, opens a browser, and serves until Ctrl-C or for a given time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOGGERS = ("asyncio", "uvicorn.error", "bellcrank.cockpit")
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens, or a word about why not."""
+    """Return a socket that listens on `port` of `host`, or raise an InputError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -42,15 +42,15 @@ def bound(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         made.close()
         taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        why = "another program has it (perhaps another `bellcrank drive`)" if taken else str(error)
+        why = "another program uses it (perhaps another `bellcrank drive`)" if taken else str(error)
         raise InputError(
-            f"port {port} on {host} cannot be used: {why}. Take another one: --port {port + 1}, or --port 0 for any."
+            f"port {port} on {host} cannot be used: {why}. Choose another one: --port {port + 1}, or --port 0."
         ) from None
     return made
 
 
 class FewLines(logging.Filter):
-    """Let through so many messages a minute: what strangers cause, by the thousand, does not fill the terminal."""
+    """Limit log messages to `most` per minute: requests without token may cause thousands."""
 
     def __init__(self, most: int = 20, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -58,6 +58,7 @@ class FewLines(logging.Filter):
         self._times: deque[float] = deque(maxlen=most)
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether `record` is within the limit."""
         now = self.clock()
         if len(self._times) == self.most and now - self._times[0] < 60.0:
             return False
@@ -66,18 +67,22 @@ class FewLines(logging.Filter):
 
 
 class Server(uvicorn.Server):
-    """Leaves Ctrl-C to who started it."""
+    """Server that leaves signals to the caller."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Any:
+        """Capture no signals."""
         yield
 
 
 def server(session: Session, guard: Guard, door: Door) -> Server:
+    """Return a server of `session` with access control `guard` and connection limits `door`."""
+
     class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-        """uvicorn's connection, which the door sees at once."""
+        """Connection of uvicorn that the door checks at once."""
 
         def connection_made(self, transport: Any) -> None:
+            """Admit the connection of `transport`."""
             super().connection_made(transport)
             door.admit(self.connections)
 
@@ -87,7 +92,7 @@ def server(session: Session, guard: Guard, door: Door) -> Server:
         log_level="warning",
         ws="websockets-sansio",
         ws_max_size=LARGEST_MESSAGE,
-        ws_per_message_deflate=False,  # states are small and numbers do not shrink
+        ws_per_message_deflate=False,  # states are small, and floating-point numbers hardly compress
         ws_ping_interval=5.0,
         ws_ping_timeout=20.0,
         timeout_graceful_shutdown=1,
@@ -97,7 +102,19 @@ def server(session: Session, guard: Guard, door: Door) -> Server:
 
 
 async def serving(session: Session, guard: Guard, listening: socket.socket, goes_on: Callable[[], bool]) -> None:
-    """Serves pages as long as `goes_on` says so; it is asked four times a second, from when the drive runs."""
+    """Serve pages while a function returns true.
+
+    Parameters
+    ----------
+    session
+        Session to serve.
+    guard
+        Access control.
+    listening
+        Socket of `bound`.
+    goes_on
+        Called four times a second, from the start of the drive; false ends serving.
+    """
     door = Door(guard)
     made = server(session, guard, door)
     task = asyncio.create_task(made.serve([listening]))
@@ -113,7 +130,7 @@ async def serving(session: Session, guard: Guard, listening: socket.socket, goes
 
 
 def has_screen() -> bool:
-    """Without one, a browser would be one in the terminal, on top of what is written there."""
+    """Return whether there is a screen; without one, a text browser would open in the terminal."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
@@ -128,16 +145,28 @@ def serve(
     guard: Guard | None = None,
     ended: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Serve until Ctrl-C, for so many seconds, or until `ended` says so.
+    """Serve until Ctrl-C, for a given time, or until a function returns true.
 
     Parameters
     ----------
-    listening : socket
-        From `bound`.
-    ready : callable
-        Gets the address, with the token in it.
-    each : callable
-        Called four times a second, as `ended` is.
+    session
+        Session to serve.
+    listening
+        Socket of `bound`.
+    host
+        Address that is served.
+    browser
+        Open a browser if there is a screen.
+    seconds
+        Time to serve; None for no limit.
+    ready
+        Called with the address, including the token.
+    each
+        Called with the session four times a second.
+    guard
+        Access control; by default with a new token.
+    ended
+        Called four times a second; true ends serving.
     """
     guard = guard or Guard(host)
     shown = host if loopback(host) else socket.gethostname() if host in ("0.0.0.0", "::") else host
@@ -160,7 +189,7 @@ def serve(
     for name in LOGGERS:
         logging.getLogger(name).addFilter(few_lines)
     gc.collect()
-    gc.freeze()  # graphs and machines stay: going through them again takes a second, and pictures wait for it
+    gc.freeze()  # graphs and machines are permanent: each collection of them would delay states by a second
     try:
         asyncio.run(serving(session, guard, listening, goes_on))
     finally:

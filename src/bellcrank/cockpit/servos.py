@@ -1,14 +1,14 @@
-"""Servos for a mechanism that nobody has described: which joints get one, what holds them, and how they go to a target.
+"""Position servos for an arbitrary mechanism: choice of the driven joints, gains, and ranges of the sliders.
 
     a = w^2 e + w^2 c integral(e) + 2 w (dq_d - dq),   e = q_d - q
     tau = hold + D a                          or, where every coordinate of a tree is driven,
     tau = hold + ID(q, dq, a) - ID(start)     computed torque, as in control/inverse_dynamics.py
 
-D is diagonal, and made for the inertia Lambda that the driven coordinates meet on the way from the start to the ends of
-the sliders, with closed loops and with all that gives way: the inverse of Lambda is what their accelerations gain from
-forces on them, by the mechanism's own dynamics. hold is what keeps the start at rest, against gravity and springs;
-elsewhere the integral makes up for what has changed. w is faster than anything that wants to fall. The desired place
-q_d begins where the mechanism is, goes to the target at a bounded speed, and is on a leash (control/leash.py).
+D is diagonal and bounds the inertia Lambda of the driven coordinates on the paths from the start to the ends of the
+sliders, including closed loops and undriven joints: the inverse of Lambda maps forces on these coordinates to their
+accelerations. hold are the forces that keep the start at rest against gravity and springs; elsewhere the integral
+compensates their change. w exceeds the rate of every unstable motion. The desired position q_d begins at the position
+of the mechanism, moves to the target at a bounded speed, and is on a leash (control/leash.py).
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from bellcrank.dynamics.loops.assembly import CLOSED, assembled
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, clip
 
-SWING = 2.0 * pi * 1.5  # rad/s, the least w
+SWING = 2.0 * pi * 1.5  # rad/s, minimum of w
 CATCH_UP = 2.0  # 1/s, c
-ARRIVE = 6.0  # 1/s, how fast a desired place comes to a target that is near
-FASTEST = 2400.0  # 1/s; rk4 is stable up to 2785 with a step of 1 ms
-NUDGE = 1e-5  # rad or m, to see where a mechanism falls
-STEPS = 24  # from the start to where a slider ends
-SHARE = 0.25  # of the loops' least singular value at the start: nearer to a dead point no slider goes
-CORNERS = 64  # of all sliders together that are tried
-LEAP = 8.0  # times its last step: a dependent coordinate that moves further has changed to another branch
+ARRIVE = 6.0  # 1/s, rate at which the desired position approaches a near target
+FASTEST = 2400.0  # 1/s, limit of a servo's poles; rk4 is stable up to 2785 1/s with a step of 1 ms
+NUDGE = 1e-5  # rad or m, step of the finite differences of accelerations
+STEPS = 24  # from the start to the end of a slider
+SHARE = 0.25  # of the least singular value at the start: the limit that keeps sliders away from dead points
+CORNERS = 64  # number of joint corners of all sliders that are tried
+LEAP = 8.0  # steps of the sliders: a dependent coordinate that moves further has changed to another branch
 
 Array = np.ndarray[Any, Any]
 
 
 def elastic(m: Mechanism) -> list[int]:
-    """Elements of v that steel moves and nobody drives: modes of bodies that bend, and joints inside of large beams."""
+    """Return the indices in v of the elastic coordinates of `m`: modes of flexible bodies and joints inside beams."""
     names = {x for o in m.outlines for s in o.slices for x in s.coordinates}
     names |= {x for o in m.outlines if o.skin for x in o.skin.coordinates}
     modes = {k for body in m.tree.flexible for k in body.v_index}
@@ -50,10 +50,10 @@ def elastic(m: Mechanism) -> list[int]:
 
 
 def movable(m: Mechanism, q: Any) -> list[str]:
-    """Joints with a single coordinate. Where loops tie them, only as many as are free: the others follow.
+    """Return the joints of `m` to drive: those with one coordinate, and with loops only as many as are independent.
 
-    Slides first, for they are mostly somebody's cylinders, then joints on the ground; each is taken if what is left
-    can still close the loops at q.
+    Prismatic joints come first, because most are cylinders, then joints on the ground. A joint is taken if the
+    remaining coordinates can still close the loops at `q`.
     """
     bends = elastic(m)
     names = [name for k, name in enumerate(m.columns[1]) if name in m.columns[0] and k not in bends]
@@ -73,8 +73,10 @@ def movable(m: Mechanism, q: Any) -> list[str]:
 
 
 def steadiest(m: Mechanism, q: Any) -> list[str]:
-    """Another choice: those follow that are furthest from a dead point at q, as a track's do not that lie in line. They
-    are chosen one by one, each for the most that those before it cannot do.
+    """Return other independent joints of `m`, such that the dependent ones are far from a dead point at `q`.
+
+    The dependent coordinates are chosen by Gram-Schmidt with column pivoting of the constraint Jacobian. Joints of a
+    track that lie in line, for example, are not chosen as dependent.
     """
     J, bends = np.array(m.closure_jacobian(q)), elastic(m)
     J[:, bends] = 0.0
@@ -88,8 +90,18 @@ def steadiest(m: Mechanism, q: Any) -> list[str]:
 
 
 def stiff(m: Mechanism, q: Array, forces: Array) -> Array:
-    """Accelerations from rest while nothing bends: what steel moves is held by forces of its own. Servos are slower
-    than steel, and it is the whole boom that they swing.
+    """Return the accelerations from rest with the elastic coordinates locked.
+
+    Servos are slower than elastic vibrations, so they move a beam as a whole.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    q
+        Positions, shape (..., nq).
+    forces
+        Generalised forces, shape (..., nv).
     """
     a, bends, still = np.asarray(m.forward_dynamics(q, np.zeros(m.nv), forces)), elastic(m), np.zeros(m.nv)
     if not bends:
@@ -103,7 +115,7 @@ def stiff(m: Mechanism, q: Array, forces: Array) -> Array:
 
 
 def met(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
-    """Lambda, and the forces that hold the moved coordinates, at each of some places q (places, nq)."""
+    """Return Lambda of the coordinates `moved` of `m`, and the forces that hold them, for all positions `q`."""
     at = [m.columns[1].index(name) for name in moved]
     forces = np.zeros((len(at) + 1, m.nv))
     forces[range(1, len(at) + 1), at] = 1.0
@@ -115,16 +127,27 @@ def met(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Gains:
+    """Gains of the servos."""
+
     inertia: Array  # D
     quick: float  # rad/s, w
 
 
 def gains(m: Mechanism, places: Array, moved: Sequence[str]) -> Gains:
-    """For mechanisms held at any of these places.
+    """Return gains for a mechanism that is held at any of some positions.
 
-    D is diagonal and more than any Lambda there. w is twice as fast as the mechanism would run away from there, were it
-    let go (an upright pendulum, a spring over its dead point), and never slower than SWING. But where there is least
-    inertia nothing is faster than a step of 1 ms can bear.
+    D is diagonal and greater than Lambda at all of them. w is twice the fastest unstable rate without servos (an
+    upright pendulum, a spring over its dead point), and at least SWING. At the position of least inertia, D is limited
+    such that the servo is stable with steps of 1 ms.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    places
+        Positions, shape (positions, nq).
+    moved
+        Names of the driven coordinates.
     """
     at = [m.columns[1].index(name) for name in moved]
     inertia, hold = met(m, places, moved)
@@ -141,7 +164,7 @@ def gains(m: Mechanism, places: Array, moved: Sequence[str]) -> Gains:
         slopes.append((a[1] - a[0]) / (2.0 * NUDGE))
     away = np.linalg.eigvals(inertia @ np.stack(slopes, axis=-1) / D[:, None]).real.max()
     w = max(SWING, 2.0 * float(np.sqrt(max(away, 0.0))))
-    # In the first moment, before a boom has passed it on, a servo feels no more than its foot.
+    # At first, before elastic deformation spreads along a boom, a servo acts only on the inertia near its joint.
     none, units = np.asarray(m.forward_dynamics(places, np.zeros(m.nv), np.zeros(m.nv))), np.eye(m.nv)[at]
     quick = [np.asarray(m.forward_dynamics(places, np.zeros(m.nv), unit)) - none for unit in units]
     lightest = np.linalg.eigvals(np.stack(quick, axis=-1)[:, at] * D).real.max()
@@ -149,7 +172,7 @@ def gains(m: Mechanism, places: Array, moved: Sequence[str]) -> Gains:
 
 
 def closed(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
-    """The configurations nearest to q in which the loops are closed and the moved coordinates as they are; whether."""
+    """Close loops of `m` near `q` with `moved` coordinates fixed; return the positions, and which are closed."""
     if not m.loops:
         return q, np.ones(len(q), bool)
     plain = m.at() if m.parameters else m
@@ -161,13 +184,28 @@ def closed(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Sliders:
-    ends: list[tuple[float, float]]  # of each
-    ways: Array  # (steps, ways, nq), from the start to the ends of some of them and of all together
+    """Ranges of sliders."""
+
+    ends: list[tuple[float, float]]  # of each slider
+    ways: Array  # (steps, paths, nq), paths from the start to ends of single sliders and of all together
 
 
 def sliders(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[tuple[float, float]]) -> Sliders:
-    """How far sliders go: each alone as far as `ends`, or as the loops let it go; then all of them by the same share of
-    that, such that they may stand anywhere at the same time.
+    """Return the ranges of sliders.
+
+    Each range is first limited by `ends` and by the loops, with the other sliders at the start. All ranges are then
+    reduced by the same factor, such that all sliders can be anywhere in their ranges at the same time.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    q
+        Start, shape (nq,).
+    moved
+        Names of the driven coordinates.
+    ends
+        Lower and upper limit of each.
     """
     at = [m.columns[0].index(name) for name in moved]
     home, n = q[at], len(moved)
@@ -183,7 +221,7 @@ def sliders(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[tuple[f
 
 
 def _corners(home: Array, box: Array) -> Array:
-    """Corners of the box around home, and places on its sides: all of the corners where they are few."""
+    """Return corners of the box around home and points on its faces; all corners if they are few, else random ones."""
     n, rng = len(home), np.random.default_rng(0)
     signs = np.array(list(product((-1.0, 1.0), repeat=n))) if 2**n <= CORNERS else rng.choice([-1.0, 1.0], (CORNERS, n))
     sides = rng.uniform(-1.0, 1.0, (CORNERS, n))
@@ -193,8 +231,27 @@ def _corners(home: Array, box: Array) -> Array:
 
 
 def reach(m: Mechanism, q: Array, moved: Sequence[str], ends: Array) -> tuple[Array, Array]:
-    """Straight ways of the moved coordinates to each of `ends` (ways, moved): (steps, ways, nq), and the share of each
-    that the loops let it go. They stay closed, on their branch and away from dead points.
+    """Move coordinates along straight lines until the loops stop them.
+
+    The loops stay closed, on their branch and away from dead points.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    q
+        Start, shape (nq,).
+    moved
+        Names of the driven coordinates.
+    ends
+        Ends of the lines, shape (paths, moved).
+
+    Returns
+    -------
+    paths, shape (steps, paths, nq)
+        Positions on the way.
+    shares, shape (paths,)
+        Fraction of each line that was reached.
     """
     at = [m.columns[0].index(name) for name in moved]
     places = np.tile(q, (len(ends), 1))
@@ -213,7 +270,7 @@ def reach(m: Mechanism, q: Array, moved: Sequence[str], ends: Array) -> tuple[Ar
 
 
 def _freedom(m: Mechanism, q: Array, moved: Sequence[str]) -> Array:
-    """The least singular value of the loops' Jacobian without the moved coordinates: 0 at a dead point."""
+    """Return the least singular value of the constraint Jacobian of the dependent coordinates: 0 at a dead point."""
     bends = elastic(m)
     rest = [k for k, name in enumerate(m.columns[1]) if name not in moved and k not in bends]
     if not m.loops or not rest:
@@ -225,21 +282,23 @@ def _freedom(m: Mechanism, q: Array, moved: Sequence[str]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Servos:
-    """The control: call it with (t, q, v, x, u), u being the targets; it gives the forces on the moved coordinates."""
+    """Controller: maps (t, q, v, x, u), with the targets u, to the forces on the driven coordinates."""
 
     moved: tuple[str, ...]
     start: tuple[float, ...]
-    speeds: tuple[float, ...]  # of the desired places
+    speeds: tuple[float, ...]  # limits of the desired positions' rates
     gains: Gains
     hold: Array
-    tree: InverseDynamics | None = None  # of a mechanism with all its coordinates driven
+    tree: InverseDynamics | None = None  # computed torque, if all coordinates of a tree are driven
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
+        """Desired positions and integrals of the errors."""
         places = [StateVariable(f"{n}.desired", "", x) for n, x in zip(self.moved, self.start, strict=True)]
         return (*places, *(StateVariable(f"{n}.error", "") for n in self.moved))
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the forces on the driven coordinates and the rates of the states."""
         w, accelerations, forces = self.gains.quick, list[Scalar](), list[Scalar]()
         rates, errors = list[Scalar](), list[Scalar]()
         for name, most, inertia, held in zip(self.moved, self.speeds, self.gains.inertia, self.hold, strict=True):

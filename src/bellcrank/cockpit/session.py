@@ -1,7 +1,7 @@
-"""The running drive: its settings, what the levers say, and its newest picture as a message.
+"""Session: the running drive with its settings, levers and state messages.
 
-Changing rate, integrator or method means other machine code. It is compiled beside the running drive, and the motion
-goes on from the state at that moment.
+A change of rate, integrator or method needs other machine code. It is compiled while the drive runs, and the motion
+then continues from the present state.
 """
 
 from __future__ import annotations
@@ -32,77 +32,85 @@ from bellcrank.version import __version__
 
 RATES = (100, 200, 500, 1000, 2000, 5000, 10000)  # steps per second
 SLOWEST, FASTEST = 0.01, 2.0
-STEP = 0.02  # s, of one step by hand
-MANY = 40  # states from which on slopes between them take long to compile
+STEP = 0.02  # s, length of a manual step
+MANY = 40  # states from which on the compilation of their Jacobian is slow
 
 
 @dataclass(frozen=True)
 class Settings:
+    """Settings that a person may change during a drive."""
+
     rate: float = 1000.0
     integrator: str = "rk4"
     method: str = "auto"
 
 
 def patience(states: int, integrator: str) -> str:
-    """What to expect of code that takes long to compile; nothing for the rest."""
+    """Return a warning if compilation for this `integrator` and number of `states` is slow; else ""."""
     if states < MANY or integrator not in INTEGRATORS or not INTEGRATORS[integrator].stiff:
         return ""
     return (
-        f"{integrator} needs how all {states} states change each other: the first time that takes a minute or two to "
-        "compile, and is kept. rk4 compiles in a fifth of it"
+        f"{integrator} needs the Jacobian of all {states} states, which takes a minute or two to compile the first "
+        "time; later it comes from the cache. rk4 compiles five times faster"
     )
 
 
 class Session:
+    """Running drive of a machine, and everything that its pages can do with it."""
+
     def __init__(self, machine: Machine, make: Make, settings: Settings | None = None) -> None:
         self.machine, self.make = machine, make
         self.settings = self.checked(settings or Settings(machine.rate, machine.integrator))
         self.epoch, self.resets, self.slowness = 0, 0, 1.0
-        self._goes_on = False  # whether a person wants it to run
-        self.compiling = ""  # what for, while it takes
+        self._goes_on = False  # whether the drive is started and not paused by a person
+        self.compiling = ""  # settings that are being compiled
         self.pilot = ""
         self._pilot: Pilot | None = None
         self.levers = machine.first()
-        self.number = 0  # of the driver's newest message
+        self.number = 0  # number of the driver's newest message
         self.poses = stage.pose_kernel(machine.mechanism)
-        # Once: it takes long, and whoever comes and goes a hundred times a second must not hold up the others.
+        # Computed once: it is slow, and pages that connect a hundred times a second must not delay the others.
         self.scene = stage.described(machine.mechanism, np.asarray(self._start()), alone=bool(machine.look))
         self.digger = Digger(machine.contact) if machine.contact else None
         self.site = Site(self)
-        self.tuned = dict[str, float]()  # parameters that are not as the model says
+        self.tuned = dict[str, float]()  # parameters that differ from the model
         self._switching, self._swap, self._over = threading.Lock(), threading.RLock(), False
         self.drive: Driven = self._made(self.settings)
         self.drive.reset(q0=self._start())
         self.drive.input(self.levers)
 
-    # -- what a person may do
+    # -- actions of a person
 
     @property
     def running(self) -> bool:
-        """Whether the drive runs: a person wants it to, and its physics has not failed."""
+        """True while the drive runs: started, not paused, and its physics has not failed."""
         return self._goes_on and self.drive.snapshot().status != "failed"
 
     def start(self) -> None:
+        """Start the drive."""
         self._over = False
         self.drive.start()
         self._goes_on = True
 
     def stop(self) -> None:
-        with self._swap:  # a drive that is still being compiled is not started any more
+        """Stop the drive."""
+        with self._swap:  # a drive that is still being compiled must not start any more
             self._over = True
             self.drive.stop()
             self._goes_on = False
 
     def pause(self) -> None:
+        """Pause the drive."""
         self.drive.pause()
         self._goes_on = False
 
     def resume(self) -> None:
+        """End a pause."""
         self.drive.resume()
         self._goes_on = True
 
     def step(self) -> None:
-        """On by STEP seconds, or a little more, and still again; a drive that runs is stopped."""
+        """Advance by STEP seconds, or a little more, and pause."""
         self.pause()
         begun = self.drive.snapshot().t
         self.drive.resume()
@@ -113,10 +121,11 @@ class Session:
         self.drive.pause()
 
     def reached(self, point: Sequence[float]) -> list[float]:
-        """Sliders that bring the tool there, from where it is."""
+        """Return slider positions that move the tool from its present position to `point`."""
         return reached(self.machine, np.array(self.drive.snapshot().y[: self.machine.mechanism.nq]), point)
 
     def reset(self) -> None:
+        """Return to the start, with initial levers and undisturbed ground."""
         self.pilot = ""
         pairs = zip(self.machine.levers, self.levers, self.machine.first(), strict=True)
         self.levers = [now if lever.name == self.machine.mode else first for lever, now, first in pairs]
@@ -125,30 +134,33 @@ class Session:
             self.drive.input(self.levers)
             self.drive.reset(q0=self._start())
             if not self._over:
-                self.drive.start()  # its thread has ended where the physics had failed
+                self.drive.start()  # its thread has ended if the physics had failed
             if self.digger is not None:
                 self.digger.ground.heal()
 
     def slow(self, factor: float) -> None:
+        """Run slower than real time by `factor`; 1 is real time."""
         if not SLOWEST <= factor <= FASTEST:
             raise InputError(f"slow motion of {factor:g}; expected {SLOWEST:g} to {FASTEST:g}, 1 is real time.")
         self.drive.slow(factor)
         self.slowness = factor
 
     def move(self, values: Sequence[float], number: int = 0) -> None:
+        """Move the levers to `values`, from the driver's message with this `number`; ends a program."""
         self.levers = self.machine.values(values)
         self.number = number
         self.pilot = ""
         self.drive.input(self.levers)
 
     def let_go(self) -> None:
-        """All levers to neutral; those that stay where they are stay."""
+        """Release all levers."""
         neutral = self.machine.neutral(self.levers)
         if neutral != self.levers:
             self.levers = neutral
             self.drive.input(neutral)
 
     def fly(self, name: str) -> None:
+        """Start the program `name`, or end a program if empty."""
         if name and name not in self.machine.pilots:
             raise InputError(unknown("program", name, self.machine.pilots))
         self.pilot = name
@@ -157,7 +169,17 @@ class Session:
             self.let_go()
 
     def switch(self, rate: float = 0.0, integrator: str = "", method: str = "") -> None:
-        """Slow: compiles, while the drive runs on. One at a time."""
+        """Change settings; compiles for seconds while the drive continues, one change at a time.
+
+        Parameters
+        ----------
+        rate
+            Steps per second; 0 keeps the present rate.
+        integrator
+            Name of the integrator; empty keeps the present one.
+        method
+            Method of forward dynamics; empty keeps the present one.
+        """
         wanted = replace(
             self.settings,
             rate=rate or self.settings.rate,
@@ -172,9 +194,9 @@ class Session:
             self.compiling = f"{wanted.integrator}, {wanted.method}, {wanted.rate:g} steps per second"
             if slow := patience(self.machine.system.size, wanted.integrator):
                 self.compiling += f" ({slow})"
-            with uncollected():  # which would hold up the pictures, 0.3 s at a time
+            with uncollected():  # garbage collection would delay states by 0.3 s each time
                 made = self._made(wanted)
-                self._place(made)  # loops need code for where they are: compiled now, and not in the gap below
+                self._place(made)  # loops need code for the present state: compiled now, not while the drive is paused
             with self._swap:
                 if not self._over:
                     self._replace(made, wanted)
@@ -183,13 +205,13 @@ class Session:
             self._switching.release()
 
     def _replace(self, made: Driven, settings: Settings) -> None:
-        """The other drive goes on from where this one is."""
+        """Replace the drive by another that continues from the present state."""
         self.drive.pause()
         self._place(made)
         self.drive.stop()
         made.slow(self.slowness)
         made.input(self.levers)
-        made.tune(self.tuned, check=False)  # it is in force already
+        made.tune(self.tuned, check=False)  # checked when they were set
         self.drive, self.settings, self.epoch = made, settings, self.epoch + 1
         if self.ground is not None:
             self.ground.begin()
@@ -198,11 +220,12 @@ class Session:
             made.pause()
 
     def _place(self, made: Driven) -> None:
-        """Puts it into the state of the running one."""
+        """Set a drive to the state of the running drive."""
         y, m = np.array(self.drive.snapshot().y), self.machine.mechanism
         made.reset(q0=y[: m.nq], v0=y[m.nq : m.nq + m.nv], x0=y[m.nq + m.nv :])
 
     def checked(self, s: Settings) -> Settings:
+        """Return the settings `s`, or raise an InputError if they are invalid."""
         if s.rate not in RATES:
             raise InputError(f"rate is {s.rate:g}; expected one of {', '.join(map(str, RATES))} steps per second.")
         for what, name, known in (("integrator", s.integrator, INTEGRATORS), ("method", s.method, self.methods)):
@@ -212,12 +235,13 @@ class Session:
 
     @property
     def methods(self) -> list[str]:
+        """Names of the methods that apply to the mechanism."""
         return ["auto", *(by.name for by in candidates("forward_dynamics", self.machine.mechanism.tree))]
 
-    # -- what the page is told
+    # -- data for the page
 
     def welcome(self) -> dict[str, Any]:
-        """Everything that does not change, for a page that has just come."""
+        """Return the constant data of the session for a new page."""
         m = self.machine
         return {
             "protocol": messages.PROTOCOL,
@@ -247,11 +271,12 @@ class Session:
         }
 
     def now(self) -> dict[str, Any]:
-        """What a person may have changed."""
+        """Return the settings that a person may have changed."""
         changed = {"running": self.running, "slow": self.slowness, "pilot": self.pilot, "compiling": self.compiling}
         return asdict(self.settings) | changed | self.site.now()
 
     def frame(self, flags: int, serial: int) -> bytes:
+        """Return the newest state as a message with `flags` and number `serial`."""
         drive = self.drive
         shot = drive.snapshot()
         y = np.asarray(shot.y)
@@ -262,15 +287,16 @@ class Session:
         return messages.state(flags, self.epoch, self.number, shot.n, shot.t, self.slowness, serial, numbers)
 
     def shown(self) -> tuple[object, ...]:
-        """Two equal ones give the same picture."""
+        """Return a key of the displayed state: equal keys give equal pictures."""
         return self.epoch, self.resets, self.number, self.running, self.slowness, self.drive.snapshot().n
 
     @property
     def ground(self) -> Ground | None:
+        """Ground that the machine digs, if there is one."""
         return self.digger.ground if self.digger is not None else None
 
     def dig(self) -> Patch | None:
-        """Lets the teeth work on the ground, and the machine feel it; what has changed of it."""
+        """Let the tool dig, pass the ground's forces to the machine, and return the changes of the ground."""
         if self.digger is None or self.machine.trace is None:
             return None
         with self._swap:
@@ -278,39 +304,39 @@ class Session:
             index = [b.name for b in m.bodies].index(self.machine.trace[0])
             pose = self.poses(np.ascontiguousarray(np.asarray(shot.y)[: m.nq]))[index].reshape(3, 4)
             if np.isfinite(pose).all():
-                self.tune(self.digger.look(shot.t, pose), check=False)  # made by the ground itself, many times a second
+                self.tune(self.digger.look(shot.t, pose), check=False)  # values from the ground, many times a second
             return self.digger.ground.news()
 
     def tune(self, values: Mapping[str, float], check: bool = True) -> None:
-        """Parameters from now on: only what is another number than before goes to the drive."""
+        """Set parameters to `values`; only changed ones are passed to the drive, which validates them by `check`."""
         new = {name: x for name, x in values.items() if self.tuned.get(name) != x}
         if new:
             self.drive.tune(new, check=check)
-            self.tuned |= new  # what the drive refuses is not in force
+            self.tuned |= new  # only after the drive has accepted them
 
     def piloted(self) -> None:
-        """Lets the program at the levers move them."""
+        """Let the active program move the levers."""
         if self._pilot is not None and self.pilot:
             self.levers = self.machine.values(self._pilot(self.drive.snapshot()))
             self.drive.input(self.levers)
 
     def recorded(self, begin: float = -math.inf, end: float = math.inf) -> Record:
-        """All that is kept, or the part between two times."""
+        """Return the record from time `begin` to `end`."""
         run = self.drive.record()
         return run if (begin, end) == (-math.inf, math.inf) else run.between(begin, end)
 
     def saved(self, begin: float, end: float) -> Record:
-        """The same, and what became of the ground."""
+        """Return the record from time `begin` to `end` with the changes of the ground, for a file."""
         return with_ground(self.recorded(begin, end), self.ground)
 
     def state_of_record(self, end: float) -> tuple[object, ...]:
-        """Two equal ones have the same rows up to `end`, but for those that the record has forgotten meanwhile."""
+        """Return a key of the record up to time `end`: equal keys have the same rows, except rows dropped since."""
         with self._swap:
             shot = self.drive.snapshot()
             return self.epoch, self.resets, shot.n if end >= shot.t else None
 
     def replay(self, begin: float, end: float) -> bytes:
-        """What was recorded between two times, thinned out, and the ground with it, as a page takes it."""
+        """Return replay data from time `begin` to `end` for a page."""
         return packed(self.recorded(begin, end), self.machine.names, self.poses, self.ground)
 
     # -- inside

@@ -1,4 +1,4 @@
-"""What a person may change while it runs, beside levers and settings: soil, parameters, and the job to be done."""
+"""Changes to a running drive other than levers and settings: soil, parameters of the machine, and tasks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 
 class Site:
+    """Soil, parameters and task of a session."""
+
     def __init__(self, session: Session) -> None:
         self.session = session
         self.task: Task | None = None
         self._score, self._looks = 0.0, 0
 
     def obey(self, message: Tune | Soil | messages.Task) -> None:
-        """What a page asks for."""
+        """Carry out the `message` of a page."""
         match message:
             case Tune():
                 self.turn(message.name, message.value)
@@ -32,7 +34,7 @@ class Site:
                 self.take(message.name)
 
     def turn(self, name: str, value: float) -> None:
-        """A parameter of the machine, within its bounds."""
+        """Set the parameter `name` of the machine to `value`, which must lie within its bounds."""
         tunes = {x.name: x for x in self.session.machine.tunes}
         if name not in tunes:
             raise InputError(unknown("parameter of this machine", name, tunes))
@@ -42,12 +44,13 @@ class Site:
         self.session.tune({name: value})
 
     def become(self, name: str) -> None:
+        """Change the ground to the soil `name`."""
         if self.session.ground is None:
-            raise InputError("there is no ground that is dug.")
+            raise InputError("this machine has no ground to dig.")
         self.session.ground.become(soil_named(name))
 
     def take(self, name: str) -> None:
-        """A job; its score begins with the ground as it is."""
+        """Start the task `name`, or end the task if empty; its score refers to the present ground."""
         if name and name not in TASKS:
             raise InputError(unknown("task", name, TASKS))
         self.task = TASKS[name]() if name else None
@@ -55,7 +58,7 @@ class Site:
 
     @property
     def score(self) -> float:
-        """Twice a second; whole, so that it is told when it has changed."""
+        """Score of the task, computed twice a second and rounded down, so that few messages are sent."""
         ground = self.session.ground
         if self.task is None or ground is None:
             return 0.0
@@ -65,13 +68,14 @@ class Site:
         return self._score
 
     def offered(self) -> dict[str, Any]:
-        """For a page that has just come."""
+        """Return the parameters, soils and tasks that a new page offers."""
         m, nominal = self.session.machine, self.session.machine.system.parameters
         ground = self.session.ground is not None
         tunes = [vars(x) | {"first": nominal[x.name]} for x in m.tunes]
         return {"tunes": tunes, "soils": list(SOILS) if ground else [], "tasks": list(TASKS) if ground else []}
 
     def now(self) -> dict[str, Any]:
+        """Return the present soil, task and parameters."""
         s, nominal = self.session, self.session.machine.system.parameters
         place = None if self.task is None else [*self.task.low, *self.task.high]
         task = {"name": self.task.name if self.task else "", "place": place, "score": self.score}

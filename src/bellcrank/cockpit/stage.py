@@ -1,4 +1,4 @@
-"""What the page draws: shapes on the bodies, once, and where the bodies are, sixty times a second, by a kernel."""
+"""Scene and poses for the page: the shapes of the bodies, and a kernel for the poses of the bodies."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from bellcrank.view.machine_looks import joints
 Array = np.ndarray[Any, Any]
 
 
-TRIANGLES = 120_000  # of all meshes: 4 MB
-POSES = 8  # tried at random, to see how much room a mechanism takes
+TRIANGLES = 120_000  # maximum of all meshes together: 4 MB
+POSES = 8  # random poses that determine the extent of a mechanism
 
 
 def described(m: Mechanism, q: Array, alone: bool) -> dict[str, Any]:
-    """Shapes, names, pins, which way is up, and how much room it takes: at q alone, or wherever it may go."""
+    """Return shapes, names, joints, up direction and extent of `m`: at `q` if `alone`, else also at random poses."""
     m = m.at() if m.parameters else m
     others = [] if alone else [m.random(seed)[0] for seed in range(POSES)]
     return scene.scene(m, np.stack([q, *others]), TRIANGLES) | {"joints": joints(m)}
 
 
 def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:
-    """q (..., nq) -> (..., bodies, 12), the rows of the 3x4 matrix of each body's frame in the world."""
-    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's names may stand elsewhere
+    """Return a kernel of `m` from q (..., nq) to (..., bodies, 12), rows of the 3x4 poses of all body frames."""
+    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's frames may have other origins
     tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground, m.flexible)
 
     def placed(q: Any) -> dict[str, Any]:

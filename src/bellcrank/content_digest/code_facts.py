@@ -1,7 +1,7 @@
-"""What follows from a code object alone: its digest, and the names that it looks up and imports.
+"""Facts about code objects: their digest, and the names that they look up and import.
 
-A code object never changes, so this is found once for each and kept. What the names lead to is looked up anew for each
-digest (functions.py).
+A code object never changes, so its facts are computed once and cached. The values behind the names are looked up again
+for each digest (functions.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 GLOBAL_OPERATIONS = ("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME")
-MANY_CODES = 4096  # whose facts are kept
+MANY_CODES = 4096  # code objects whose facts are cached
 
 
 class CodeFacts(NamedTuple):
@@ -30,7 +30,7 @@ _known: dict[int, CodeFacts] = {}
 
 
 def code_facts(code: types.CodeType, feed: Callable[[Any, Any], None]) -> CodeFacts:
-    """Return the facts about a code object; feed(constant, hash) adds a constant to a hash."""
+    """Return the facts about `code`; `feed(constant, hash)` adds a constant to a hash."""
     facts = _known.get(id(code))
     if facts is None or facts.code is not code:
         if len(_known) >= MANY_CODES:
@@ -80,5 +80,5 @@ def _digest(code: types.CodeType, feed: Callable[[Any, Any], None]) -> bytes:
 
 
 def _loads_first(code: types.CodeType) -> bool:
-    """Return whether the first constant is computed with, and is not only the docstring."""
+    """Return whether the code loads its first constant, which otherwise is only the docstring."""
     return any(i.opname in ("LOAD_CONST", "RETURN_CONST") and i.arg == 0 for i in dis.get_instructions(code))

@@ -1,9 +1,9 @@
-"""Digests of values: two values have the same digest if and only if they consist of the same.
+"""Digests of values: two values have the same digest if and only if they have the same content.
 
-Objects are taken apart as pickling takes them apart: dataclasses into all their fields, others into their class and
-state. So whatever can be sent to another process can be identified, and a field that is added later is part of the
-digest by itself. Cached properties are left out: they follow from the rest. What cannot be taken apart, such as an open
-file or a generator, raises an UnidentifiedError that says where it was found.
+Objects are decomposed as pickle decomposes them: dataclasses into all their fields, others into their class and state.
+So everything that can be sent to another process can be identified, and a field that is added later becomes part of the
+digest automatically. Cached properties are left out, since they follow from the rest. A value that cannot be
+decomposed, such as an open file or a generator, raises an UnidentifiedError that contains the path to it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import numpy as np
 
 from bellcrank.content_digest import functions
 
-LONG_CONTAINER = 16  # elements from which on a container that occurs twice is taken apart once
+LONG_CONTAINER = 16  # elements; from this length on, the digest of a container is cached by its identity
 CACHED_FUNCTION = type(functools.lru_cache(len))
 
 
 class UnidentifiedError(Exception):
-    """Something has no content that could be compared. path: where it was found, from the outside in."""
+    """A value has no content that could be compared; `path` leads to it, from the outside in."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -39,17 +39,17 @@ class UnidentifiedError(Exception):
 
 
 def content_digest(value: Any, **options: Any) -> str:
-    """Return the digest of one value, as 64 hexadecimal digits. options: those of ContentDigest."""
+    """Return the digest of `value`, 64 hexadecimal digits; `options` are those of ContentDigest."""
     return ContentDigest(**options).of(value)
 
 
 class ContentDigest:
-    """Computes digests, and takes an object that it meets again apart only once.
+    """Digest computer that decomposes each object only once.
 
     Parameters
     ----------
     instead
-        By class, a function that gives what an object of that class is to be taken apart as.
+        By class, a function that returns what to digest in place of an object of that class.
     without
         By class, names of fields that are left out.
     """
@@ -62,10 +62,11 @@ class ContentDigest:
         self._instead = dict(instead or {})
         self._without = {kind: frozenset(names) for kind, names in (without or {}).items()}
         self._known: dict[int, bytes] = {}
-        self._held: list[Any] = []  # so that no other object gets the address of one that is known
-        self._open: dict[int, int] = {}  # objects that are being taken apart, and how deep they lie
+        self._held: list[Any] = []  # keeps known objects alive, so that no other object gets their address
+        self._open: dict[int, int] = {}  # objects that are being decomposed, with their depth
 
     def of(self, value: Any) -> str:
+        """Return the digest of `value`, 64 hexadecimal digits."""
         digest = hashlib.sha256()
         try:
             self.feed(value, digest)
@@ -74,7 +75,7 @@ class ContentDigest:
         return digest.hexdigest()
 
     def feed(self, value: Any, digest: Any) -> None:
-        """Add one value to a hash."""
+        """Add `value` to the hash `digest`."""
         kind = type(value)
         if (atom := ATOMS.get(kind)) is not None:
             digest.update(atom(value))
@@ -84,7 +85,7 @@ class ContentDigest:
             digest.update(self._apart(value))
 
     def named(self, label: str, value: Any, digest: Any) -> None:
-        """Add a value that has a name, which stands in errors about it."""
+        """Add `value` to the hash `digest` under `label`, which errors about it mention."""
         self.feed(label, digest)
         try:
             self.feed(value, digest)
@@ -93,7 +94,7 @@ class ContentDigest:
             raise
 
     def _apart(self, value: Any) -> bytes:
-        """Digest of an object by itself; inside of itself, how far outside it is."""
+        """Return the digest of an object; inside of the object itself, the distance to its outer occurrence."""
         place = id(value)
         if place in self._known:
             return self._known[place]
@@ -128,7 +129,7 @@ class ContentDigest:
             self.feed(x, digest)
 
     def _mapping(self, value: Mapping[Any, Any], digest: Any) -> None:
-        """In order: of names that are added up or laid out one after the other, the order counts."""
+        """Add the items in order: the order matters where entries are summed or laid out one after the other."""
         digest.update(b"mapping %d{" % len(value))
         if type(value) not in (dict, types.MappingProxyType):
             self.feed(type(value), digest)
@@ -165,7 +166,7 @@ class ContentDigest:
         self.feed(("path", str(value)), digest)
 
     def _dataclass(self, value: Any, digest: Any) -> None:
-        """All fields, and what else was put into it where pickling would take that along."""
+        """Add all fields, and the other attributes that pickle would include."""
         kind = type(value)
         self.feed(("dataclass", kind), digest)
         names = [f.name for f in dataclasses.fields(value)]
@@ -178,11 +179,11 @@ class ContentDigest:
                 self.named(name, getattr(value, name), digest)
 
     def _reduced(self, value: Any, digest: Any) -> None:
-        """As pickle sees it."""
+        """Add the parts into which pickle decomposes the object."""
         kind = type(value)
         try:
             reduced = value.__reduce_ex__(4)
-        except Exception as error:  # whatever an object answers that cannot be sent
+        except Exception as error:  # __reduce_ex__ of a foreign class may raise anything
             raise UnidentifiedError(f"of the class {kind.__qualname__} and cannot be compared ({error})") from None
         if isinstance(reduced, str):
             return self.feed(("global", kind.__module__, reduced), digest)
@@ -198,7 +199,7 @@ class ContentDigest:
 
 
 def cached_names(kind: type) -> set[str]:
-    """Names under which objects of a class keep what follows from the rest."""
+    """Return the names of the cached properties of `kind`, which follow from the rest."""
     return {name for base in kind.__mro__ for name, x in vars(base).items() if isinstance(x, functools.cached_property)}
 
 

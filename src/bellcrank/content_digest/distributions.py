@@ -1,4 +1,4 @@
-"""The files of an installed distribution: those of its RECORD, and of an editable install those that it points to."""
+"""Files of an installed distribution: those of its RECORD, and the project folders of an editable install."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-ASIDE = {"__pycache__", "node_modules"}  # folders without anything that code reads
+ASIDE = {"__pycache__", "node_modules"}  # folders that contain nothing that code reads
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 COMPILED = (".so", ".pyd", ".dylib", ".dll")
 
 
 def version_of(dist: Any) -> str:
-    """Return name and version of a distribution and, if it has no compiled parts, a hash of its sources as installed.
+    """Return name and version of `dist` and, if it has no compiled parts, a hash of its sources as installed.
 
-    Compiled libraries differ from computer to computer in files that decide nothing; of those the version counts.
+    Compiled libraries differ between computers in files that do not affect results; for those the version suffices.
     """
     files = dist.files or []
     sources = sorted(f"{f} {f.hash.value if f.hash else ''}" for f in files if f.suffix == ".py")
@@ -29,9 +29,9 @@ def version_of(dist: Any) -> str:
 
 
 def files_of(dist: Any) -> dict[str, str]:
-    """Return the files of a distribution: by their paths, what they are called wherever it is installed.
+    """Return the files of `dist`: {absolute path: path relative to the installation}.
 
-    What installers write about the installation is left out, but for the entry points, and so is compiled Python.
+    Metadata that installers write is left out, except the entry points, and so is compiled Python.
     """
     found = {}
     for file in dist.files or ():
@@ -45,7 +45,7 @@ def files_of(dist: Any) -> dict[str, str]:
 
 
 def editable_roots(dist: Any) -> set[str]:
-    """Return the folders of an editable install: of its project, and those that its .pth files add to the path."""
+    """Return the folders of an editable install `dist`: its project, and those that its .pth files add to the path."""
     roots = set()
     try:
         origin = json.loads(dist.read_text("direct_url.json") or "{}")
@@ -70,9 +70,9 @@ def _lines(path: str) -> list[str]:
 
 
 def files_below(root: str) -> dict[str, str]:
-    """Return the files of a folder and of its folders: by their paths, the paths within it.
+    """Return all files below the folder `root`: {absolute path: path within the folder}.
 
-    Hidden files, caches and environments of Python are left out.
+    Hidden files, caches and virtual environments are left out.
     """
     return {os.path.realpath(path): os.path.relpath(path, root) for path in _below(root)}
 
@@ -95,7 +95,10 @@ def _below(folder: str) -> Iterator[str]:
 
 
 def with_dependencies(dist: Any, without: Iterable[str]) -> list[Any]:
-    """Return a distribution and all installed ones that it needs, directly or not, by name; extras aside."""
+    """Return `dist` and all installed distributions that it needs, transitively, sorted by name.
+
+    Extras are ignored, and so are the names in `without`.
+    """
     found: dict[str, Any] = {}
     waiting, leave = [dist], {normalised(name) for name in without}
     while waiting:
@@ -116,4 +119,5 @@ def with_dependencies(dist: Any, without: Iterable[str]) -> list[Any]:
 
 
 def normalised(name: str) -> str:
+    """Return the distribution `name` in its normalised form (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,4 @@
-"""One digest of many files, which are read again only when one of them was written since."""
+"""One digest of many files, computed again only when one of them has changed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 FileStat: TypeAlias = tuple[str, str, int, int, int, int]  # path, name, size, written and changed in ns, inode
-LARGE_FILE = 1 << 26  # bytes; the content of larger ones is known by their size and times alone
+LARGE_FILE = 1 << 26  # bytes; larger files are identified by their size and times alone
 
 
 def stats_of(files: Mapping[str, str]) -> list[FileStat]:
-    """Return what the file system says of files, given by path with a name; those that are gone are left out."""
+    """Return size, times and inode of `files`, {path: name}; missing files are left out."""
     found = []
     for path in sorted(files):
         try:
@@ -24,7 +24,7 @@ def stats_of(files: Mapping[str, str]) -> list[FileStat]:
 
 
 def newest(stats: Iterable[FileStat]) -> int:
-    """Return when the last of these files was written or changed, in ns since 1970."""
+    """Return the time of the last write or change among `stats`, in ns since 1970; 0 for no files."""
     return max((max(written, changed) for _, _, _, written, changed, _ in stats), default=0)
 
 
@@ -38,9 +38,11 @@ def digest_of_files(
     Parameters
     ----------
     stats
-        As stats_of gives them.
-    known, keep
-        Look a digest up, and store it, under a name that stands for all that the file system says of these files.
+        Result of stats_of.
+    known
+        Look up a digest by a key that stands for all of `stats`.
+    keep
+        Store a digest under that key.
     """
     name = hashlib.sha256(repr(stats).encode("utf-8", "surrogatepass")).hexdigest()
     if (found := known(name)) is not None:

@@ -1,8 +1,8 @@
-"""Digests of functions, classes and modules: what they compute, without their names, places and comments.
+"""Digests of functions, classes and modules: what they compute, without their names, locations and comments.
 
-A function is its bytecode, its constants, its defaults, its closure, and the globals that its code names. Functions and
-classes of libraries are identified by name and version (libraries.py), as long as the name still leads to them: one
-that was exchanged, or made inside of another function, is taken apart like the user's own.
+The content of a function is its bytecode, its constants, its defaults, its closure, and the globals that its code
+names. Functions and classes of libraries are identified by name and version (libraries.py), as long as the name still
+refers to them: one that was replaced, or was defined inside another function, is decomposed like the user's own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bellcrank.content_digest.libraries import in_library, library_of
 if TYPE_CHECKING:
     from bellcrank.content_digest.digests import ContentDigest
 
-# What classes have that decides nothing, or follows from what else they have.
+# Attributes of classes that do not affect behaviour, or follow from the others.
 ASIDE = {
     "__module__", "__doc__", "__dict__", "__weakref__", "__qualname__", "__annotations__", "__annotate__",
     "__annotate_func__", "__annotations_cache__", "__firstlineno__", "__static_attributes__", "__repr__", "__str__",
@@ -32,6 +32,7 @@ ABSENT = "absent"
 
 
 def feed_function(d: ContentDigest, function: Any, digest: Any) -> None:
+    """Add `function` to the hash `digest` of the digest computer `d`."""
     if (name := _by_name(function)) is not None:
         return d.feed(("function", name), digest)
     code = function.__code__
@@ -54,10 +55,12 @@ def feed_function(d: ContentDigest, function: Any, digest: Any) -> None:
 
 
 def feed_code(d: ContentDigest, code: types.CodeType, digest: Any) -> None:
+    """Add the facts about `code` to the hash `digest` of the digest computer `d`."""
     digest.update(code_facts(code, type(d)().feed).digest)
 
 
 def feed_class(d: ContentDigest, kind: type, digest: Any) -> None:
+    """Add the class `kind` to the hash `digest` of the digest computer `d`."""
     if kind.__module__ == "builtins" or (name := _by_name(kind)) is not None:
         return d.feed(("class", kind.__qualname__ if kind.__module__ == "builtins" else name), digest)
     d.feed(("class", kind.__bases__, type(kind)), digest)
@@ -70,7 +73,7 @@ def feed_class(d: ContentDigest, kind: type, digest: Any) -> None:
 
 
 def feed_builtin(d: ContentDigest, function: Any, digest: Any) -> None:
-    """A function written in C: its name, and what it is bound to."""
+    """Add a `function` written in C to the hash `digest` of `d`: its name and the object that it is bound to."""
     owner = getattr(function, "__self__", None)
     bound = None if isinstance(owner, types.ModuleType) else owner
     of = getattr(function, "__objclass__", None) or getattr(function, "__module__", None)
@@ -80,14 +83,15 @@ def feed_builtin(d: ContentDigest, function: Any, digest: Any) -> None:
 
 
 def feed_cell(d: ContentDigest, cell: Any, digest: Any) -> None:
+    """Add the content of the closure `cell` to the hash `digest` of the digest computer `d`."""
     try:
         d.feed(cell.cell_contents, digest)
-    except ValueError:  # of a name that has no value yet
+    except ValueError:  # the name has no value yet
         d.feed(ABSENT, digest)
 
 
 def feed_module(d: ContentDigest, module: types.ModuleType, digest: Any) -> None:
-    """A library by its version, a module of the user's by its text."""
+    """Add `module` to the hash `digest` of `d`: a library by its version, a user's module by its text."""
     name = module.__name__
     d.feed(("module", library_of(name) or _text_of(getattr(module, "__file__", None))), digest)
 
@@ -100,7 +104,7 @@ def _text_of(file: str | None) -> bytes:
 
 
 def _by_name(thing: Any) -> str | None:
-    """Library and name of a function or class, where the library has it under that name."""
+    """Return library and name of a function or class, if the library has it under that name."""
     module = getattr(thing, "__module__", None)
     if not isinstance(module, str) or (library := library_of(module)) is None:
         return None
@@ -120,7 +124,7 @@ def _looked_up(function: Any, name: str) -> Any:
 
 
 def _imported(function: Any, level: int, name: str) -> Any:
-    """The module that such an import leads to, or the text that it would run."""
+    """Return the module that an import statement refers to, or else the text that it would execute."""
     package = str(function.__globals__.get("__package__") or "")
     try:
         whole = importlib.util.resolve_name("." * level + name, package) if level else name
@@ -133,7 +137,7 @@ def _imported(function: Any, level: int, name: str) -> Any:
 
 
 def _attributes_of_modules(function: Any, names: frozenset[str]) -> Iterator[tuple[str, Any]]:
-    """What code names of modules of the user's: gains.SPRING, whatever it is at this moment."""
+    """Yield the attributes of user modules that the code names, such as gains.SPRING, with their current values."""
     modules = [x for x in map(function.__globals__.get, names) if isinstance(x, types.ModuleType)]
     seen: set[str] = set()
     while modules:

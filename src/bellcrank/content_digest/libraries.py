@@ -1,4 +1,4 @@
-"""Tell code of Python and of installed libraries, which a version identifies, from code that its text identifies."""
+"""Tell code of Python and of installed libraries, identified by version, from code identified by its text."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from functools import cache, lru_cache
 
 from bellcrank.content_digest.distributions import version_of
 
-TAKEN_APART: set[str] = set()  # packages that are known by what is in memory, wherever they are installed
-MANY_FILES = 4096  # whose libraries are remembered
+TAKEN_APART: set[str] = set()  # packages identified by what is in memory, wherever they are installed
+MANY_FILES = 4096  # files whose library is cached
 OWN = __name__.partition(".")[0]
 PACKAGE = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
 
 
 def library_of(module_name: str) -> str | None:
-    """Return what identifies the library of a loaded module, or None where only its text does.
+    """Return the identity of the library of the loaded module `module_name`, or None if its text identifies it.
 
-    Python is identified by its version and this package by its name: whoever compares digests also compares the text of
-    the package. A library in site-packages is identified by its distribution. A module that shadows one of Python's by
-    its name is not taken for it: where the file lies decides.
+    Python is identified by its version and this package by its name, because all users of digests compare the text of
+    the package, too. A library in site-packages is identified by its distribution. The location of the file decides, so
+    that a module which shadows one of Python's is not mistaken for it.
     """
     module = sys.modules.get(module_name)
     top = module_name.partition(".")[0]
-    if module is None or module_name == "__main__" or top in TAKEN_APART:  # __main__ is whatever was started
+    if module is None or module_name == "__main__" or top in TAKEN_APART:  # __main__ is the user's program
         return None
     if top == OWN:
         return OWN
@@ -47,9 +47,9 @@ def _library_of_file(file: str, top: str) -> str | None:
 
 @lru_cache(MANY_FILES)
 def in_library(file: str) -> bool:
-    """Return whether code from this file is of Python, of an installed library, or of this package.
+    """Return whether `file` belongs to Python, to an installed library or to this package.
 
-    Code that was made of a text has a name in angle brackets instead, such as methods of dataclasses.
+    Code generated from text, such as the methods of dataclasses, has a name in angle brackets instead.
     """
     path = os.path.realpath(file)
     return file.startswith("<") or path.startswith((*_site_folders(), *_python_folders(), PACKAGE))

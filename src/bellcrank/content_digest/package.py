@@ -1,4 +1,4 @@
-"""The code of this package, and the libraries below it, as far as they decide numbers."""
+"""Versions of this package and of the libraries below it, as far as they affect computed numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def code_versions() -> dict[str, str]:
-    """Return by name what code computes here: equal on two computers if they compute the same."""
+    """Return the versions of all code that computes, by name; equal on two computers if they compute the same."""
     plugins.load()
     return {
         "bellcrank": f"{__version__} {package_digest()[:32]}",
@@ -38,14 +38,14 @@ def package_digest() -> str:
     Raises
     ------
     InputError
-        If one of them was written after this process began: nobody knows which text was loaded.
+        If one of them was written after this process began, since the loaded text is then unknown.
     """
     digest, now = hashlib.sha256(), time.time_ns()
     for path in sorted(_python_files(str(ROOT))):
-        if BEGAN < os.stat(path).st_mtime_ns <= now:  # a time that is still to come is that of another clock
+        if BEGAN < os.stat(path).st_mtime_ns <= now:  # a time in the future comes from another clock
             raise InputError(
-                f"{path} was changed after this process began, so that it may run other code than the files have. "
-                "Start Python anew."
+                f"{path} was changed after this process began, so that the process may run other code than the files "
+                "contain. Restart Python."
             )
         digest.update(os.path.relpath(path, ROOT).encode() + b"\0" + Path(path).read_bytes())
     return digest.hexdigest()

@@ -1,7 +1,7 @@
-"""What commands the actuators: desired motions, inverse dynamics, leashes, a trot.
+"""Controllers and desired motions: inverse dynamics, trajectories, leashes, a trot gait.
 
-A control is called as control(t, q, v, x, u) and returns its commands. One with memory has `states` (StateVariable),
-finds them in x by name, and returns (commands, rates).
+A controller is called as control(t, q, v, x, u) and returns its commands. A controller with memory has `states`
+(StateVariable), finds them in x by name, and returns (commands, rates).
 """
 
 from __future__ import annotations

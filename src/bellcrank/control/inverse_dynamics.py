@@ -1,7 +1,7 @@
 """Inverse dynamics as a controller: open loop, or with feedback (computed torque).
 
     open loop         tau = ID(q_d, v_d, a_d)                                    Wong 1991 eq 3.44; Saha 2001, section 4
-    computed torque   tau = ID(q, v, a_d + kv (v_d - v) + kp (q_d - q))          on a true model: e'' + kv e' + kp e = 0
+    computed torque   tau = ID(q, v, a_d + kv (v_d - v) + kp (q_d - q))          exact model: e'' + kv e' + kp e = 0
 
 Source: J. Y. S. Luh, M. W. Walker, R. P. C. Paul. Resolved-acceleration control of mechanical manipulators. IEEE
 Transactions on Automatic Control 25(3), 468-474, 1980.
@@ -29,11 +29,25 @@ Gains = Scalar | Sequence[Scalar]
 @explained_class("__init__")
 @dataclass(frozen=True)
 class InverseDynamics:
-    """Commands for one ideal torque on each coordinate. Without gains the loop is open."""
+    """Inverse-dynamics controller with one ideal torque on each coordinate; open loop if all gains are zero.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism without loops, whose joints have one coordinate each.
+    trajectory : callable
+        trajectory(t) returns (q, v, a), each with one value for each joint.
+    kp : Scalar or sequence of Scalar, default 0.0
+        Position gain, 1/s^2; one value, or one for each coordinate.
+    kv : Scalar or sequence of Scalar, default 0.0
+        Velocity gain, 1/s; one value, or one for each coordinate.
+    method : str, default "rnea"
+        Method of inverse dynamics, or "auto".
+    """
 
     mechanism: Mechanism
     trajectory: Callable[[Scalar], Vectors]
-    kp: Gains = 0.0  # 1/s^2; one number, or one for each coordinate
+    kp: Gains = 0.0  # 1/s^2; one value, or one for each coordinate
     kv: Gains = 0.0  # 1/s
     method: str = "rnea"
 
@@ -41,8 +55,8 @@ class InverseDynamics:
         m = self.mechanism
         if m.nq != m.nv:
             raise InputError(
-                f'InverseDynamics: "{m.name}" has nq {m.nq} and nv {m.nv}; expected joints of one coordinate each, for '
-                "the position error q_d - q is taken coordinate by coordinate."
+                f'InverseDynamics: "{m.name}" has nq {m.nq} and nv {m.nv}; expected joints of one coordinate each, '
+                "because the position error q_d - q is taken coordinate by coordinate."
             )
         if m.loops:
             raise InputError(
@@ -53,10 +67,10 @@ class InverseDynamics:
             n = len(self.trajectory(0.0)[0])
         except BellcrankError:
             raise
-        except Exception as error:  # it is anybody's function
+        except Exception as error:  # a user-defined function may raise anything
             raise InputError(
                 f"InverseDynamics: the trajectory failed at t = 0: {type(error).__name__}: {error}. "
-                "Expected a function of t that gives (q, v, a)."
+                "Expected a function of t that returns (q, v, a)."
             ) from error
         if n != m.nv:
             raise InputError(
@@ -69,17 +83,17 @@ class InverseDynamics:
                     f"InverseDynamics: {name} has {len(gains)} numbers; expected one, or {m.nv}: "
                     f"{', '.join(m.columns[1])}."
                 )
-        _ = self.torque  # is there such a method?
+        _ = self.torque  # raises if the method does not exist
 
     @property
     def open_loop(self) -> bool:
-        """Whether there is no feedback: all gains are zero."""
+        """True if there is no feedback: all gains are zero."""
         return all(isinstance(k, (int, float)) and k == 0 for k in (*self._each(self.kp), *self._each(self.kv)))
 
     @cached_property
     def torque(self) -> Callable[..., list[Scalar]]:
-        """Of (q, v, a), over any scalar."""
-        tree = regrouped(self.mechanism.tree)  # the same forces from emptier bodies
+        """Inverse dynamics as a function of (q, v, a), for any scalars."""
+        tree = regrouped(self.mechanism.tree)  # regrouped inertias: equal forces with fewer operations
         found = able(NAME, tree)[0] if self.method == "auto" else method(self.method, NAME, tree)
         function: Any = found.function(NAME)
         return lambda q, v, a: list(function(tree, q, v, a))
@@ -88,6 +102,7 @@ class InverseDynamics:
         return gains if isinstance(gains, Sequence) else [gains] * self.mechanism.nv
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any = (), u: Any = ()) -> list[Scalar]:
+        """Return the torques at time `t` for state (`q`, `v`); `x` and `u` are not used."""
         q_d, v_d, a_d = self.trajectory(t)
         if self.open_loop:
             return self.torque(q_d, v_d, a_d)

@@ -1,6 +1,6 @@
-"""Desired motions: q_d, dq_d and ddq_d of every joint at a time, over any scalar.
+"""Desired motions: position, velocity and acceleration of every joint as functions of time, for any scalars.
 
-Before its start and after its end a trajectory is held: time is clipped, and nothing branches.
+Before its start and after its end a trajectory holds its position: time is clipped, and nothing branches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,17 @@ Vectors = tuple[list[Scalar], list[Scalar], list[Scalar]]
 @explained_class("__init__")
 @dataclass(frozen=True)
 class Trajectory(ABC):
-    """From `start` at time 0 to `end` at time T, one number for each joint."""
+    """Base class of motions from `start` at time 0 to `end` at time T.
+
+    Parameters
+    ----------
+    start : sequence of Scalar
+        Positions at the start, one for each joint, rad or m.
+    end : sequence of Scalar
+        Positions at the end.
+    T : Scalar
+        Duration, s, above 0.
+    """
 
     start: Sequence[Scalar]
     end: Sequence[Scalar]
@@ -38,9 +48,10 @@ class Trajectory(ABC):
 
     @abstractmethod
     def progress(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-        """s, ds/dt and d2s/dt2, where s goes from 0 at the start to 1 at the end."""
+        """Return s, ds/dt and d2s/dt2 at time `t` (s), where s goes from 0 at the start to 1 at the end."""
 
     def __call__(self, t: Scalar) -> Vectors:
+        """Return (q, v, a) at time `t` (s), each with one value for each joint."""
         way = [b - a for a, b in zip(self.start, self.end, strict=True)]
         s, ds, dds = self.progress(t)
         return [a + w * s for a, w in zip(self.start, way, strict=True)], [w * ds for w in way], [w * dds for w in way]
@@ -49,12 +60,23 @@ class Trajectory(ABC):
 @explained_class("__init__")
 @dataclass(frozen=True)
 class Cycloid(Trajectory):
-    """s = (w t - sin w t) / 2 pi, w = 2 pi / T: it starts and ends without speed and without acceleration.
+    """Cycloidal motion, which starts and ends with zero velocity and acceleration.
 
-    From 0 to pi this is (w t - sin w t) / 2: Wong 1991 eq 3.43 (after Angeles and Ma 1988) and Saha 2001 eq 18.
+    s = (w t - sin w t) / 2 pi, w = 2 pi / T. From 0 to pi this is (w t - sin w t) / 2: Wong 1991 eq 3.43 (after Angeles
+    and Ma 1988) and Saha 2001 eq 18.
+
+    Parameters
+    ----------
+    start : sequence of Scalar
+        Positions at the start, one for each joint, rad or m.
+    end : sequence of Scalar
+        Positions at the end.
+    T : Scalar
+        Duration, s, above 0.
     """
 
     def progress(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Return s, ds/dt and d2s/dt2 at time `t` (s), where s goes from 0 at the start to 1 at the end."""
         w = 2.0 * pi / self.T
         a = w * clip(t, 0.0, self.T)
         return (a - sin(a)) / (2.0 * pi), w * (1.0 - cos(a)) / (2.0 * pi), w * w * sin(a) / (2.0 * pi)
@@ -63,11 +85,26 @@ class Cycloid(Trajectory):
 @explained_class("__init__")
 @dataclass(frozen=True)
 class Ramp(Trajectory):
-    """s = t / T: constant speed, with a jump of speed at both ends (the sticks of an excavator: Wong 1991, 5.5.2)."""
+    """Motion at constant speed, s = t / T, with a velocity step at both ends.
 
-    begin: Scalar = 0.0  # the time it sets off
+    The sticks of an excavator command such motions: Wong 1991, 5.5.2.
+
+    Parameters
+    ----------
+    start : sequence of Scalar
+        Positions at the start, one for each joint, rad or m.
+    end : sequence of Scalar
+        Positions at the end.
+    T : Scalar
+        Duration, s, above 0.
+    begin : Scalar, default 0.0
+        Start time, s.
+    """
+
+    begin: Scalar = 0.0  # s, start time
 
     def progress(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Return s, ds/dt and d2s/dt2 at time `t` (s), where s goes from 0 at the start to 1 at the end."""
         since = t - self.begin
         speed = where(since < 0.0, 0.0, where(since < self.T, 1.0 / self.T, 0.0))
         return clip(since, 0.0, self.T) / self.T, speed, 0.0
@@ -75,16 +112,50 @@ class Ramp(Trajectory):
 
 @explained
 def wong(n: int, T: Scalar = 10.0) -> Cycloid:
-    """Wong 1991, eq 3.43: all n joints from 0 to pi (PUMA 600: T = 10 s, torso: T = 5 s)."""
+    """Return the test motion of Wong 1991, eq 3.43: all joints from 0 to pi.
+
+    The source uses T = 10 s for the PUMA 600 and T = 5 s for the torso.
+
+    Parameters
+    ----------
+    n : int
+        Number of joints.
+    T : Scalar, default 10.0
+        Duration, s.
+
+    Returns
+    -------
+    Cycloid
+        Trajectory of all joints.
+
+    Raises
+    ------
+    InputError
+        If `n` is outside its range.
+    """
     if isinstance(n, int) and not 0 < n <= MOST_JOINTS:
-        raise InputError(f"wong: n is {n}; expected how many joints there are, 1 to {MOST_JOINTS:,}.")
+        raise InputError(f"wong: n is {n}; expected the number of joints, 1 to {MOST_JOINTS:,}.")
     return Cycloid((0.0,) * n, (pi,) * n, T)
 
 
 @explained
 def saha(start: Sequence[Scalar], end: Sequence[Scalar], T: Scalar = 10.0) -> Cycloid:
-    """Saha 2001, eq 18, from the ends he gives for each arm.
+    """Return the test motion of Saha 2001, eq 18, between given positions.
 
-    Departs: eq 18 as printed has no ends and always goes from 0 to pi; it is stretched to them.
+    Departs: eq 18 as printed has no end positions and always goes from 0 to pi; here it is scaled to `start` and `end`.
+
+    Parameters
+    ----------
+    start : sequence of Scalar
+        Positions at the start, rad or m; the source gives them for each arm.
+    end : sequence of Scalar
+        Positions at the end.
+    T : Scalar, default 10.0
+        Duration, s.
+
+    Returns
+    -------
+    Cycloid
+        Trajectory of all joints.
     """
     return Cycloid(tuple(start), tuple(end), T)

@@ -1,12 +1,12 @@
-"""A trot: legs of a diagonal swing together while the other two carry, and the feet land where they keep the balance.
+"""Trot gait of a quadruped: diagonal legs swing together, and the feet land where they keep the balance.
 
-    f = T v / 4 + k (v - w)                  where a swinging foot goes, from below its hip, with T the gait's period
-    dx/dt = -w - (w - v)                     how the target of a foot on the ground goes back, with w the wanted speed
-    knee = acos(L / 2l),  thigh = knee - asin(x / L)        a leg of two equal links that reaches to (x, -z), L long
+    f = T v / 4 + k (v - w)                  landing point of a swinging foot from below its hip, T: period of the gait
+    dx/dt = -w - (w - v)                     rate of the target of a foot on the ground, with w the desired speed
+    knee = acos(L / 2l),  thigh = knee - asin(x / L)        leg of two equal links that reaches to (x, -z), L long
 
-The foot's place is that of M. H. Raibert, Legged Robots That Balance, MIT Press, 1986, chapter 2; sideways it is the
-same with w = 0, but for a turn that brings the heading back. It is a sampled controller with a memory of its phase and
-of the feet's targets: bc.Sampled(gait, every=gait.every, states=gait.states), whose targets go to servos (PD).
+The foot placement is that of M. H. Raibert, Legged Robots That Balance, MIT Press, 1986, chapter 2; the lateral one is
+equal with w = 0, apart from a turn that restores the heading. The gait is a sampled controller whose states are its
+phase and the feet's targets: bc.Sampled(gait, every=gait.every, states=gait.states). Its joint targets go to PD servos.
 """
 
 from __future__ import annotations
@@ -20,13 +20,27 @@ from bellcrank.errors import InputError
 from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, acos, asin, clip, maximum, sin, sqrt, where
 
-STRETCHED = 0.98  # of a leg's length: it never gets quite straight
-TILTED = 0.5  # the sine of the hip's largest angle
+STRETCHED = 0.98  # share of a leg's length, so that it is never straight
+TILTED = 0.5  # sine of the hip's largest angle
 
 
 @dataclass(frozen=True)
 class Leg:
-    """Joints of a leg, hip about x and two about y; ahead: m from the middle; first: of the pair that starts."""
+    """Joints and position of one leg.
+
+    Parameters
+    ----------
+    hip : str
+        Joint about x.
+    thigh : str
+        Upper joint about y.
+    calf : str
+        Lower joint about y.
+    ahead : float
+        Distance of the hip in front of the trunk's centre, m.
+    first : bool
+        True for the diagonal pair that swings first.
+    """
 
     hip: str
     thigh: str
@@ -37,17 +51,41 @@ class Leg:
 
 @dataclass(frozen=True)
 class Trot:
-    """Targets of all joints of the legs, every so many seconds, for a trunk on a floating joint that looks along x."""
+    """Trot controller: targets of all leg joints, for a trunk on a floating joint that faces along x.
+
+    Parameters
+    ----------
+    legs : mapping of str to Leg
+        Legs by name.
+    base : str
+        Name of the floating joint.
+    link : float
+        Length of thigh and of calf, m.
+    height : float
+        Height of the hips above the feet, m.
+    speed : Scalar, default 0.5
+        Desired speed, m/s; the robot is slower because its servos yield.
+    period : float, default 0.4
+        Period of the gait, s.
+    lift : float, default 0.07
+        Height to which a swinging foot is lifted, m.
+    gain : float, default 0.03
+        Gain k of the foot placement, s.
+    start : float, default 0.5
+        Time at which the robot starts to walk, s.
+    every : float, default 4e-3
+        Sampling period, s.
+    """
 
     legs: Mapping[str, Leg]
     base: str  # the floating joint
-    link: float  # m, thigh and calf alike
+    link: float  # m, length of thigh and of calf
     height: float  # m, from the hips to the feet
-    speed: Scalar = 0.5  # m/s that it goes for; it falls short by what its servos give way
+    speed: Scalar = 0.5  # m/s, desired; the robot is slower because its servos yield
     period: float = 0.4  # s
     lift: float = 0.07  # m
     gain: float = 0.03  # s, k
-    start: float = 0.5  # s until which it stands
+    start: float = 0.5  # s, start of walking
     every: float = 4e-3  # s
 
     def __post_init__(self) -> None:
@@ -59,23 +97,27 @@ class Trot:
                 f"{STRETCHED * 2 * self.link:.3g} m high."
             )
         if not 2 * self.every < self.period:
-            raise InputError(f"Trot: a sample every {self.every!r} s is too seldom for a period of {self.period!r} s.")
+            raise InputError(
+                f"Trot: a sample every {self.every!r} s is too slow for a gait period of {self.period!r} s."
+            )
 
     @property
     def joints(self) -> tuple[str, ...]:
+        """Names of the controlled joints: hip, thigh and calf of each leg."""
         return tuple(joint for leg in self.legs.values() for joint in (leg.hip, leg.thigh, leg.calf))
 
     @property
     def states(self) -> dict[str, float]:
+        """Initial values of the controller's states: the phase, and x and y of each foot's target."""
         return {"phase": 0.0} | {f"{name}.{axis}": 0.0 for name in self.legs for axis in "xy"}
 
     @property
     def stance(self) -> dict[str, float]:
-        """The joints of the robot that stands."""
+        """Joint angles of the standing robot, by name."""
         return {joint: float(x) for leg in self.legs.values() for joint, x in self._reach(leg, 0.0, 0.0, 0.0).items()}
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Scalar], dict[str, Scalar]]:
-        """Targets now, and phase and feet at the next sample."""
+        """Return the joint targets now, and the states (phase and foot targets) at the next sample."""
         going = clip(t - self.start, 0.0, 1.0)
         qx, qy, qz, qw = (q[f"{self.base}.{c}"] for c in ("qx", "qy", "qz", "qw"))
         turn = -2.0 * (qw * qz + qx * qy)  # rad/s, against the heading
@@ -95,7 +137,7 @@ class Trot:
     def _next(
         self, at: Scalar, phase: Scalar, speed: Scalar, wanted: Scalar, back: Scalar, more: Scalar = 0.0
     ) -> Scalar:
-        """Where a foot's target is at the next sample: on its way to where it lands, or going back with the ground."""
+        """Return a foot's target at the next sample: moving to its landing point, or back with the ground."""
         lands = 0.25 * self.period * speed + self.gain * (speed - wanted) + more
         left = maximum(0.5 - phase, 0.0) * self.period
         return where(phase < 0.5, at + self.every / (left + self.every) * (lands - at), at - self.every * back)
@@ -109,5 +151,5 @@ class Trot:
 
 
 def _turned(phase: Scalar) -> Scalar:
-    """Back by one turn, where it is beyond."""
+    """Return the phase wrapped to less than 1."""
     return where(phase >= 1.0, phase - 1.0, phase)

@@ -1,5 +1,7 @@
-"""How the quantities of a mechanism are computed: what can be asked (quantities.py), by which method (table.py), and
-which of them may answer and are worth a try (requests.py).
+"""Dynamics quantities of a mechanism and the methods that compute them.
+
+quantities.py lists the quantities, table.py the methods, and requests.py selects the methods that apply to a mechanism
+and are worth trying.
 """
 
 from __future__ import annotations

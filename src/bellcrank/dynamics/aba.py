@@ -1,16 +1,19 @@
-"""Articulated bodies: R. Featherstone, The calculation of robot dynamics using articulated-body inertias, Int. J.
-Robotics Research 2 (1), 1983; equation numbers are those of Wong 1991, section 2.2.2. The velocity terms c and pA are
-part of the recursion, as in R. Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 7.
+"""Articulated-body algorithm for forward dynamics.
 
-Solves: forward_dynamics. Any tree whose joints do not share coordinates (where they do: body_shares.py); bodies may
-bend (aba_modes.py). Work O(n), span O(depth).
+R. Featherstone, The calculation of robot dynamics using articulated-body inertias, Int. J. Robotics Research 2 (1),
+1983; equation numbers are those of Wong 1991, section 2.2.2. The velocity terms c and pA are part of the recursion, as
+in R. Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 7.
 
-    c_i   acceleration of body i from velocities alone       IA_i      inertia of body i with its subtree free to move
+Solves: forward_dynamics. Any tree whose joints do not share coordinates (for those that do, see body_shares.py); bodies
+may be flexible (aba_modes.py). Work O(n), span O(depth).
+
+    c_i   acceleration of body i from velocities alone       IA_i      articulated-body inertia of body i
     pA_i  force that holds it at zero acceleration           D, psi    1/(s.IA s), IA s D for one axis s
     u     tau - s.pA
 
-Departs: body coordinates instead of the inertial frame; `a` is the classical acceleration of the frame's origin, so
-that linear velocities are never needed; a joint with several axes is eliminated one axis after the other, last first.
+Differences from the paper: body coordinates instead of the inertial frame; `a` is the classical acceleration of the
+frame's origin, so that linear velocities are never needed; a joint with several axes is eliminated one axis after the
+other, last first.
 """
 
 from __future__ import annotations
@@ -31,8 +34,25 @@ STILL = articulated(NO_INERTIA)
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     if tree.following:
-        from bellcrank.dynamics import following  # which is made of what is below
+        from bellcrank.dynamics import following  # a local import, because that module uses the functions below
 
         return following.forward_dynamics(tree, q, v, tau, frames, wrench)
     outer = external(tree, q, frames, wrench)
@@ -61,7 +81,7 @@ def forward_dynamics(
     for i, link in reversed(list(enumerate(links))):
         for made in bent.get(i, ()):
             IA[i], pA[i] = made.freed(IA[i], pA[i])
-        if link.v_index in of:  # a node: its columns are those of the modes
+        if link.v_index in of:  # a node of a flexible body: its columns are those of the modes
             of[link.v_index].gather(S[i], IA[i], pA[i] + IA[i] @ c[i], X[i])
         for s, k in () if link.v_index in of else reversed(list(zip(S[i], link.v_index, strict=True))):
             psi[k], D[k], u[k], IA[i], pA[i] = eliminated(link, s, driven[k], IA[i], pA[i])
@@ -89,23 +109,52 @@ def forward_dynamics(
     return a
 
 
-# -- what one body does: the sweeps above go over all of them, and bodies.py over alike ones
+# -- the work of one body: the sweeps above use it for every body, and bodies.py for link classes
 
 
 def placed(link: Link, q: Vector) -> tuple[Transform, list[Motion]]:
+    """Return the transform and the motion subspace of `link` at positions `q`."""
     step("X", link.name)
     return link.transform(q), link.subspace(q)
 
 
 def moved(link: Link, X: Transform, S: Sequence[Motion], q: Vector, v: Vector, w: Vec) -> Acceleration:
-    """w of the body, and c: how it accelerates by velocities alone. w is that of its parent."""
+    """Return w of the body, and c: its acceleration due to velocities alone.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    X
+        Transform from the parent frame.
+    S
+        Motion subspace, one column for each axis.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    w
+        Angular velocity of the parent, in its frame.
+    """
     step("c", link.name)
     still = Acceleration(w, ZERO, ZERO)
     return X.acceleration(still).through_joint(along(S, own(link, v)), link.bias(q, v))
 
 
 def held(link: Link, inertia: Inertia, w: Vec, outer: Force) -> Force:
-    """pA of the body alone."""
+    """Return pA of one body without its subtree.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    inertia
+        Inertia of the body.
+    w
+        Its angular velocity.
+    outer
+        External force on it.
+    """
     step("pA", link.name)
     return inertia.newton_euler(Acceleration(w, ZERO, ZERO)) - outer
 
@@ -113,7 +162,21 @@ def held(link: Link, inertia: Inertia, w: Vec, outer: Force) -> Force:
 def eliminated(
     link: Link, s: Motion, driven: Scalar, IA: Articulated, pA: Force
 ) -> tuple[Force, Scalar, Scalar, Articulated, Force]:
-    """psi, D and u of one axis, and what is left of IA and pA beyond it."""
+    """Return psi, D and u of one axis, and IA and pA as they remain beyond it.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    s
+        The axis.
+    driven
+        Drive and passive force along it.
+    IA
+        Articulated-body inertia.
+    pA
+        Bias force.
+    """
     step("IA", link.name)
     free = IA.freed(s, link.armature)  # 2.14
     step("u", link.name)
@@ -125,7 +188,7 @@ def eliminated(
 def _bent(
     tree: Tree, q: Vector, v: Vector, driven: Vector, w: Sequence[Vec], pA: list[Force]
 ) -> dict[int, list[Modes]]:
-    """Modes, by the link whose frame they move in; what their motion asks of it is added to its pA."""
+    """Return the modes by the link whose frame they move in; add the force due to their motion to its pA."""
     found: dict[int, list[Modes]] = {}
     for body in tree.flexible:
         made, force = modes(body, q, v, driven, w[body.link] if body.link >= 0 else ZERO)

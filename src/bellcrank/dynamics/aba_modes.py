@@ -1,10 +1,11 @@
-"""What aba.py does where bodies bend: their modes are free motions of the body, beside its joint's, and are eliminated
-before them.
+"""Flexible bodies in the articulated-body algorithm.
 
-    M_kl   inertia that modes feel of each other, with all that stands on the nodes    F_k   the same, of the frame
-    u_k    tau + passive less what velocities need
+The modes of a flexible body are free motions of it, beside its joint's axes, and are eliminated before them.
 
-A node hands on what stands on it twice: to its body's frame, as any link does to its parent, and to the modes.
+    M_kl   inertia between modes, with all bodies on the nodes    F_k   inertia between a mode and the frame
+    u_k    tau + passive less the force due to velocities
+
+A node hands its subtree on twice: to its body's frame, as any link does to its parent, and to the modes.
 """
 
 from __future__ import annotations
@@ -22,13 +23,27 @@ from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, Motion, Sym
 
 @dataclass
 class Modes:
+    """Modes of one flexible body in the backward sweep: M, F and u."""
+
     body: Bending
     M: list[list[Scalar]]
     F: list[Force]
     u: list[Scalar]
 
     def gather(self, S: Sequence[Motion], IA: Articulated, pA: Force, X: Transform) -> None:
-        """What stands on a node that moves by S: an articulated body and the force that it needs, c included."""
+        """Add the subtree of a node to the modes.
+
+        Parameters
+        ----------
+        S
+            Columns of the node, one for each mode.
+        IA
+            Articulated-body inertia on the node.
+        pA
+            Its bias force, c included.
+        X
+            Transform of the node.
+        """
         for k, s in enumerate(S):
             U = IA @ s
             for l, other in enumerate(S[: k + 1]):
@@ -37,7 +52,15 @@ class Modes:
             self.u[k] = self.u[k] - s.dot(pA)
 
     def freed(self, IA: Articulated, pA: Force) -> tuple[Articulated, Force]:
-        """The body as its joint feels it, its modes free to move; last mode first."""
+        """Return the articulated-body inertia and bias force of the body with its modes eliminated, last mode first.
+
+        Parameters
+        ----------
+        IA
+            Inertia of the body with all that its joints carry.
+        pA
+            Its bias force.
+        """
         for k in reversed(range(len(self.u))):
             inverse = 1.0 / self.M[k][k]
             psi = self.F[k] * inverse
@@ -51,7 +74,7 @@ class Modes:
         return IA, pA
 
     def accelerations(self, A: Motion) -> list[Scalar]:
-        """Of the modes, where the frame has A; after `freed`."""
+        """Return the accelerations of the modes for the acceleration `A` of the frame; call it after `freed`."""
         found: list[Scalar] = []
         for k, u in enumerate(self.u):
             rest = u - A.dot(self.F[k])
@@ -62,7 +85,21 @@ class Modes:
 
 
 def modes(body: Bending, q: Vector, v: Vector, driven: Vector, w: Vec) -> tuple[Modes, Force]:
-    """At the start, and the force that the frame needs for what moves now. driven: tau + passive; w: of the frame."""
+    """Return the initial modes, and the force that the frame needs for the present motion.
+
+    Parameters
+    ----------
+    body
+        The flexible body.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    driven
+        tau + passive.
+    w
+        Angular velocity of the frame.
+    """
     still = [0.0] * len(v)
     force, needed = body.newton_euler(q, v, still, Acceleration(w, ZERO, ZERO))
     u = [x - y for x, y in zip(body.own(driven), needed, strict=True)]
@@ -71,7 +108,17 @@ def modes(body: Bending, q: Vector, v: Vector, driven: Vector, w: Vec) -> tuple[
 
 
 def less(IA: Articulated, U: Force, psi: Force) -> Articulated:
-    """IA - U psi^T, which is symmetric."""
+    """Return the symmetric matrix IA - U psi^T.
+
+    Parameters
+    ----------
+    IA
+        Articulated-body inertia.
+    U
+        IA s.
+    psi
+        U / (s . U).
+    """
 
     def product(a: Vec, b: Vec) -> Sym:
         return Sym(a.x * b.x, a.y * b.y, a.z * b.z, a.x * b.y, a.x * b.z, a.y * b.z)

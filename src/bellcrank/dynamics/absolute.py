@@ -1,5 +1,7 @@
-"""Absolute coordinates with Lagrange multipliers: P. E. Nikravesh, Computer-Aided Analysis of Mechanical Systems, 1988;
-equation numbers are those of P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, 1989, section 2.1.
+"""Forward dynamics in absolute coordinates with Lagrange multipliers.
+
+P. E. Nikravesh, Computer-Aided Analysis of Mechanical Systems, 1988; equation numbers are those of P. E. Nikravesh,
+G. Gim, A. Arabyan and U. Rein, 1989, section 2.1.
 
 Solves: forward_dynamics, reactions, multipliers. Trees of bodies with mass and inertia whose joints do not share
 coordinates. Work O(n) along a chain (siblings meet in their parent: O(siblings^3) there), span O(depth). Digits are
@@ -7,13 +9,13 @@ lost as the ratio of neighbouring masses and moments grows.
 
     M_i   inertia of body i at its centre of mass          D      Jacobian: rows are the forces T, see cut_joints.py
     g_i   gravity, gyroscopic terms, wrenches              W      forces that do work, one for each coordinate
-    lam   multipliers: how much of each T                  gamma  -D' v is T.gamma (centres.py)
+    lam   multipliers of the forces T                      gamma  -D' v is T.gamma (centres.py)
     E     zero, but for rotors
 
 Eqs 3 and 4 are [M -D^T; D E] [v'; lam] = [g; T.gamma] with E = 0: v' is eliminated by M^-1, and D M^-1 D^T + E is
 factorised row by row from the leaves to the root, where every pivot is positive.
 
-Departs: the coordinates and velocities of the bodies are found from those of the joints.
+Differences from the paper: the coordinates and velocities of the bodies are computed from those of the joints.
 """
 
 from __future__ import annotations
@@ -40,17 +42,36 @@ from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Force, Motio
 
 @dataclass(slots=True, eq=False)
 class Solved:
+    """Solution of the equations of motion: accelerations of the bodies, multipliers and joint forces."""
+
     bodies: list[Placed]
     by: list[Passed]
     W: list[list[Force]]
     dv: list[Motion]
     lam: list[Scalar]
-    passes: list[Force]  # all that a joint passes on to its body, about the body's centre
+    passes: list[Force]  # total force that a joint transmits to its body, about the body's centre
 
 
 def solved(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> Solved:
+    """Solve the equations of motion in absolute coordinates.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     bodies = placed(tree, q, v)
     by, inverse, g = passed(tree, bodies, v), mobilities(tree, bodies), applied(tree, q, bodies, frames, wrench)
     for j, link in enumerate(tree.links):
@@ -72,7 +93,23 @@ def solved(
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    """v' of the bodies, as the joints see it."""
+    """Return the joint accelerations, from the accelerations v' of the bodies.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     s = solved(tree, q, v, tau, frames, wrench)
     a: list[Scalar] = [0.0] * tree.nv
     for j, link in enumerate(tree.links):
@@ -86,13 +123,45 @@ def forward_dynamics(
 def multipliers(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    """lam, row by row of D: of each joint what it bears, and one for each axis that has a rotor."""
+    """Return lam, row by row of D: the constraints of each joint, and one for each axis that has a rotor.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     return solved(tree, q, v, tau, frames, wrench).lam
 
 
 def reactions(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[list[Scalar]]:
-    """[force, moment] that each joint passes from its parent's side to its body, drives and rotors included."""
+    """Return the [force, moment] that each joint transmits from its parent to its body, drives and rotors included.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     s = solved(tree, q, v, tau, frames, wrench)
     return reported(tree, s.bodies, s.passes)

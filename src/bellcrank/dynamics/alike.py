@@ -1,13 +1,14 @@
-"""Bodies that are alike: classes of links whose equations differ by nothing but constants.
+"""Link classes: groups of links whose equations differ only in constants.
 
-Two links are of one class if their joints are of one type, their constants are 0, 1 and -1 at the same places (which is
-what folds away), and they have as many children and both or neither stand on the ground. A class has one link as its
-example, in which the constants that differ from body to body are free numbers k0, k1, ...; their values are the rows of
-a table. What is equal in all of a class stays a number. Where a constant is a free number of the model, of one body of
-the class at least, it is none of the table: it is n0, n1, ..., and each body says what those are of the model's.
+Two links are of one class if their joints are of one type, their constants are 0, 1 and -1 in the same positions (these
+are folded away), they have the same number of children, and both or neither are attached to the ground. A class has one
+link as its example, in which the constants that differ from body to body are free parameters k0, k1, ...; their values
+are the rows of a table. A constant that is equal for all members stays a number. A constant that is a free parameter of
+the model, for one member of the class at least, is not in the table: it is n0, n1, ..., and each member has its own
+expressions in the model's parameters for these.
 
-Classes of a few bodies are not worth their code where there are many of them: those are joined to one for each type of
-joint, with every constant in its place, zero or not.
+If there are many classes, those with few bodies are not worth their code: they are merged into one class for each type
+of joint, with every constant in its position, zero or not.
 """
 
 from __future__ import annotations
@@ -28,19 +29,22 @@ from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import Mat, Sym, Vec
 
 Array = np.ndarray[Any, Any]
-LAWS = ("armature", "damping", "friction", "friction_speed", "stiffness", "rest")  # of a joint
-MANY_CLASSES = 24  # from so many on, those of fewer than FEW bodies are joined
+LAWS = ("armature", "damping", "friction", "friction_speed", "stiffness", "rest")  # constants of a joint
+MANY_CLASSES = 24  # with more classes than this, those with fewer than FEW bodies are merged
 FEW = 4
-LONGEST_PERIOD = 6  # of different bodies in a row that come again and again
-# Every placement is these moves, some of which are nothing (model/frames.py).
+LONGEST_PERIOD = 6  # bodies in the longest repeating pattern
+# Every placement consists of these moves, some of which may be identities (model/frames.py).
 PLACED = ("shift", "z", "x", "z", "shift")
-FULL = "full"  # but for those whose axes are free
+FULL = "full"  # a rotation matrix: placements whose axes are free parameters
 
 
 @dataclass(frozen=True)
 class Alike:
-    """One class. table: a row for each of its members, in their order, of what differs between them. free: likewise, of
-    numbers that depend on the model's free ones. more: of what was given beside the links' own constants.
+    """One link class.
+
+    table has a row for each member, in their order, with the constants that differ between members; free likewise has
+    the values that depend on the model's free parameters. more holds the constants that were given beside those of the
+    links.
     """
 
     link: Link
@@ -53,12 +57,12 @@ class Alike:
 
     @property
     def names(self) -> list[str]:
-        """Of the columns of the table."""
+        """Return the names of the table's columns."""
         return [f"k{i}" for i in range(self.table.shape[1])]
 
     @property
     def numbers(self) -> list[str]:
-        """Of the columns of what is free."""
+        """Return the names of the free-parameter columns."""
         return [f"n{i}" for i in range(self.free.shape[1])]
 
 
@@ -68,10 +72,20 @@ def classes(
     more: Sequence[Sequence[Scalar]] | None = None,
     shares: Sequence[Any] | None = None,
 ) -> list[Alike]:
-    """Every link in one of them. The numbers of a class are those of its members, and of nobody else. apart: what keeps
-    links apart beside their own equations, unless it is the ground and how many children they have. more: further
-    constants of every link. shares: what it has to do with coordinates of others (shares.py), which keeps links apart,
-    too.
+    """Partition the links into classes.
+
+    The parameters of a class are those of its own members only.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    apart
+        Further keys that keep links apart; by default attachment to the ground and number of children.
+    more
+        Further constants of every link.
+    shares
+        Relations to shared coordinates (shares.py), which also keep links apart.
     """
     numbers = [_numbers(link) for link in tree.links]
     more = more or [()] * len(tree.links)
@@ -91,7 +105,7 @@ def classes(
             for i in members if len(members) < FEW else ():
                 if set(numbers[i][0]) <= set(PLACED):
                     numbers[i] = PLACED, _in_full(tree.links[i], numbers[i])
-                sizes = len(numbers[i][1]), len(more[i])  # a joint that follows another has more
+                sizes = len(numbers[i][1]), len(more[i])  # a mimic joint has more
                 keys[i] = (type(tree.links[i].kind), "in full", numbers[i][0], *sizes, apart[i])
         groups = _grouped(keys)
     return [_alike(tree.links, members, numbers, more, int(children[members[0]])) for members in groups.values()]
@@ -118,8 +132,11 @@ def _alike(
 
 
 def columns(rows: list[list[Scalar]]) -> tuple[list[Scalar], Array, Array]:
-    """Constants of alike things, a row each: those of the first with free numbers k0, k1, ... where they differ and n0,
-    n1, ... where the model's are free, and what these are of each.
+    """Replace constants that differ between similar things by free parameters.
+
+    Each of `rows` has the constants of one thing. Returned are the constants of the first, with free parameters k0, k1,
+    ... where the rows differ and n0, n1, ... where they depend on the model's parameters; then the values of the k and
+    of the n for every row.
     """
     free = np.zeros(len(rows[0]), bool)
     if depends(rows):
@@ -139,7 +156,7 @@ def columns(rows: list[list[Scalar]]) -> tuple[list[Scalar], Array, Array]:
 
 
 def _numbers(link: Link) -> tuple[tuple[str, ...], list[Scalar]]:
-    """The shape of its placement, and all its constants in a row."""
+    """Return the shape of the link's placement, and all its constants in a row."""
     shape: list[str] = []
     placed: list[Scalar] = []
     for move in link.placement.moves:
@@ -157,7 +174,7 @@ def _numbers(link: Link) -> tuple[tuple[str, ...], list[Scalar]]:
 
 
 def _own(link: Link) -> list[Scalar]:
-    """Constants of joint and body."""
+    """Return the constants of joint and body."""
     inertia, joint, I = link.inertia, link.joint, link.inertia.I
     laws = [*(getattr(joint, law) for law in LAWS), *leaves(joint.mimic)]
     h = inertia.h
@@ -165,7 +182,7 @@ def _own(link: Link) -> list[Scalar]:
 
 
 def _pattern(values: Sequence[Scalar]) -> tuple[Any, ...]:
-    """Which constants fold away, by their values. The angle at zero, which is the first, does by quarter turns."""
+    """Return which constants fold away; the first, the angle at zero, does for quarter turns."""
     angle = 9
     if not isinstance(values[0], Free):
         quarters = values[0] / (math.pi / 2)
@@ -174,12 +191,12 @@ def _pattern(values: Sequence[Scalar]) -> tuple[Any, ...]:
 
 
 def folded(values: Sequence[Scalar]) -> tuple[Scalar, ...]:
-    """Which of them fold away, and as what."""
-    return tuple(x if x in (0.0, 1.0, -1.0) else 9.0 for x in values)  # a free number equals none
+    """Return `values` with 9.0 in place of those that do not fold away."""
+    return tuple(x if x in (0.0, 1.0, -1.0) else 9.0 for x in values)  # a free parameter equals none of these
 
 
 def _in_full(link: Link, numbers: tuple[tuple[str, ...], list[Scalar]]) -> list[Scalar]:
-    """The same constants, with every move that there can be in its place."""
+    """Return the same constants, with every possible move of a placement present."""
     shape, values = numbers
     own = len(_own(link))
     rest, out, at = list(shape), values[:own], own
@@ -191,12 +208,12 @@ def _in_full(link: Link, numbers: tuple[tuple[str, ...], list[Scalar]]) -> list[
             rest.pop(0)
         else:
             out = [*out, *([0.0, 0.0, 0.0] if move == "shift" else [1.0, 0.0])]
-    assert not rest, f"moves {shape} are in no order that placements have"
+    assert not rest, f"moves {shape} do not match the standard order of placements"
     return out
 
 
 def _with(link: Link, shape: Sequence[str], numbers: Iterator[Scalar]) -> Link:
-    """The link with other constants, and with its own coordinates alone."""
+    """Return the link with other constants, and with its own coordinates only."""
     kind = rebuilt(link.kind, numbers)
 
     def some(n: int) -> list[Scalar]:
@@ -215,13 +232,15 @@ def _with(link: Link, shape: Sequence[str], numbers: Iterator[Scalar]) -> Link:
     return replace(link, kind=kind, inertia=inertia, joint=joint, placement=Transform(moves), q_index=q, v_index=v)
 
 
-# -- the order in which bodies are gone through
+# -- the order in which bodies are processed
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """order: the links as they are gone through, parents before children. runs: (begin, end, period) of places where
-    the same classes come again and again; each hangs on the one before (`chained`), or none hangs on another.
+    """Order in which the links are processed.
+
+    order has the links, parents before children. runs are (begin, end, period) of positions where the same classes
+    repeat; if `chained`, each link is a child of the one before it, otherwise the links of a run are independent.
     """
 
     order: Array
@@ -230,7 +249,10 @@ class Arrangement:
 
 
 def arranged(tree: Tree, groups: Sequence[Alike]) -> Arrangement:
-    """Along the branches, or, where branches are many and short, level by level: whatever makes fewer runs."""
+    """Arrange the links of `tree`, with classes `groups`, in the order that gives fewer runs.
+
+    The order is along the branches, or level by level if branches are many and short.
+    """
     parent = np.array([link.parent for link in tree.links])
     of = np.empty(len(parent), int)
     for k, group in enumerate(groups):
@@ -248,7 +270,15 @@ def arranged(tree: Tree, groups: Sequence[Alike]) -> Arrangement:
 
 
 def periodic(of: Sequence[int], starts: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Stretches of a sequence that repeat, by the period that covers most; starts: where one cannot go on."""
+    """Split a sequence into repeating runs, each with the period that covers most.
+
+    Parameters
+    ----------
+    of
+        Class of each position.
+    starts
+        Positions that a run may not cross.
+    """
     found = []
     for begin, end in zip(starts, [*starts[1:], len(of)], strict=True):
         at = begin
@@ -261,7 +291,7 @@ def periodic(of: Sequence[int], starts: Sequence[int]) -> list[tuple[int, int, i
                 whole = same // period * period
                 if whole > best[0] and whole >= 2 * period:
                     best = (whole, period)
-                if whole > 8 * period:  # long enough: no other is looked for
+                if whole > 8 * period:  # long enough: stop searching
                     break
             found.append((at, at + best[0], best[1]))
             at += best[0]
@@ -276,7 +306,7 @@ def _depth(parent: Array) -> Array:
 
 
 def _along(parent: Array) -> Array:
-    """Depth first, into the largest subtree first: so that a branch lies in one piece."""
+    """Order links depth first, into the largest subtree first, so that each branch is contiguous."""
     size = [1] * len(parent)
     children: dict[int, list[int]] = {}
     for i in range(len(parent) - 1, -1, -1):
@@ -294,5 +324,5 @@ def _along(parent: Array) -> Array:
 
 
 def _across(parent: Array, of: Array) -> Array:
-    """By depth, and in one depth by class."""
+    """Order links by depth, and by class within a depth."""
     return np.lexsort((np.arange(len(parent)), of, _depth(parent)))

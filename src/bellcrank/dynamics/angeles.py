@@ -1,16 +1,18 @@
-"""Natural orthogonal complement: J. Angeles and O. Ma, Dynamic simulation of n-axis serial robotic manipulators using a
-natural orthogonal complement, Int. J. Robotics Research 7 (5), 1988; the force vector from J. Angeles, O. Ma and
-A. Rojas, An algorithm for the inverse dynamics of n-axis general manipulators using Kane's equations, Computers Math.
-Applic. 17 (12), 1989. Equation numbers are those of Wong 1991, sections 3.1 and 3.3.
+"""Natural orthogonal complement with factored body inertias.
 
-Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth).
+J. Angeles and O. Ma, Dynamic simulation of n-axis serial robotic manipulators using a natural orthogonal complement,
+Int. J. Robotics Research 7 (5), 1988; the force vector from J. Angeles, O. Ma and A. Rojas, An algorithm for the
+inverse dynamics of n-axis general manipulators using Kane's equations, Computers Math. Applic. 17 (12), 1989. Equation
+numbers are those of Wong 1991, sections 3.1 and 3.3.
+
+Solves: mass_matrix, bias, forward_dynamics. Any tree, with mimic joints too. Work O(n depth^2), span O(depth).
 
     T     the complement: twists of the bodies by unit joint rates; Wong's matrix H is the same
     Jbar  factor of a body's central inertia, J = Jbar^T Jbar; mbar likewise of its mass
     P     diag(Jbar, mbar) T, so that M = P^T P
 
-Departs: trees and all joints, as Wong has them. Jbar is lower triangular, so that it makes
-one number of an axis along z; bodies may be thin or points.
+Differences from the paper: trees and all joints, as in Wong. Jbar is lower triangular, so that an axis along z gives a
+single number; bodies may be thin or points.
 """
 
 from __future__ import annotations
@@ -27,16 +29,26 @@ from bellcrank.scalar import Scalar, sqrt, step
 from bellcrank.spatial.moves import Shift
 from bellcrank.spatial.vector import ZERO, Force, Mat, Motion, Sym, vec
 
-NOTHING = 1e-14  # of the body's moments about its joint: a central moment below this is rounding
-SMALL_PIVOT = 1e-4  # of the largest pivot: below this, another row comes first
+NOTHING = 1e-14  # central moments below this fraction of the moments about the joint are rounding
+SMALL_PIVOT = 1e-4  # fraction of the largest pivot below which another row comes first
 
 
 def factor(I: Sym, J: Sym) -> Mat:
-    """Jbar, row by row: z first, unless the body is so thin that J.zz is little more than rounding."""
+    """Return Jbar, row by row.
+
+    The z row comes first, unless the body is so thin that J.zz is little more than rounding.
+
+    Parameters
+    ----------
+    I
+        Inertia about the joint.
+    J
+        Central inertia.
+    """
     left = [list(row) for row in J.rows]
     rows = [ZERO] * 3
     for row in (2, 1, 0):
-        now = [nominal(left[k][k]) for k in range(3)]  # any order is right, and of what is free there is all (table.py)
+        now = [nominal(left[k][k]) for k in range(3)]  # any order is correct; free inertias are full (table.py)
         if max(now) <= NOTHING * nominal(I.xx + I.yy + I.zz):
             break  # a rod or a point
         pivot = max(k for k in range(3) if now[k] >= SMALL_PIVOT * max(now))
@@ -48,6 +60,7 @@ def factor(I: Sym, J: Sym) -> Mat:
 
 
 def inertia_matrix(tree: Tree, q: Vector) -> Rows:
+    """Return the lower triangle of the mass matrix of `tree` at positions `q`."""
     P = []
     for link, twists in zip(tree.links, transformation(tree, q), strict=True):
         step("P", link.name)
@@ -57,11 +70,22 @@ def inertia_matrix(tree: Tree, q: Vector) -> Rows:
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     return square(inertia_matrix(tree, q))
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """The O(n) way: moments about the joints, handed down the path instead of projected one by one."""
+    """Return the bias forces in O(n): moments about the joints are accumulated along the path instead of projected.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     forces = []
     for link, rate in zip(tree.links, momentum_rates(tree, q, v), strict=True):  # 3.27-3.31
         step("f", link.name)
@@ -72,4 +96,21 @@ def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     return accelerations(tree, q, v, tau, mass_matrix(tree, q), bias(tree, q, v), frames, wrench)

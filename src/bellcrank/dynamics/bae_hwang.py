@@ -1,15 +1,16 @@
-"""Accumulated inertias in the inertial frame: D. S. Bae, R. S. Hwang and E. J. Haug, A recursive formulation for
-real-time dynamic simulation, Advances in Design Automation, ASME DE-Vol. 14, 1988; equation numbers are those of Wong
-1991, section 2.2.3.
+"""Composite inertias in the inertial frame for the mass matrix.
 
-Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth), span O(depth).
+D. S. Bae, R. S. Hwang and E. J. Haug, A recursive formulation for real-time dynamic simulation, Advances in Design
+Automation, ASME DE-Vol. 14, 1988; equation numbers are those of Wong 1991, section 2.2.3.
 
-    K_i   inertia of body i and all it carries, about the origin       B     axis of a joint, [z, p x z]
-    F     K B: momentum of what the joint carries at unit rate          M     mass matrix, lower triangle by rows
+Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth), span O(depth).
 
-Departs: the 6x6 K_i is kept as its ten numbers (inertial.py). B_i K_i is formed once for each axis; nothing has to be
-moved from body to body after that, so an element of M is one product of six terms. The axes of a joint with several
-share K_i; branches add up.
+    K_i   inertia of body i and its subtree, about the origin          B     axis of a joint, [z, p x z]
+    F     K B: momentum of the subtree at unit rate of the joint        M     mass matrix, lower triangle by rows
+
+Differences from the paper: the 6x6 K_i is stored as its ten numbers (inertial.py). B_i K_i is formed once for each
+axis; nothing has to be transformed from body to body after that, so an element of M is one product of six terms. The
+axes of a joint with several share K_i; branches add up.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bellcrank.scalar import Scalar, step
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     X = inertial_poses(tree, q)
     B, M = numbered(tree, axes(tree, q, X)), Matrix(tree)  # 2.23
     K = inertias(tree, X)  # 2.22

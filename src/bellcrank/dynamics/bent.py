@@ -1,13 +1,13 @@
-"""Methods for rigid bodies over bodies that bend: one layer on any of them, and no case inside.
+"""Flexible-body layer: extend methods for rigid bodies to flexible bodies.
 
-At every moment a body that bends is a rigid body of the shape that it has now, on whose nodes other bodies stand, and
-what its modes add is the same whichever way the rest is computed (model/bending.py):
+At every instant a flexible body is a rigid body of its current shape, with other bodies attached to its nodes, and the
+contribution of its modes is independent of the method for the rigid bodies (model/bending.py):
 
-    mass_matrix         the method's, of the rigid bodies; and the modes' rows, M_kl and (Cr_k, Ct_k) handed down
-    bias, ...           the method's, of the rigid bodies; and what the modes' motion adds to joints and modes
+    mass_matrix         the method's, of the rigid bodies; plus the modes' rows, M_kl and (Cr_k, Ct_k) carried down
+    bias, ...           the method's, of the rigid bodies; plus the forces due to the modes' motion
     forward_dynamics    M a = tau + passive + J^T wrench - C with both
 
-rnea and crba do so by themselves.
+rnea and crba treat flexible bodies themselves.
 """
 
 from __future__ import annotations
@@ -37,50 +37,92 @@ from bellcrank.spatial.vector import NO_FORCE, ZERO
 
 
 def frozen(tree: Tree, q: Vector) -> Tree:
-    """The rigid bodies of this moment."""
+    """Return `tree` with every flexible body replaced by a rigid body of its shape at positions `q`."""
     links = zip(tree.links, tree.inertias(q), strict=True)
     return replace(tree, flexible=(), links=tuple(replace(link, inertia=inertia) for link, inertia in links))
 
 
 @dataclass(frozen=True)
 class Bent:
-    """A method's functions, for trees with bodies that bend."""
+    """Functions of a method for rigid bodies, extended to trees with flexible bodies."""
 
     own: Callable[[str], Callable[..., Any]]
     solves: tuple[str, ...]
 
     def function(self, name: str) -> Callable[..., Any]:
+        """Return the function `name`, extended if modes contribute to this quantity."""
         given = {} if name not in MODAL else {name: getattr(self, name)}
         return given.get(name) or self.own(name)
 
     def mass_matrix(self, tree: Tree, q: Vector) -> list[list[Scalar]]:
+        """Return the mass matrix of `tree` at positions `q`."""
         by = self.own("mass_matrix") if "mass_matrix" in self.solves else crba.mass_matrix
         rigid, modes = by(frozen(tree, q), q), _modes(tree, q)
         return [[a + b for a, b in zip(*pair, strict=True)] for pair in zip(rigid, modes, strict=True)]
 
     def mass_matrix_factors(self, tree: Tree, q: Vector) -> list[list[Scalar]]:
+        """Return U and D, with M = U D U^T, of `tree` at positions `q`."""
         L, D, _ = factors(rows(self.mass_matrix(tree, q)), coordinate_names(tree))
         return upper(L, D)
 
     def inverse_mass_matrix(self, tree: Tree, q: Vector) -> list[list[Scalar]]:
+        """Return M^-1 of `tree` at positions `q`."""
         names = coordinate_names(tree)
         L, _, inverse_D = factors(rows(self.mass_matrix(tree, q)), names)
         return inverse(inverted(L, names), inverse_D, names)
 
     def bias(self, tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+        """Return the bias forces.
+
+        Parameters
+        ----------
+        tree
+            Kinematic tree of the mechanism.
+        q
+            Positions, nq elements.
+        v
+            Velocities, nv elements.
+        """
         by = self.own("bias") if "bias" in self.solves else rnea.bias
         still = [0.0] * tree.nv
         return _sums(by(frozen(tree, q), q, v), _motion(tree, q, v, still))
 
     def gravity_torque(self, tree: Tree, q: Vector) -> list[Scalar]:
+        """Return the joint forces that balance gravity in `tree` at positions `q`."""
         still = [0.0] * tree.nv
         return _sums(self.own("gravity_torque")(frozen(tree, q), q), _motion(tree, q, still, still))
 
     def coriolis_torque(self, tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+        """Return Coriolis and centrifugal forces.
+
+        Parameters
+        ----------
+        tree
+            Kinematic tree of the mechanism.
+        q
+            Positions, nq elements.
+        v
+            Velocities, nv elements.
+        """
         weightless, still = replace(tree, gravity=ZERO), [0.0] * tree.nv
         return _sums(self.own("coriolis_torque")(frozen(tree, q), q, v), _motion(weightless, q, v, still))
 
     def inverse_dynamics(self, tree: Tree, q: Vector, v: Vector, a: Vector, **options: Any) -> list[Scalar]:
+        """Return the joint forces that produce the accelerations a.
+
+        Parameters
+        ----------
+        tree
+            Kinematic tree of the mechanism.
+        q
+            Positions, nq elements.
+        v
+            Velocities, nv elements.
+        a
+            Accelerations, nv elements.
+        options
+            External wrenches, as in `rnea.inverse_dynamics`.
+        """
         rigid = self.own("inverse_dynamics")(frozen(tree, q), q, v, a, **options)
         elastic: list[Scalar] = [0.0] * tree.nv
         for body in tree.flexible:
@@ -91,12 +133,29 @@ class Bent:
     def forward_dynamics(
         self, tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
     ) -> list[Scalar]:
+        """Return the accelerations.
+
+        Parameters
+        ----------
+        tree
+            Kinematic tree of the mechanism.
+        q
+            Positions, nq elements.
+        v
+            Velocities, nv elements.
+        tau
+            Joint forces and moments, nv elements.
+        frames
+            Names of the frames on which wrenches act.
+        wrench
+            [force, moment] for each of these frames, in world axes at its origin.
+        """
         M, C = self.mass_matrix(tree, q), self.bias(tree, q, v)
         return accelerations(tree, q, v, tau, M, C, frames, wrench)
 
 
 def _modes(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    """What the modes add to the mass matrix."""
+    """Return the contribution of the modes to the mass matrix."""
     S, M = columns(tree, q), Matrix(tree)
     for body in tree.flexible:
         M.modes(body, S, q, lambda i, F: tree.links[i].transform(q).force(F))
@@ -107,7 +166,7 @@ def _modes(tree: Tree, q: Vector) -> list[list[Scalar]]:
 
 
 def _motion(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
-    """What the modes' motion adds to the forces that the joints and the modes need."""
+    """Return the generalised forces due to the modes' motion, for joints and modes."""
     A = rnea.sweep_out(tree, q, v, a)
     forces = [NO_FORCE] * len(tree.links)
     out: list[Scalar] = [0.0] * tree.nv

@@ -1,4 +1,4 @@
-"""Forward and inverse dynamics as what one body does (neighbours.py)."""
+"""Body recursions for forward and inverse dynamics."""
 
 from __future__ import annotations
 
@@ -19,9 +19,27 @@ from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO, Acceleration, Fo
 def forward_dynamics(
     link: Link, ground: Ground, q: Vector, v: Vector, tau: Vector, wrench: Vector = (), pushed: Frames | None = None
 ) -> Body:
-    """aba.py, for one body."""
+    """Return the accelerations of one joint: aba.py as a body recursion.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    tau
+        Forces and moments on the joint's coordinates.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act.
+    """
     outer = NO_FORCE
-    if pushed is not None:  # nobody asks how bodies are turned where nobody pushes
+    if pushed is not None:  # orientations are needed only for external forces
         outer = outside(link, (yield from turned(link, ground, q)), wrench, pushed)
     a, _ = yield from freely(link, ground, q, v, tau, outer)
     return a
@@ -30,7 +48,23 @@ def forward_dynamics(
 def freely(
     link: Link, ground: Ground, q: Vector, v: Vector, tau: Vector, outer: Force
 ) -> Generator[Asked, Any, tuple[list[Scalar], Force]]:
-    """The accelerations that it answers for, and the force about its F that it takes to move the body so."""
+    """Return the accelerations of the joint, and the force about F that moves the body with them.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    tau
+        Forces and moments on the joint's coordinates.
+    outer
+        External force on the body about the origin of its frame.
+    """
     if isinstance(link, Sharing):
         return (yield from body_shares.freely(link, ground, q, v, tau, outer))
     X, S = aba.placed(link, q)
@@ -58,7 +92,19 @@ def freely(
 
 
 def response(link: Link, ground: Ground, q: Vector, tau: Vector) -> Body:
-    """M^-1 tau: what forces in the joints add to the accelerations, and nothing else; aba.py without velocities."""
+    """Return M^-1 tau, the accelerations due to joint forces alone: aba.py without velocities.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    tau
+        Forces and moments on the joint's coordinates.
+    """
     X, S = aba.placed(link, q)
     pA, IA = NO_FORCE, articulated(link.inertia)
     parts = yield FromChildren()
@@ -81,7 +127,25 @@ def response(link: Link, ground: Ground, q: Vector, tau: Vector) -> Body:
 def inverse_dynamics(
     link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, wrench: Vector = (), pushed: Frames | None = None
 ) -> Body:
-    """rnea.py, for one body: what its joint must give, springs and friction overcome."""
+    """Return the joint forces of one body: rnea.py as a body recursion, less the passive forces.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act.
+    """
     outer = NO_FORCE
     if pushed is not None:
         outer = outside(link, (yield from turned(link, ground, q)), wrench, pushed)
@@ -89,14 +153,51 @@ def inverse_dynamics(
 
 
 def bias(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+    """Return the bias forces of one joint.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    """
     return _needed(link, ground, q, v, [0.0] * len(v))
 
 
 def coriolis_torque(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+    """Return the Coriolis and centrifugal forces of one joint.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    """
     return bias(link, replace(ground, gravity=ZERO), q, v)
 
 
 def gravity_torque(link: Link, ground: Ground, q: Vector) -> Body:
+    """Return the gravity forces of one joint.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    """
     modes = link.bending.v_index if isinstance(link, Sharing) and link.bending else ()
     still = [0.0] * (len(link.v_index) + len(modes))
     return _needed(link, ground, q, still, still)
@@ -105,7 +206,7 @@ def gravity_torque(link: Link, ground: Ground, q: Vector) -> Body:
 def _needed(
     link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, outer: Force = NO_FORCE, passive: bool = False
 ) -> Body:
-    """What the coordinates need that it answers for; passive: with springs and friction overcome."""
+    """Return the generalised forces of the body's coordinates, if `passive` less springs and friction."""
     if isinstance(link, Sharing):
         return (yield from body_shares.needed(link, ground, q, v, a, outer, passive))
     up = yield FromParent(Acceleration(ZERO, ZERO, -ground.gravity))
@@ -127,7 +228,17 @@ def _needed(
 
 
 def turned(link: Link, ground: Ground, q: Vector) -> Generator[Asked, Any, Mat]:
-    """How the body is turned in the world."""
+    """Return the orientation of the body in the world.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    """
     up = yield FromParent(ground.R)
     step("pose", link.name)
     R: Mat = link.transform(q).pose(up, ZERO)[0]
@@ -136,7 +247,19 @@ def turned(link: Link, ground: Ground, q: Vector) -> Generator[Asked, Any, Mat]:
 
 
 def outside(link: Link, R: Mat, wrench: Vector, pushed: Frames) -> Force:
-    """What wrenches do to the body about its F."""
+    """Return the external force on the body about the origin of its frame.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    R
+        Orientation of the body in the world.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act.
+    """
     total = NO_FORCE
     for i, p in enumerate(pushed.points):
         step("wrench", link.name)
@@ -146,8 +269,22 @@ def outside(link: Link, R: Mat, wrench: Vector, pushed: Frames) -> Force:
 
 
 def frames_seen(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames) -> Body:
-    """Of the frames of the body where each is and how fast it moves, in world axes; where their axes are given, also
-    how it is turned, and how fast it turns.
+    """Return position and velocity of some frames of one body, in world axes.
+
+    Frames with axes also get their angular velocity and orientation.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    seen
+        Frames of the body at which the result is wanted.
     """
     X = link.transform(q)
     R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
@@ -165,7 +302,21 @@ def frames_seen(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames) 
 
 
 def felt(link: Link, ground: Ground, q: Vector, wrench: Vector, pushed: Frames) -> Body:
-    """J^T wrench: what forces on frames do to the coordinates, and nothing else."""
+    """Return J^T wrench: the generalised forces due to forces on frames, and nothing else.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act.
+    """
     total = outside(link, (yield from turned(link, ground, q)), wrench, pushed)
     parts = yield FromChildren()
     for part in parts:

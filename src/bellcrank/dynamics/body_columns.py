@@ -1,6 +1,8 @@
-"""Matrices as what one body says (neighbours.py): of each of its coordinates a column, or, of those that are as wide as
-there are coordinates, its elements of the product with a vector. All columns are then a batch of unit vectors
-(build/by_tangents.py).
+"""Body recursions for matrices: columns, or products with a vector.
+
+A matrix with few rows is returned as a column for each of the body's coordinates. A matrix as wide as there are
+coordinates is returned as the body's elements of its product with a vector; all columns are then a batch of unit
+vectors (build/by_tangents.py).
 """
 
 from __future__ import annotations
@@ -22,10 +24,25 @@ from bellcrank.spatial.inertia import articulated
 from bellcrank.spatial.moves import Shift
 from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Motion, vec
 
-# -- of a frame, those of every body that carries it
+# -- matrices of a frame, with columns for every body that carries it
 
 
 def jacobian(link: Link, ground: Ground, q: Vector, seen: Frames, reference: str) -> Body:
+    """Return the columns of a frame's Jacobian for one body on its path.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    seen
+        Frames of the body at which the result is wanted.
+    reference
+        "aligned", "local" or "world".
+    """
     (X,) = yield from moving(link, ground, "X", q)
     place, _ = yield from _place(X, NO_MOTION, seen, reference)
     step("J", link.name)
@@ -34,6 +51,23 @@ def jacobian(link: Link, ground: Ground, q: Vector, seen: Frames, reference: str
 
 
 def jacobian_rate(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames, reference: str) -> Body:
+    """Return the columns of a frame's Jacobian rate for one body on its path.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    seen
+        Frames of the body at which the result is wanted.
+    reference
+        "aligned", "local" or "world".
+    """
     X, V = yield from moving(link, ground, "XV", q, v)
     place, moves = yield from _place(X, V, seen, reference)
     step("dJ", link.name)
@@ -42,8 +76,9 @@ def jacobian_rate(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames
 
 
 def _place(X: Pose, V: Motion, seen: Frames, reference: str) -> Generator[Asked, Any, tuple[Pose, Motion]]:
-    """From where the frame's motion is seen: axes and point in the world, and how they move, in those axes. The body
-    that has the frame knows, and tells those that carry it.
+    """Return the axes and the point from which the frame's motion is seen, and their velocity in those axes.
+
+    The body that has the frame computes them and hands them to its ancestors.
     """
     parts = yield FromChildren()
     if seen.points:
@@ -61,15 +96,26 @@ def _place(X: Pose, V: Motion, seen: Frames, reference: str) -> Generator[Asked,
 
 
 def _from(place: Pose, X: Pose, m: Motion) -> Motion:
-    """A motion about the body's F, as it is seen from a place."""
+    """Express a motion about the body's F in the axes and at the point of `place`."""
     (axes, point), (R, p) = place, X
     return Shift(point - p).motion(m.turned(R)).turned(axes.T)
 
 
-# -- of all: what a joint moves is its body and all that this carries
+# -- matrices of the whole mechanism: a joint moves the subtree of its body
 
 
 def com_jacobian(link: Link, ground: Ground, q: Vector) -> Body:
+    """Return the mass-weighted columns of the centre-of-mass Jacobian for one body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    """
     ((R, _),) = yield from moving(link, ground, "X", q)
     (Ic,) = yield from gathered([link.inertia], link.transform(q).inertia)
     step("f", link.name)
@@ -77,6 +123,19 @@ def com_jacobian(link: Link, ground: Ground, q: Vector) -> Body:
 
 
 def momentum_matrix(link: Link, ground: Ground, q: Vector, c: Vector) -> Body:
+    """Return the columns of the momentum matrix for one body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    c
+        Centre of mass of the mechanism, in the world.
+    """
     ((R, p),) = yield from moving(link, ground, "X", q)
     (Ic,) = yield from gathered([link.inertia], link.transform(q).inertia)
     step("f", link.name)
@@ -85,6 +144,23 @@ def momentum_matrix(link: Link, ground: Ground, q: Vector, c: Vector) -> Body:
 
 
 def momentum_matrix_rate(link: Link, ground: Ground, q: Vector, v: Vector, c: Vector, dc: Vector) -> Body:
+    """Return the columns of the rate of the momentum matrix for one body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    c
+        Centre of mass of the mechanism, in the world.
+    dc
+        Velocity of the centre of mass, in world axes.
+    """
     (R, p), V = yield from moving(link, ground, "XV", q, v)
     X = link.transform(q)
     (Ic,) = yield from gathered([link.inertia], X.inertia)
@@ -103,7 +179,23 @@ def momentum_matrix_rate(link: Link, ground: Ground, q: Vector, v: Vector, c: Ve
 
 
 def coriolis_product(link: Link, ground: Ground, q: Vector, v: Vector, x: Vector) -> Body:
-    """C x (coriolis.py): W is how the body would move by x, dW how that changes in space while it moves by v."""
+    """Return the body's elements of C x (coriolis.py).
+
+    W is the body's velocity for x, and dW the rate of W in space while the body moves with v.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    x
+        Vector that the matrix multiplies.
+    """
     X, S = link.transform(q), link.subspace(q)
     V, W, dW = yield FromParent((NO_MOTION, NO_MOTION, NO_MOTION))
     step("V", link.name)
@@ -117,8 +209,21 @@ def coriolis_product(link: Link, ground: Ground, q: Vector, v: Vector, x: Vector
 
 
 def factor_product(link: Link, ground: Ground, q: Vector, x: Vector) -> Body:
-    """U x and D of each coordinate, M = U D U^T. A unit force in a joint, carried with all that is free to move
-    beyond it, is felt in the joints before it: z is what x makes of those.
+    """Return U x and D of each coordinate, with M = U D U^T.
+
+    A unit force in a joint, carried down with everything beyond it free to move, acts on the joints before it: z is the
+    sum of these forces weighted by x.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    x
+        Vector that the matrix multiplies.
     """
     X, S = aba.placed(link, q)
     IA, z = yield from _free(link)
@@ -133,7 +238,7 @@ def factor_product(link: Link, ground: Ground, q: Vector, x: Vector) -> Body:
 
 
 def _free(link: Link) -> Generator[Asked, Any, Any]:
-    """Of the body with all that it carries, which is free to move: inertia, and what x makes of it."""
+    """Return the articulated-body inertia of the body, and the sum of its children's z."""
     IA, z = articulated(link.inertia), NO_FORCE
     parts = yield FromChildren()
     for inertia, more in parts:

@@ -1,6 +1,6 @@
-"""What bodies tell each other of their motion (neighbours.py), and what each says of its own frames and of its joint.
+"""Body recursions for motion: poses, velocities and accelerations of frames, and functions of the joints.
 
-X   R and p of the body in the world        V   its velocity        A   its acceleration, without gravity
+Sweeps pass on X (R and p of the body in the world), V (its velocity) and A (its acceleration, without gravity).
 """
 
 from __future__ import annotations
@@ -21,7 +21,23 @@ from bellcrank.spatial.vector import AT_REST, NO_FORCE, NO_MOTION
 def moving(
     link: Link, ground: Ground, what: str, q: Vector, v: Vector = (), a: Vector = ()
 ) -> Generator[Asked, Any, list[Any]]:
-    """X, V and A of the body, as far as they are asked for."""
+    """Compute those of X, V and A of the body that `what` names.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    what
+        Letters among "XVA".
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    """
     start: dict[str, Any] = {"X": (ground.R, ground.p), "V": NO_MOTION, "A": AT_REST}
     up = yield FromParent([start[x] for x in what])
     X, found = link.transform(q), list[Any]()
@@ -38,7 +54,15 @@ def moving(
 
 
 def gathered(mine: Sequence[Any], up: Callable[[Any], Any] = lambda x: x) -> Generator[Asked, Any, list[Any]]:
-    """What the body has and all that it carries, added up. up: how the parent sees that."""
+    """Sum a quantity over the body and its subtree.
+
+    Parameters
+    ----------
+    mine
+        The body's own contribution.
+    up
+        Transforms the total into the parent's frame.
+    """
     total = list(mine)
     parts = yield FromChildren()
     for part in parts:
@@ -48,18 +72,34 @@ def gathered(mine: Sequence[Any], up: Callable[[Any], Any] = lambda x: x) -> Gen
 
 
 def alone() -> Generator[Asked, Any, None]:
-    """It asks nobody."""
+    """Exchange nothing with the neighbours."""
     yield FromParent(())
     yield Hands(())
 
 
-# -- of its joint
+# -- functions of the joint
 
 
 def passive_torque(
     link: Link, ground: Ground, q: Vector, v: Vector, wrench: Vector = (), pushed: Frames | None = None
 ) -> Body:
-    """With what springs between bodies pull, where there are such."""
+    """Return the passive forces of one joint, including springs between bodies if there are any.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act.
+    """
     pulled: Sequence[Scalar] = [0.0] * len(v)
     if pushed is None:
         yield from alone()
@@ -70,7 +110,7 @@ def passive_torque(
 
 
 def of_its_joint(function: str) -> Callable[..., Body]:
-    """What the kind of the joint says of its own coordinates."""
+    """Return the body function that applies the `function` of the joint type to the joint's own coordinates."""
 
     def body(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
         yield from alone()
@@ -81,16 +121,46 @@ def of_its_joint(function: str) -> Callable[..., Body]:
     return body
 
 
-# -- of frames
+# -- functions of frames
 
 
 def poses(link: Link, ground: Ground, q: Vector, seen: Frames) -> Body:
+    """Return the pose matrices of some frames of one body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    seen
+        Frames of the body at which the result is wanted.
+    """
     ((R, p),) = yield from moving(link, ground, "X", q)
     found = [four_by_four(R.times(axes), p + R @ r) for r, axes in zip(seen.points, seen.axes, strict=True)]
     return [x for matrix in found for row in matrix for x in row]
 
 
 def velocity(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames, reference: str) -> Body:
+    """Return the velocities of some frames of one body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    seen
+        Frames of the body at which the result is wanted.
+    reference
+        "aligned", "local" or "world".
+    """
     X, V = yield from moving(link, ground, "XV", q, v)
     step("velocity", link.name)
     found = [motion_seen(V, X, frame, reference) for frame in each(seen)]
@@ -98,6 +168,25 @@ def velocity(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames, ref
 
 
 def acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, seen: Frames, reference: str) -> Body:
+    """Return the accelerations of some frames of one body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    seen
+        Frames of the body at which the result is wanted.
+    reference
+        "aligned", "local" or "world".
+    """
     X, A = yield from moving(link, ground, "XA", q, v, a)
     step("acceleration", link.name)
     found = [acceleration_seen(A, X, frame, reference) for frame in each(seen)]
@@ -107,6 +196,25 @@ def acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, se
 def spatial_acceleration(
     link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, seen: Frames, reference: str
 ) -> Body:
+    """Return the spatial accelerations of some frames of one body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    seen
+        Frames of the body at which the result is wanted.
+    reference
+        "aligned", "local" or "world".
+    """
     X, V, A = yield from moving(link, ground, "XVA", q, v, a)
     step("acceleration", link.name)
     found = [at_a_place(acceleration_seen(A, X, f, reference), motion_seen(V, X, f, reference).lin) for f in each(seen)]
@@ -114,6 +222,7 @@ def spatial_acceleration(
 
 
 def each(seen: Frames) -> list[Pose]:
+    """Return axes and origin of each of the frames `seen`."""
     return list(zip(seen.axes, seen.points, strict=True))
 
 
@@ -128,7 +237,27 @@ def reactions(
     seen: Frames,
     pushed: Frames | None = None,
 ) -> Body:
-    """reactions.py, for one body."""
+    """Return force and moment in the joint of one body: reactions.py as a body recursion.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    tau
+        Forces and moments on the joint's coordinates.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    seen
+        Frames of the body at which the result is wanted.
+    pushed
+        Frames of the body on which wrenches act.
+    """
     R = yield from bodies.turned(link, ground, q)
     outer = NO_FORCE if pushed is None else bodies.outside(link, R, wrench, pushed)
     _, f = yield from bodies.freely(link, ground, q, v, tau, outer)

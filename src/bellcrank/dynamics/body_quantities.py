@@ -1,10 +1,11 @@
-"""All that is also written for one body (neighbours.py): by method and quantity.
+"""Table of body recursions, by method and quantity.
 
-A quantity is said of one of three things, and that is all that whoever makes a recursion of it must know (`Said`):
+The results of a recursion belong to one of three things, and the code that rolls it needs to distinguish no more
+(`Said`):
 
-    coordinates    each joint says its own: forward_dynamics, rate; or a column of a matrix: jacobian, momentum_matrix
-    frames         of every body one, as poses and reactions are; or a single one, along its path to the ground
-    a sum          what all bodies say, added up, and what is made of it at last: energies, centre of mass, momentum
+    coordinates    each joint returns its own (forward_dynamics, rate), or a column of a matrix (jacobian)
+    frames         one for every body, as poses and reactions; or a single one, along its path to the ground
+    a sum          the sum over all bodies, and the quantity made of it at last: energies, centre of mass, momentum
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from bellcrank.scalar import Scalar
 VELOCITIES, POSITIONS, COLUMNS, FRAMES, SUM = "velocities", "positions", "columns", "frames", "sum"
 
 
-# Where joints follow others and bodies bend: it is enough that links know their own coordinates; or they must know
-# which of these others have as well, and how their bodies bend (shares.py).
+# For mimic joints and flexible bodies a recursion needs either only the links' own coordinates, or also the relations
+# to shared coordinates and modes (shares.py).
 OWN, SHARED = "own", "shared"
 
 
 @dataclass(frozen=True)
 class Said:
-    """A quantity as what one body says. of: what has results, and shape: those of each. last: what is made of all of
-    them, where they are not the quantity yet. shared: what all bodies are told beside their own, each a quantity.
+    """A quantity as a body recursion.
+
+    of tells to what the results belong, and shape gives the shape of each. last turns all results into the quantity, if
+    they are not the quantity itself. shared maps further inputs, equal for all bodies, to the quantities that they are.
     """
 
     body: Callable[..., Body]
@@ -37,8 +40,8 @@ class Said:
     shape: tuple[int, ...] = ()
     last: Callable[[Tree, Sequence[Scalar]], Any] | None = None
     shared: Mapping[str, str] = field(default_factory=dict)
-    coupled: str = ""  # whether joints may follow others and bodies bend: see OWN and SHARED; not, unless told
-    turned: bool = True  # of frames: whether it matters how they are turned
+    coupled: str = ""  # OWN or SHARED if mimic joints and flexible bodies are supported, else empty
+    turned: bool = True  # the result depends on the orientation of the frames
 
 
 def _sum(body: Callable[..., Body], width: int, last: Callable[[Tree, Sequence[Scalar]], Any]) -> Said:
@@ -48,12 +51,16 @@ def _sum(body: Callable[..., Body], width: int, last: Callable[[Tree, Sequence[S
 OVER_MASS, ABOUT_CENTRE = body_sums.over_mass, body_sums.about_centre
 BODIES: dict[tuple[str, str], Said] = {
     ("aba", "forward_dynamics"): Said(bodies.forward_dynamics, coupled=SHARED),
-    ("aba", "response"): Said(bodies.response),  # no quantity: what loops need of the tree beneath (build/beneath.py)
+    ("aba", "response"): Said(
+        bodies.response
+    ),  # not a quantity, but what loops need from their tree (build/beneath.py)
     ("rnea", "inverse_dynamics"): Said(bodies.inverse_dynamics, coupled=SHARED),
     ("rnea", "bias"): Said(bodies.bias, coupled=SHARED),
     ("rnea", "coriolis_torque"): Said(bodies.coriolis_torque, coupled=SHARED),
     ("rnea", "gravity_torque"): Said(bodies.gravity_torque, coupled=SHARED),
-    ("coriolis", "product"): Said(body_columns.coriolis_product),  # of matrices with x, which are no quantities
+    ("coriolis", "product"): Said(
+        body_columns.coriolis_product
+    ),  # products of matrices with x, which are not quantities
     ("aba", "product"): Said(body_columns.factor_product, COLUMNS, (2,)),
     ("reactions", "reactions"): Said(body_motion.reactions, FRAMES, (6,), coupled=SHARED, turned=False),
     ("kinematics", "passive_torque"): Said(body_motion.passive_torque),

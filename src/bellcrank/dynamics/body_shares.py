@@ -1,17 +1,18 @@
-"""Forward and inverse dynamics as what one body does (neighbours.py), where coordinates are shared (shares.py).
+"""Body recursions for forward and inverse dynamics with shared coordinates.
 
-aba.py eliminates the axes of a joint as soon as its body's subtree is known. A coordinate that others have as well
-stays open until all of them are: of a subtree that moves with A at its root and has open coordinates a_k,
+aba.py eliminates the axes of a joint as soon as its body's subtree is known. A coordinate that several joints share
+(shares.py) stays open until all of them are known. For a subtree with acceleration A at its root and open coordinates
+a_k,
 
     force at its root    IA A + pA + sum F_k a_k
-    coordinate k         sum M_kl a_l = u_k - F_k . A            where it ends, and may be eliminated
+    coordinate k         sum M_kl a_l = u_k - F_k . A            where k ends and may be eliminated
 
-    enter    A joint's axis s that has k: A is A' + s a_k, where A' is what comes from the parent.
-    close    a_k is solved for, and the rest of F, M, u, IA and pA is what is left without it.
+    enter    A joint's axis s has coordinate k: A is A' + s a_k, where A' comes from the parent.
+    close    a_k is solved for, and F, M, u, IA and pA are reduced accordingly.
 
-The way outwards undoes each in the reverse order. Modes of a body that bends are open in its nodes and end in the body,
-as in aba_modes.py; a joint that follows another, wherever it is, is open in between. So the work is that of aba.py, and
-of the square of how many are open in one place.
+The forward sweep undoes each in reverse order. Modes of a flexible body are open in its nodes and end in the body, as
+in aba_modes.py; the coordinate of a mimic joint is open in between. So the work is that of aba.py, plus the square of
+the number of coordinates open at one place.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Force, Motion
 
 @dataclass
 class Open:
-    """F, u, and M below its diagonal and on it, by slots."""
+    """Terms of the open coordinates: F, u, and the lower triangle of M, by slots."""
 
     F: list[Force]
     u: list[Scalar]
@@ -49,21 +50,25 @@ class Open:
         )
 
     def at(self, k: int, l: int) -> Scalar:
+        """Return the element M_kl of slots `k` and `l`."""
         return self.M[max(k, l)][min(k, l)]
 
     def add(self, k: int, l: int, x: Scalar) -> None:
+        """Add `x` to the element M_kl of slots `k` and `l`."""
         row, column = max(k, l), min(k, l)
         self.M[row][column] = self.M[row][column] + x
 
 
 def nothing_open(slots: int) -> Open:
+    """Return zero terms for so many `slots`."""
     return Open([NO_FORCE] * slots, [0.0] * slots, [[0.0] * (k + 1) for k in range(slots)])
 
 
 @dataclass
 class Subtree:
-    """A body with all that it carries, on its way to being handed on. undo: what the way outwards does, last first;
-    each takes A and the accelerations of the slots.
+    """A body with its subtree in the backward sweep.
+
+    undo has the steps of the forward sweep, to be applied last first; each takes A and the accelerations of the slots.
     """
 
     IA: Articulated
@@ -71,9 +76,22 @@ class Subtree:
     open: Open
     slots: range
     undo: list[Any] = field(default_factory=list)
-    solved: dict[int, Scalar] = field(default_factory=dict)  # accelerations of axes that are nobody else's
+    solved: dict[int, Scalar] = field(default_factory=dict)  # accelerations of axes that are not shared
 
     def enter(self, k: int, s: Motion, driven: Scalar, armature: Scalar) -> None:
+        """Open an axis for slot k: add its terms.
+
+        Parameters
+        ----------
+        k
+            Slot.
+        s
+            The axis.
+        driven
+            Drive and passive force along it.
+        armature
+            Rotor inertia.
+        """
         U, o = self.IA @ s, self.open
         o.u[k] = o.u[k] + driven - s.dot(self.pA)
         for l in self.slots:
@@ -83,6 +101,7 @@ class Subtree:
         self.undo.append(lambda A, a: A + s * a[k])
 
     def close(self, k: int) -> None:
+        """Eliminate the coordinate in slot `k`."""
         o, others = self.open, [l for l in self.slots if l != k]
         F, u, inverse = o.F[k], o.u[k], 1.0 / o.at(k, k)
         psi, ratio = F * inverse, {l: o.at(k, l) * inverse for l in others}
@@ -102,13 +121,25 @@ class Subtree:
         self.clear(k)
 
     def clear(self, k: int) -> None:
-        """Nothing of it is left."""
+        """Set all terms of slot `k` to zero."""
         self.open.F[k], self.open.u[k] = NO_FORCE, 0.0
         for l in self.slots:
             self.open.M[max(k, l)][min(k, l)] = 0.0
 
     def free(self, link: Sharing, axis: int, s: Motion, driven: Scalar) -> None:
-        """An axis that is nobody else's is eliminated at once, as in aba.py."""
+        """Eliminate an axis that is not shared, at once, as in aba.py.
+
+        Parameters
+        ----------
+        link
+            Joint and its body.
+        axis
+            Index of the axis in the joint.
+        s
+            The axis.
+        driven
+            Drive and passive force along it.
+        """
         o, e = self.open, [s.dot(F) for F in self.open.F]
         psi, D, u, self.IA, self.pA = aba.eliminated(link, s, driven, self.IA, self.pA)
         for k in self.slots:
@@ -127,17 +158,27 @@ class Subtree:
         self.undo.append(solved)
 
     def handed(self, X: Transform, c: Motion) -> tuple[Articulated, Force, Open]:
+        """Return inertia, bias force and open terms in the parent's frame.
+
+        Parameters
+        ----------
+        X
+            Transform from the parent frame.
+        c
+            Acceleration of the body due to velocities.
+        """
         o = self.open
         u = [x - c.dot(F) for x, F in zip(o.u, o.F, strict=True)]
         return X.articulated(self.IA), X.force(self.pA + self.IA @ c), Open([X.force(F) for F in o.F], u, o.M)
 
 
 def bending_of(link: Link) -> Bending | None:
+    """Return the modes of the body of `link`, or None."""
     return link.bending if isinstance(link, Sharing) else None
 
 
 def inertia_of(link: Link, q: Vector) -> Inertia:
-    """As the body is bent now."""
+    """Return the inertia of the body of `link` in its shape at positions `q`."""
     body = bending_of(link)
     return link.inertia if body is None else link.inertia + body.inertia(q)
 
@@ -145,7 +186,23 @@ def inertia_of(link: Link, q: Vector) -> Inertia:
 def freely(
     link: Sharing, ground: Ground, q: Vector, v: Vector, tau: Vector, outer: Force
 ) -> Generator[Asked, Any, tuple[list[Scalar], Force]]:
-    """The accelerations that it answers for, and the force about its F that it takes to move the body so."""
+    """Return the accelerations of the coordinates that end here, and the force about F that moves the body with them.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    tau
+        Forces and moments on the joint's coordinates.
+    outer
+        External force on the body about the origin of its frame.
+    """
     share, (X, S) = link.share, aba.placed(link, q)
     w = yield FromParent(ZERO)
     m = aba.moved(link, X, S, q, v, w)
@@ -187,7 +244,21 @@ def freely(
 
 
 def begun(link: Sharing, q: Vector, v: Vector, w: Any, own: Subtree) -> None:
-    """What the modes of its body begin with."""
+    """Add the initial terms of the body's modes.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    w
+        Angular velocity of the body.
+    own
+        Subtree to which they are added.
+    """
     body = link.bending
     if body is None:
         return
@@ -201,7 +272,25 @@ def begun(link: Sharing, q: Vector, v: Vector, w: Any, own: Subtree) -> None:
 
 
 def needed(link: Sharing, ground: Ground, q: Vector, v: Vector, a: Vector, outer: Force, passive: bool) -> Body:
-    """rnea.py: what the coordinates need that it answers for; passive: with springs and friction overcome."""
+    """Return the generalised forces of the coordinates that end here: rnea.py as a body recursion.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    outer
+        External force on the body about the origin of its frame.
+    passive
+        Subtract springs and friction.
+    """
     share, body = link.share, link.bending
     up = yield FromParent(Acceleration(ZERO, ZERO, -ground.gravity))
     A = rnea.beyond(link, q, v, a, up)
@@ -228,7 +317,23 @@ def needed(link: Sharing, ground: Ground, q: Vector, v: Vector, a: Vector, outer
 def carried_by(
     link: Link, q: Vector, v: Vector, a: Vector, A: Acceleration, outer: Force
 ) -> tuple[Force, Sequence[Scalar]]:
-    """What moves the body so, about its F, and what its modes need."""
+    """Return the force about F that moves the body as given, and the generalised forces of its modes.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    A
+        Acceleration of its frame.
+    outer
+        External force on the body about the origin of its frame.
+    """
     step("f", link.name)
     f, body = inertia_of(link, q).newton_euler(A) - outer, bending_of(link)
     if body is None:

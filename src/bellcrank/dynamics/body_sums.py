@@ -1,5 +1,7 @@
-"""Quantities of all bodies together, as what one of them adds (neighbours.py): energies, the centre of mass, momentum.
-Those on the ground know the sum, and the functions that take a tree make the quantity of it. World axes.
+"""Body recursions for sums over all bodies: energies, centre of mass, momentum.
+
+Each body adds its contribution; the bodies on the ground return the sum, and the functions that take a tree turn it
+into the quantity. World axes.
 """
 
 from __future__ import annotations
@@ -19,12 +21,25 @@ from bellcrank.spatial.vector import NO_FORCE, Force, Motion, Vec, vec
 
 
 def _summed(link: Link, *mine: Any) -> Body:
-    """The sum over all bodies, which those on the ground know."""
+    """Return the sum over all bodies in those on the ground, and nothing in the others."""
     total = yield from gathered(mine)
     return [x for part in total for x in (part if isinstance(part, Vec) else [part])] if link.parent < 0 else []
 
 
 def kinetic_energy(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+    """Return the sum of the kinetic energies.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    """
     (V,) = yield from moving(link, ground, "V", q, v)
     step("T", link.name)
     energy = inertia_of(link, q).kinetic_energy(V)
@@ -36,7 +51,17 @@ def kinetic_energy(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
 
 
 def potential_energy(link: Link, ground: Ground, q: Vector) -> Body:
-    """-g.h is made at last: of h, and of what the springs in the joints have."""
+    """Return the sums of the first moments h and of the spring energies; `height_energy` forms -g.h from the former.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    """
     (X,) = yield from moving(link, ground, "X", q)
     body = bending_of(link)
     energy = spring_energy(link, q, body.elastic_energy(q) if body else 0.0)
@@ -44,6 +69,7 @@ def potential_energy(link: Link, ground: Ground, q: Vector) -> Body:
 
 
 def height_energy(tree: Tree, total: Sequence[Scalar]) -> Scalar:
+    """Return the potential energy of `tree` from the `total` of first moments and spring energies."""
     ground = ground_of(tree)
     return total[3] - (ground.R @ ground.gravity).dot(vec(total[:3]))
 
@@ -56,18 +82,42 @@ def _first_moment(link: Link, q: Vector, X: Pose) -> Vec:
 
 
 def com(link: Link, ground: Ground, q: Vector) -> Body:
+    """Return the sum of the first moments.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    """
     (X,) = yield from moving(link, ground, "X", q)
     return (yield from _summed(link, _first_moment(link, q, X)))
 
 
 def over_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
+    """Divide the `total` over all bodies by the mass of `tree`."""
     k = 1.0 / mass(tree)
     step("com")
     return [x * k for x in total]
 
 
 def momentum(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
-    """About the world's origin; with h, which says where the centre is."""
+    """Return the sums of the momenta about the world's origin and of the first moments, which give the centre of mass.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    """
     X, V = yield from moving(link, ground, "XV", q, v)
     f = _in_world(link, X, _momentum(link, q, v, V))
     return (yield from _summed(link, f.lin, f.ang, _first_moment(link, q, X)))
@@ -80,6 +130,21 @@ def _momentum(link: Link, q: Vector, v: Vector, V: Motion) -> Force:
 
 
 def momentum_rate(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> Body:
+    """Return the sums of the momentum rates about the world's origin and of the first moments.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    """
     X, A = yield from moving(link, ground, "XA", q, v, a)
     f = _in_world(link, X, carried_by(link, q, v, a, A, NO_FORCE)[0])
     return (yield from _summed(link, f.lin, f.ang, _first_moment(link, q, X)))
@@ -91,6 +156,7 @@ def _in_world(link: Link, X: Pose, f: Force) -> Force:
 
 
 def about_centre(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
+    """Move a `total` [linear, angular, first moment] to the centre of mass of `tree`."""
     lin, ang, h = (vec(total[i : i + 3]) for i in (0, 3, 6))
     c = vec(over_mass(tree, [*h]))
     step("momentum")
@@ -99,12 +165,40 @@ def about_centre(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
 
 
 def com_velocity(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+    """Return the sum of the linear momenta.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    """
     (R, _), V = yield from moving(link, ground, "XV", q, v)
     step("momentum", link.name)
     return (yield from _summed(link, R @ _momentum(link, q, v, V).lin))
 
 
 def com_acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> Body:
+    """Return the sum of the rates of linear momentum.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    """
     (R, _), A = yield from moving(link, ground, "XA", q, v, a)
     step("momentum", link.name)
     return (yield from _summed(link, R @ carried_by(link, q, v, a, A, NO_FORCE)[0].lin))

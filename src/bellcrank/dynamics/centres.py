@@ -1,5 +1,6 @@
-"""Bodies cut free: where every body is, in one frame for all, at its centre of mass, how the coordinates move it and
-what pushes it (nikravesh1989, section 2.1; schaefer1992, section 2).
+"""Free bodies in common axes: pose, motion and load at the centre of mass.
+
+The notation follows nikravesh1989, section 2.1, and schaefer1992, section 2.
 
     A_i   axes of body i                     J_i   inertia about the centre of mass, in common axes
     r_i   its centre of mass                 u_j   columns of joint j: how its frame F_j moves, at the origin p_j of F_j
@@ -25,6 +26,8 @@ from bellcrank.spatial.vector import NO_MOTION, ZERO, Force, Mat, Motion, Vec, v
 
 @dataclass(slots=True, eq=False)
 class Placed:
+    """Pose, inertia and joint columns of one body, in common axes."""
+
     A: Mat
     p: Vec
     d: Vec
@@ -32,19 +35,32 @@ class Placed:
     M: Inertia
     u: list[Motion]
     H: list[Motion]  # the same columns at the centre
-    du: Motion  # what their change in F alone adds to the acceleration: (dS/dt) v
-    fixed: bool  # the columns stand still in common axes instead of turning with the body: see `placed`
+    du: Motion  # acceleration due to the change of the columns in F: (dS/dt) v
+    fixed: bool  # the columns are constant in common axes instead of rotating with the body: see `placed`
 
     def force(self, f: Force) -> Force:
-        """A force in F about its origin, in common axes about the centre of mass."""
+        """Express a force `f` in F about its origin in common axes about the centre of mass."""
         f = f.turned(self.A)
         return Force(f.ang - self.d.cross(f.lin), f.lin)
 
 
 def placed(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False) -> list[Placed]:
-    """With `common`, joints that turn (or slide) freely have their columns along the common axes, where most of them
-    is zeros and ones: the block of a ball joint is then [-d~; 1]. `to_common` and `from_common` change velocities,
+    """Return every body with its joint's columns.
+
+    With `common`, joints that rotate (or slide) freely have their columns along the common axes, where most elements
+    are zeros and ones: the block of a ball joint is then [-d~; 1]. `to_common` and `from_common` convert velocities,
     forces and accelerations accordingly.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    common
+        Use common axes where possible.
     """
     found: list[Placed] = []
     for link, (A, p) in zip(tree.links, inertial_poses(tree, q), strict=True):
@@ -55,7 +71,7 @@ def placed(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False)
         M = FullRotation(A).inertia(link.inertia.central)
         step("u", link.name)
         S = link.subspace(q)
-        fixed = common and _free(S) and not link.armature  # a rotor's own axes turn
+        fixed = common and _free(S) and not link.armature  # the axes of a rotor rotate
         u = S if fixed else [s.turned(A) for s in S]
         H = [Shift(d).motion(s) for s in S] if fixed else [Shift(centre).motion(s).turned(A) for s in S]
         du = link.bias(q, v if v is not None else [0.0] * tree.nv).turned(A)
@@ -64,17 +80,28 @@ def placed(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False)
 
 
 def _free(S: list[Motion]) -> bool:
-    """Whether the columns are all three turns, or all three slides, or both."""
+    """Return True if the columns are all three rotations, or all three translations, or both."""
     turns, slides = sum(still(s.lin) for s in S), sum(still(s.ang) for s in S)
     return turns in (0, 3) and slides in (0, 3) and turns + slides == len(S)
 
 
 def still(x: Vec) -> bool:
+    """Return True if the vector `x` is identically zero."""
     return all(is_zero(e) for e in x)
 
 
 def to_common(tree: Tree, bodies: Sequence[Placed], x: Vector) -> list[Scalar]:
-    """A velocity or force on the coordinates, along the common axes where the columns are."""
+    """Convert a velocity or generalised force to common axes, for the joints that use them.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    x
+        Vector of nv elements, in the bodies' axes.
+    """
     out = list(x)
     for link, body in zip(tree.links, bodies, strict=True):
         step("common", link.name)
@@ -85,7 +112,21 @@ def to_common(tree: Tree, bodies: Sequence[Placed], x: Vector) -> list[Scalar]:
 
 
 def from_common(tree: Tree, bodies: Sequence[Placed], w: Sequence[Vec], v: Vector, a: Vector) -> list[Scalar]:
-    """Accelerations along the bodies' own axes again: those turn with w, so A^T (a - w x v)."""
+    """Convert accelerations back to the bodies' own axes: as these rotate with w, A^T (a - w x v).
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    w
+        Angular velocity of each body.
+    v
+        Velocities, in common axes.
+    a
+        Accelerations, in common axes.
+    """
     out = list(a)
     for link, body, wj in zip(tree.links, bodies, w, strict=True):
         step("common", link.name)
@@ -101,22 +142,30 @@ def _threes(link: Link, body: Placed) -> list[tuple[int, ...]]:
 
 
 def _one(a: Vec, b: Vec) -> bool:
-    """Whether two points are one in every state, as the origins in a wrist are: then distances are found again."""
+    """Return True if two points coincide in every state, as the origins in a wrist do: then distances are reused."""
     return all(x is y for x, y in zip(a, b, strict=True))
 
 
 def reach(joint: Placed, body: Placed) -> Shift:
-    """d_ji as a move, from joint j to the centre of body i."""
+    """Return d_ji as a transform, from the `joint` of one body to the centre of another `body`."""
     return Shift(body.d if _one(joint.p, body.p) else body.r - joint.p)
 
 
 def between(up: Placed, body: Placed) -> Shift:
-    """From centre to centre."""
+    """Return the transform from the centre of the body `up` to that of `body`."""
     return Shift(body.d - up.d if _one(up.p, body.p) else body.r - up.r)
 
 
 def jacobians(tree: Tree, bodies: Sequence[Placed]) -> list[dict[int, Motion]]:
-    """How every coordinate on the path to a body moves its centre: [-d~ u; u], summed where joints share one."""
+    """Return the columns [-d~ u; u] of each body for every coordinate on its path, summed where joints share one.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    """
     found = []
     for i, link in enumerate(tree.links):
         step("B", link.name)
@@ -132,7 +181,21 @@ def jacobians(tree: Tree, bodies: Sequence[Placed]) -> list[dict[int, Motion]]:
 def applied(
     tree: Tree, q: Vector, bodies: Sequence[Placed], frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Force]:
-    """Gravity, and wrenches from outside."""
+    """Return gravity and external wrenches on each body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     found = []
     for link, body, f in zip(tree.links, bodies, external(tree, q, frames, wrench), strict=True):
         step("g", link.name)
@@ -142,7 +205,7 @@ def applied(
 
 @dataclass(slots=True, eq=False)
 class Passed:
-    """How one body's velocity follows from its parent's: v_j = G_j v_i + H_j theta_j' (eq 28)."""
+    """Propagation of velocity from the parent: v_j = G_j v_i + H_j theta_j' (eq 28)."""
 
     G: Shift  # from the parent's centre to this body's
     gamma: Motion  # G_j' v_i + H_j' theta_j' (eq 30)
@@ -150,6 +213,17 @@ class Passed:
 
 
 def passed(tree: Tree, bodies: list[Placed], v: Vector) -> list[Passed]:
+    """Return the velocity propagation of every body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    v
+        Velocities, nv elements.
+    """
     found: list[Passed] = []
     for link, b in zip(tree.links, bodies, strict=True):
         step("v", link.name)
@@ -158,7 +232,7 @@ def passed(tree: Tree, bodies: list[Placed], v: Vector) -> list[Passed]:
         step("gamma", link.name)
         wj, ds = wi + h.ang, Shift(b.d).motion(b.du)
         turning = Motion(ZERO, h.ang.cross(wj.cross(b.d))) if b.fixed else Motion(wi.cross(h.ang), wj.cross(h.lin))
-        rate = wi.cross(G.r) + h.lin  # of G.r
+        rate = wi.cross(G.r) + h.lin  # rate of G.r
         gamma = Motion(ZERO, wi.cross(rate)) + turning + ds  # 30
         found.append(Passed(G, gamma, wj))
     return found

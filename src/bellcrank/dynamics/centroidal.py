@@ -1,16 +1,17 @@
-"""The mechanism as one thing: how its centre of mass moves, and its momentum about it. D. E. Orin, A. Goswami and
-S.-H. Lee, Centroidal dynamics of a humanoid robot, Autonomous Robots 35, 2013.
+"""Centroidal dynamics: motion of the centre of mass, and momentum about it.
+
+D. E. Orin, A. Goswami and S.-H. Lee, Centroidal dynamics of a humanoid robot, Autonomous Robots 35, 2013.
 
 Solves: com, com_velocity, com_acceleration, com_jacobian, momentum, momentum_rate, momentum_matrix,
-momentum_matrix_rate. Any tree, coupled joints too. Work O(n), span O(depth). World axes; six-vectors are [linear,
+momentum_matrix_rate. Any tree, with mimic joints too. Work O(n), span O(depth). World axes; six-vectors are [linear,
 angular about the centre of mass].
 
-    Ic_i   inertia of body i and all it carries, about F     Z, dZ   a joint's axis, and how it changes in space
+    Ic_i   inertia of body i and its subtree, about F     Z, dZ   a joint's axis, and its rate of change in space
     B_i    twice their momentum, and twice the sum of r p^T over their points (derivatives.py)
-    c      centre of mass                                    f       momentum that a unit of velocity gives
+    c      centre of mass                                 f       momentum for a unit of velocity
 
-Departs: composite inertias are summed joint by joint in body coordinates, and each column is then carried into the
-world by itself; the paper multiplies system matrices. Rotors (armature) have no momentum of their own here.
+Differences from the paper: composite inertias are summed joint by joint in body coordinates, and each column is then
+transformed to the world by itself; the paper multiplies system matrices. Rotors (armature) have no momentum here.
 """
 
 from __future__ import annotations
@@ -34,23 +35,46 @@ Rows = list[list[Scalar]]
 
 
 def com(tree: Tree, q: Vector) -> list[Scalar]:
-    """c, the centre of all mass."""
+    """Return c, the centre of mass of `tree` at positions `q`."""
     return list(_centre(tree, poses(tree, q), composites(tree, q)))
 
 
 def com_velocity(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Return the velocity of the centre of mass.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     return _times(com_jacobian(tree, q), v)
 
 
 def com_acceleration(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
-    """The sum of all forces over the mass."""
+    """Return the acceleration of the centre of mass: the sum of all forces over the mass.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    """
     k = 1.0 / mass(tree)
     step("com")
     return [x * k for x in momentum_rate(tree, q, v, a)[:3]]
 
 
 def com_jacobian(tree: Tree, q: Vector) -> Rows:
-    """3 x nv, with com_velocity = com_jacobian v."""
+    """Return the 3 x nv Jacobian of `tree` at positions `q`, with com_velocity = com_jacobian v."""
     A, k = momentum_matrix(tree, q)[:3], 1.0 / mass(tree)
     step("com")
     return [[x * k for x in row] for row in A]
@@ -62,6 +86,7 @@ def _times(A: Rows, v: Vector) -> list[Scalar]:
 
 
 def mass(tree: Tree) -> Scalar:
+    """Return the total mass of the moving bodies of `tree`."""
     m: Scalar = 0.0
     step("m")
     for link in tree.links:
@@ -72,7 +97,7 @@ def mass(tree: Tree) -> Scalar:
 
 
 def _centre(tree: Tree, X: Sequence[tuple[Mat, Vec]], Ic: Sequence[Inertia]) -> Vec:
-    """c, from what stands on the ground and all that it carries."""
+    """Return c, from the composite bodies on the ground."""
     k, h = 1.0 / mass(tree), ZERO
     for link, (R, p), I in zip(tree.links, X, Ic, strict=True):
         if link.parent < 0:
@@ -83,11 +108,22 @@ def _centre(tree: Tree, X: Sequence[tuple[Mat, Vec]], Ic: Sequence[Inertia]) -> 
 
 
 def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Return the momentum [linear, angular about the centre of mass].
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     return _times(momentum_matrix(tree, q), v)
 
 
 def momentum_matrix(tree: Tree, q: Vector) -> Rows:
-    """6 x nv, with momentum = momentum_matrix v."""
+    """Return the 6 x nv matrix of `tree` at positions `q`, with momentum = momentum_matrix v."""
     X, Ic = poses(tree, q), composites(tree, q)
     c, found = _centre(tree, X, Ic), _Columns(tree.nv)
     for link, (R, p), I in zip(tree.links, X, Ic, strict=True):
@@ -102,7 +138,17 @@ def momentum_matrix(tree: Tree, q: Vector) -> Rows:
 
 
 def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
-    """6 x nv: how momentum_matrix changes, which it does with the axes, the inertias and the centre of mass."""
+    """Return the time derivative of momentum_matrix, 6 x nv: axes, inertias and centre of mass change.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     X, Ic, B, V = poses(tree, q), composites(tree, q), flows(tree, q, v), velocities(tree, q, v)
     D = bending_rates(tree, q, v)
     c, dc, found = _centre(tree, X, Ic), vec(com_velocity(tree, q, v)), _Columns(tree.nv)
@@ -122,7 +168,19 @@ def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
 
 
 def momentum_rate(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
-    """d momentum / dt: the sum of all forces on the bodies, gravity among them, and their moment about the centre."""
+    """Return d momentum / dt: the sum of all forces on the bodies, with gravity, and their moment about the centre.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    """
     X = poses(tree, q)
     c = _centre(tree, X, composites(tree, q))
     f = joint_forces(replace(tree, gravity=ZERO), q, v, a)
@@ -135,12 +193,22 @@ def momentum_rate(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
 
 
 def composites(tree: Tree, q: Vector) -> list[Inertia]:
-    """Ic of every body, as it is bent now."""
+    """Return Ic of every body of `tree` at positions `q`, flexible bodies in their present shape."""
     return _carried_up(tree, q, tree.inertias(q))
 
 
 def bending_rates(tree: Tree, q: Vector, v: Vector) -> list[Inertia]:
-    """How Ic of every body changes because bodies bend, seen from the body."""
+    """Return the rate of Ic of every body due to deformation, in the body's axes.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     own = [Inertia(0.0, ZERO, SYM_ZERO) for _ in tree.links]
     for body in moving(tree):
         own[body.link] = own[body.link] + body.inertia_rate(q, v)
@@ -148,12 +216,12 @@ def bending_rates(tree: Tree, q: Vector, v: Vector) -> list[Inertia]:
 
 
 def moving(tree: Tree) -> list[Bending]:
-    """Bodies that bend, but for those on the ground: what they do, the ground takes."""
+    """Return the flexible bodies of `tree`, except those fixed to the ground, which takes their forces."""
     return [body for body in tree.flexible if body.link >= 0]
 
 
 def carried(V: Motion, f: Force) -> Force:
-    """How a force, or momentum, changes in space while it is carried along with this velocity."""
+    """Return the rate in space of a force, or momentum, `f` that is carried along with velocity `V`."""
     return Force(V.ang.cross(f.ang) + V.lin.cross(f.lin), V.ang.cross(f.lin))
 
 
@@ -166,7 +234,17 @@ def _carried_up(tree: Tree, q: Vector, Ic: list[Inertia]) -> list[Inertia]:
 
 
 def flows(tree: Tree, q: Vector, v: Vector) -> list[Flow]:
-    """B of every body and all it carries."""
+    """Return B of every body with its subtree.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     B = []
     for link, inertia, V in zip(tree.links, tree.inertias(q), velocities(tree, q, v), strict=True):
         step("B", link.name)
@@ -179,12 +257,12 @@ def flows(tree: Tree, q: Vector, v: Vector) -> list[Flow]:
 
 
 def about(r: Vec, f: Force) -> Force:
-    """The same about a point that is r away."""
+    """Return the force `f` about a point at distance `r`."""
     return Force(f.ang - r.cross(f.lin), f.lin)
 
 
 class _Columns:
-    """Six rows of zeros that forces are added to, [linear, angular]."""
+    """Six rows, [linear, angular], to which forces are added."""
 
     def __init__(self, width: int) -> None:
         self.rows: Rows = [[0.0] * width for _ in range(6)]

@@ -1,12 +1,13 @@
-"""What the methods of the orthogonal complement share: the projection of the equations of free bodies onto the
-coordinates. Equation numbers are those of Wong 1991, chapter 3.
+"""Orthogonal complement: projection of the equations of free bodies onto the coordinates.
 
-    H_i,k   what coordinate k makes of the angular velocity of body i and of the velocity of its centre of mass: row i
+Shared by several methods; equation numbers are those of Wong 1991, chapter 3.
+
+    H_i,k   contribution of coordinate k to the angular velocity of body i and the velocity of its centre of mass: row i
             has columns only for the joints on the path to body i
     dL_i    rate of body i's angular momentum about its centre of mass
     mp_i    its mass times the acceleration of that centre, less gravity
 
-Joints that share a coordinate share its column, so that couplings are no case below.
+Joints that share a coordinate share its column, so that mimic joints need no special treatment below.
 """
 
 from __future__ import annotations
@@ -20,11 +21,21 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.vector import ZERO, Acceleration, Force, Motion, euler_moment
 
-Columns = Mapping[int, Motion]  # one row of H, by coordinate
+Columns = Mapping[int, Motion]  # one row of H, indexed by coordinate
 
 
 def momentum_rates(tree: Tree, q: Vector, v: Vector) -> list[Force]:
-    """dL and mp of every body while no coordinate accelerates, in body coordinates."""
+    """Return dL and mp of every body at zero joint acceleration, in body coordinates.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     A: list[Acceleration] = []
     rates = []
     base = Acceleration(ZERO, ZERO, -tree.gravity)
@@ -41,12 +52,22 @@ def momentum_rates(tree: Tree, q: Vector, v: Vector) -> list[Force]:
 
 
 def central(tree: Tree) -> list[Inertia]:
-    """J and m of every body, in its own axes."""
+    """Return J and m of every body of `tree`, in its own axes."""
     return [link.inertia.central for link in tree.links]
 
 
 def inertia_matrix(tree: Tree, H: Sequence[Columns], bodies: Sequence[Inertia]) -> Rows:
-    """H^T P, with P = diag(J, m) H: the bodies are about their centres of mass, in the axes of H."""
+    """Return the lower triangle of H^T P, with P = diag(J, m) H.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    H
+        Rows of H, one for each body.
+    bodies
+        Inertias about the centres of mass, in the axes of H.
+    """
     P = []
     for link, row, body in zip(tree.links, H, bodies, strict=True):
         step("P", link.name)
@@ -55,7 +76,17 @@ def inertia_matrix(tree: Tree, H: Sequence[Columns], bodies: Sequence[Inertia]) 
 
 
 def projected(tree: Tree, H: Sequence[Columns], P: Sequence[Mapping[int, Force]]) -> Rows:
-    """H^T P and the rotors: the lower triangle of the inertia matrix."""
+    """Return the lower triangle of the inertia matrix: H^T P and armature.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    H
+        Rows of H, one for each body.
+    P
+        Rows of P.
+    """
     M: Rows = [{} for _ in range(tree.nv)]
     for link, h, p in zip(tree.links, H, P, strict=True):
         step("M", link.name)
@@ -69,7 +100,19 @@ def projected(tree: Tree, H: Sequence[Columns], P: Sequence[Mapping[int, Force]]
 
 
 def projected_forces(tree: Tree, H: Sequence[Columns], forces: Sequence[Force], what: str = "f") -> list[Scalar]:
-    """H^T times the bodies' forces, in which no constraint force has a part. `what` is for the labels."""
+    """Return H^T times the bodies' forces, to which constraint forces do not contribute.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    H
+        Rows of H, one for each body.
+    forces
+        Force on each body.
+    what
+        Label of the step.
+    """
     f: list[Scalar] = [0.0] * tree.nv
     for link, h, force in zip(tree.links, H, forces, strict=True):
         step(what, link.name)

@@ -1,9 +1,11 @@
-"""The Coriolis matrix of Christoffel's symbols: S. Echeandia and P. M. Wensing, Numerical methods to compute the
-Coriolis matrix and Christoffel symbols for rigid-body systems, J. Comput. Nonlinear Dynam. 16, 2021, algorithm 1.
+"""Coriolis matrix from Christoffel symbols.
 
-Solves: coriolis_matrix. Any tree, coupled joints too. Work O(n depth), span O(depth).
+S. Echeandia and P. M. Wensing, Numerical methods to compute the Coriolis matrix and Christoffel symbols for rigid-body
+systems, J. Comput. Nonlinear Dynam. 16, 2021, algorithm 1.
 
-    Ic   inertia of what a joint carries           Z, dZ   a joint's axis, and how it changes in space
+Solves: coriolis_matrix. Any tree, with mimic joints too. Work O(n depth), span O(depth).
+
+    Ic   inertia of the subtree of a joint         Z, dZ   a joint's axis, and its rate of change in space
     B    its Coriolis matrix, twice (derivatives.py)
 
     C_oc = Z_o . (Ic dZ_c + B/2 Z_c)      for a joint o that carries joint c, and
@@ -11,12 +13,12 @@ Solves: coriolis_matrix. Any tree, coupled joints too. Work O(n depth), span O(d
 
 so that C v are the Coriolis forces and C + C^T is the rate of the mass matrix.
 
-A body that bends has modal velocities beside the velocity V of its frame; f_k is the momentum of a unit of one of them:
+A flexible body has modal velocities beside the velocity V of its frame; f_k is the momentum of a unit of one of them:
 
     C_ok = Z_o . (dI_k V/2 + V x f_k + sum_l (f_k,l + f_l,k) dn_l / 2)        f_k,l = df_k/dn_l,  dI_k = dI/dn_k
     C_ko = dZ_o . f_k + Z_o . (-dI_k V/2 + sum_l (f_k,l - f_l,k) dn_l / 2)    C_kl = V . (f_k,l - f_l,k) / 2
 
-Departs: everything is in body coordinates, and B has 12 numbers instead of 36, as in derivatives.py.
+Differences from the paper: everything is in body coordinates, and B has 12 numbers instead of 36, as in derivatives.py.
 """
 
 from __future__ import annotations
@@ -37,7 +39,17 @@ Axes = list[tuple[int, Motion, Motion]]
 
 
 def coriolis_matrix(tree: Tree, q: Vector, v: Vector) -> Rows:
-    """C, nv x nv."""
+    """Return C, nv x nv.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     Ic, B, X = composites(tree, q), flows(tree, q, v), [link.transform(q) for link in tree.links]
     D, V, axes = bending_rates(tree, q, v), velocities(tree, q, v), []
     for link, own in zip(tree.links, V, strict=True):
@@ -65,11 +77,11 @@ def coriolis_matrix(tree: Tree, q: Vector, v: Vector) -> Rows:
 
 
 def _bend(tree: Tree, q: Vector, v: Vector, body: Bending, V: Motion, axes: Sequence[Axes], C: Rows) -> None:
-    """What the modes of a body add, in their own rows and columns."""
+    """Add the rows and columns of a flexible body's modes."""
     for m, (k, f, slope) in enumerate(zip(body.v_index, body.felt(q), body.inertia_slopes(q), strict=True)):
         step("C", tree.links[body.link].name)
         by, of, half = body.felt_by(m, v), body.felt_of(m, v), (slope @ V) * 0.5
-        # forces that modal velocities need, and forces on the mode that velocities need
+        # forces on the joints due to modal velocities, and forces on the mode due to joint velocities
         there, back = half + carried(V, f) + (by + of) * 0.5, (by - of) * 0.5 - half
         above = body.link
         while True:

@@ -1,15 +1,17 @@
-"""Composite rigid bodies: M. W. Walker and D. E. Orin, Efficient dynamic computer simulation of robotic mechanisms,
-J. Dyn. Sys. Meas. Control 104, 1982, method 3; equation numbers are those of Wong 1991, section 2.2.1. The
-factorisation along the tree is that of inertia_matrix.py.
+"""Composite-rigid-body algorithm for the joint-space inertia matrix.
 
-Solves: mass_matrix, mass_matrix_factors, inverse_mass_matrix, forward_dynamics. Any tree, coupled joints too. Work
+M. W. Walker and D. E. Orin, Efficient dynamic computer simulation of robotic mechanisms, J. Dyn. Sys. Meas. Control
+104, 1982, method 3; equation numbers are those of Wong 1991, section 2.2.1. The factorisation along the tree is that of
+inertia_matrix.py.
+
+Solves: mass_matrix, mass_matrix_factors, inverse_mass_matrix, forward_dynamics. Any tree, with mimic joints too. Work
 O(n depth^2), span O(depth).
 
-    Ic_i  inertia of body i and all it carries       F      force that a unit acceleration of a joint needs
+    Ic_i  composite inertia of body i and its subtree       F      force that a unit acceleration of a joint needs
     M     mass matrix, lower triangle by rows
 
-Departs: inertias are (m, h, I) about the joint instead of (M, c, J) about the composite's centre, and move along the
-elementary turns and shifts of spatial/moves.py.
+Differences from the paper: inertias are (m, h, I) about the joint instead of (M, c, J) about the composite's centre,
+and are transformed along the elementary rotations and shifts of spatial/moves.py.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from bellcrank.spatial.vector import Force
 
 
 def composite(tree: Tree, q: Vector) -> Rows:
-    """The lower triangle of M."""
+    """Return the lower triangle of M for `tree` at positions `q`."""
     Ic = tree.inertias(q)
     S, M = columns(tree, q), Matrix(tree)
 
@@ -56,27 +58,56 @@ def composite(tree: Tree, q: Vector) -> Rows:
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return M of `tree` at positions `q`."""
     return square(composite(tree, q))
 
 
 def mass_matrix_factors(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return U and D, with M = U D U^T, of `tree` at positions `q`."""
     L, D, _ = factors(composite(tree, q), coordinate_names(tree))
     return upper(L, D)
 
 
 def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return M^-1 of `tree` at positions `q`."""
     names = coordinate_names(tree)
     L, _, inverse_D = factors(composite(tree, q), names)
     return inverse(inverted(L, names), inverse_D, names)
 
 
 def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
-    """M^-1 phi, with M factored along the tree."""
+    """Return M^-1 phi, with M factorised along the tree.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    phi
+        Generalised forces, nv elements.
+    """
     return solve(composite(tree, q), phi, coordinate_names(tree))
 
 
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    """M^-1 (tau + passive - bias)."""
+    """Return M^-1 (tau + passive - bias).
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))

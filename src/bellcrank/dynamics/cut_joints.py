@@ -1,9 +1,11 @@
-"""What the methods share that cut the joints open: the forces that joints pass on as unknowns, one equation for each
-(nikravesh1989, equations 3 and 4; schaefer1992, equation 7, where D^T is Qbar, D M^-1 D^T is N and lam is g).
+"""Cut joints: joint forces as unknowns, with one constraint equation for each.
 
-    D     rows are the forces T that a joint can pass on        W    forces that do work, one for each coordinate
+Shared by several methods (nikravesh1989, equations 3 and 4; schaefer1992, equation 7, where D^T is Qbar, D M^-1 D^T is
+N and lam is g).
+
+    D     rows are the forces T that a joint can transmit       W    forces that do work, one for each coordinate
           without work: T on its body and -T on its parent      E    zero, but for rotors
-    M_i   inertia of body i at its centre of mass               lam  how much of each T
+    M_i   inertia of body i at its centre of mass               lam  multipliers of T
 
 Free bodies that would accelerate by x are held together by (D M^-1 D^T + E) lam = rate - D x. A joint with armature has
 its W among its T, with 1/armature in E: the rotor's force is a multiplier too. Bodies are those of centres.py.
@@ -28,13 +30,13 @@ class Row:
     """One row of D."""
 
     joint: int
-    T: dict[int, Force]  # by body, about its centre
+    T: dict[int, Force]  # keyed by body, about its centre
     E: Scalar = 0.0
 
 
 @dataclass(slots=True, eq=False)
 class Mobility:
-    """M^-1: how a force moves a free body."""
+    """M^-1 of one free body: maps a force to an acceleration."""
 
     J: Sym
     m: Scalar
@@ -44,6 +46,15 @@ class Mobility:
 
 
 def mobilities(tree: Tree, bodies: Sequence[Placed]) -> list[Mobility]:
+    """Return the mobility of every body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    """
     found = []
     for link, body in zip(tree.links, bodies, strict=True):
         step("1/M", link.name)
@@ -52,7 +63,17 @@ def mobilities(tree: Tree, bodies: Sequence[Placed]) -> list[Mobility]:
 
 
 def constraints(tree: Tree, q: Vector, bodies: Sequence[Placed]) -> tuple[list[Row], list[list[Force]]]:
-    """D, and W of each joint about the centre of its body."""
+    """Return D, and W of each joint about the centre of its body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    """
     D: list[Row] = []
     W: list[list[Force]] = []
     for j, (link, body) in enumerate(zip(tree.links, bodies, strict=True)):
@@ -65,14 +86,28 @@ def constraints(tree: Tree, q: Vector, bodies: Sequence[Placed]) -> tuple[list[R
 
 
 def both(tree: Tree, bodies: Sequence[Placed], j: int, f: Force) -> dict[int, Force]:
-    """A force of joint j as its two bodies feel it."""
+    """Return a force of joint `j` as it acts on its two bodies, by body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    j
+        Index of the joint.
+    f
+        Force on the joint's body, about its centre.
+    """
     i = tree.links[j].parent
     return {j: f} if i < 0 else {j: f, i: NO_FORCE - between(bodies[i], bodies[j]).force(f)}
 
 
 def _common(body: Placed, idle: Sequence[Force]) -> list[Force]:
-    """T about the body's centre. Where three forces (or moments) span them all, they are taken along the common axes,
-    as in r_1 + s_1 - r_4 - s_4 = 0: then they have zeros.
+    """Return T about the body's centre.
+
+    Three forces (or moments) that span all directions are taken along the common axes, as in r_1 + s_1 - r_4 - s_4 = 0,
+    so that they contain zeros.
     """
     forces = [T for T in idle if still(T.ang)]
     moments = [T for T in idle if still(T.lin)]
@@ -82,7 +117,21 @@ def _common(body: Placed, idle: Sequence[Force]) -> list[Force]:
 
 
 def drives(tree: Tree, q: Vector, v: Vector, tau: Vector, W: Sequence[Sequence[Force]]) -> list[Force]:
-    """What each joint passes on to its body by drive, spring and friction."""
+    """Return the force that each joint transmits to its body by drive, spring and friction.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    W
+        Working forces of each joint.
+    """
     found, passive = [], passive_torque(tree, q, v)
     for link, working in zip(tree.links, W, strict=True):
         step("drive", link.name)
@@ -94,7 +143,19 @@ def drives(tree: Tree, q: Vector, v: Vector, tau: Vector, W: Sequence[Sequence[F
 
 
 def with_passed(tree: Tree, bodies: Sequence[Placed], f: Sequence[Force], passes: Sequence[Force]) -> list[Force]:
-    """Forces on the bodies, and what the joints pass on beside them."""
+    """Return the forces on the bodies plus those transmitted by the joints.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    f
+        Force on each body.
+    passes
+        Force transmitted by each joint.
+    """
     total = list(f)
     for j, x in enumerate(passes):
         step("f", tree.links[j].name)
@@ -106,7 +167,21 @@ def with_passed(tree: Tree, bodies: Sequence[Placed], f: Sequence[Force], passes
 def equations(
     tree: Tree, D: Sequence[Row], inverse: Sequence[Mobility], x: Sequence[Motion], rate: Vector
 ) -> tuple[Rows, list[Scalar]]:
-    """D M^-1 D^T + E, lower triangle, and rate - D x."""
+    """Return the lower triangle of D M^-1 D^T + E, and rate - D x.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    D
+        Constraint rows.
+    inverse
+        Mobility of each body.
+    x
+        Acceleration of each free body.
+    rate
+        Right-hand side of each row.
+    """
     N: Rows = [{k: row.E} for k, row in enumerate(D)]
     b = list(rate)
     for k, row in enumerate(D):
@@ -121,7 +196,19 @@ def equations(
 
 
 def passed_by(tree: Tree, D: Sequence[Row], lam: Vector, drive: Sequence[Force]) -> list[Force]:
-    """All that each joint passes on to its body, about the body's centre."""
+    """Return the total force that each joint transmits to its body, about the body's centre.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    D
+        Constraint rows.
+    lam
+        Multipliers.
+    drive
+        Force of each joint's drive.
+    """
     total = list(drive)
     for x, row in zip(lam, D, strict=True):
         step("D^T lam", tree.links[row.joint].name)
@@ -130,7 +217,17 @@ def passed_by(tree: Tree, D: Sequence[Row], lam: Vector, drive: Sequence[Force])
 
 
 def reported(tree: Tree, bodies: Sequence[Placed], passes: Sequence[Force]) -> list[list[Scalar]]:
-    """[force, moment] in world axes, the moment about the origin of the body's own frame."""
+    """Return [force, moment] of each joint in world axes, the moment about the origin of the body's own frame.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    passes
+        Force transmitted by each joint.
+    """
     R, _ = tree.ground.pose(IDENTITY, ZERO)
     out = []
     for link, body, f in zip(tree.links, bodies, passes, strict=True):

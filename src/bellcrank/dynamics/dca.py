@@ -1,22 +1,25 @@
-"""Divide and conquer: R. Featherstone, A divide-and-conquer articulated-body algorithm for parallel O(log(n))
-calculation of rigid-body dynamics, Part 1 and Part 2, Int. J. Robotics Research 18 (9), 1999.
+"""Divide-and-conquer articulated-body algorithm.
+
+R. Featherstone, A divide-and-conquer articulated-body algorithm for parallel O(log(n)) calculation of rigid-body
+dynamics, Part 1 and Part 2, Int. J. Robotics Research 18 (9), 1999.
 
 Solves: forward_dynamics. Trees whose joints do not share coordinates and whose bodies all have mass and extent. Work
-O(n), some seven times that of aba; span O(log n) along a chain, and O(log n) for each branch that hangs on a branch.
+O(n), some seven times that of aba; span O(log n) along a chain, and O(log n) for each branch attached to a branch.
 
-    R, w'    how a segment turns what it is handed, and the angular velocity that it adds  (segments.py has the rest)
-    IA, pA   what moves a segment at its inner end           K, W, b   what its outer end does
+    R, w'    rotation across a segment, and the angular velocity that it adds  (segments.py has the rest)
+    IA, pA   inertia and bias force of a segment at its inner end    K, W, b   response at its outer end
     a, g     acceleration of a segment's inner end, force at its outer end
 
-The mechanism is cut into branches, the longest first, each of which hangs on a body of another. A branch is halved
-again and again: bodies are reduced to their two ends, neighbours are joined, until the branch is one segment; then the
-accelerations and forces where segments meet are found from the whole to the bodies. The velocities come by the same
-tree: R. H. Lathrop, Parallelism in manipulator dynamics, Int. J. Robotics Research 4 (2), 1985.
+The mechanism is cut into branches, the longest first, each of which is attached to a body of another. A branch is
+halved again and again: bodies are reduced to their two ends and neighbours are joined, until the branch is one segment;
+then the accelerations and forces where segments meet are computed from the whole branch down to the bodies. The
+velocities use the same binary tree: R. H. Lathrop, Parallelism in manipulator dynamics, Int. J. Robotics Research 4
+(2), 1985.
 
-Departs: a segment is given the acceleration of its inner end and the force at its outer one, where Featherstone takes
-both forces. So a body is reduced as in aba.py, nothing is inverted that may be singular, and what is added to IA cannot
-be negative; his Phi_21 is K^T here. Bodies must be as they are, not emptied (model/tree.py): an inertia that no body
-can have is not positive.
+Differences from the paper: the inputs of a segment are the acceleration of its inner end and the force at its outer
+end, where Featherstone takes both forces. So a body is reduced as in aba.py, nothing is inverted that may be singular,
+and the additions to IA cannot be negative; his Phi_21 is K^T here. Inertias must not be regrouped (model/tree.py),
+because a regrouped inertia need not be positive definite.
 """
 
 from __future__ import annotations
@@ -39,32 +42,45 @@ NO_PULL = (0.0,) * 6
 
 @dataclass(slots=True, eq=False)
 class Turned:
-    """w beyond a segment is R w + w'."""
+    """Rotation across a segment: w beyond it is R w + w'."""
 
     R: Mat
     w: Vec
 
     def beyond(self, w: Vec) -> Vec:
+        """Return the angular velocity beyond the segment for `w` before it."""
         return self.R @ w + self.w
 
 
 def turned(X: Transform, S: Sequence[Motion], v: Vector) -> Turned:
-    """How one body is turned against the one before it, and how fast."""
+    """Return rotation and angular velocity of one body relative to the one before it.
+
+    Parameters
+    ----------
+    X
+        Transform from the parent frame.
+    S
+        Motion subspace, one column for each axis.
+    v
+        Velocities of its joint.
+    """
     return Turned(Mat(*(X.down(axis) for axis in AXES)).T, along(S, v).ang)
 
 
 def turned_by(near: Turned, far: Turned) -> Turned:
+    """Combine the rotations of the segments `near` and `far`."""
     return Turned(far.R.times(near.R), far.beyond(near.w))
 
 
 def branches(tree: Tree) -> list[list[int]]:
-    """The links in rows, each hanging on the one before it; a row begins on the ground or on a link of an earlier row.
+    """Split the links of `tree` into rows of successive children.
 
-    At a fork the larger subtree goes on, so that a path to the ground passes through few rows.
+    A row begins on the ground or on a link of an earlier row. At a fork the larger subtree continues the row, so that a
+    path to the ground passes through few rows.
     """
     n = len(tree.links)
     size = [1] * n
-    heir = [-1] * n  # the child that goes on
+    heir = [-1] * n  # the child that continues the row
     for i in reversed(range(n)):
         up = tree.links[i].parent
         if up >= 0:
@@ -84,13 +100,30 @@ def branches(tree: Tree) -> list[list[int]]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     outer = external(tree, q, frames, wrench)
     passive = passive_torque(tree, q, v)
     links, rows = tree.links, branches(tree)
     placed = [aba.placed(link, q) for link in links]
     inertia = tree.inertias(q)
-    w: dict[int, Vec] = {-1: ZERO}  # of every body
-    loads: dict[int, list[Segment]] = {}  # what hangs on a body beside its own row
+    w: dict[int, Vec] = {-1: ZERO}  # angular velocity of every body
+    loads: dict[int, list[Segment]] = {}  # other rows attached to a body
     c: dict[int, Motion] = {}
     made: dict[int, _Assembly] = {}
     for row in rows:
@@ -112,7 +145,7 @@ def forward_dynamics(
         made[row[0]] = _Assembly(parts, kept)
         loads.setdefault(links[row[0]].parent, []).append(made[row[0]].whole)
     a: list[Scalar] = [0.0] * tree.nv
-    A: dict[int, Motion] = {-1: Motion(ZERO, -tree.gravity)}  # of the bodies that something hangs on
+    A: dict[int, Motion] = {-1: Motion(ZERO, -tree.gravity)}  # acceleration of the bodies to which rows are attached
     for row in rows:
         for (up, g), i, freed in zip(
             made[row[0]].ends(A[links[row[0]].parent], NO_PULL), row, made[row[0]].kept, strict=True
@@ -125,7 +158,7 @@ def forward_dynamics(
 
 
 class _Speeds:
-    """Angular velocities along a branch, from halves of halves of it."""
+    """Angular velocities along a branch, by recursive halving."""
 
     def __init__(
         self, links: Sequence[Link], placed: Sequence[tuple[Transform, list[Motion]]], v: Vector, row: Sequence[int]
@@ -149,7 +182,7 @@ class _Speeds:
 
 
 class _Assembly:
-    """Segments along a branch, joined from halves of halves of it."""
+    """Segments along a branch, joined by recursive halving."""
 
     def __init__(self, parts: Sequence[Segment], kept: Sequence[list[Freed]]) -> None:
         self.kept = kept
@@ -162,7 +195,7 @@ class _Assembly:
         self.whole, self.both = joined(self.near.whole, self.far.whole)
 
     def ends(self, a: Motion, g: Six) -> list[tuple[Motion, Six]]:
-        """Of every body in a row, the acceleration of its parent and the force from beyond."""
+        """Return the acceleration of the parent and the force from beyond, for every body in the row."""
         if self.both is None:
             return [(a, g)]
         pull, between = parted(self.near.whole, self.far.whole, self.both, a, g)

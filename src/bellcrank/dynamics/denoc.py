@@ -1,10 +1,12 @@
-"""Decoupled natural orthogonal complement: S. K. Saha, Simulation of industrial manipulators based on the UDU^T
-decomposition of inertia matrix, Multibody System Dynamics, 2001; its equation numbers.
+"""Decoupled natural orthogonal complement: recursive U D U^T factorisation of the mass matrix.
+
+S. K. Saha, Simulation of industrial manipulators based on the UDU^T decomposition of inertia matrix, Multibody System
+Dynamics, 2001; equation numbers are those of the paper.
 
 The twists of all bodies are t = N_l N_d dtheta. N_l holds the rigid-body propagations B_ij and N_d the joints' twists
 p_k, so that the mass matrix is N_d^T (N_l^T M N_l) N_d. Gaussian elimination in reverse, from the last column up
-(appendix B), gives M = U D U^T. What is left of a column is an articulated body seen from its joint, so 6-vectors are
-all it takes, and the forward dynamics become three sweeps.
+(appendix B), gives M = U D U^T. The remainder of a column is an articulated body seen from its joint, so 6-vectors are
+sufficient, and the forward dynamics become three sweeps.
 
 Solves: mass_matrix, forward_dynamics, mass_matrix_factors, inverse_mass_matrix. Any tree whose joints do not share
 coordinates. Forward dynamics, elimination: work O(n), span O(depth); mass matrix, U: work O(n depth). The inverse: work
@@ -12,17 +14,17 @@ O(n depth^2), but its cubic part is n^3/6 + n^3/6 in a chain.
 
     p_k     twist that coordinate k gives its body (S)     phi     tau - C dtheta: forces less velocity terms
     B_ij    takes twists from body j to body i (X)         tau^    U^-1 phi             tau~    D^-1 tau^
-    M~_i    mass matrix of composite body i                eta_i   wrench that joint i passes on, for phi alone
-    M_i     mass of articulated body i, the print's M^_i   mu_i    twist rate of body i, for phi alone
+    M~_i    mass matrix of composite body i                eta_i   wrench that joint i transmits, for phi alone
+    M_i     mass of articulated body i, the paper's M^_i   mu_i    twist rate of body i, for phi alone
     psi^_k  M_i p_k, the wrench that moves it along p_k    psi_k   psi^_k / m^_k
     m^_k    p_k^T psi^_k, the diagonal of D                alpha_jk   above the diagonal of U
 
-Departs: a twist is that of the joint's frame instead of the mass centre, which makes d_i = 0 and the c_ij constant, and
-bodies need no mass; there are children instead of a body i+1; armature adds to the diagonal; a joint with several axes
-is eliminated one axis after the other, last first; psi^_ik is psi_ik before it is divided, so it is never formed. The
-inverse, U^-T D^-1 U^-1, is not in this paper but in its reference 21 (Int. J. Robotics Research 18 (1), 1999): here
-(12) and (13) on unit vectors give U^-1, and the product is symmetric. Nodes of a body that bends share their
-coordinates, and each adds what stands on it (bent.py does the rest).
+Differences from the paper: a twist is that of the joint's frame instead of the mass centre, which makes d_i = 0 and the
+c_ij constant, and bodies need no mass; there are children instead of a body i+1; armature adds to the diagonal; a joint
+with several axes is eliminated one axis after the other, last first; psi^_ik is psi_ik before it is divided, so it is
+never formed. The inverse, U^-T D^-1 U^-1, is not in this paper but in its reference 21 (Int. J. Robotics Research 18
+(1), 1999): here (12) and (13) on unit vectors give U^-1, and the product is symmetric. Nodes of a flexible body share
+their coordinates, and each adds its subtree (bent.py does the rest).
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ Psi = Mapping[int, Force]
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     links, M = tree.links, [link.inertia for link in tree.links]
     N: list[dict[int, Motion]] = []
     for link in links:
@@ -64,7 +67,17 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
 
 
 def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
-    """M^-1 phi by the three steps of section 2.2, in the order of section 3."""
+    """Return M^-1 phi by the three steps of section 2.2, in the order of section 3.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    phi
+        Generalised forces, nv elements.
+    """
     links, S = tree.links, [link.subspace(q) for link in tree.links]
     psi, _, inverse_m = elimination(tree, q)
     hat, theta = list(phi), [0.0] * tree.nv
@@ -93,11 +106,28 @@ def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))  # 1
 
 
 def elimination(tree: Tree, q: Vector) -> tuple[Psi, list[Scalar], list[Scalar]]:
-    """psi_k, m^_k and 1/m^_k of every coordinate: all that U and D are made of."""
+    """Return psi_k, m^_k and 1/m^_k of every coordinate of `tree` at positions `q`, which determine U and D."""
     links = tree.links
     M = [articulated(link.inertia) for link in links]
     psi: dict[int, Force] = {}
@@ -115,8 +145,21 @@ def elimination(tree: Tree, q: Vector) -> tuple[Psi, list[Scalar], list[Scalar]]
 
 
 def columns(tree: Tree, q: Vector, psi: Psi, inverted: bool) -> Rows:
-    """Column k of U or of U^-1 above the diagonal: what the joints that carry coordinate k feel of a force on it, while
-    they hold still or, inverted, give way.
+    """Return the columns of U or of U^-1 above the diagonal.
+
+    Column k has the forces on the ancestors' joints due to a force on coordinate k, while these joints are locked or,
+    if inverted, free.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    psi
+        As `elimination` returns it.
+    inverted
+        Return U^-1 instead of U.
     """
     found: Rows = [{} for _ in range(tree.nv)]
     for i, link in enumerate(tree.links):
@@ -136,11 +179,12 @@ def columns(tree: Tree, q: Vector, psi: Psi, inverted: bool) -> Rows:
 
 
 def mass_matrix_factors(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return U and D, with M = U D U^T, of `tree` at positions `q`."""
     psi, m, _ = elimination(tree, q)
     return upper(columns(tree, q, psi, inverted=False), m)
 
 
 def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    """M^-1 = U^-T D^-1 U^-1, from the factors of M = U D U^T."""
+    """Return M^-1 = U^-T D^-1 U^-1 of `tree` at positions `q`."""
     psi, _, inverse_m = elimination(tree, q)
     return inverse(columns(tree, q, psi, inverted=True), inverse_m, coordinate_names(tree))

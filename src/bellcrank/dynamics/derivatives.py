@@ -1,20 +1,23 @@
-"""Derivatives of inverse and forward dynamics by one recursion: S. Singh, R. P. Russell and P. M. Wensing, Efficient
-analytical derivatives of rigid-body dynamics using spatial vector algebra, IEEE Robotics and Automation Letters 7,
-2022; J. Carpentier and N. Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018.
+"""Analytical derivatives of inverse and forward dynamics by one recursion.
 
-Solves: inverse_dynamics_derivatives, forward_dynamics_derivatives. Any tree, coupled joints too. Work O(n depth), and
-O(n^2 depth) for the products with M^-1; span O(depth).
+S. Singh, R. P. Russell and P. M. Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector
+algebra, IEEE Robotics and Automation Letters 7, 2022; J. Carpentier and N. Mansard, Analytical derivatives of rigid
+body dynamics algorithms, RSS 2018.
 
-    V_p, A_p   how the parent moves, as joint i's frame sees it       Z        a column of the joint, a motion
-    P1, P2     how velocities and accelerations beyond the joint change, as the body sees it, when Z is displaced
-    Ic, f      inertia of what the joint carries, and the force that moves it so
+Solves: inverse_dynamics_derivatives, forward_dynamics_derivatives. Any tree, with mimic joints too. Work O(n depth),
+and O(n^2 depth) for the products with M^-1; span O(depth).
+
+    V_p, A_p   motion of the parent, in joint i's frame               Z        a column of the joint, a motion
+    P1, P2     change of the velocities and accelerations beyond the joint, in body axes, for a displacement along Z
+    Ic, f      composite inertia of the subtree, and the force that moves it
     B          twice its momentum, and twice the sum of r p^T over its points (Flow)
-    r, b       Ic Z, and what turning B answers to Z
-    E, n       of what pushes from outside and does not turn with the body: force, sum of r f^T (a Flow), and moment
+    r, b       Ic Z, and Z^T B as a vector (Flow.row)
+    E, n       external forces, which do not rotate with the body: force, sum of r f^T (a Flow), and moment
 
-Departs: everything is in body coordinates. The matrix B of Singh et al. has 36 elements; over the points of a rigid
-body B x is the sum of 2 (r x (x_ang x p), x_ang x p), so twelve numbers are enough, and what stands to its left only
-turns on its way to the ground. A joint whose axes are not fixed in its body (universal) is two hinges in series.
+Differences from the paper: everything is in body coordinates. The matrix B of Singh et al. has 36 elements; over the
+points of a rigid body B x is the sum of 2 (r x (x_ang x p), x_ang x p), so twelve numbers are enough, and the vector to
+its left only rotates on its way to the ground. A joint whose axes are not fixed in its body (universal) is replaced by
+two revolute joints in series.
 """
 
 from __future__ import annotations
@@ -40,11 +43,13 @@ Rows = list[list[Scalar]]
 
 @dataclass(slots=True, eq=False)
 class Column:
-    k: int  # its element of v
+    """One axis of a joint, with the changes P1, P2 and PV that a displacement or velocity along it causes."""
+
+    k: int  # index in v
     Z: Motion
     P1: Motion
     P2: Motion
-    PV: Motion  # how accelerations change with the velocity along Z, the part that is a motion
+    PV: Motion  # change of accelerations with the velocity along Z, the part that is a motion
 
 
 def _columns(link: Link, Z: Sequence[Motion], V: Motion, A: Acceleration, vJ: Motion) -> list[Column]:
@@ -61,7 +66,23 @@ def _columns(link: Link, Z: Sequence[Motion], V: Motion, A: Acceleration, vJ: Mo
 def inverse_dynamics_derivatives(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Rows]:
-    """d tau / dq along the velocities, d tau / dv, and M."""
+    """Return d tau / dq along the velocities, d tau / dv, and M.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     dq, dv = _rigid(tree, q, v, a, pushed(tree, q, frames, wrench))
     _passive(tree, q, v, dq, dv)
     return [dq, dv, mass_matrix(tree, q)]
@@ -70,10 +91,28 @@ def inverse_dynamics_derivatives(
 def forward_dynamics_derivatives(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Rows]:
-    """-M^-1 times those of inverse dynamics at the accelerations that tau gives, and M^-1."""
+    """Return d a / dq along the velocities, d a / dv, and M^-1.
+
+    The first two are -M^-1 times the derivatives of inverse dynamics at the accelerations due to tau.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     afloat = [link for link in tree.links if _afloat(link)]
     still, u = tree, v
-    if len(afloat) == sum(link.parent < 0 for link in tree.links):  # nothing stands on the ground and feels gravity
+    if len(afloat) == sum(link.parent < 0 for link in tree.links):  # no body is held by the ground against gravity
         still, u = replace(tree, gravity=ZERO), _without(v, [k for link in afloat for k in link.v_index[:3]])
     a = accelerations(still, q, u, tau, frames, wrench)
     M1 = MassInverse(composite(tree, q), coordinate_names(tree))
@@ -88,8 +127,10 @@ def forward_dynamics_derivatives(
 
 
 def _afloat(link: Link) -> bool:
-    """What floats on nothing, and nothing holds it: it moves as it does wherever it is, however it is turned, however
-    fast it drifts and falls. Only its own acceleration is seen along other axes.
+    """Return True if the link floats freely on the ground, with no force in its joint.
+
+    Its motion does not depend on its position, orientation, drift and fall; only its own acceleration is expressed in
+    axes that rotate.
     """
     j = link.joint
     held = any((j.armature, j.damping, j.friction, j.stiffness))
@@ -101,8 +142,9 @@ def _without(v: Vector, places: Sequence[int]) -> list[Scalar]:
 
 
 def _falling(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
-    """What drift and fall add to derivatives without them: along its own axes, its acceleration is less by g, and by
-    w x its velocity.
+    """Add the effect of drift and fall on derivatives that were computed without them.
+
+    Along its own axes, the link's acceleration is less by g, and by w x its velocity.
     """
     step("afloat", link.name)
     linear, angular = link.v_index[:3], link.v_index[3:]
@@ -114,7 +156,7 @@ def _falling(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows)
 
 
 def _drifting(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
-    """Columns of what floats alone, for which nothing has to be solved."""
+    """Set the columns of a freely floating link, which need no solution of equations."""
     step("afloat", link.name)
     linear, angular = link.v_index[:3], link.v_index[3:]
     up, w = _up(link, gravity, q), vec(own(link, v)[3:])
@@ -130,21 +172,25 @@ def _up(link: Link, gravity: Vec, q: Vector) -> Vec:
 
 
 def covered(tree: Tree) -> bool:
-    """Trees alone, of rigid bodies and of joints whose axes stand still in their bodies, or that are taken apart."""
+    """Return True if the derivatives cover `tree`.
+
+    They cover trees of rigid bodies without loops and springs between bodies, whose joint axes are fixed in their
+    bodies; universal joints are split.
+    """
     kinds = {type(link.kind) for link in tree.links if link.kind.name != "universal"}
     turning = any(k.subspace_rate is not Kind.subspace_rate for k in kinds)
     return not (tree.loops or tree.springs or tree.flexible or turning)
 
 
 def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector, pushes: Sequence[Push]) -> tuple[Rows, Rows]:
-    """Without springs and friction of the joints."""
+    """Return the derivatives of inverse dynamics without springs and friction of the joints."""
     tree, place = in_series(tree)
     X, columns, V, A = _moved(tree, q, v, a)
     dq: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     dv: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     pushed = {place[i]: push for i, push in enumerate(pushes)}
     Ic, n = [link.inertia for link in tree.links], len(tree.links)
-    f, B, E = [NO_FORCE] * n, [NO_FLOW] * n, [NO_PUSH] * n  # of what a link carries, until it is its own turn
+    f, B, E = [NO_FORCE] * n, [NO_FLOW] * n, [NO_PUSH] * n  # sums over the children, until the link itself is processed
     for i, link in reversed(list(enumerate(tree.links))):
         step("f", link.name)
         push = pushed.get(i, NO_PUSH)
@@ -180,7 +226,7 @@ def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector, pushes: Sequence[Push]) 
 def _moved(
     tree: Tree, q: Vector, v: Vector, a: Vector
 ) -> tuple[list[Transform], list[list[Column]], list[Motion], list[Acceleration]]:
-    """How every frame moves, and what its joint's columns do to that."""
+    """Return transforms, joint columns, velocities and accelerations of all frames."""
     X: list[Transform] = []
     columns: list[list[Column]] = []
     V: list[Motion] = []
@@ -199,7 +245,7 @@ def _moved(
 
 
 def _passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
-    """Springs, damping and friction of the joints, which inverse dynamics overcomes."""
+    """Add the derivatives of springs, damping and friction in the joints, which inverse dynamics subtracts."""
     for link in tree.links:
         step("passive", link.name)
         j, k = link.joint, 1.0 if link.joint.mimic is None else link.joint.mimic.multiplier
@@ -213,7 +259,7 @@ def _passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
                 dv[i][i] = dv[i][i] + slope * (k * k)
             if j.stiffness and link.kind.nq == link.kind.nv:
                 dq[i][i] = dq[i][i] + j.stiffness * (k * k)
-        if j.stiffness and link.kind.name == "planar":  # what pulls along the parent's axes turns against the body
+        if j.stiffness and link.kind.name == "planar":  # springs along the parent's axes rotate relative to the body
             turned = link.coordinates(q)
             along_x, along_y, _ = link.kind.felt(turned, [(x - j.rest) * j.stiffness for x in turned])
             x, y, turn = link.v_index
@@ -223,7 +269,7 @@ def _passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
 
 
 def _turning_axes(link: Link, v: Vector, dv: Rows) -> None:
-    """Derivative of armature w x v, which is bilinear: f(e + v) - f(e) - f(v) along each unit velocity e."""
+    """Add the derivative of armature w x v, which is bilinear: f(e + v) - f(e) - f(v) along each unit velocity e."""
     moved = link.velocities(v)
     still = link.kind.turning_axes(moved)
     for k, column in enumerate(link.v_index):
@@ -234,20 +280,25 @@ def _turning_axes(link: Link, v: Vector, dv: Rows) -> None:
 
 
 class AboutX(Kind):
-    """The second hinge of a universal joint."""
+    """Second axis of a universal joint: a rotation about x."""
 
     name, nq, nv, has_axis = "about x", 1, 1, False
     coordinates = ("angle",)
 
     def transform(self, q: Vector) -> Transform:
+        """Return the rotation by the angle `q`."""
         return Transform([Turn(0, cos(q[0]), sin(q[0]))])
 
     def subspace(self, q: Vector) -> list[Motion]:
+        """Return the constant axis, for any `q`."""
         return [Motion(AXES[0], ZERO)]
 
 
 def in_series(tree: Tree) -> tuple[Tree, dict[int, int]]:
-    """The same tree with a body of no mass between the two hinges of every universal joint, and where each link is."""
+    """Split every universal joint of `tree` into two revolute joints with a massless body between them.
+
+    Returned are the tree and the new index of each link.
+    """
     links: list[Link] = []
     place = {-1: -1}
     for i, link in enumerate(tree.links):

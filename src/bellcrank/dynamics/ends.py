@@ -1,10 +1,10 @@
-"""The two ends of a loop or a spring: frames on two bodies, seen from the last body that carries both.
+"""Frame pairs: the two ends of a loop joint or a spring, relative to the last body that carries both.
 
-Everything is in the axes of that common body (those that the user gave it; the world's for the ground) and against it,
-so that a loop knows only its own joints ("performed separately on each closed loop", nikravesh1989, section 2.3).
+Everything is relative to that common body and in its axes (as the user defined them; the world's for the ground), so
+that a loop depends only on its own joints ("performed separately on each closed loop", nikravesh1989, section 2.3).
 
-    R, p   pose of the end            columns   how it moves for each unit of v: angular, and linear at p
-    w, u   its velocity               dw, a     its acceleration while all accelerations of joints are zero
+    R, p   pose of the end            columns   motion for each unit of v: angular, and linear at p
+    w, u   its velocity               dw, a     its acceleration at zero joint acceleration
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
 
 Vector = Sequence[Scalar]
-Row = dict[int, Scalar]  # of a Jacobian: by index of v, only what is not zero
+Row = dict[int, Scalar]  # row of a Jacobian: nonzero elements by index in v
 
 
 @dataclass(slots=True, eq=False)
 class End:
+    """Pose and motion of one end, relative to the common body."""
+
     R: Mat
     p: Vec
     columns: list[tuple[int, Motion]]
@@ -32,19 +34,36 @@ class End:
 
     @property
     def x(self) -> Vec:
+        """Return the x axis of the end."""
         return self.R.T.a
 
     @property
     def y(self) -> Vec:
+        """Return the y axis of the end."""
         return self.R.T.b
 
     @property
     def z(self) -> Vec:
+        """Return the z axis of the end."""
         return self.R.T.c
 
 
 def ends(tree: Tree, a: str, b: str, q: Vector, v: Vector | None) -> tuple[End, End]:
-    """Frame a and frame b. Without v nobody asks how they move now, only how they could."""
+    """Return the ends at frames a and b; without v their velocities and accelerations are zero.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    a
+        Name of the first frame.
+    b
+        Name of the second frame.
+    q
+        Positions, nq elements.
+    v
+        Velocities, or None.
+    """
     common = common_body(tree, a, b)
     start = (tree.frames[tree.links[common].name][1].T, ZERO) if common >= 0 else tree.ground.pose(IDENTITY, ZERO)
     start = start[0], -_anchor(tree, a, common, start)
@@ -52,16 +71,26 @@ def ends(tree: Tree, a: str, b: str, q: Vector, v: Vector | None) -> tuple[End, 
 
 
 def common_body(tree: Tree, a: str, b: str) -> int:
-    """The last body that carries both frames; -1 is the ground."""
+    """Return the last body that carries both frames; -1 is the ground.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    a
+        Name of the first frame.
+    b
+        Name of the second frame.
+    """
     mine = set(tree.path(tree.frames[a][0]))
     return next((k for k in tree.path(tree.frames[b][0]) if k in mine), -1)
 
 
 def _anchor(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec]) -> Vec:
-    """Where on the common body the way to a frame begins: places are counted from there.
+    """Return the point on the common body relative to which the positions of the ends are computed.
 
-    Only differences of places matter. Counted from the origin of the world, those of a loop far away from it would be
-    large numbers with small differences, and near singular configurations every digit counts.
+    Only differences of positions matter. Relative to the origin of the world, the positions in a loop far away from it
+    would be large numbers with small differences, and near singular configurations every digit counts.
     """
     body, _, p_frame = tree.frames[frame]
     if body == common:
@@ -73,7 +102,19 @@ def _anchor(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec]) -> Vec:
 
 
 def row(a: End, b: End, on_a: Callable[[Motion], Scalar], on_b: Callable[[Motion], Scalar]) -> Row:
-    """How a number changes for each unit of v, if it changes so with the motions of the ends."""
+    """Return the Jacobian row of a number that depends on the motions of both ends.
+
+    Parameters
+    ----------
+    a
+        First end.
+    b
+        Second end.
+    on_a
+        Change of the number for a motion of `a`.
+    on_b
+        Change for a motion of `b`.
+    """
     found: Row = {}
     for end, along in ((a, on_a), (b, on_b)):
         for k, s in end.columns:
@@ -87,7 +128,7 @@ def _end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector,
     body, R_frame, p_frame = tree.frames[frame]
     R, p = start
     w = u = dw = acc = ZERO
-    carried: list[tuple[int, Motion, Vec]] = []  # index, motion at F, where F is
+    carried: list[tuple[int, Motion, Vec]] = []  # index in v, motion at F, origin of F
     below = set(tree.path(common))
     for i in reversed([k for k in tree.path(body) if k not in below]):
         link = tree.links[i]

@@ -1,17 +1,19 @@
-"""Articulated bodies in the inertial frame, as they were first published: R. Featherstone, The calculation of robot
-dynamics using articulated-body inertias, Int. J. Robotics Research 2 (1), 1983; equation numbers are those of Wong
-1991, section 2.2.2. aba.py is the same elimination in body coordinates, with the velocity terms inside.
+"""Articulated-body algorithm in the inertial frame, as first published.
+
+R. Featherstone, The calculation of robot dynamics using articulated-body inertias, Int. J. Robotics Research 2 (1),
+1983; equation numbers are those of Wong 1991, section 2.2.2. aba.py is the same elimination in body coordinates, with
+the velocity terms inside.
 
 Solves: forward_dynamics. Any tree whose joints do not share coordinates. Work O(n), span O(depth).
 
     s     axis of a joint, [z, p x z]                  J_i, JA_i  inertia of body i: rigid, articulated
     Q     force vector: tau + passive - bias           P_i        bias force of body i
-    a_i   acceleration of body i where the origin is   psi, D, u  JA s D, 1/(s.JA s), Q - s.P, for one axis s
+    a_i   acceleration of body i at the origin         psi, D, u  JA s D, 1/(s.JA s), Q - s.P, for one axis s
 
-Departs: JA is symmetric and is kept as such, with the blocks of 2.22 (in 2.15 as printed [x] has the other sign, and
-the columns stand in another order than in a = [x'', w']). The denominator of 2.18 is that of axis i; the print has
-i + 1. A joint with several axes is eliminated one axis after the other, last first; branches add up; armature adds to
-s.JA s. The force vector comes from Luh, Walker and Paul, as Featherstone says it should.
+Differences from the paper: JA is symmetric and is stored as such, with the blocks of 2.22 (in 2.15 as printed [x] has
+the other sign, and the columns are in another order than in a = [x'', w']). The denominator of 2.18 is that of axis i;
+the paper has i + 1. A joint with several axes is eliminated one axis after the other, last first; branches add up;
+armature adds to s.JA s. The force vector comes from Luh, Walker and Paul, as Featherstone recommends.
 """
 
 from __future__ import annotations
@@ -28,7 +30,17 @@ from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Motion
 
 
 def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
-    """M^-1 Q: what a given force vector does."""
+    """Return M^-1 Q.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    Q
+        Generalised forces, nv elements.
+    """
     links, X = tree.links, inertial_poses(tree, q)
     S = axes(tree, q, X)
     JA = [articulated(J) for J in inertias(tree, X)]  # 2.15
@@ -63,4 +75,21 @@ def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))

@@ -1,9 +1,9 @@
-"""A force on every body: one law for all, at their centres of mass. Wind, buoyancy, a peg that a chain falls over.
+"""Force fields: one force law for all bodies, acting at their centres of mass, such as wind or buoyancy.
 
     tau = sum of J_i^T f(p_i, v_i, m_i)
 
-One sweep outwards for places and velocities, one inwards for forces, as in rnea.py; so it takes as long as the bodies
-are many, and for mechanisms of many alike bodies (neighbours.py) the law is in the code of the class.
+The work is O(n): one forward sweep for positions and velocities and one backward sweep for forces, as in rnea.py. For
+mechanisms with large link classes (neighbours.py) the law is part of the class's code.
 """
 
 from __future__ import annotations
@@ -17,12 +17,24 @@ from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec
 
-# (place, velocity, mass) of a centre of mass, in world axes -> force there, in world axes
+# (position, velocity, mass) of a centre of mass, in world axes -> force there, in world axes
 Field = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], Sequence[Scalar]]
 
 
 def forces(tree: Tree, law: Field, q: Vector, v: Vector) -> list[Scalar]:
-    """What the field does to each element of v."""
+    """Return the generalised forces of the field.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    law
+        Force law.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     felt = [
         _felt(link, law, *place, motion)
         for link, place, motion in zip(tree.links, poses(tree, q), velocities(tree, q, v), strict=True)
@@ -37,7 +49,7 @@ def forces(tree: Tree, law: Field, q: Vector, v: Vector) -> list[Scalar]:
 
 
 def one_body(law: Field) -> Callable[..., Body]:
-    """The same for one body."""
+    """Return the body recursion of the force law `law`."""
 
     def body(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
         X, S = link.transform(q), link.subspace(q)

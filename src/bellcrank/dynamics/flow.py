@@ -1,8 +1,9 @@
-"""Of the points of a body: momenta and forces with the places where they are, as derivatives need them.
+"""Momentum and force moments over the points of a body, for derivatives.
 
     P, D    the sum of p (a momentum, a force) and of r p^T over the points
 
-While all p turn by x_ang, each at its place, their sum changes by (x_ang x p, r x (x_ang x p)), which P and D know.
+While all p rotate by x_ang, each at its point, their sum changes by (x_ang x p, r x (x_ang x p)), which P and D
+determine.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bellcrank.spatial.vector import ZERO, Force, Mat, Motion, Vec, vec
 
 @dataclass(slots=True, eq=False)
 class Flow:
-    """The sum of p, and D, the sum of r p^T, over the points of a body."""
+    """The sum P of p, and D, the sum of r p^T, over the points of a body."""
 
     P: Vec
     D: Mat
@@ -29,7 +30,7 @@ class Flow:
         return Flow(self.P + o.P, self.D + o.D)
 
     def up(self, X: Transform) -> Flow:
-        """Seen from the parent's frame."""
+        """Express the sums in the parent's frame, from which `X` leads to the body's."""
         P, D = self.P, self.D
         for move in reversed(X.moves):
             if isinstance(move, Shift):
@@ -41,20 +42,31 @@ class Flow:
 
     @property
     def trace(self) -> Scalar:
+        """Return the trace of D."""
         return self.D.a.x + self.D.b.y + self.D.c.z
 
     def __matmul__(self, x: Motion) -> Force:
-        """The sum of (r x (x_ang x p), x_ang x p)."""
+        """Return the sum of (r x (x_ang x p), x_ang x p)."""
         return Force(x.ang * self.trace - self.D.T @ x.ang, x.ang.cross(self.P))
 
     def row(self, Z: Motion) -> Vec:
-        """b with Z . (B x) = b . x_ang."""
+        """Return b with Z . (B x) = b . x_ang, for the motion `Z`."""
         found: Vec = Z.ang * self.trace - self.D @ Z.ang + self.P.cross(Z.lin)
         return found
 
 
 def flow(I: Inertia, V: Motion) -> Flow:
-    """Twice that of a rigid body's momenta: its points' second moments are half the trace of I, less I."""
+    """Return twice the flow of the momenta of a rigid body.
+
+    The second moments of its points are half the trace of I, less I.
+
+    Parameters
+    ----------
+    I
+        Inertia of the body.
+    V
+        Its velocity.
+    """
     I = I + I
     w, half = V.ang, (I.I.xx + I.I.yy + I.I.zz) * 0.5
     a, b, c = I.I.rows
@@ -66,7 +78,7 @@ def flow(I: Inertia, V: Motion) -> Flow:
 
 
 def direction(X: Transform, b: Vec) -> Vec:
-    """A direction, as the parent sees it."""
+    """Express the direction `b` in the parent's axes, from which `X` leads to the body's."""
     for move in reversed(X.moves):
         b = move.up(b) if isinstance(move, Rotation) else b
     return b
@@ -74,7 +86,7 @@ def direction(X: Transform, b: Vec) -> Vec:
 
 @dataclass(slots=True, eq=False)
 class Push:
-    """Forces from outside on a body, in its axes: they stay as they are in the world while the body moves."""
+    """External forces on a body, in its axes; they are constant in the world while the body moves."""
 
     E: Flow
     n: Vec  # moments, each at its own point
@@ -83,21 +95,22 @@ class Push:
         return Push(self.E + o.E, self.n + o.n)
 
     def up(self, X: Transform) -> Push:
+        """Express the forces in the parent's frame, from which `X` leads to the body's."""
         return Push(self.E.up(X), direction(X, self.n))
 
     @property
     def force(self) -> Force:
-        """About the frame: the sum of r x f stands in D, off its diagonal."""
+        """Return the total force about the frame: the sum of r x f is in D, off its diagonal."""
         D = self.E.D
         return Force(self.n + Vec(D.b.z - D.c.y, D.c.x - D.a.z, D.a.y - D.b.x), self.E.P)
 
     def __matmul__(self, Z: Motion) -> Force:
-        """How it turns against a body that is displaced along Z, the sign reversed."""
+        """Return, with reversed sign, the change of the forces in the axes of a body that is displaced along Z."""
         left = self.E @ Z
         return Force(left.ang + Z.ang.cross(self.n), left.lin)
 
     def row(self, Z: Motion) -> Vec:
-        """e with Z . (self @ x) = e . x_ang."""
+        """Return e with Z . (self @ x) = e . x_ang, for the motion `Z`."""
         found: Vec = self.E.row(Z) + self.n.cross(Z.ang)
         return found
 
@@ -107,7 +120,19 @@ NO_PUSH = Push(NO_FLOW, ZERO)
 
 
 def pushed(tree: Tree, q: Vector, frames: Sequence[str], wrench: Wrenches) -> list[Push]:
-    """By body. A wrench is [force, moment] in world axes, at the origin of its frame."""
+    """Return the external forces on each body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     found = [NO_PUSH] * len(tree.links)
     R = [R for R, _ in poses(tree, q)] if frames else []
     for name, w in zip(frames, wrench if wrench is not None else (), strict=True):

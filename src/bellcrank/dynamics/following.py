@@ -1,5 +1,7 @@
-"""What bodies say (neighbours.py), of all links one after the other: forward dynamics by aba.py of trees in which
-joints follow others, with no loops over alike bodies. Nobody chooses it by itself: crba is less work for few bodies.
+"""Articulated-body forward dynamics of trees with mimic joints.
+
+The body recursions (neighbours.py) are run link by link, without rolled loops. "auto" does not select this by itself:
+crba is less work for few bodies.
 """
 
 from __future__ import annotations
@@ -18,8 +20,25 @@ from bellcrank.scalar import Scalar
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     common = shared(tree)
-    assert common is not None, "a coordinate is open down to the ground, or too many are in one place"
+    assert common is not None, "a coordinate is open down to the ground, or too many are open at one body"
     outer, ground, bodies = external(tree, q, frames, wrench), ground_of(tree), list[Any]()
     for i, link in enumerate(tree.links):
         own = sharing(localised(link), common.share[i], common.bending[i], constants(common.bending[i]))
@@ -34,7 +53,15 @@ def forward_dynamics(
 
 
 def gone_through(tree: Tree, bodies: Sequence[Body]) -> list[Any]:
-    """What they return, a body for each link."""
+    """Run one body recursion for each link of the tree, and return their results.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Recursion of each link.
+    """
     parents = [link.parent for link in tree.links]
     asked = [next(body) for body in bodies]
     while True:

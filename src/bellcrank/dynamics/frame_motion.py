@@ -1,15 +1,15 @@
-"""More of how frames move: all bodies' poses at once, accelerations, and how a Jacobian changes.
+"""Frame motion: poses of all bodies, accelerations of frames, and rates of Jacobians.
 
 Solves: poses, acceleration, spatial_acceleration, jacobian_rate. Any tree. Work O(n), span O(depth). References as in
 kinematics.py: "aligned" at the frame's origin in world axes, "local" there in its own axes, "world" at the world's
 origin.
 
     A_i   w, dw and the origin's acceleration of body i's frame, in the frame, without gravity
-    Z     a column of a joint, a motion; dZ, how it changes in space: V x Z + dS/dt
+    Z     a column of a joint, a motion; dZ, its rate of change in space: V x Z + dS/dt
 
-A frame's origin is a point of its body, and its acceleration that of the point: what `acceleration` gives, in any
-reference (that of "world" is the body's point which is at the world's origin now). A spatial acceleration is less by
-w x v, the velocity of the point itself: it is how the velocity changes at a place, while points pass by.
+A frame's origin is a point of its body, and `acceleration` is the acceleration of this point, for any reference (for
+"world", it is the body's point which is at the world's origin now). A spatial acceleration is less by w x v, with the
+velocity v of the point: it is the rate of the velocity at a fixed place, through which points pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bellcrank.spatial.vector import AT_REST, ZERO, Acceleration, Mat, Motion, V
 
 
 def poses(tree: Tree, q: Vector) -> list[list[list[Scalar]]]:
-    """`pose` of every body, in their order."""
+    """Return `pose` of every body of `tree` at positions `q`, in their order."""
     found = []
     for link, (R_WF, p_WF) in zip(tree.links, internal(tree, q), strict=True):
         step("pose", link.name)
@@ -34,7 +34,19 @@ def poses(tree: Tree, q: Vector) -> list[list[list[Scalar]]]:
 
 
 def accelerations(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]:
-    """A of every body."""
+    """Return A of every body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    """
     found: list[Acceleration] = []
     for link in tree.links:
         step("A", link.name)
@@ -46,7 +58,23 @@ def accelerations(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Accelerat
 
 
 def acceleration(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str = "aligned") -> list[Scalar]:
-    """[linear, angular], of the point of the body that is at the reference's place."""
+    """Return the acceleration [linear, angular] of the body's point at the reference's place.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    frame
+        Name of the frame.
+    reference
+        "aligned", "local" or "world".
+    """
     if tree.frames[frame][0] < 0:
         return [0.0] * 6
     A = _seen(tree, q, v, a, frame, reference)
@@ -56,7 +84,23 @@ def acceleration(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, refere
 def spatial_acceleration(
     tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str = "aligned"
 ) -> list[Scalar]:
-    """[linear, angular], of whatever point of the body is at the reference's place."""
+    """Return the spatial acceleration [linear, angular] at the reference's place.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    frame
+        Name of the frame.
+    reference
+        "aligned", "local" or "world".
+    """
     if tree.frames[frame][0] < 0:
         return [0.0] * 6
     A, V = _seen(tree, q, v, a, frame, reference), velocity(tree, q, v, frame, reference)
@@ -65,12 +109,12 @@ def spatial_acceleration(
 
 
 def at_a_place(A: Acceleration, lin: Vec) -> list[Scalar]:
-    """Of a point with this velocity, [linear, angular] as spatial vectors have it."""
+    """Return the spatial acceleration [linear, angular] for the acceleration `A` of a point with velocity `lin`."""
     return [*(A.a - A.w.cross(lin)), *A.dw]
 
 
 def _seen(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str) -> Acceleration:
-    """A of the frame's body, at the reference's place and in its axes."""
+    """Return A of the frame's body, at the reference's place and in its axes."""
     body, R, p = tree.frames[frame]
     A, at = accelerations(tree, q, v, a)[body], internal(tree, q)[body]
     step("acceleration", frame)
@@ -78,7 +122,19 @@ def _seen(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: st
 
 
 def acceleration_seen(A: Acceleration, body: Pose, frame: Pose, reference: str) -> Acceleration:
-    """A of a body that is there, at the place and in the axes that the reference to its frame means."""
+    """Express the acceleration of a body at the point and in the axes that the reference selects.
+
+    Parameters
+    ----------
+    A
+        Acceleration of the body, in its frame.
+    body
+        Pose of the body in the world.
+    frame
+        Pose of the frame in the body.
+    reference
+        "aligned", "local" or "world".
+    """
     (R_WF, p_WF), (R, p) = body, frame
     if reference == "world":
         return Shift(-p_WF).acceleration(_turned(A, R_WF))
@@ -90,13 +146,41 @@ def _turned(A: Acceleration, R: Mat) -> Acceleration:
 
 
 def axes_in_space(link: Link, q: Vector, v: Vector, V: Motion) -> list[tuple[int, Motion, Motion]]:
-    """(its element of v, Z, dZ) of each axis of a joint whose body moves with V."""
+    """Return (index in v, Z, dZ) of each axis of the joint.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    V
+        Velocity of the link's body.
+    """
     columns = zip(link.v_index, link.subspace(q), link.subspace_rate(q, v), strict=True)
     return [(k, Z, V.cross(Z) + dS) for k, Z, dS in columns]
 
 
 def jacobian_rate(tree: Tree, q: Vector, v: Vector, frame: str, reference: str = "aligned") -> list[list[Scalar]]:
-    """6 x nv: how `jacobian` changes. Its columns change in space; and the place moves from which they are seen."""
+    """Return the 6 x nv time derivative of `jacobian`.
+
+    Its columns change in space, and the point from which they are seen moves.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    frame
+        Name of the frame.
+    reference
+        "aligned", "local" or "world".
+    """
     V, seen = velocities(tree, q, v), seen_from(tree, q, frame, reference)
     here = velocity(tree, q, v, frame, reference)
     lin, ang = vec(here[:3]), vec(here[3:])

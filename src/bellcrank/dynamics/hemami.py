@@ -1,19 +1,22 @@
-"""Newton-Euler state space in mixed frames: H. Hemami, A state space model for interconnected rigid bodies, IEEE Trans.
-Automatic Control AC-27 (2), 1982, with the relative joint rates of H. J. Buchner; equation numbers are those of Wong
-1991, section 2.2.4. Rotations are in body coordinates, translations in the inertial frame.
+"""Newton-Euler state space in mixed frames.
 
-Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth).
+H. Hemami, A state space model for interconnected rigid bodies, IEEE Trans. Automatic Control AC-27 (2), 1982, with the
+relative joint rates of H. J. Buchner; equation numbers are those of Wong 1991, section 2.2.4. Rotations are in body
+coordinates, translations in the inertial frame.
+
+Solves: mass_matrix, bias, forward_dynamics. Any tree, with mimic joints too. Work O(n depth^2), span O(depth).
 
     A_i    rotation of body i against the ground      C      w = C v, in body coordinates
     k_i    from centre of mass i to joint i           l_i    from the parent's centre of mass to joint i
     d_i    k of the parent less l_i: across it        B      sliding of the joints, in the inertial frame
-    U      differences along the path                 Q      turning of k and l: U dx = Q w + B v
+    U      differences along the path                 Q      rotation of k and l: U dx = Q w + B v
 
     U^-1 Q has A_j [d~] for a body j on the way to body i, by its next joint, and A_i [k_i~] on the diagonal; U^-1 adds
     along the path.
 
-Departs: axes are those of our frames, not the principal ones; joints may slide (B, which the print has not), with any
-number of axes; a tree as in Wong's appendix B. In print, dQ w of appendices A and B has wrong signs, against 2.28.
+Differences from the paper: axes are those of bellcrank's frames, not the principal ones; joints may slide (B, which the
+paper does not have), with any number of axes; a tree as in Wong's appendix B. As printed, dQ w of appendices A and B
+has wrong signs, which contradicts 2.28.
 """
 
 from __future__ import annotations
@@ -41,10 +44,11 @@ class Row:
     UQ: dict[int, Mat]
 
 
-Kinematics = dict[int, Row]  # by body: the ground is body -1, and no case of its own
+Kinematics = dict[int, Row]  # keyed by body: the ground is body -1 and needs no special treatment
 
 
 def kinematics(tree: Tree, q: Vector) -> Kinematics:
+    """Return the rows of all bodies of `tree` at positions `q`."""
     at = {-1: Row(IDENTITY, ZERO, ZERO, {}, {}, {})}
     for i, link in enumerate(tree.links):
         step("A", link.name)
@@ -64,7 +68,15 @@ def kinematics(tree: Tree, q: Vector) -> Kinematics:
 
 
 def transformation(tree: Tree, at: Kinematics) -> list[Columns]:
-    """[C; U^-1 (Q C + B)], 2.36."""
+    """Return the rows [C; U^-1 (Q C + B)], 2.36.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    at
+        Rows of all bodies.
+    """
     H: list[Columns] = []
     for i, link in enumerate(tree.links):
         step("U^-1 Q C", link.name)
@@ -79,6 +91,21 @@ def transformation(tree: Tree, at: Kinematics) -> list[Columns]:
 
 
 def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[Columns]) -> list[Scalar]:
+    """Return the bias forces.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    at
+        Rows of all bodies.
+    H
+        Rows of the transformation.
+    """
     w, dC, dQ = {-1: ZERO}, {-1: ZERO}, {-1: ZERO}  # w, dC v and U^-1 (dQ w + dB v)
     forces = []
     for i, link in enumerate(tree.links):
@@ -103,10 +130,22 @@ def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[C
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     return square(inertia_matrix(tree, transformation(tree, kinematics(tree, q)), central(tree)))  # 2.37
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Return the bias forces.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     at = kinematics(tree, q)
     return force_vector(tree, q, v, at, transformation(tree, at))
 
@@ -114,6 +153,23 @@ def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     at = kinematics(tree, q)
     H = transformation(tree, at)
     M, C = square(inertia_matrix(tree, H, central(tree))), force_vector(tree, q, v, at, H)

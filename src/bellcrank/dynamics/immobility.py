@@ -1,7 +1,8 @@
-"""Whether forces determine accelerations: a mass matrix that is singular by construction is a mistake of the model.
+"""Detection of mass matrices that are singular by construction.
 
-A point mass on a ball joint can spin about the line to it without moving anything. Rounding would make the pivot 1e-17
-instead of zero, and the accelerations a confident 1e16; so M is looked at, once, in numbers, before a kernel is made.
+A singular mass matrix, with which forces do not determine accelerations, is a mistake in the model. For example, a
+point mass on a ball joint can spin about the line to it without moving any inertia. Rounding would make the pivot 1e-17
+instead of zero, and the accelerations about 1e16; so M is checked once numerically before a kernel is made.
 """
 
 from __future__ import annotations
@@ -22,16 +23,27 @@ from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO
 
 Array = np.ndarray[Any, Any]
 
-# Of the matrix scaled to a unit diagonal; mechanisms that move have 1e-9 and more.
+# Smallest eigenvalue of the matrix scaled to a unit diagonal; regular mechanisms have 1e-9 and more.
 SINGULAR = 1e-13
-CLEARLY = 1e-10  # pivots of bodies one by one, against their own size, beyond any rounding
-HEAVY = 1e-6  # the same of one body alone, far from any doubt
-LARGE = 150  # coordinates from which on the matrix itself is not looked at
+CLEARLY = 1e-10  # pivots relative to the body's own inertia, well above rounding
+HEAVY = 1e-6  # the same for one body without its subtree, with a large margin
+LARGE = 150  # number of coordinates above which the matrix itself is not computed
 
 
 def check(mechanism: Mechanism) -> None:
-    """Raises ModelError with the joints that move nothing, alone or together."""
-    mechanism = mechanism.at() if mechanism.parameters else mechanism  # free numbers are judged by nominal values
+    """Check that the mass matrix of `mechanism` is regular.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism, with its parameters at nominal values.
+
+    Raises
+    ------
+    ModelError
+        If joints move no inertia, alone or together; the message names them.
+    """
+    mechanism = mechanism.at() if mechanism.parameters else mechanism  # free parameters are checked at nominal values
     if not mechanism.nv:
         return
     q = mechanism.random(seed=0)[0].tolist()
@@ -42,7 +54,7 @@ def check(mechanism: Mechanism) -> None:
         common = shared(tree) if tree.coupled else None
         motion = _open_pivots(tree, common, q) if common else _of_matrix(tree, q) if tree.coupled else _pivots(tree, q)
     else:
-        # Bodies of very different sizes and masses look singular in the matrix, and not where each is looked at alone.
+        # Bodies of very different sizes and masses look singular in the matrix, but not when each is checked alone.
         motion = _of_matrix(tree, q)
         if motion.any() and not tree.coupled and not _pivots(tree, q, CLEARLY).any():
             return
@@ -51,7 +63,7 @@ def check(mechanism: Mechanism) -> None:
 
 
 def _of_matrix(tree: Tree, q: Sequence[float]) -> Array:
-    """How much each coordinate takes part in a motion without inertia; nothing where there is none."""
+    """Return the share of each coordinate in a motion without inertia, from the matrix itself; zeros if none."""
     M = np.array(crba.mass_matrix(tree, list(q)), dtype=float)
     diagonal = np.diag(M)
     scale = np.sqrt(np.where(diagonal > SINGULAR * 1e-2 * diagonal.max(initial=0.0), diagonal, np.inf))
@@ -62,7 +74,7 @@ def _of_matrix(tree: Tree, q: Sequence[float]) -> Array:
 
 
 def _heavy(tree: Tree) -> bool:
-    """Whether every joint moves a body that resists all its motions by itself: what hangs on it only adds to that."""
+    """Return True if every joint moves a body whose own inertia resists all its motions; the subtree adds to that."""
     known: dict[tuple[object, ...], bool] = {}
     for link in tree.links:
         key = type(link.kind), link.inertia.numbers
@@ -70,7 +82,7 @@ def _heavy(tree: Tree) -> bool:
             at_rest = link.kind.neutral()
             columns = link.kind.subspace(at_rest)
             if any(x != 0.0 for s in link.kind.subspace_rate(at_rest, [1.0] * link.kind.nv) for x in (*s.ang, *s.lin)):
-                return False  # its axes turn: one configuration says nothing
+                return False  # its axes rotate: one configuration is not sufficient
             S = np.array([[*s.ang, *s.lin] for s in columns], float)
             forces = [link.inertia @ s for s in columns]
             own = S @ np.array([[*f.ang, *f.lin] for f in forces], float).T
@@ -83,15 +95,16 @@ def _heavy(tree: Tree) -> bool:
 
 
 def _pivots(tree: Tree, q: Sequence[float], least: float = SINGULAR) -> Array:
-    """Which coordinates move nothing, all beyond them free to move: their pivots in the elimination of the mass matrix,
-    against the inertia that they are a part of. Work O(n); and the condition of a long chain, which is that of a
-    softer and softer spring, is not taken for a mistake.
+    """Return 1 for the coordinates that move no inertia with everything beyond them free to move.
+
+    Their pivots in the elimination of the mass matrix are compared with the inertia of which they are a part. Work
+    O(n); a long chain, whose matrix is as ill-conditioned as a very soft spring, is not mistaken for singular.
     """
     X = [link.transform(q) for link in tree.links]
     IA = [articulated(link.inertia) for link in tree.links]
     found = np.zeros(tree.nv)
     for i, link in reversed(list(enumerate(tree.links))):
-        I, M = IA[i].I, IA[i].M  # with all axes of the joint locked: what is left behind them may be rounding alone
+        I, M = IA[i].I, IA[i].M  # with all axes of the joint locked, because the remainder behind them may be rounding
         for s, k in reversed(list(zip(link.subspace(q), link.v_index, strict=True))):
             turns, slides = (any(x != 0.0 for x in part) for part in (s.ang, s.lin))
             size = max(turns * max(I.xx, I.yy, I.zz), slides * max(M.xx, M.yy, M.zz), float(link.armature))
@@ -106,7 +119,7 @@ def _pivots(tree: Tree, q: Sequence[float], least: float = SINGULAR) -> Array:
 
 
 def _open_pivots(tree: Tree, common: Shared, q: Sequence[float]) -> Array:
-    """The same, where several links have a coordinate: its pivot is known where it ends (body_shares.py)."""
+    """Return the same as `_pivots` for shared coordinates, whose pivots are known where they end (body_shares.py)."""
     found, size = np.zeros(tree.nv), np.zeros(tree.nv)
     carried: list[list[tuple[Any, ...]]] = [[] for _ in tree.links]
     for i, link in reversed(list(enumerate(tree.links))):
@@ -136,7 +149,7 @@ def _open_pivots(tree: Tree, common: Shared, q: Sequence[float]) -> Array:
 
 
 def _closed(body: Subtree, slot: int, size: float) -> bool:
-    """Whether a coordinate could be eliminated, and if so, without it."""
+    """Eliminate a coordinate and return True, or remove it and return False if its pivot is too small."""
     if not SINGULAR * size < body.open.at(slot, slot):
         body.clear(slot)
         return False

@@ -1,7 +1,7 @@
-"""The mass matrix of a tree: as it fills, column by column, and its factors, with which M a = f is solved.
+"""Joint-space inertia matrix of a tree: assembly by columns, and factorisation along the tree.
 
-A joint has a Column for each of its axes, and a column's Z is what a unit of its coordinate does to the joint's frame,
-turning and sliding. What a column feels of another is an element of the matrix.
+A joint has a Column for each of its axes; its Z is the motion of the joint's frame at unit rate of its coordinate. The
+product of one column's Z with the force that another column needs is an element of the matrix.
 
 The matrix is factorised along the tree after R. Featherstone, Efficient factorization of the joint-space inertia matrix
 for branched kinematic trees, Int. J. Robotics Research 24, 2005: M = L^T D L, no square roots and no fill-in, work
@@ -27,14 +27,26 @@ Rows = list[dict[int, Scalar]]  # row i of a symmetric matrix: its nonzero colum
 
 @dataclass(frozen=True, eq=False)
 class Column:
+    """One axis of a joint as a column of the motion subspaces."""
+
     link: int
-    k: int  # its element of v
-    c: int  # its place among the link's own
+    k: int  # index in v
+    c: int  # index among the columns of the link
     Z: Motion
 
 
 def columns(tree: Tree, q: Vector, R: Sequence[Mat] | None = None) -> list[list[Column]]:
-    """The columns of every link, in its own frame or turned by R."""
+    """Return the columns of every link, in its own frame or rotated by `R`.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    R
+        Rotation for each link, or None.
+    """
     S: list[list[Motion]] = []
     for i, link in enumerate(tree.links):
         step("Z", link.name)
@@ -43,34 +55,53 @@ def columns(tree: Tree, q: Vector, R: Sequence[Mat] | None = None) -> list[list[
 
 
 def numbered(tree: Tree, S: Sequence[Sequence[Motion]]) -> list[list[Column]]:
-    """The axes of every joint as columns."""
+    """Return the axes of every joint as columns.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    S
+        Motion subspace of each joint.
+    """
     own = [zip(link.v_index, axes, strict=True) for link, axes in zip(tree.links, S, strict=True)]
     return [[Column(i, k, c, s) for c, (k, s) in enumerate(of)] for i, of in enumerate(own)]
 
 
 def balanced(terms: Sequence[Any]) -> Any:
-    """The sum of one or more terms, in pairs: as long as the logarithm of their number."""
+    """Sum one or more `terms` in pairs, so that the longest chain of additions is logarithmic."""
     while len(terms) > 1:
         terms = [sum(terms[i + 1 : i + 2], terms[i]) for i in range(0, len(terms), 2)]
     return terms[0]
 
 
 class Matrix:
-    """a(i, j), filled by pairs of columns."""
+    """Symmetric matrix a(i, j), filled by pairs of columns."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.terms: dict[tuple[int, int], list[Scalar]] = defaultdict(list)
 
     def put(self, a: Column, b: Column, x: Scalar) -> None:
-        """What one column feels of the other, each pair once: those that share a coordinate meet on the diagonal, from
-        both sides.
+        """Add `x` to the element of columns `a` and `b`.
+
+        Each pair is added once; columns that share a coordinate meet on the diagonal, from both sides.
         """
         twice = a is not b and a.k == b.k
         self.terms[max(a.k, b.k), min(a.k, b.k)].append(x + x if twice else x)
 
     def felt(self, a: Column, others: Sequence[Column], f: Force) -> None:
-        """What the columns of a joint feel of the force f there, that a unit of column a makes."""
+        """Add the products of a force with the columns of one joint.
+
+        Parameters
+        ----------
+        a
+            Column whose unit acceleration needs the force.
+        others
+            Columns of the joint.
+        f
+            Force, in the joint's frame.
+        """
         for b in others:
             if a.link != b.link or b.c <= a.c:
                 self.put(a, b, b.Z.dot(f))
@@ -78,8 +109,18 @@ class Matrix:
     def handed_down(
         self, a: Column, Z: Sequence[Sequence[Column]], f: Force, up: Callable[[int, Force], Force]
     ) -> None:
-        """What all the joints that carry column a feel of f, which a unit of a needs; `up(i, f)` is how f, about link
-        i's frame, looks from its parent's.
+        """Carry the force of column a down to the ground and add its products with all joints on the path.
+
+        Parameters
+        ----------
+        a
+            The column.
+        Z
+            Columns of every link.
+        f
+            Force that a unit of `a` needs.
+        up
+            `up(i, f)` transforms f from the frame of link i to its parent's.
         """
         name = self.tree.links[a.link].name
         step("M", name)
@@ -91,7 +132,19 @@ class Matrix:
             self.felt(a, Z[below], f)
 
     def modes(self, body: Bending, Z: Sequence[Sequence[Column]], q: Vector, up: Callable[[int, Force], Force]) -> None:
-        """What a body that bends adds: its modes feel each other, and the joints that carry it."""
+        """Add the modes of a flexible body, among themselves and with the joints that carry it.
+
+        Parameters
+        ----------
+        body
+            The flexible body.
+        Z
+            Columns of every link.
+        q
+            Positions, nq elements.
+        up
+            Transforms a force from a link's frame to its parent's.
+        """
         for i, (k, f) in enumerate(zip(body.v_index, body.felt(q), strict=True)):
             for j, l in enumerate(body.v_index[: i + 1]):
                 self.terms[k, l].append(body.M[i][j])
@@ -99,7 +152,10 @@ class Matrix:
                 self.handed_down(Column(body.link, k, self.tree.nv, NO_MOTION), Z, f, up)
 
     def rows(self) -> Rows:
-        """The lower triangle, only where a joint carries another (or shares its coordinate), and the rotors."""
+        """Return the lower triangle, with armature on the diagonal.
+
+        Only elements of joints that carry each other or share a coordinate are present.
+        """
         rows: Rows = [{} for _ in range(self.tree.nv)]
         for link in self.tree.links:
             for k in link.v_index:
@@ -109,29 +165,31 @@ class Matrix:
         return rows
 
     def square(self) -> list[list[Scalar]]:
+        """Return the full symmetric matrix."""
         return square(self.rows())
 
 
 def rows(M: Sequence[Vector]) -> Rows:
-    """The lower triangle without the zeros that the tree leaves in it."""
+    """Return the lower triangle of `M` without the structural zeros of the tree."""
     return [{j: x for j, x in enumerate(row[: i + 1]) if not is_zero(x)} for i, row in enumerate(M)]
 
 
 def square(M: Rows) -> list[list[Scalar]]:
-    """The whole of a symmetric matrix."""
+    """Return the full symmetric matrix of the lower triangle `M`."""
     n = len(M)
     return [[M[max(i, j)].get(min(i, j), 0.0) for j in range(n)] for i in range(n)]
 
 
 def coordinate_names(tree: Tree) -> list[str]:
-    """Which body each element of v moves."""
+    """Return the name of the body that each element of v of `tree` moves."""
     names = {k: link.name for link in tree.links for k in link.v_index}
     return [names[k] for k in range(tree.nv)]
 
 
 def _reduce_block(M: Rows, L: Rows, mine: Sequence[int]) -> None:
-    """What all that a joint carries leaves of its own block of the matrix. The block is in registers, while row after
-    row is read once for all of it.
+    """Subtract the joint's subtree from its own diagonal block.
+
+    The block stays in registers, while each row of the subtree is read once for all of it.
     """
     for c in reversed(range(mine[-1] + 1, len(M))):
         for i in (i for i in mine if i in L[c]):
@@ -140,10 +198,17 @@ def _reduce_block(M: Rows, L: Rows, mine: Sequence[int]) -> None:
 
 
 def factors(M: Rows, names: Sequence[str], divide: bool = False) -> tuple[Rows, list[Scalar], list[Scalar]]:
-    """L below its unit diagonal, D and 1/D, with M = L^T D L: eliminated from the leaves.
+    """Return L below its unit diagonal, D and 1/D, with M = L^T D L, eliminated from the leaves.
 
-    To `divide` by D everywhere takes one operation less for each coordinate, and is how hand counts count; to multiply
-    by n reciprocals is what a processor prefers.
+    Parameters
+    ----------
+    M
+        Lower triangle of the matrix.
+    names
+        Body of each coordinate.
+    divide
+        Divide by D instead of multiplying by 1/D: one operation less for each coordinate, as in published operation
+        counts, but slower on processors.
     """
     n = len(M)
     M = [dict(row) for row in M]
@@ -170,7 +235,19 @@ def factors(M: Rows, names: Sequence[str], divide: bool = False) -> tuple[Rows, 
 
 
 def solve(M: Rows, b: Vector, names: Sequence[str], divide: bool = False) -> list[Scalar]:
-    """x with M x = b."""
+    """Return x with M x = b.
+
+    Parameters
+    ----------
+    M
+        Lower triangle of the matrix.
+    b
+        Right-hand side.
+    names
+        Body of each coordinate.
+    divide
+        As in `factors`.
+    """
     L, D, inverse_D = factors(M, names, divide)
     x = list(b)
     for k in reversed(range(len(x))):
@@ -186,13 +263,13 @@ def solve(M: Rows, b: Vector, names: Sequence[str], divide: bool = False) -> lis
 
 
 def upper(L: Rows, D: Vector) -> list[list[Scalar]]:
-    """U = L^T above the diagonal and D on it, M = U D U^T."""
+    """Return U = L^T above the diagonal and D on it, with M = U D U^T, from `L` and `D`."""
     n = len(D)
     return [[D[i] if i == j else L[j].get(i, 0.0) for j in range(n)] for i in range(n)]
 
 
 def inverted(L: Rows, names: Sequence[str]) -> Rows:
-    """L^-1 below its unit diagonal."""
+    """Return L^-1 below its unit diagonal, from `L` and the body `names` of its coordinates."""
     W: Rows = []
     for k, row in enumerate(L):
         step("L^-1", names[k])
@@ -204,12 +281,24 @@ def inverted(L: Rows, names: Sequence[str]) -> Rows:
 
 
 def with_diagonal(W: Rows) -> Rows:
-    """With the units on it, and every row in the order of its columns: who adds up in that order has the same bits."""
+    """Return `W` with its unit diagonal, and each row sorted by column, so that sums are reproducible to the bit."""
     return [{**dict(sorted(row.items())), k: 1.0} for k, row in enumerate(W)]
 
 
 def inverse(W: Rows, inverse_D: Vector, names: Sequence[str]) -> list[list[Scalar]]:
-    """M^-1 = W D^-1 W^T, with W = L^-1 as `inverted` gives it; only where two coordinates have a carrier in common."""
+    """Return M^-1 = W D^-1 W^T.
+
+    Only elements of coordinates with a common ancestor are computed.
+
+    Parameters
+    ----------
+    W
+        L^-1, as `inverted` returns it.
+    inverse_D
+        1/D.
+    names
+        Body of each coordinate.
+    """
     W = with_diagonal(W)
     out: Rows = []
     for k, row in enumerate(W):
@@ -235,8 +324,9 @@ class MassInverse:
         self._noted()
 
     def _noted(self) -> None:
-        """That the columns of the inverse are alike, too, branch by branch: below their own diagonal, for what is above
-        is the same by symmetry.
+        """Record that the columns of the inverse are computed alike, branch by branch.
+
+        This holds below the diagonal; the elements above it follow by symmetry.
         """
         n = len(self.W)
         branches: dict[frozenset[int], list[int]] = {}
@@ -251,7 +341,7 @@ class MassInverse:
             columnwise(_products, shared, given, [[self.square[i][k] for i in rows] for k in mine])
 
     def minus_times(self, *matrices: Sequence[Sequence[Scalar]]) -> list[list[list[Scalar]]]:
-        """-M^-1 times each of some matrices. Columns that reach the same coordinates are alike."""
+        """Return -M^-1 times each of `matrices`; columns that reach the same coordinates are computed alike."""
         step("M^-1 D")
         columns = [c for matrix in matrices for c in zip(*matrix, strict=True)]
         groups: dict[frozenset[int], list[int]] = {}
@@ -268,8 +358,10 @@ class MassInverse:
         ]
 
     def _columns(self, reached: frozenset[int], columns: Sequence[Sequence[Scalar]]) -> list[Sequence[Scalar]]:
-        """In whichever way takes fewer products. By the factors, where branches have little in common: W^T c reaches
-        only what carries c, and of that every row of W D^-1 takes what carries itself.
+        """Multiply columns in whichever way takes fewer products: by the full matrix or by its factors.
+
+        The factors win if branches have little in common: W^T c is nonzero only on the path to the ground, and every
+        row of W D^-1 then takes only the elements on its own path.
         """
         rows = [i for i in range(len(self.W)) if not all(is_zero(c[i]) for c in columns)]
         if not rows:
@@ -300,7 +392,7 @@ class MassInverse:
 
 
 def _products(rows: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
-    """The product of a matrix, row by row, with a column."""
+    """Return the product of a matrix, given row by row, with a column."""
     n = len(c)
     return [_sum(m * x for m, x in zip(rows[at : at + n], c, strict=True)) for at in range(0, len(rows), n)]
 
@@ -326,5 +418,25 @@ def accelerations(
     frames: Sequence[str] = (),
     wrench: Wrenches = None,
 ) -> list[Scalar]:
-    """M^-1 (tau + passive + J^T wrench - C)."""
+    """Return M^-1 (tau + passive + J^T wrench - C).
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    M
+        Mass matrix, nv x nv.
+    C
+        Bias forces, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     return solve(rows(M), right_hand_side(tree, q, v, tau, C, frames, wrench), coordinate_names(tree))

@@ -1,8 +1,9 @@
-"""What the methods share that refer everything to the inertial frame: axes and inertias about its origin.
+"""Joint axes and body inertias about the origin of the inertial frame.
 
-The inertial frame is the internal ground frame of the tree, not the user's world. The 6x6 inertia about its origin,
-[[m 1, -m [x]], [m [x], J - m [x]^2]] for [linear, angular] (Wong 1991, 2.22), is kept as the ten numbers m, h = m x and
-I = J - m [x]^2. These are linear in the body's own, so regrouped bodies will do.
+Shared by the methods that refer everything to the inertial frame, which is the internal ground frame of the tree, not
+the user's world. The 6x6 inertia about its origin, [[m 1, -m [x]], [m [x], J - m [x]^2]] for [linear, angular] (Wong
+1991, 2.22), is stored as the ten numbers m, h = m x and I = J - m [x]^2. These are linear in the body's own, so
+regrouped inertias are possible.
 
     R_i, p_i  axes and origin of body i's frame       x_i, J_i  its centre of mass and central inertia
 """
@@ -22,11 +23,22 @@ Poses = list[tuple[Mat, Vec]]
 
 
 def inertial_poses(tree: Tree, q: Vector) -> Poses:
+    """Return the pose of every body of `tree` at positions `q` in the inertial frame."""
     return poses(replace(tree, ground=STILL), q)
 
 
 def axes(tree: Tree, q: Vector, X: Poses) -> list[list[Motion]]:
-    """Columns [z, p x z] of every joint, as a body there would move that fills all space."""
+    """Return the columns [z, p x z] of every joint: motions of the body's point at the origin.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    X
+        Poses of the bodies.
+    """
     found = []
     for link, (R, p) in zip(tree.links, X, strict=True):
         step("s", link.name)
@@ -36,6 +48,7 @@ def axes(tree: Tree, q: Vector, X: Poses) -> list[list[Motion]]:
 
 
 def inertias(tree: Tree, X: Poses) -> list[Inertia]:
+    """Return the inertia of every body of `tree` with poses `X` about the origin."""
     found = []
     for link, (R, p) in zip(tree.links, X, strict=True):
         step("J", link.name)

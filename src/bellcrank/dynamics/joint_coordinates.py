@@ -1,17 +1,19 @@
-"""Joint coordinates: P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, Systematic generation of multibody equations of
-motion suitable for recursive and parallel manipulation, 1989, sections 2.2 and 3. B is put together from joint blocks
-after S. S. Kim and M. J. Vanderploeg, 1986.
+"""Joint-coordinate formulation: projection with the velocity transformation B.
 
-Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth).
+P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, Systematic generation of multibody equations of motion suitable for
+recursive and parallel manipulation, 1989, sections 2.2 and 3. B is assembled from joint blocks after S. S. Kim and
+M. J. Vanderploeg, 1986.
+
+Solves: mass_matrix, bias, forward_dynamics. Any tree, with mimic joints too. Work O(n depth^2), span O(depth).
 
     B_ik  block of body i and coordinate k: [-d~ u; u]     theta'   joint velocities (our v)
     v_i   [r', w] of body i, absolute                      M_i      its inertia, in common axes (centres.py)
     Mbar  B^T M B, lower triangle by rows                  f        B^T (g - M B' theta')
 
-Departs: our v of a ball or a floating joint is in the body's axes; the paper's, in common axes, is used where only the
-accelerations are asked for (centres.py). The columns of one joint are summed before B' theta' is formed; -f is called
-bias, and the gyroscopic terms of g are part of Newton's and Euler's M v' there; the factorisation is L^T D L along the
-tree (inertia_matrix.py).
+Differences from the paper: our v of a ball or a floating joint is in the body's axes; the paper's, in common axes, is
+used where only the accelerations are wanted (centres.py). The columns of one joint are summed before B' theta' is
+formed; -f is called bias, and the gyroscopic terms of g are part of Newton's and Euler's M v' there; the factorisation
+is L^T D L along the tree (inertia_matrix.py).
 """
 
 from __future__ import annotations
@@ -28,6 +30,17 @@ from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Motion
 
 
 def velocities(tree: Tree, B: Sequence[Columns], theta: Vector) -> list[Motion]:
+    """Return the velocity B theta' of every body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    B
+        Rows of B, one for each body.
+    theta
+        Joint velocities.
+    """
     V = []
     for link, Bi in zip(tree.links, B, strict=True):
         step("v", link.name)
@@ -38,8 +51,22 @@ def velocities(tree: Tree, B: Sequence[Columns], theta: Vector) -> list[Motion]:
 def held(
     tree: Tree, bodies: Sequence[Placed], B: Sequence[Columns], V: Sequence[Motion], theta: Vector
 ) -> list[Scalar]:
-    """-f, the paper's B^T (M B' theta' - g), which is the bias."""
-    u, du, p = [], [], []  # of each joint: u theta', the rate of that, and its point's velocity
+    """Return -f, the paper's B^T (M B' theta' - g), which is the bias.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    B
+        Rows of B, one for each body.
+    V
+        Velocity of each body.
+    theta
+        Joint velocities.
+    """
+    u, du, p = [], [], []  # for each joint: u theta', its rate, and the velocity of the joint's origin
     for link, body, Vj in zip(tree.links, bodies, V, strict=True):
         step("u'", link.name)
         uj, w = along(body.u, own(link, theta)), Vj.ang
@@ -59,11 +86,23 @@ def held(
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     bodies = placed(tree, q)
     return square(inertia_matrix(tree, jacobians(tree, bodies), [body.M for body in bodies]))  # 9
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Return the bias forces.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     bodies = placed(tree, q, v)
     B = jacobians(tree, bodies)  # 5
     return held(tree, bodies, B, velocities(tree, B, v), v)
@@ -72,7 +111,23 @@ def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    """theta'' of Mbar theta'' = f."""
+    """Return the solution theta'' of Mbar theta'' = f.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     bodies = placed(tree, q, v, common=True)
     B, theta = jacobians(tree, bodies), to_common(tree, bodies, v)
     V = velocities(tree, B, theta)

@@ -1,14 +1,17 @@
-"""Joint coordinates, recursively: P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, Systematic generation of multibody
-equations of motion suitable for recursive and parallel manipulation, 1989, section 4. With B = G^-1 H the equations of
-joint_coordinates.py are eliminated body by body from the leaves, after R. A. Wehage, Application of matrix partitioning
-and recursive projection to O(n) solution of constraint equations of motion, 1988: a block LU factorisation.
+"""Recursive joint-coordinate formulation: O(n) elimination from the leaves.
+
+P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, Systematic generation of multibody equations of motion suitable for
+recursive and parallel manipulation, 1989, section 4. With B = G^-1 H the equations of joint_coordinates.py are
+eliminated body by body from the leaves, after R. A. Wehage, Application of matrix partitioning and recursive projection
+to O(n) solution of constraint equations of motion, 1988: a block LU factorisation.
 
 Solves: forward_dynamics. Any tree whose joints do not share coordinates. Work O(n), span O(depth).
 
-    G_j, H_j   v_j = G_j v_i + H_j theta_j'                  M_j   inertia of body j with all that was projected on it
+    G_j, H_j   v_j = G_j v_i + H_j theta_j'                  M_j   inertia of body j with its projected subtree
     gamma_j    G_j' v_i + H_j' theta_j' (centres.py)         g_j   force on it, likewise
 
-Departs: the paper prints no more than eqs 27-30; a joint with several axes is eliminated one axis after the other.
+Differences from the paper: the paper prints only eqs 27-30; a joint with several axes is eliminated one axis after the
+other.
 """
 
 from __future__ import annotations
@@ -26,6 +29,23 @@ from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Motion
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     links, bodies = tree.links, placed(tree, q, v, common=True)
     v, pushed = to_common(tree, bodies, v), to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv))
     by, M, g = passed(tree, bodies, v), [articulated(b.M) for b in bodies], applied(tree, q, bodies, frames, wrench)

@@ -1,4 +1,4 @@
-"""Where things are and how they move: poses, velocities, Jacobians, centre of mass, energies, momentum.
+"""Kinematics: poses, velocities, Jacobians, centre of mass, energies, momentum.
 
 Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, difference;
 passive_torque and rate are in sweep.py.
@@ -16,7 +16,7 @@ from functools import partial
 
 from bellcrank.dynamics import springs
 from bellcrank.dynamics.sweep import Vector, of_each_joint, poses
-from bellcrank.dynamics.sweep import passive_torque as passive_torque  # quantities of this method
+from bellcrank.dynamics.sweep import passive_torque as passive_torque  # re-exported as quantities of this method
 from bellcrank.dynamics.sweep import rate as rate
 from bellcrank.errors import ModelError
 from bellcrank.model.tree import Link, Tree
@@ -29,7 +29,17 @@ NO_MASS = "the moving bodies have no mass, so there is no centre of mass. Give o
 
 
 def velocities(tree: Tree, q: Vector, v: Vector) -> list[Motion]:
-    """V_i = X_i V_parent + S_i v_i, in each body's own frame."""
+    """Return V_i = X_i V_parent + S_i v_i of every body, in its own frame.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     found: list[Motion] = []
     for link in tree.links:
         step("V", link.name)
@@ -41,7 +51,7 @@ def velocities(tree: Tree, q: Vector, v: Vector) -> list[Motion]:
 
 
 def _frame_pose(tree: Tree, q: Vector, frame: str) -> tuple[int, Mat, Vec, Mat]:
-    """Body of the frame, its R_WB and p_WB, and R_WF of that body."""
+    """Return the body of the frame, its R_WB and p_WB, and R_WF of that body."""
     body, R, p = tree.frames[frame]
     R_WF, p_WF = poses(tree, q)[body] if body >= 0 else tree.ground.pose(IDENTITY, ZERO)
     step("pose", frame)
@@ -49,16 +59,42 @@ def _frame_pose(tree: Tree, q: Vector, frame: str) -> tuple[int, Mat, Vec, Mat]:
 
 
 def pose(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
-    """X_WB as a 4x4 matrix."""
+    """Return X_WB as a 4x4 matrix.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    frame
+        Name of the frame.
+    """
     _, R, p, _ = _frame_pose(tree, q, frame)
     return four_by_four(R, p)
 
 
 def four_by_four(R: Mat, p: Vec) -> list[list[Scalar]]:
+    """Return the homogeneous matrix of rotation `R` and translation `p`."""
     return [*([*row, t] for row, t in zip(R.rows, p, strict=True)), [0.0, 0.0, 0.0, 1.0]]
 
 
 def velocity(tree: Tree, q: Vector, v: Vector, frame: str, reference: str = "aligned") -> list[Scalar]:
+    """Return the [linear, angular] velocity of a frame.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    frame
+        Name of the frame.
+    reference
+        "aligned", "local" or "world".
+    """
     body, R, p = tree.frames[frame]
     if body < 0:
         return [0.0] * 6
@@ -69,7 +105,19 @@ def velocity(tree: Tree, q: Vector, v: Vector, frame: str, reference: str = "ali
 
 
 def motion_seen(V: Motion, body: Pose, frame: Pose, reference: str) -> Motion:
-    """V of a body that is there, at the place and in the axes that the reference to its frame means."""
+    """Express the velocity of a body at the point and in the axes that the reference selects.
+
+    Parameters
+    ----------
+    V
+        Velocity of the body, in its frame.
+    body
+        Pose of the body in the world.
+    frame
+        Pose of the frame in the body.
+    reference
+        "aligned", "local" or "world".
+    """
     (R_WF, p_WF), (R, p) = body, frame
     seen: dict[str, Callable[[], Motion]] = {
         "aligned": lambda: Shift(p).motion(V).turned(R_WF),
@@ -80,7 +128,21 @@ def motion_seen(V: Motion, body: Pose, frame: Pose, reference: str) -> Motion:
 
 
 def jacobian(tree: Tree, q: Vector, frame: str, reference: str = "aligned") -> list[list[Scalar]]:
-    """6 x nv: d(velocity)/dv. Each column is one joint's axis, as it is seen from the reference."""
+    """Return the 6 x nv Jacobian d(velocity)/dv of a frame.
+
+    Each column is one joint axis, expressed with respect to the reference.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    frame
+        Name of the frame.
+    reference
+        "aligned", "local" or "world".
+    """
     seen = seen_from(tree, q, frame, reference)
     J: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
     for i in tree.path(tree.frames[frame][0]):
@@ -94,8 +156,21 @@ def jacobian(tree: Tree, q: Vector, frame: str, reference: str = "aligned") -> l
 
 
 def seen_from(tree: Tree, q: Vector, frame: str, reference: str) -> Callable[[int, Motion], Motion]:
-    """Of a body that carries the frame, and a motion about its F, that motion as the reference sees it: "aligned" at
-    the frame's origin in world axes, "local" there in the frame's own axes, "world" at the world's origin.
+    """Return a function that expresses a motion of body i about its F with respect to the reference.
+
+    The reference is "aligned" (frame's origin, world axes), "local" (frame's origin and axes) or "world" (world's
+    origin and axes). The function takes the index of a body that carries the frame, and the motion.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    frame
+        Name of the frame.
+    reference
+        "aligned", "local" or "world".
     """
     if reference == "local":
         return partial(_into_frame, _in_bodies(tree, q, frame))
@@ -115,8 +190,9 @@ def _into_frame(places: dict[int, tuple[Mat, Vec]], i: int, m: Motion) -> Motion
 
 
 def _in_bodies(tree: Tree, q: Vector, frame: str) -> dict[int, tuple[Mat, Vec]]:
-    """Pose of the frame in F of every body that carries it: up the tree from the frame, so that no joint is in it
-    that does not move the frame against the body.
+    """Return the pose of the frame in F of every body that carries it.
+
+    The poses are computed up the tree from the frame, so that each depends only on the joints between frame and body.
     """
     body, R, p = tree.frames[frame]
     found = {}
@@ -149,19 +225,22 @@ def _centre(m: Scalar, h: Vec) -> Vec:
 
 
 def com(tree: Tree, q: Vector) -> list[Scalar]:
-    """Centre of mass of the moving bodies, in the world."""
+    """Return the centre of mass of the moving bodies of `tree` at positions `q`, in the world."""
     m, h = _first_moment(tree, q)
     return list(_centre(m, h))
 
 
 def potential_energy(tree: Tree, q: Vector) -> Scalar:
-    """-g.h_W: zero at the world's origin; springs in joints and between points included."""
+    """Return the potential energy of `tree` at positions `q`: -g.h_W and springs.
+
+    It is zero at the world's origin; springs in joints and between points are included.
+    """
     R, _ = tree.ground.pose(IDENTITY, ZERO)
     _, h = _first_moment(tree, q)
     energy = -(R @ tree.gravity).dot(h)
     for body in tree.flexible:
         energy = energy + body.elastic_energy(q)
-        if body.link < 0:  # it does not move, but its modes do
+        if body.link < 0:  # the body is fixed to the ground, but its modes move
             energy = energy - tree.gravity.dot(body.inertia(q).h)
     for link in tree.links:
         energy = spring_energy(link, q, energy)
@@ -169,7 +248,17 @@ def potential_energy(tree: Tree, q: Vector) -> Scalar:
 
 
 def spring_energy(link: Link, q: Vector, energy: Scalar = 0.0) -> Scalar:
-    """What the spring of a joint has, beside so much."""
+    """Return `energy` plus the energy of the spring in one joint.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    q
+        Positions, nq elements.
+    energy
+        Energy to which the spring's is added.
+    """
     j = link.joint
     if j.stiffness and link.kind.nq == link.kind.nv:
         step("spring", link.name)
@@ -179,6 +268,17 @@ def spring_energy(link: Link, q: Vector, energy: Scalar = 0.0) -> Scalar:
 
 
 def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Scalar:
+    """Return the kinetic energy of all bodies and rotors.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     energy: Scalar = 0.0
     V_F = velocities(tree, q, v)
     for body in tree.flexible:
@@ -193,7 +293,17 @@ def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Scalar:
 
 
 def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """[linear, angular about the centre of mass], in world axes."""
+    """Return the momentum [linear, angular about the centre of mass], in world axes.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     P, L = ZERO, ZERO
     of = [inertia @ V for inertia, V in zip(tree.inertias(q), velocities(tree, q, v), strict=True)]
     for body in tree.flexible:
@@ -209,12 +319,32 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 
 
 def integrate(tree: Tree, q: Vector, dv: Vector) -> list[Scalar]:
-    """q moved by dv on its manifold: quaternions stay unit."""
+    """Return the positions moved by a displacement on their manifold; quaternions stay unit.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    dv
+        Displacement along the velocities, nv elements.
+    """
     return of_each_joint(tree, "integrate", q, dv)
 
 
 def difference(tree: Tree, q0: Vector, q1: Vector) -> list[Scalar]:
-    """dv that leads from q0 to q1: `integrate` undone, quaternions the shorter way round."""
+    """Return the displacement from q0 to q1, the inverse of `integrate`; quaternions take the shorter way.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q0
+        Initial positions.
+    q1
+        Final positions.
+    """
     out: list[Scalar] = []
     for link in tree.links:
         if link.joint.mimic is None:

@@ -1,4 +1,4 @@
-"""Structures of vectors, matrices and the like as rows of numbers, and back."""
+"""Flattening of nested structures (vectors, matrices, dataclasses) into numbers, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def leaves(thing: Any) -> Iterator[Any]:
-    """The numbers in a structure, always in the same order. What has a name or is None is none."""
+    """Yield the numbers in the structure `thing`, always in the same order; strings and None are skipped."""
     if is_dataclass(thing):
         for f in fields(thing):
             yield from leaves(getattr(thing, f.name))
@@ -20,7 +20,7 @@ def leaves(thing: Any) -> Iterator[Any]:
 
 
 def rebuilt(thing: Any, numbers: Iterator[Any]) -> Any:
-    """The same structure with other numbers."""
+    """Return a structure like `thing` with other `numbers`."""
     if is_dataclass(thing):
         return type(thing)(*(rebuilt(getattr(thing, f.name), numbers) for f in fields(thing)))  # type: ignore[misc]
     if isinstance(thing, tuple | list):

@@ -1,14 +1,14 @@
-"""Recursions as what one body does: for mechanisms of so many bodies that alike ones share their code.
+"""Body recursions: tree algorithms written as the work of one body, for rolled loops over link classes.
 
-A method of the table sweeps over all links at once. What one link does is a generator that asks for what its neighbours
-hand over and says what it hands on:
+A method of the table sweeps over all links at once. The work of one link is a generator that requests the values of its
+neighbours and hands values on:
 
-    w = yield FromParent(ZERO)         what the parent handed on; a body on the ground gets the value named here
-    yield Hands(w)                     what this body hands on, in the direction of the last question
-    parts = yield FromChildren()       what each child handed on
+    w = yield FromParent(ZERO)         the value that the parent handed on; bodies on the ground get this default
+    yield Hands(w)                     the value that this body hands on, in the direction of the last request
+    parts = yield FromChildren()       the values that the children handed on
 
-What is computed between two questions belongs to one sweep over the tree. It returns its elements of the result. The
-equations themselves are those of the method's own file.
+The code between two requests belongs to one sweep over the tree. The generator returns the body's elements of the
+result. The equations themselves are those of the method's own file.
 """
 
 from __future__ import annotations
@@ -24,16 +24,22 @@ from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 @dataclass(frozen=True)
 class FromParent:
+    """Request for the value that the parent handed on; `ground` is its value for bodies on the ground."""
+
     ground: Any
 
 
 @dataclass(frozen=True)
 class FromChildren:
+    """Request for the values that the children handed on."""
+
     pass
 
 
 @dataclass(frozen=True)
 class Hands:
+    """A value handed on, in the direction of the last request."""
+
     value: Any
 
 
@@ -43,7 +49,7 @@ Body = Generator[Asked, Any, list[Scalar]]
 
 @dataclass(frozen=True)
 class Ground:
-    """What bodies stand on: gravity, in the ground's own axes, and where in the world those are."""
+    """Gravity, in the ground's own axes, and the pose of these axes in the world."""
 
     gravity: Vec
     R: Mat
@@ -51,13 +57,15 @@ class Ground:
 
 
 def ground_of(tree: Tree) -> Ground:
+    """Return gravity and pose of the ground of `tree`."""
     return Ground(tree.gravity, *tree.ground.pose(IDENTITY, ZERO))
 
 
 @dataclass(frozen=True)
 class Frames:
-    """Some frames of a body: where they are in it, and if it is asked for, how they are turned. `pushed` are those that
-    forces from outside act on, `seen` those that something is said of.
+    """Frames of a body: their origins in the body, and their axes where needed.
+
+    A parameter `pushed` has the frames on which external forces act, `seen` those at which a result is wanted.
     """
 
     points: Sequence[Vec]

@@ -1,12 +1,14 @@
-"""Newton-Euler equations with global Jacobians: P. Schaefer and W. Schiehlen, Application of parallel computing to
-robot dynamics, 1992, section 2, after the program NEWEUL of E. Kreuzer and G. Leister; equation numbers are theirs.
-Every body is cut free, its Newton-Euler equations (3) are written in the inertial frame at its centre of mass, and
-d'Alembert's principle takes the constraint forces out of all of them at once: M = J^T Mbar J, k = J^T kbar and
-q = J^T qbar. The equations of reaction (7) are in reaction_equations.py.
+"""Newton-Euler equations with global Jacobians.
+
+P. Schaefer and W. Schiehlen, Application of parallel computing to robot dynamics, 1992, section 2, after the program
+NEWEUL of E. Kreuzer and G. Leister; equation numbers are those of the paper. Every body is cut free, its Newton-Euler
+equations (3) are written in the inertial frame at its centre of mass, and d'Alembert's principle eliminates all
+constraint forces at once: M = J^T Mbar J, k = J^T kbar and q = J^T qbar. The equations of reaction (7) are in
+reaction_equations.py.
 
 Solves: mass_matrix, bias, gravity_torque, coriolis_torque (k), forward_dynamics; reactions in reaction_equations.py.
-Any tree, coupled joints too. Work O(n depth^2), span O(depth). The three modules M, k and q share S, r, J and I and
-nothing else, which is what the paper's strategies live on.
+Any tree, with mimic joints too. Work O(n depth^2), span O(depth). The three modules M, k and q share only S, r, J and
+I, which is the basis of the paper's parallel strategies.
 
     S_i, r_i     rotation (A_i) and centre of body i         J_Ti, J_Ri   its Jacobians, lin and ang, by coordinate
     m_i, I_i     mass, and inertia about r_i (M_i)           w, dw, a     angular velocity; dw_i and a_i at zero ydd
@@ -15,10 +17,10 @@ nothing else, which is what the paper's strategies live on.
 
 centres.py has the free bodies (1), their Jacobians (2) and qbar, complement.py the projection.
 
-Departs: the terms with a bar in (2) come from a recursion over the bodies instead of derivatives of (1). Drives,
-springs and friction enter q as they are, since J^T of a pair of forces along an axis is the force itself. M is
-factorised by inertia_matrix.py instead of Cholesky's way, without square roots. The scan has J_T for J_R in the angular
-parts of (2).
+Differences from the paper: the terms with a bar in (2) come from a recursion over the bodies instead of derivatives of
+(1). Drives, springs and friction enter q as they are, since J^T of a pair of forces along an axis is the force itself.
+M is factorised by inertia_matrix.py instead of Cholesky's method, without square roots. The scanned paper has J_T for
+J_R in the angular parts of (2).
 """
 
 from __future__ import annotations
@@ -36,7 +38,17 @@ from bellcrank.spatial.vector import AT_REST, ZERO, Acceleration, Force
 
 
 def coriolis(tree: Tree, bodies: Sequence[Placed], v: Vector) -> list[Force]:
-    """kbar: what moves each body as it moves at zero ydd."""
+    """Return kbar, the force on each body at zero ydd.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    v
+        Velocities, nv elements.
+    """
     A: list[Acceleration] = []
     kbar = []
     for link, body in zip(tree.links, bodies, strict=True):
@@ -49,24 +61,45 @@ def coriolis(tree: Tree, bodies: Sequence[Placed], v: Vector) -> list[Force]:
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     bodies = placed(tree, q)
     return square(inertia_matrix(tree, jacobians(tree, bodies), [body.M for body in bodies]))  # 6
 
 
 def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """k, the forces that velocities ask for, without gravity."""
+    """Return k, the Coriolis and centrifugal forces, without gravity.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     bodies = placed(tree, q, v)
     return projected_forces(tree, jacobians(tree, bodies), coriolis(tree, bodies, v), "k")
 
 
 def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:
-    """The part of q that gravity has, as a load."""
+    """Return the joint forces that balance gravity in `tree` at positions `q`: minus the part of q due to gravity."""
     bodies = placed(tree, q)
     return [-x for x in projected_forces(tree, jacobians(tree, bodies), applied(tree, q, bodies), "q")]
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """k less the part of q that gravity has."""
+    """Return k less the part of q due to gravity.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     k, g = coriolis_torque(tree, q, v), gravity_torque(tree, q)
     step("k - q")
     return [x + y for x, y in zip(k, g, strict=True)]
@@ -75,6 +108,23 @@ def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     bodies, passive = placed(tree, q, v), passive_torque(tree, q, v)
     J = jacobians(tree, bodies)
     M = inertia_matrix(tree, J, [body.M for body in bodies])

@@ -1,20 +1,22 @@
-"""The equations of reaction: P. Schaefer and W. Schiehlen, Application of parallel computing to robot dynamics, 1992,
-section 2, equation (7). The Newton-Euler equations (5) of all free bodies, multiplied by Qbar^T Mbar^-1, lose the
-accelerations, because no constraint force does work: Qbar^T J = 0. What is left is linear in the constraint forces,
+"""Equations of reaction: constraint forces without the equations of motion.
+
+P. Schaefer and W. Schiehlen, Application of parallel computing to robot dynamics, 1992, section 2, equation (7). The
+Newton-Euler equations (5) of all free bodies, multiplied by Qbar^T Mbar^-1, lose the accelerations, because constraint
+forces do no work: Qbar^T J = 0. The remainder is linear in the constraint forces,
 
     N g = khat - qhat,    N = Qbar^T Mbar^-1 Qbar,    khat = Qbar^T Mbar^-1 kbar,    qhat = Qbar^T Mbar^-1 qbar,
 
-and does not wait for the equations of motion: the two can be computed side by side.
+and does not depend on the equations of motion: both can be computed in parallel.
 
 Solves: reactions. Trees of bodies with mass and inertia, whose joints do not share coordinates. N has 6 - nv rows for a
-joint and is sparse: only joints on the same body meet. Work O(n) where few do, span O(depth).
+joint and is sparse: only joints on the same body are coupled. Work O(n) if these are few, span O(depth).
 
-    g      constraint forces, joint by joint        Qbar      how each acts on the bodies: on the child, and back on
+    g      constraint forces, joint by joint        Qbar      their action on the bodies: on the child, and back on
     kbar, qbar, S_i, r_i, m_i, I_i                            the parent (D^T of cut_joints.py)
            as in newton_euler_symbolic.py
 
-Departs: where a joint has an armature, the rotor's force along its axis is an unknown too: the rotor is one more body,
-and the constraint is that it turns with the joint, so that 1/armature stands on the diagonal of N. Drives are part of
+Differences from the paper: if a joint has an armature, the rotor's force along its axis is an unknown too: the rotor is
+one more body, constrained to rotate with the joint, so that 1/armature is on the diagonal of N. Drives are part of
 qbar. The reaction that is returned is the sum of constraint forces, rotors' forces and drives.
 """
 
@@ -42,7 +44,25 @@ def equations(
     frames: Sequence[str] = (),
     wrench: Wrenches = None,
 ) -> tuple[list[Row], Rows, list[Scalar], list[Force]]:
-    """Qbar by columns, N, khat - qhat, and the drives that are known."""
+    """Return Qbar by columns, N, khat - qhat, and the known drives.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    bodies
+        Bodies, as `centres.placed` returns them.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     Qbar, W = constraints(tree, q, bodies)
     drive, inverse = drives(tree, q, v, tau, W), mobilities(tree, bodies)
     kbar, qbar = coriolis(tree, bodies, v), with_passed(tree, bodies, applied(tree, q, bodies, frames, wrench), drive)
@@ -57,6 +77,23 @@ def equations(
 def reactions(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[list[Scalar]]:
+    """Return the [force, moment] that each joint transmits to its body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     bodies = placed(tree, q, v)
     Qbar, N, right, drive = equations(tree, q, v, tau, bodies, frames, wrench)
     g = solve(N, right, [tree.links[row.joint].name for row in Qbar])  # 7

@@ -1,16 +1,18 @@
-"""Joint reactions by one more Newton-Euler sweep: with the accelerations known, the recursion of rnea.py passes through
-every joint all that its body and what it carries need. In the terms of Schaefer and Schiehlen 1992, section 3, this is
-the way that waits for the equations of motion; reaction_equations.py is the one that does not.
+"""Joint reactions by one more Newton-Euler sweep.
 
-Solves: reactions. Any tree, coupled joints too. Work O(n), or that of crba where joints are coupled; span O(depth).
+With the accelerations known, the recursion of rnea.py gives the total force through every joint, as its subtree needs
+it. In the terms of Schaefer and Schiehlen 1992, section 3, this variant depends on the equations of motion;
+reaction_equations.py is the one that does not.
 
-    a     accelerations, by aba (crba where joints are coupled)
-    f_i   force and moment that joint i passes on, about its internal frame F and in its axes
-    p     where the user's body frame stands in F
+Solves: reactions. Any tree, with mimic joints too. Work O(n), or that of crba with mimic joints; span O(depth).
 
-A reaction is the whole of what passes: constraint forces, and along the free axes tau + passive - armature a. The rotor
-that an armature stands for turns with the joint's coordinate and not with a body, so its inertia is no load on the
-bearings.
+    a     accelerations, by aba (crba with mimic joints)
+    f_i   force and moment that joint i transmits, about its internal frame F and in its axes
+    p     origin of the user's body frame in F
+
+A reaction is the total force through a joint: constraint forces, and along the free axes tau + passive - armature a.
+The rotor that an armature represents rotates with the joint's coordinate and not with a body, so its inertia does not
+load the bearings.
 """
 
 from __future__ import annotations
@@ -26,7 +28,17 @@ from bellcrank.spatial.vector import Force
 
 
 def passed_on(tree: Tree, q: Vector, f: Sequence[Force]) -> list[list[Scalar]]:
-    """[force, moment] on each body in world axes, the moment about the origin of the user's body frame."""
+    """Return [force, moment] on each body in world axes, the moment about the origin of the user's body frame.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    f
+        Force through each joint, about its frame F.
+    """
     rows: list[list[Scalar]] = []
     for link, (R_WF, _), x in zip(tree.links, poses(tree, q), f, strict=True):
         step("reaction", link.name)
@@ -38,6 +50,23 @@ def passed_on(tree: Tree, q: Vector, f: Sequence[Force]) -> list[list[Scalar]]:
 def reactions(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[list[Scalar]]:
+    """Return the [force, moment] that each joint transmits to its body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     by = crba if tree.coupled else aba
-    a = by.forward_dynamics(regrouped(tree), q, v, tau, frames, wrench)  # the joints do not feel where the mass is
+    a = by.forward_dynamics(regrouped(tree), q, v, tau, frames, wrench)  # accelerations do not change by regrouping
     return passed_on(tree, q, joint_forces(tree, q, v, a, frames, wrench))

@@ -1,5 +1,6 @@
-"""What is asked of a mechanism, whether it can be had, and which methods may answer: all that is known before anything
-is traced, and so without the file of any method.
+"""Requests for quantities: validation, and selection of the methods that may compute them.
+
+All of this is decided before tracing, and therefore without importing the file of any method.
 """
 
 from __future__ import annotations
@@ -13,63 +14,77 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Tree
 
-MARGIN = 1.2  # what a rough estimate puts further behind than this is not traced by "auto" ...
-COUPLED = 3.0  # (where joints share coordinates, which the estimate does not see)
-QUICK = 5_000.0  # operations: with so few, all that may be the fastest are traced in no time
-STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # ... unless it is one that wins elsewhere, and is not
-HOPELESS = 1.5, 12_000.0  # both that many times behind and that many operations
-TANGENT = 0.4  # of a graph, what a tangent through it takes: many of its operations do not depend on that input
-# Operations of a graph from which on alike bodies share their code (docs/size.md): straight-line code of so many takes
-# a second to compile, and runs no faster, because it no longer fits where a processor keeps its code.
+MARGIN = 1.2  # "auto" does not trace a method whose estimate exceeds the least estimate by more than this factor
+COUPLED = 3.0  # the same factor for joints that share coordinates, which the estimate does not consider
+QUICK = 5_000.0  # operations: below this, tracing every method that may be the fastest takes hardly any time
+STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # often the fastest: tried unless HOPELESS
+HOPELESS = 1.5, 12_000.0  # a strong method is dropped if it exceeds both this factor and this number of operations
+TANGENT = 0.4  # cost of a tangent as a fraction of its graph: many operations do not depend on the differentiated input
+# Number of graph operations above which a link class shares its code in rolled loops (docs/size.md): straight-line code
+# of this size takes a second to compile, and runs no faster, because it exceeds the instruction cache.
 MOST_STRAIGHT = 25_000
-MOST_NUMBERS = 1_000  # that a graph reads and writes, likewise: to compile, each is many operations
-WIDEST = 16  # numbers that a body says, at most: its pose
+MOST_NUMBERS = 1_000  # numbers that straight-line code may read and write: each costs many operations to compile
+WIDEST = 16  # most numbers that one body returns: its pose
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: everything that decides the graph, and nothing that does not."""
+    """A requested quantity: every option that decides the graph, and no others."""
 
     quantity: str
     method: str = "auto"
     frame: str = ""
     wrenches: tuple[str, ...] = ()
-    actuated: tuple[str, ...] = ()  # joints that are driven; the others of a mechanism with loops are not
-    packed: bool = False  # of a symmetric matrix row by row what is on the diagonal and right of it
-    reference: str = "aligned"  # from where the motion of the frame is seen
+    actuated: tuple[str, ...] = ()  # actuated joints; the other joints of a mechanism with loops are passive
+    packed: bool = False  # a symmetric matrix as its diagonal and the elements right of it, row by row
+    reference: str = "aligned"  # point and axes in which the motion of the frame is expressed
 
 
 def check(mechanism: Mechanism, request: Request) -> None:
+    """Check that `request` can be computed for `mechanism`.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism of the request.
+    request
+        Quantity and options.
+
+    Raises
+    ------
+    InputError
+        If the mechanism, the quantity, an option or the method does not fit.
+    """
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
     q = quantity(request.quantity)
     _check_frames(mechanism, request, q)
     if request.actuated and not (q.driven and mechanism.loops):
-        what = f'"{mechanism.name}" has no loops, so that all joints can be' if q.driven else "inverse_dynamics does"
+        what = f'"{mechanism.name}" has no loops' if q.driven else "only inverse_dynamics takes it"
         raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
     if request.packed and not q.symmetric:
         those = ", ".join(name for name, row in QUANTITIES.items() if row.symmetric)
-        raise InputError(f"{q.name} is no symmetric matrix that could be packed; {those} are.")
+        raise InputError(f"{q.name} is not a symmetric matrix and cannot be packed; {those} can.")
     if not mechanism.bodies:
         raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
     if not _solving(q.through or q.name):
         raise InputError(f'no method computes {q.name}. bellcrank.register("method", ...) adds one that does.')
     if not able(q.name, mechanism.tree):
         if not mechanism.loops and all(by.topology == "loops" for by in _solving(q.name)):
-            raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
-        ways = "; ".join(f"{by.name} is for {by.topology}" for by in _solving(q.name))
+            raise InputError(f'{q.name} needs loops, but mechanism "{mechanism.name}" has none.')
+        ways = "; ".join(f"{by.name} covers {by.topology}" for by in _solving(q.name))
         raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
     if request.method != "auto":
         method(request.method, q.name, mechanism.tree)
 
 
 def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
-    """Whether frames and wrenches are given where they are taken, and are there."""
+    """Check that frames and wrenches are given only where they are accepted, and that they exist."""
     if q.option == "frame":
         if not request.frame:
             names = ", ".join(list(mechanism.frames)[:30])
             raise InputError(
-                f'{q.name} needs a frame: {q.name}(..., frame="NAME") or --frame NAME. There are: {names}.'
+                f'{q.name} needs a frame: {q.name}(..., frame="NAME") or --frame NAME. Available: {names}.'
             )
         mechanism.frame(request.frame)
     elif request.frame:
@@ -94,27 +109,42 @@ def _solving(name: str) -> list[Method]:
 
 
 def able(quantity_name: str, tree: Tree) -> list[Method]:
-    """All methods that give the quantity for this tree."""
+    """Return all methods that compute the quantity `quantity_name` for `tree`."""
     q = quantity(quantity_name)
     if q.through and not tree.loops:
         return []
     found = [m for m in list(METHODS.values()) if m.applies(tree, q.through or quantity_name)]
-    if q.differentiates:  # what a method gives can be differentiated
+    if q.differentiates:  # the graph of any method can be differentiated
         found += [m for m in list(METHODS.values()) if m.applies(tree, q.differentiates) and m not in found]
     return found
 
 
 def method(name: str, quantity_name: str, tree: Tree) -> Method:
-    """The named method, if it solves the quantity for this tree."""
+    """Return the named method if it computes the quantity for this tree.
+
+    Parameters
+    ----------
+    name
+        Name of the method.
+    quantity_name
+        Name of the quantity.
+    tree
+        Kinematic tree of the mechanism.
+
+    Raises
+    ------
+    InputError
+        If no such method exists or it does not compute the quantity; the message lists those that do.
+    """
     found = [m.name for m in able(quantity_name, tree)]
     if not found:
-        raise InputError(f"{quantity_name} is about loops, and this mechanism has none.")
+        raise InputError(f"{quantity_name} needs loops, but this mechanism has none.")
     if name not in METHODS:
         raise InputError(unknown("method", name, ["auto", *found]))
     if name not in found:
         m, q = METHODS[name], quantity(quantity_name)
         needed = q.through or quantity_name
-        if q.differentiates in m.solves:  # it could be differentiated, but for the mechanism
+        if q.differentiates in m.solves:  # its graph could be differentiated, but it does not cover the mechanism
             needed = q.differentiates
         why = f"it solves {', '.join(m.solves)}" if needed not in m.solves else m.covered(needed).but
         raise InputError(
@@ -125,7 +155,10 @@ def method(name: str, quantity_name: str, tree: Tree) -> Method:
 
 
 def candidates(quantity_name: str, tree: Tree) -> list[Method]:
-    """What "auto" chooses from: all that apply, less those that a rough estimate puts far behind."""
+    """Return the methods that "auto" chooses from.
+
+    These are all methods that compute `quantity_name` for `tree`, except those that a rough estimate puts far behind.
+    """
     found = able(quantity_name, tree)
     if base := quantity(quantity_name).differentiates:
         return [m for m in found if quantity_name in m.solves] or candidates(base, tree)
@@ -138,18 +171,32 @@ def candidates(quantity_name: str, tree: Tree) -> list[Method]:
 
 
 def _margin(m: Method, tree: Tree, least: float) -> float:
-    """Where bodies bend, methods for rigid bodies have the same layer on top of them (bent.py): what a strong one has
-    not won there, no other does.
+    """Return how many times the least estimate a method may need and still be tried.
+
+    With flexible bodies, methods for rigid bodies have the same additional layer (bent.py), so if a strong method does
+    not win there, no other does.
     """
     doubtful = tree.coupled and (not tree.flexible or least < QUICK or m.name in STRONG)
     slides = sum(link.kind.name == "prismatic" for link in tree.links)
-    # The estimate is of joints with one axis, and of joints that turn.
+    # The estimate assumes revolute joints with one axis.
     other = (tree.nv > len(tree.links) or 2 * slides > len(tree.links)) and least < QUICK
     return COUPLED if doubtful or other else MARGIN
 
 
 def estimate(method: str, quantity: str, tree: Tree) -> float:
-    """0 of a method that is not in the table: nobody knows."""
+    """Estimate the number of operations.
+
+    The estimate is 0 for a method without known operation counts.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
+    tree
+        Kinematic tree of the mechanism.
+    """
     q = QUANTITIES[quantity]
     known = WORK.get(q.through or quantity, {})
     if method not in known:
@@ -162,10 +209,20 @@ def estimate(method: str, quantity: str, tree: Tree) -> float:
 
 
 def straight(method: str, quantity: str, tree: Tree) -> bool:
-    """Whether it is little enough to be written out, body by body."""
+    """Return True if the estimate is small enough for straight-line code, written out body by body.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
+    tree
+        Kinematic tree of the mechanism.
+    """
     return estimate(method, quantity, tree) <= MOST_STRAIGHT
 
 
 def brief(quantity: str, tree: Tree) -> bool:
-    """Whether it surely reads and writes so few numbers that each may have code of its own."""
+    """Return True if `quantity` of `tree` surely reads and writes few enough numbers for code without loops."""
     return (len(QUANTITIES[quantity].inputs) + WIDEST) * max(tree.nv, len(tree.links)) <= MOST_NUMBERS

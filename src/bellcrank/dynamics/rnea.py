@@ -1,15 +1,17 @@
-"""Recursive Newton-Euler: J. Y. S. Luh, M. W. Walker and R. P. C. Paul, On-line computational scheme for mechanical
-manipulators, J. Dyn. Sys. Meas. Control 102, 1980; equation numbers are those of Wong 1991, section 2.2.1.
+"""Recursive Newton-Euler algorithm for inverse dynamics.
+
+J. Y. S. Luh, M. W. Walker and R. P. C. Paul, On-line computational scheme for mechanical manipulators, J. Dyn. Sys.
+Meas. Control 102, 1980; equation numbers are those of Wong 1991, section 2.2.1.
 
 Solves: inverse_dynamics, bias, gravity_torque, coriolis_torque. Any tree. Work O(n), span O(depth).
 
-    A_i   w, dw and the origin's acceleration of body i's frame, in the frame      X_i   moves from the parent's frame
-    f_i   force and moment that joint i passes on, about its frame                  S_i   the joint's axes (columns)
+    A_i   w, dw and the origin's acceleration of body i's frame, in the frame    X_i   transform from the parent's frame
+    f_i   force and moment that joint i transmits, about its frame                S_i   the joint's axes (columns)
 
-Departs: frames stand on the joint and everything is in body coordinates, so that k = 0 in Wong's equations; the
-velocity products are shared through K = [dw] + [w][w], with which F = m a + K h (W. Khalil and J. F. Kleinfinger,
-Minimum operations and minimum parameters of the dynamic models of tree structure robots, 1987). Joints may have any
-number of axes.
+Differences from the paper: frames are attached to the joint and everything is in body coordinates, so that k = 0 in
+Wong's equations; the velocity products are shared through K = [dw] + [w][w], with which F = m a + K h (W. Khalil and
+J. F. Kleinfinger, Minimum operations and minimum parameters of the dynamic models of tree structure robots, 1987).
+Joints may have any number of axes.
 """
 
 from __future__ import annotations
@@ -26,12 +28,42 @@ from bellcrank.spatial.vector import ZERO, Acceleration, Force
 def joint_forces(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Force]:
-    """f of every joint: all that passes through it, constraint and drive alike."""
+    """Return f of every joint: the total force through it, constraint and drive.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     return _forces(tree, q, v, a, frames, wrench)[0]
 
 
 def beyond(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) -> Acceleration:
-    """A of a body whose parent moves so."""
+    """Return A of a body whose parent has the acceleration `parent`.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    parent
+        Acceleration of the parent's frame.
+    """
     step("A", link.name)
     S = link.subspace(q)
     vJ, aJ = along(S, own(link, v)), along(S, own(link, a)) + link.bias(q, v)
@@ -39,7 +71,19 @@ def beyond(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) ->
 
 
 def sweep_out(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]:
-    """A of every body, and then that of the ground, which falls upwards instead of all others falling down."""
+    """Return A of every body, and last that of the ground, whose upward acceleration represents gravity.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    """
     A = {-1: Acceleration(ZERO, ZERO, -tree.gravity)}
     for i, link in enumerate(tree.links):
         A[i] = beyond(link, q, v, a, A[link.parent])
@@ -49,7 +93,7 @@ def sweep_out(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]
 def _forces(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> tuple[list[Force], dict[int, Scalar]]:
-    """f, and what the modes of bodies that bend need, by their elements of v."""
+    """Return f, and the generalised forces of the modes of flexible bodies, by their elements of v."""
     A = {-1: Acceleration(ZERO, ZERO, -tree.gravity)}
     f = []
     outer, inertia = external(tree, q, frames, wrench), tree.inertias(q)
@@ -73,7 +117,23 @@ def _forces(
 def rigid_forces(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    """M a + bias - J^T wrench: what the joints must give, springs and friction aside."""
+    """Return M a + bias - J^T wrench: the joint forces before springs and friction.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     f, modal = _forces(tree, q, v, a, frames, wrench)
     tau: list[Scalar] = [modal.get(k, 0.0) for k in range(tree.nv)]
     for i, link in reversed(list(enumerate(tree.links))):
@@ -86,27 +146,81 @@ def rigid_forces(
 def net_forces(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    """M a: what drives, springs, friction and wrenches leave after bias."""
+    """Return M a: drives, springs, friction and wrenches less the bias forces.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     return right_hand_side(tree, q, v, tau, rigid_forces(tree, q, v, [0.0] * tree.nv, frames, wrench))
 
 
 def inverse_dynamics(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    """tau that gives the accelerations a, with the joints' own springs and friction overcome."""
+    """Return the joint forces tau that produce the accelerations a, less the passive forces.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    a
+        Accelerations, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     tau, passive = rigid_forces(tree, q, v, a, frames, wrench), passive_torque(tree, q, v)
     step("tau - passive")
     return [t - p for t, p in zip(tau, passive, strict=True)]
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """Coriolis, centrifugal and gravity forces: rigid_forces at a = 0."""
+    """Return Coriolis, centrifugal and gravity forces: rigid_forces at a = 0.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     return rigid_forces(tree, q, v, [0.0] * tree.nv)
 
 
 def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Return Coriolis and centrifugal forces.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     return bias(replace(tree, gravity=ZERO), q, v)
 
 
 def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:
+    """Return the joint forces that balance gravity in `tree` at positions `q`."""
     return rigid_forces(tree, q, [0.0] * tree.nv, [0.0] * tree.nv)

@@ -1,14 +1,14 @@
-"""Divide and conquer (dca.py) as what one part does (neighbours.py): bodies in rows, and what stands between the rows.
+"""Body recursions for divide and conquer (dca.py), over rows of bodies and the nodes between the rows.
 
-A long branch is cut into segments of alike bodies, which are gone through side by side. Places of the tree are
+A long branch is cut into segments of the same classes, which are processed in parallel. The nodes of the tree are
 
-    body     as in aba.py, inwards with what the outer end of its segment feels; what it carries comes first
-    end      beyond the last body of a segment: nothing is there but a force
+    body     as in aba.py, but the backward sweep includes the response at the segment's outer end
+    end      beyond the last body of a segment, where only a force acts
     join     two segments, near and far, that become one
-    port     what hangs on a join: it picks what was meant for near, or for far
+    port     a child of a join: it selects the values for near, or those for far
 
-What goes outwards is a pair for that reason: who is no port takes the first of it. A body is `closed` if its segment
-ends at a tip, where nothing pulls.
+For the ports, the values of forward sweeps are pairs; every other node takes the first element. A body is `closed` if
+its segment ends at a tip, where no force acts.
 """
 
 from __future__ import annotations
@@ -38,13 +38,29 @@ def _speed() -> Asked:
 
 
 def _ends(gravity: Vec) -> Asked:
-    """Acceleration of the inner end, force at the outer one; twice."""
+    """Receive the acceleration of the inner end and the force at the outer one; twice."""
     found = yield FromParent(((Motion(ZERO, -gravity), NO_PULL), NO_END))
     return found
 
 
 def body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vector) -> Body:
-    """The first that hangs on it is of its own segment, or the end."""
+    """Return the accelerations of one joint; its first child is the next body of its segment, or the end.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    gravity
+        Gravity in the ground's axes.
+    closed
+        The segment ends at a tip.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    tau
+        Forces and moments on the joint's coordinates.
+    """
     X, S = aba.placed(link, q)
     parts = yield FromChildren()
     step("w", link.name)
@@ -71,6 +87,15 @@ def body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vect
 
 
 def end(gravity: Vec, *none: Vector) -> Body:
+    """Terminate a segment whose outer end can move.
+
+    Parameters
+    ----------
+    gravity
+        Gravity in the ground's axes.
+    none
+        Unused inputs.
+    """
     yield FromChildren()
     yield Hands(Turned(IDENTITY, ZERO))
     yield from _speed()
@@ -83,6 +108,17 @@ def end(gravity: Vec, *none: Vector) -> Body:
 
 
 def port(far: int, gravity: Vec, *none: Vector) -> Body:
+    """Select one of the two values of a join for the segment attached to it.
+
+    Parameters
+    ----------
+    far
+        1 for the outer segment, 0 for the inner.
+    gravity
+        Gravity in the ground's axes.
+    none
+        Unused inputs.
+    """
     (turn,) = yield FromChildren()
     yield Hands(turn)
     speeds = yield from _speed()
@@ -95,6 +131,15 @@ def port(far: int, gravity: Vec, *none: Vector) -> Body:
 
 
 def join(gravity: Vec, *none: Vector) -> Body:
+    """Join two segments, and distribute the solution to them.
+
+    Parameters
+    ----------
+    gravity
+        Gravity in the ground's axes.
+    none
+        Unused inputs.
+    """
     near, far = yield FromChildren()
     step("w")
     yield Hands(turned_by(near, far))

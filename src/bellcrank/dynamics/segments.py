@@ -1,13 +1,13 @@
-"""Segments of a chain, each reduced to what its two ends feel, and how two of them become one (dca.py).
+"""Chain segments reduced to their two ends, and the joining of two segments (dca.py).
 
-A segment is some bodies in a row, with the joint that carries the first of them. Its inner end is the frame of the body
-that it hangs on, its outer end the frame of its last body. What one needs to know of it is
+A segment is a row of bodies, with the joint that carries the first of them. Its inner end is the frame of the body to
+which it is attached, its outer end the frame of its last body. A segment is fully described by
 
-    f  = IA a + pA - K g           force that moves it, at the inner end, where a is the acceleration of that frame
-    a' = K^T a + W g + b           acceleration of the outer end, where g is the force that pulls there
+    f  = IA a + pA - K g           force at the inner end, whose frame has the acceleration a
+    a' = K^T a + W g + b           acceleration of the outer end, where the force g acts
 
-IA and pA are those of articulated bodies whose outer end is free; W is how easily the outer end gives way while the
-inner one is held. Of a segment that ends at a tip nobody needs K, W and b, and they are None.
+IA and pA are those of articulated bodies whose outer end is free; W is the compliance of the outer end while the inner
+one is held. For a segment that ends at a tip K, W and b are not needed, and its reach is None.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.six import Matrix, Six, articulated, column_dot, dense, dot, force, motion, six, times, whole
 from bellcrank.spatial.vector import NO_FORCE, ZERO, Force, Motion
 
-# A pivot that is this part of its element of the matrix is rounding: the inertia is blind to that motion.
+# A pivot smaller than this fraction of its element of the matrix is rounding: the motion has no inertia.
 BLIND = 1e-13
 
 
 @dataclass(slots=True, eq=False)
 class Reach:
-    """What of a segment concerns its outer end. K by columns, W by rows of its lower triangle."""
+    """Response at the outer end of a segment: K by columns, W by rows of its lower triangle, and b."""
 
     K: tuple[Force, ...]
     W: tuple[tuple[Scalar, ...], ...]
@@ -39,6 +39,8 @@ class Reach:
 
 @dataclass(slots=True, eq=False)
 class Segment:
+    """A segment: articulated-body inertia and bias force at its inner end, and the response at its outer end."""
+
     IA: Articulated
     pA: Force
     reach: Reach | None
@@ -48,17 +50,17 @@ def _units() -> tuple[Force, ...]:
     return tuple(force([float(i == k) for i in range(6)]) for k in range(6))
 
 
-# The end of a segment: a force there is felt as it is, and it gives way as its body does.
+# The free end of a segment: a force there acts directly on its body.
 OPEN = Reach(_units(), tuple((0.0,) * (i + 1) for i in range(6)), Motion(ZERO, ZERO))
 
 
-# The end of a segment beyond which there is nothing: no force is felt from there.
+# The end of a segment at a tip: no force acts there.
 CLOSED = Reach((NO_FORCE,) * 6, OPEN.W, OPEN.b)
 
 
 @dataclass(slots=True, eq=False)
 class Freed:
-    """What is kept of an axis for the way out: psi, D, u, and what the outer end's force adds to u."""
+    """Values of an eliminated axis for the forward sweep: psi, D, u, and the contribution k of the end force to u."""
 
     psi: Force
     D: Scalar
@@ -69,7 +71,23 @@ class Freed:
 def begun(
     link: Link, X: Transform, S: Sequence[Motion], c: Motion, driven: Vector, beyond: Segment
 ) -> tuple[Segment, list[Freed]]:
-    """A body and the segment beyond it, whose inner end is its frame and whose IA and pA already hold its own."""
+    """Add a body to the segment beyond it, and eliminate its joint.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    X
+        Transform from the parent frame.
+    S
+        Motion subspace, one column for each axis.
+    c
+        Acceleration of the body due to velocities.
+    driven
+        Drive and passive force on each axis.
+    beyond
+        Segment whose inner end is the body's frame; its IA and pA include the body's.
+    """
     IA, pA, reach = beyond.IA, beyond.pA, beyond.reach
     freed = []
     for s, t in reversed(list(zip(S, driven, strict=True))):
@@ -98,7 +116,23 @@ def begun(
 def through(
     X: Transform, S: Sequence[Motion], c: Motion, freed: Sequence[Freed], a: Motion, g: Six
 ) -> tuple[list[Scalar], Motion]:
-    """Accelerations of a joint and of its body, from that of its parent and the force at the segment's outer end."""
+    """Return the accelerations of a joint and of its body.
+
+    Parameters
+    ----------
+    X
+        Transform from the parent frame.
+    S
+        Motion subspace, one column for each axis.
+    c
+        Acceleration of the body due to velocities.
+    freed
+        Values of the joint's axes.
+    a
+        Acceleration of the parent.
+    g
+        Force at the segment's outer end.
+    """
     A, found = X.motion(a) + c, []
     for s, axis in zip(S, freed, strict=True):
         found.append((axis.u + dot(axis.k, g)) * axis.D - A.dot(axis.psi))
@@ -111,16 +145,26 @@ def through(
 
 @dataclass(slots=True, eq=False)
 class Joint:
-    """What is kept of two that were joined, for the way out: R and Q by rows, and what follows from them."""
+    """Values of two joined segments for the forward sweep: the factors R, e and Q = R W, and the acceleration b."""
 
-    R: list[list[Scalar]]  # with R^T diag(e) R = (IA^-1 + W)^-1, of far's IA and near's W
+    R: list[list[Scalar]]  # with R^T diag(e) R = (IA^-1 + W)^-1, for far's IA and near's W
     e: list[Scalar]
     Q: list[list[Scalar]]  # R W
-    b: list[Scalar]  # of the place where they meet: its acceleration while the outer end is free and the inner held
+    b: list[Scalar]  # acceleration of the frame where they meet, while the outer end is free and the inner held
 
 
 def joined(near: Segment, far: Segment) -> tuple[Segment, Joint]:
-    """They meet at a frame that accelerates with a = K1^T a1 + b1 - W1 f, where f = IA2 a + pA2 - K2 g2."""
+    """Join two segments.
+
+    They meet at a frame with acceleration a = K1^T a1 + b1 - W1 f, where f = IA2 a + pA2 - K2 g2.
+
+    Parameters
+    ----------
+    near
+        Segment towards the ground.
+    far
+        Segment beyond it.
+    """
     assert near.reach is not None
     step("R")
     W = whole(near.reach.W)
@@ -165,9 +209,20 @@ def _reach(far: Reach, K1: Matrix, eY: Matrix, W: Matrix, both: Joint, rho: Six)
 
 
 def parted(near: Segment, far: Segment, both: Joint, a1: Motion, g2: Six) -> tuple[Six, Motion]:
-    """What the two feel where they meet: the force that near's outer end is pulled with, and how far's inner end moves.
+    """Return the force at near's outer end, and the acceleration of far's inner end.
 
-    a1, g2: acceleration of near's inner end, force at far's outer end.
+    Parameters
+    ----------
+    near
+        Segment towards the ground.
+    far
+        Segment beyond it.
+    both
+        As `joined` returns it.
+    a1
+        Acceleration of near's inner end.
+    g2
+        Force at far's outer end.
     """
     assert near.reach is not None
     step("a")
@@ -186,10 +241,10 @@ def parted(near: Segment, far: Segment, both: Joint, a1: Motion, g2: Six) -> tup
 
 
 def _solved(M: Matrix, W: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
-    """R and e with R^T diag(e) R = M (1 + W M)^-1, both of M and W symmetric and without negative directions.
+    """Return R and e with R^T diag(e) R = M (1 + W M)^-1, for symmetric, positive semidefinite M and W.
 
-    M = L D L^T, where columns that M is blind to are left out; D^-1 + L^T W L has no small directions that D^-1 did not
-    have, and is eliminated in its turn.
+    M = L D L^T, without the columns of vanishing pivots; the eigenvalues of D^-1 + L^T W L are not smaller than those
+    of D^-1, and it is eliminated in turn.
     """
     L, inverse = _factors(M)
     WL = [[dot(row, [L[m][j] for m in range(6)]) for j in range(6)] for row in W]
@@ -209,7 +264,7 @@ def _solved(M: Matrix, W: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
 
 
 def _factors(M: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
-    """L and 1/D of M = L D L^T; where a pivot vanishes so does its column of L, and 1/D is one."""
+    """Return L and 1/D of M = L D L^T; for a vanishing pivot the column of L is zero and 1/D is one."""
     A = [list(row) for row in M]
     L: list[list[Scalar]] = [[0.0] * 6 for _ in range(6)]
     inverse: list[Scalar] = [1.0] * 6

@@ -1,9 +1,9 @@
-"""Coordinates that several links have: of a joint and those that follow it, of a body that bends and its nodes.
+"""Shared coordinates: those of a joint and its mimic joints, and those of a flexible body and its nodes.
 
-Such a coordinate ends at the nearest link that carries all that have it. Below that it is open: what links hand to
-their parents says what it does to them (body_shares.py). Each open coordinate has a slot, the same all the way; two
-that meet in a link have different ones, so that there are as many slots as coordinates are open in one place, and not
-as many as there are in all.
+Such a coordinate ends at the nearest link that carries all links that have it. Beyond that link it is open: the values
+that links hand to their parents include its effect (body_shares.py). Each open coordinate has one slot along its whole
+path; two that meet in a link have different slots, so that the number of slots is that of the coordinates open at one
+place, not of all coordinates.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from bellcrank.model.bending import Bending
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar
 
-MOST_OPEN = 16  # what is handed on grows with their square
-CONSTANTS = ("stiffness", "damping", "A", "E", "I1", "I2", "C0", "C1", "M")  # of a body that bends
+MOST_OPEN = 16  # the values that are handed on grow with the square of this number
+CONSTANTS = ("stiffness", "damping", "A", "E", "I1", "I2", "C0", "C1", "M")  # attributes of a flexible body
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one link has to do with coordinates of others. axes: of each axis of its joint the slot, -1 where nobody
-    else has its coordinate. closes: whether that ends with the axis. modes: slots of those of its body. ends: slots of
-    coordinates that end in its body, before its joint. open: slots that its parent hears of. slots: how many there are.
+    """Relations of one link to shared coordinates.
+
+    axes has the slot of each axis of its joint, -1 if its coordinate is not shared; closes tells if the coordinate ends
+    with the axis. modes are the slots of the modes of its body; ends those of coordinates that end in its body, before
+    its joint; open those that are handed on to its parent. slots is the number of slots.
     """
 
     axes: tuple[int, ...]
@@ -38,7 +40,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Sharing(Link):
-    """A link with what it shares, and what its body does that bends, in coordinates that stand behind its joint's."""
+    """A link with its share, and the modes of its body, whose coordinates follow those of its joint."""
 
     share: Share
     bending: Bending | None
@@ -46,8 +48,10 @@ class Sharing(Link):
 
 @dataclass(frozen=True)
 class Shared:
-    """Of every link: its share, its body where it bends, and in which order which elements of the mechanism's vectors
-    are its own to read (of q and of v), and to answer for (of v), each of which is somebody's, once.
+    """Shares of all links.
+
+    For every link: its share, its body if flexible, the elements of q and v that it reads, and the elements of v for
+    which it returns results; each element of v is returned by one link.
     """
 
     share: list[Share]
@@ -58,17 +62,29 @@ class Shared:
 
 
 def constants(body: Bending | None) -> list[Scalar]:
-    """Its numbers in a row."""
+    """Return the numbers of the flexible body `body` in a row."""
     return [] if body is None else list(leaves([getattr(body, x) for x in CONSTANTS]))
 
 
 def localised(link: Link) -> Link:
-    """The link in its own coordinates alone."""
+    """Return `link` with its own coordinates only."""
     return replace(link, q_index=tuple(range(len(link.q_index))), v_index=tuple(range(len(link.v_index))))
 
 
 def sharing(link: Link, share: Share, body: Bending | None, numbers: Sequence[Scalar]) -> Sharing:
-    """A link with its share, and a body like this one with other numbers."""
+    """Return the link with its share, and with a flexible body like `body` but with other numbers.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    share
+        Share of the link.
+    body
+        Flexible body, or None.
+    numbers
+        Its constants, as `constants` returns them.
+    """
     own = {f.name: getattr(link, f.name) for f in fields(Link)}
     if body is None:
         return Sharing(**own, share=share, bending=None)
@@ -79,7 +95,7 @@ def sharing(link: Link, share: Share, body: Bending | None, numbers: Sequence[Sc
 
 
 def shared(tree: Tree) -> Shared | None:
-    """None where a coordinate is open down to the ground, or too many are in one place."""
+    """Return the shares of `tree`; None if a coordinate is open at the ground, or too many are open at one place."""
     bending: list[Bending | None] = [None] * len(tree.links)
     for body in tree.flexible:
         if body.link < 0 or bending[body.link] is not None:
@@ -105,7 +121,7 @@ def _told(
     slots: dict[int, int],
     open_: Sequence[Sequence[int]],
 ) -> Shared:
-    """The same, link by link."""
+    """Collect the shares link by link."""
     ending: dict[int, list[int]] = {}
     for k, end in ends.items():
         ending.setdefault(end, []).append(k)
@@ -127,7 +143,7 @@ def _told(
 
 
 def _havers(tree: Tree, bending: list[Bending | None]) -> dict[int, list[int]]:
-    """Of every coordinate that is not one link's joint's alone: the links that have it."""
+    """Return the links that have each shared coordinate."""
     found: dict[int, list[int]] = {}
     for i, link in enumerate(tree.links):
         for k in link.v_index:
@@ -144,7 +160,7 @@ def _of_modes(tree: Tree, i: int) -> bool:
 
 
 def _nearest(tree: Tree, links: Sequence[int], depth: Sequence[int]) -> int:
-    """The last link that is, or carries, each of them; -1 if the ground is."""
+    """Return the last link that is or carries each of `links`; -1 if that is the ground."""
     found = links[0]
     for other in links[1:]:
         while found != other and -1 not in (found, other):
@@ -157,7 +173,7 @@ def _nearest(tree: Tree, links: Sequence[int], depth: Sequence[int]) -> int:
 
 
 def _slots(tree: Tree, where: dict[int, list[int]], ends: dict[int, int]) -> tuple[dict[int, int], list[list[int]]]:
-    """Slots of coordinates; and of every link, the coordinates that are open beyond it."""
+    """Return the slot of each coordinate, and the coordinates that are open at each link."""
     taken: list[set[int]] = [set() for _ in tree.links]
     open_: list[list[int]] = [[] for _ in tree.links]
     slots: dict[int, int] = {}

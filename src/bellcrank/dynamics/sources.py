@@ -1,4 +1,4 @@
-"""Where the methods were published."""
+"""Publications behind the methods, by citation key."""
 
 from __future__ import annotations
 

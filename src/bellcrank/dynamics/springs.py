@@ -1,10 +1,10 @@
-"""Springs and dampers between two points, as forces on the coordinates.
+"""Springs and dampers between two points, as generalised forces.
 
     L     distance between the ends           n        direction from end a to end b
-    T     tension: k (L - l0) + c dL/dt       dL/dq    how L changes for each unit of v
+    T     tension: k (L - l0) + c dL/dt       dL/dq    change of L for each unit of v
 
-On the coordinates they are -(dL/dq) T, beside damping, friction and springs of the joints (passive_torque in sweep.py),
-so that no method has a case for them. Where it matters what passes through the joints, they are wrenches on the two
+The generalised forces -(dL/dq) T are added to damping, friction and springs of the joints (passive_torque in sweep.py),
+so that methods need not treat springs. Where the forces through the joints matter, springs are wrenches on the two
 bodies instead.
 """
 
@@ -16,11 +16,21 @@ from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, maximum, sqrt, step
 from bellcrank.spatial.vector import Vec
 
-TOUCHING = 1e-150  # m^2: where two ends meet, nothing tells the direction of the tension
+TOUCHING = 1e-150  # m^2: where two ends coincide, the direction of the tension is undefined
 
 
 def pull(s: Spring, a: End, b: End) -> Vec:
-    """The force on end a, in the common body's axes; end b has the opposite."""
+    """Return the force on end a, in the common body's axes; the force on end b is opposite.
+
+    Parameters
+    ----------
+    s
+        The spring.
+    a
+        End a.
+    b
+        End b.
+    """
     d, dd = b.p - a.p, b.u - a.u
     if is_zero(s.length) and is_zero(s.damping):
         f: Vec = d * s.stiffness  # smooth, even where the ends meet
@@ -39,7 +49,17 @@ def _felt(f: Vec, a: End, b: End) -> Row:
 
 
 def torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """-(dL/dq) T of all springs, one element for each of v."""
+    """Return -(dL/dq) T of all springs, nv elements.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     out: list[Scalar] = [0.0] * tree.nv
     for s in tree.springs:
         a, b = ends(tree, s.a, s.b, q, v)
@@ -51,7 +71,7 @@ def torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 
 
 def energy(tree: Tree, q: Vector) -> Scalar:
-    """k (L - l0)^2 / 2 of all springs."""
+    """Return k (L - l0)^2 / 2, summed over all springs of `tree` at positions `q`."""
     total: Scalar = 0.0
     still = [0.0] * tree.nv
     for s in tree.springs:
@@ -61,7 +81,17 @@ def energy(tree: Tree, q: Vector) -> Scalar:
 
 
 def stretched(s: Spring, a: End, b: End) -> Scalar:
-    """The energy of one of them."""
+    """Return the energy of one spring.
+
+    Parameters
+    ----------
+    s
+        The spring.
+    a
+        End a.
+    b
+        End b.
+    """
     step("spring", s.name)
     d = b.p - a.p
     square = d.dot(d)

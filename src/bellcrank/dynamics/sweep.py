@@ -1,4 +1,4 @@
-"""What the methods share: the joints' motion at a state, and the forces on the bodies and on the coordinates."""
+"""Shared sweeps: poses, forces on the bodies, and generalised forces on the coordinates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec
 
 Vector = Sequence[Scalar]
-Wrenches = Sequence[Vector] | None  # one [force, moment] for each frame that is pushed
+Wrenches = Sequence[Vector] | None  # one [force, moment] for each frame on which an external force acts
 
 
 def along(S: Sequence[Motion], rates: Vector) -> Motion:
-    """S v: the motion that the rates make along the columns."""
+    """Return S v, the motion due to `rates` along the columns of `S`."""
     total = NO_MOTION
     for s, rate in zip(S, rates, strict=True):
         total = total + s * rate
@@ -22,12 +22,24 @@ def along(S: Sequence[Motion], rates: Vector) -> Motion:
 
 
 def own(link: Link, x: Vector) -> list[Scalar]:
-    """The elements of a velocity-like vector that belong to a joint."""
+    """Return the elements of the velocity-like vector `x` that belong to the joint of `link`."""
     return [x[i] for i in link.v_index]
 
 
 def external(tree: Tree, q: Vector, frames: Sequence[str], wrench: Wrenches) -> list[Force]:
-    """Each body's outer force about its F. A wrench is [force, moment] in world axes, at the origin of its frame."""
+    """Return the external force on each body about its F.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     forces = [NO_FORCE] * len(tree.links)
     if not frames or wrench is None:
         return forces
@@ -42,7 +54,7 @@ def external(tree: Tree, q: Vector, frames: Sequence[str], wrench: Wrenches) -> 
 
 
 def poses(tree: Tree, q: Vector) -> list[tuple[Mat, Vec]]:
-    """R_WF and p_WF of every body."""
+    """Return R_WF and p_WF of every body of `tree` at positions `q`."""
     ground = tree.ground.pose(IDENTITY, ZERO)
     found: list[tuple[Mat, Vec]] = []
     for link in tree.links:
@@ -52,12 +64,34 @@ def poses(tree: Tree, q: Vector) -> list[tuple[Mat, Vec]]:
 
 
 def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """dq/dt, joint by joint."""
+    """Return dq/dt, joint by joint.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     return of_each_joint(tree, "rate", q, v)
 
 
 def of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scalar]:
-    """What the kinds of the joints say of their own coordinates, those that follow others aside."""
+    """Apply a function of the joint types to the coordinates of each joint, except mimic joints.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    function
+        Name of a method of the joint types.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     out: list[Scalar] = []
     for link in tree.links:
         if link.joint.mimic is None:
@@ -67,7 +101,17 @@ def of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scala
 
 
 def passive_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """Damping, friction and springs in the joints, and springs between points, as forces on the coordinates."""
+    """Return damping, friction and springs, in joints and between points, as generalised forces.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     out = springs.torque(tree, q, v) if tree.springs else [0.0] * tree.nv
     for body in tree.flexible:
         for i, f in zip(body.v_index, body.passive(q, v), strict=True):
@@ -80,7 +124,17 @@ def passive_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 
 
 def felt(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[Scalar]:
-    """J^T f: forces on the bodies, each about its own frame, as the coordinates feel them."""
+    """Return J^T f, the generalised forces due to forces on the bodies.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    forces
+        Force on each body, about its own frame.
+    """
     f = list(forces)
     out: list[Scalar] = [0.0] * tree.nv
     for i, link in reversed(list(enumerate(tree.links))):
@@ -95,7 +149,25 @@ def felt(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[Scalar]:
 def right_hand_side(
     tree: Tree, q: Vector, v: Vector, tau: Vector, C: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    """tau + passive + J^T wrench - C."""
+    """Return tau + passive + J^T wrench - C.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    C
+        Bias forces, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     passive, outer = passive_torque(tree, q, v), [0.0] * tree.nv
     if frames:
         outer = felt(tree, q, external(tree, q, frames, wrench))

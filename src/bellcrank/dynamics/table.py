@@ -1,10 +1,11 @@
-"""The table of methods: one row for each way to a quantity, by the seeds and by others.
+"""Table of methods: one row for each algorithm, shipped or registered.
 
-Every method is a file (or two) with a function for each quantity that it solves, f(tree, *inputs, **options), over any
-scalar; kinematics.py is the simplest, aba.py the best known. docs/methods/family.md tells how they belong together.
+Every method is a file (or two) with a function for each quantity that it solves, f(tree, *inputs, **options), generic
+over the scalar type; kinematics.py is the simplest, aba.py the best known. docs/methods/family.md explains how they are
+related.
 
-The table names the files and does not load them: a kernel that comes from the cache needs none, and any other only
-those by which it is traced.
+The table names the files without importing them: a cached kernel needs none of them, and any other kernel only those
+through which it is traced.
 """
 
 from __future__ import annotations
@@ -21,47 +22,49 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import depends
 from bellcrank.quoting import refused
-from bellcrank.text import table as table_of  # this file is called so
+from bellcrank.text import table as table_of  # "table" is the name of this module
 
-WIDTH = 100  # of the printed table
+WIDTH = 100  # columns of the printed table
 
 
 def _loaded(file: Any) -> Any:
-    """A file of dynamics/ by its name; whatever else has functions is there already."""
+    """Import a file of dynamics/ by its name; return any other object that has functions unchanged."""
     return import_module(f"bellcrank.dynamics.{file}") if isinstance(file, str) else file
 
 
 @dataclass(frozen=True)
 class Topology:
+    """Class of mechanisms to which a method applies, with a predicate and a text for error messages."""
+
     name: str
     holds: Callable[[Tree], bool]
-    but: str = ""  # what it does not cover, for messages
+    but: str = ""  # the cases that are not covered, for error messages
 
 
 ANY = Topology("trees, couplings", lambda tree: True)
-TREES = Topology("trees", lambda tree: not tree.coupled, "no joint may follow another, and no body may bend")
-BENT = Topology("trees", lambda tree: not tree.following, "no joint may follow another")
+TREES = Topology("trees", lambda tree: not tree.coupled, "mimic joints and flexible bodies are not supported")
+BENT = Topology("trees", lambda tree: not tree.following, "mimic joints are not supported")
 MASSIVE = Topology(
     "trees, massive bodies",
     lambda tree: (
         not tree.coupled
         and all(tree.invertible)
-        and not depends([link.armature for link in tree.links])  # it divides by them
+        and not depends([link.armature for link in tree.links])  # the method divides by them
     ),
-    "no joint may follow another, no body may bend, every body needs mass and extent in all directions, and no "
-    "armature may be free",
+    "mimic joints, flexible bodies and free armatures are not supported, and every body needs mass and extent in all "
+    "directions",
 )
 SOLID = Topology(
     "trees, massive bodies",
     lambda tree: not tree.coupled and all(tree.invertible),
-    "no joint may follow another, no body may bend, and every body needs mass and extent in all directions: it is "
-    "reduced before anybody knows what it carries",
+    "mimic joints and flexible bodies are not supported, and every body needs mass and extent in all directions, "
+    "because it is reduced before the load that it carries is known",
 )
-LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
+LOOPS = Topology("loops", lambda tree: bool(tree.loops), "the mechanism has no loops")
 UNSPRUNG = Topology(
     "trees, couplings",
     lambda tree: bool(_loaded("derivatives").covered(tree)),
-    "loops, springs between bodies, bodies that bend and joints of your own whose axes turn are not in it",
+    "loops, springs between bodies, flexible bodies and custom joints whose axes rotate are not supported",
 )
 FACTORED = Topology(
     "trees, couplings",
@@ -71,21 +74,24 @@ FACTORED = Topology(
             known or not depends(link.inertia.I_centre) for known, link in zip(tree.invertible, tree.links, strict=True)
         )
     ),
-    "a body whose central inertia is free needs, nominally, extent in all directions: it is divided by; none may bend",
+    "a body whose central inertia is a free parameter needs a nominal extent in all directions, because the method "
+    "divides by it; flexible bodies are not supported",
 )
 
 
 @dataclass(frozen=True)
 class Method:
+    """One method: the quantities it solves, the mechanisms it covers, and its source."""
+
     name: str
-    module: Any  # has a function for each quantity: a file of dynamics/ by its name, or whatever has attributes
+    module: Any  # has a function for each quantity: the name of a file in dynamics/, or any object with attributes
     solves: tuple[str, ...]
     covers: Topology
     source: str  # key of SOURCES, or a citation
-    regrouped: bool = True  # may be given emptied bodies (model/tree.py); not where it asks for centres of mass
+    regrouped: bool = True  # accepts regrouped inertias (model/tree.py); false if it needs centres of mass
     also: Any = None  # a second file of the method
-    narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers less
-    bends: bool = False  # knows bodies that bend by itself, or has nothing to do with inertia
+    narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers fewer mechanisms
+    bends: bool = False  # handles flexible bodies itself, or does not depend on inertia
 
     def __post_init__(self) -> None:
         if why := refused(self.name):
@@ -93,26 +99,34 @@ class Method:
 
     @property
     def topology(self) -> str:
+        """Describe the mechanisms that the method covers, with the quantities for which it covers fewer."""
         less = [f"{name}: {covers.name}" for name, covers in self.narrower if covers.name != self.covers.name]
         return "; ".join([self.covers.name, *less])
 
     @property
     def citation(self) -> str:
+        """Return the publication that the method comes from."""
         return SOURCES.get(self.source, self.source)
 
     def covered(self, quantity: str) -> Topology:
+        """Return the class of mechanisms that the method covers for `quantity`."""
         return dict(self.narrower).get(quantity, self.covers)
 
     def applies(self, tree: Tree, quantity: str) -> bool:
+        """Return True if the method computes `quantity` for `tree`."""
         return quantity in self.solves and self.covered(quantity).holds(tree)
 
     @property
     def file(self) -> Any:
-        """What has the functions."""
+        """Return the module (or other object) that has the method's functions."""
         return _loaded(self.module)
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Of a quantity, or any other that the method's files have."""
+        """Return the method's function called `name`: a quantity, or any other function in its files.
+
+        Quantities to which modes contribute are wrapped for trees with flexible bodies, unless the method handles them
+        itself.
+        """
         file = self.file if self.also is None or hasattr(self.file, name) else _loaded(self.also)
         found: Callable[..., Any] = getattr(file, name)
         if self.bends or name not in MODAL:
@@ -127,7 +141,7 @@ class Method:
         return over_bodies_that_bend
 
 
-# Quantities to which the modes of bodies that bend add something: bent.py says what.
+# Quantities to which the modes of flexible bodies contribute (bent.py).
 MODAL = (
     "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix",
     "forward_dynamics", "inverse_dynamics", "bias", "gravity_torque", "coriolis_torque",
@@ -150,13 +164,13 @@ CENTRE = (
 )  # fmt: skip
 
 _ROWS = (
-    # the fastest, in our own frames and inertias
+    # the fastest methods, in bellcrank's own frames and inertias
     Method("rnea", "rnea", ("inverse_dynamics", *B), ANY, "luh1980", bends=True),
     Method("crba", "crba", MFU, ANY, "walker1982", bends=True),
     Method("aba", "aba", ("forward_dynamics",), BENT, "featherstone1983", bends=True),
     Method("dca", "dca", ("forward_dynamics",), SOLID, "featherstone1999", regrouped=False),
     Method("reactions", "reactions", ("reactions",), ANY, "luh1980", bends=True),
-    # wong1991, and what it compares with
+    # wong1991, and the methods it is compared with
     Method("ness", "ness", MFB, ANY, "wong1991", regrouped=False),
     Method("hemami", "hemami", MFB, ANY, "hemami1982", regrouped=False),
     Method("angeles", "angeles", MFB, FACTORED, "angeles1988", regrouped=False),
@@ -175,7 +189,7 @@ _ROWS = (
         "absolute", "absolute", ("forward_dynamics", "reactions", "multipliers"), MASSIVE, "nikravesh1988",
         regrouped=False,
     ),
-    # fijany1989; its original composite bodies are Walker's and Orin's, so that ocrb and walker_orin are one file
+    # fijany1989; its original composite-body method is that of Walker and Orin, so ocrb and walker_orin share a file
     Method("oke", "mass_matrix.oke", M, ANY, "kane1983", regrouped=False),
     Method("vke", "mass_matrix.vke", M, ANY, "fijany1989", regrouped=False),
     Method("oneb", "mass_matrix.oneb", M, ANY, "walker1982", regrouped=False),
@@ -189,27 +203,27 @@ _ROWS = (
         "newton_euler_symbolic", "newton_euler_symbolic", (*MF, *B, "reactions"), ANY, "schaefer1992",
         regrouped=False, also="reaction_equations", narrower=(("reactions", MASSIVE),),
     ),
-    # derivatives; other methods have them by tangents of their graphs (build/graphs.py)
+    # derivatives; those of other methods come from tangents of their graphs (build/graphs.py)
     Method(
         "derivatives", "derivatives", ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"), UNSPRUNG,
         "singh2022",
     ),
-    # closed loops: what the equations are. Dynamics of loops is a layer on the methods above
+    # the loop equations; the dynamics of loops is a layer on the methods above
     Method("closure", "loops.quantities", ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
-    # what control of robots asks for
+    # quantities for robot control
     Method("coriolis", "coriolis", ("coriolis_matrix",), ANY, "echeandia2021"),
     Method("centroidal", "centroidal", CENTRE, ANY, "orin2013", regrouped=False),
     Method("frame_motion", "frame_motion", FRAMES, ANY, "featherstone2008"),
-    # everything that has no dynamics in it
+    # everything without dynamics
     Method("kinematics", "kinematics", REST, ANY, "featherstone2008"),
 )  # fmt: skip
 
 METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
-SHIPPED = dict(METHODS)  # what the table was before anybody added to it
+SHIPPED = dict(METHODS)  # the table without registered methods
 
 
 class MethodTable:
-    """Prints as a table; iterates over the methods."""
+    """Mapping-like view of all methods; prints as a table and iterates over the methods."""
 
     def __iter__(self) -> Iterator[Method]:
         return iter(METHODS.values())
@@ -223,7 +237,7 @@ class MethodTable:
         return METHODS[name]
 
     def __str__(self) -> str:
-        """Wrapped to the width, nothing cut."""
+        """Format the table, wrapped to its width without cutting text."""
         cells = [(m.name, wrap(", ".join(m.solves), 20), wrap(m.topology, 10), m.citation) for m in self]
         names = max(map(len, METHODS))
         left = WIDTH - names - 3 * 2 - sum(max(len(line) for c in cells for line in c[k]) for k in (1, 2))
@@ -236,5 +250,11 @@ class MethodTable:
 
 
 def methods() -> MethodTable:
-    """The table of methods: what each solves, for which mechanisms, and where it was published."""
+    """Return the table of methods: what each solves, for which mechanisms, and where it was published.
+
+    Returns
+    -------
+    MethodTable
+        Prints as a table, iterates over the methods, and is indexed by a method's name.
+    """
     return MethodTable()

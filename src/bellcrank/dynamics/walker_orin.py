@@ -1,16 +1,18 @@
-"""Composite rigid bodies by mass, centre and central inertia: M. W. Walker and D. E. Orin, Efficient dynamic computer
-simulation of robotic mechanisms, J. Dyn. Sys. Meas. Control 104, 1982, method 3; equation numbers are those of Wong
-1991, section 2.2.1. crba.py is the same with inertias about the joint.
+"""Composite-rigid-body algorithm by mass, centre and central inertia.
 
-Solves: mass_matrix, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth).
+M. W. Walker and D. E. Orin, Efficient dynamic computer simulation of robotic mechanisms, J. Dyn. Sys. Meas. Control
+104, 1982, method 3; equation numbers are those of Wong 1991, section 2.2.1. crba.py is the same with inertias about the
+joint.
 
-    M_j, c_j, J_j  mass, centre and central inertia of body j and all it carries      r, r*  its parts' centres from c_j
+Solves: mass_matrix, forward_dynamics. Any tree, with mimic joints too. Work O(n depth^2), span O(depth).
+
+    M_j, c_j, J_j  mass, centre and central inertia of body j and its subtree         r, r*  its parts' centres from c_j
     F, N           force and moment about c_j that a unit acceleration of a joint needs
 
-Departs: body coordinates, with frames on the joints, so that -d is the move to the next frame and c = -k. In the print
-d_j has one sign in 2.2 and 2.5 and the other in 2.8 and 2.11; here it is that of 2.5 everywhere. Joints may have
-several axes and bodies several branches: one is joined after the other. M = L^T D L instead of Cholesky's factors: no
-square roots.
+Differences from the paper: body coordinates, with frames on the joints, so that -d is the shift to the next frame and c
+= -k. In print d_j has one sign in 2.2 and 2.5 and the other in 2.8 and 2.11; here it is that of 2.5 everywhere. Joints
+may have several axes and bodies several branches: one is added after the other. M = L^T D L instead of Cholesky's
+factors: no square roots.
 """
 
 from __future__ import annotations
@@ -30,23 +32,26 @@ from bellcrank.spatial.vector import SYM_ZERO, Force, Motion, Sym, Vec
 
 @dataclass(slots=True, eq=False)
 class Composite:
+    """Composite body: mass, centre of mass and central inertia."""
+
     M: Scalar
     c: Vec
     J: Sym
 
     def __matmul__(self, s: Motion) -> Force:
-        """About the frame's origin."""
+        """Return the force about the frame's origin that the unit acceleration `s` needs."""
         F = (s.lin + s.ang.cross(self.c)) * self.M  # 2.10
         N = self.J @ s.ang  # 2.10
         return Force(N + self.c.cross(F), F)  # 2.11
 
 
 def parallel(m: Scalar, r: Vec) -> Sym:
-    """m (r.r 1 - r r^T): what a body adds whose centre is r away."""
+    """Return m (r.r 1 - r r^T), the parallel-axis term of a mass `m` whose centre is at distance `r`."""
     return about_centre(m, r, SYM_ZERO).I
 
 
 def joined(one: Composite, other: Composite) -> Composite:
+    """Return the composite of the bodies `one` and `other`."""
     M = other.M + one.M  # 2.4
     if is_zero(one.M) or is_zero(other.M):
         c = other.c if is_zero(one.M) else one.c
@@ -59,7 +64,7 @@ def joined(one: Composite, other: Composite) -> Composite:
 
 
 def carried(X: Transform, b: Composite) -> Composite:
-    """As seen from the parent's frame."""
+    """Express the composite body `b` in the parent's frame, from which `X` leads to the body's."""
     for move in reversed(X.moves):
         if isinstance(move, Shift):
             b = Composite(b.M, b.c + move.r, b.J)
@@ -69,7 +74,7 @@ def carried(X: Transform, b: Composite) -> Composite:
 
 
 def composite(tree: Tree, q: Vector) -> Rows:
-    """The lower triangle of the mass matrix."""
+    """Return the lower triangle of the mass matrix of `tree` at positions `q`."""
     links = tree.links
     S, M = columns(tree, q), Matrix(tree)
     bodies = [Composite(link.inertia.m, link.inertia.centre, link.inertia.I_centre) for link in links]
@@ -88,15 +93,43 @@ def composite(tree: Tree, q: Vector) -> Rows:
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     return square(composite(tree, q))
 
 
 def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
-    """M^-1 Q: what a given force vector does."""
+    """Return M^-1 Q.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    Q
+        Generalised forces, nv elements.
+    """
     return solve(composite(tree, q), Q, coordinate_names(tree))
 
 
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
+    """Return the accelerations.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    frames
+        Names of the frames on which wrenches act.
+    wrench
+        [force, moment] for each of these frames, in world axes at its origin.
+    """
     return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))  # 2.1-2.3

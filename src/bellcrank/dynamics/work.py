@@ -1,7 +1,7 @@
-"""Rough operations of every method, enough to skip the hopeless without tracing them.
+"""Operation counts of every method, to skip slow methods without tracing them.
 
-The numbers are the traced counts of a general chain: what its two ends save, and operations by coordinate, by pair and
-by triple of coordinates along a path to the ground. A test keeps them current (BELLCRANK_UPDATE=1 writes them).
+The numbers are the traced counts of a general chain: the saving at its two ends, and operations by coordinate, by pair
+and by triple of coordinates along a path to the ground. A test keeps them current (BELLCRANK_UPDATE=1 writes them).
 """
 
 from __future__ import annotations

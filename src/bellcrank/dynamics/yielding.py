@@ -1,11 +1,11 @@
-"""How far bodies of a tree give way to forces: F^T J M^-1 J^T F, without the mass matrix.
+"""Articulated compliance: the response F^T J M^-1 J^T F of a tree to forces, without the mass matrix.
 
     rate = sum_i u_i^T D_i^-1 u_i     u_i = S_i^T z_i, z_i = F_i + sum of psi_c^T z_c over children c
     psi_i = (1 - S_i D_i^-1 U_i^T) X_i     X_i carries a motion from the parent to i
 
-with U and D of the articulated bodies, as aba has them. All of it from the last body that carries every force on is
-one matrix of that body, Omega_i = psi_i Omega_parent psi_i^T + S_i D_i^-1 S_i^T, so that a pair of forces costs the
-bodies between them, and no others. In numbers, in world axes, each body at its origin, [angular, linear].
+with U and D of the articulated bodies, as in aba. From the last body that carries every force down to the ground, the
+sum is one matrix of that body, Omega_i = psi_i Omega_parent psi_i^T + S_i D_i^-1 S_i^T, so that a pair of forces costs
+only the bodies between them. Computed numerically, in world axes, each body at its origin, [angular, linear].
 
 Source: G. Rodriguez, A. Jain, K. Kreutz-Delgado. Spatial operator algebra for multibody system dynamics. Journal of the
 Astronautical Sciences 40(1), 27-50, 1992.
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Yielding:
-    """A tree of rigid bodies whose joints are independent, in one configuration."""
+    """Compliance of a tree of rigid bodies whose joints are independent, in one configuration."""
 
     def __init__(self, tree: Tree, q: Sequence[float]) -> None:
         self.tree, self.poses = tree, poses(tree, q)
@@ -54,13 +54,13 @@ class Yielding:
                 self.omega[i] = self.omega[i] + self.psi[i] @ self.omega[link.parent] @ self.psi[i].T
 
     def arm(self, i: int) -> Array:
-        """From the parent's origin to that of body i."""
+        """Return the vector from the parent's origin to that of body `i`."""
         up = self.tree.links[i].parent
         before = self.poses[up][1] if up >= 0 else ZERO
         return np.array([*(self.poses[i][1] - before)], float)
 
     def rate(self, forces: Mapping[int, Array]) -> float:
-        """By which the forces, each on a body at its origin, accelerate what they act along."""
+        """Return F^T J M^-1 J^T F for `forces` on bodies, each at the body's origin."""
         z, found = {i: f for i, f in forces.items() if i >= 0}, 0.0
         while z:
             i = max(z)  # children come after their parents
@@ -75,20 +75,36 @@ class Yielding:
         return found
 
     def axes(self, frame: str) -> Array:
-        """Of a frame, in the world."""
+        """Return the axes of `frame` in the world, one in each row."""
         body, R, _ = self.tree.frames[frame]
         before = self.poses[body][0] if body >= 0 else self.tree.ground.pose(IDENTITY, ZERO)[0]
         return _numbers(before.times(R)).T
 
     def on_frame(self, frame: str, force: Array, moment: Array) -> tuple[int, Array]:
-        """A force and a moment at a frame, in world axes, as its body feels them."""
+        """Return the body of a frame, and a force and moment at the frame as a force at the body's origin.
+
+        Parameters
+        ----------
+        frame
+            Name of the frame.
+        force
+            Force, in world axes.
+        moment
+            Moment, in world axes.
+        """
         body, _, p = self.tree.frames[frame]
         arm = np.array([*(self.poses[body][0] @ p)], float) if body >= 0 else np.zeros(3)
         return body, np.array([*(moment + np.cross(arm, force)), *force])
 
     def between(self, pair: Sequence[tuple[int, Array]]) -> list[tuple[int, Array]]:
-        """Two forces as the joints between their bodies feel them, and no others: the body that carries both bears what
-        they are together, which is nothing where they are along one line.
+        """Return a pair of forces with the reaction that limits their effect to the joints between their bodies.
+
+        The body that carries both takes their resultant, which is zero for opposite forces along one line.
+
+        Parameters
+        ----------
+        pair
+            Two forces, each with the index of its body.
         """
         (i, a), (k, b) = pair
         carrier, other = i, k
@@ -102,14 +118,22 @@ class Yielding:
         return [*pair, (carrier, -(_moved(arms[0]).T @ a + _moved(arms[1]).T @ b))]
 
     def on_joint(self, i: int, size: float) -> list[tuple[int, Array]]:
-        """A force on the coordinate of a joint of one: on its body, and the opposite on the one before."""
+        """Return a force on the coordinate of a single-axis joint, as forces on its two bodies.
+
+        Parameters
+        ----------
+        i
+            Index of the joint.
+        size
+            The generalised force.
+        """
         s = self.S[i][:, 0]
         wrench = size * s / (s @ s)
         return [(i, wrench), (self.tree.links[i].parent, -_moved(self.arm(i)).T @ wrench)]
 
 
 def together(forces: Sequence[tuple[int, Array]]) -> dict[int, Array]:
-    """Forces by body."""
+    """Sum `forces` by body."""
     found: dict[int, Array] = {}
     for i, f in forces:
         found[i] = found[i] + f if i in found else f
@@ -128,7 +152,7 @@ def _inertia(link: Link, R: Array) -> Array:
 
 
 def _moved(r: Array) -> Array:
-    """A motion at one place as it is at another, r further."""
+    """Return the matrix that moves a motion to a point at distance r."""
     return np.block([[np.eye(3), np.zeros((3, 3))], [-_cross(r), np.eye(3)]])
 
 

@@ -1,14 +1,15 @@
-"""Object code on disk, in the user's cache folder: a second start compiles nothing.
+"""On-disk cache of object code in the user's cache folder, so that a second start compiles nothing.
 
-A file is a line of identification, a checksum and the payload; it is written beside and then renamed, so that
-processes can race and a crash leaves nothing half. Whatever does not check out is treated as absent and overwritten.
-What was not used for long goes, and so does what was not used longest where there is too much.
+A file consists of an identification line, a checksum and the payload. It is written under a temporary name and then
+renamed, so that processes can race and a crash leaves no partial file. Every file that fails its check is treated as
+absent and is overwritten. Files that were not used for a long time are removed, and so are the least recently used ones
+when the cache exceeds its size limit.
 
-The checksum is against damage. Against other people: code that is loaded and run must be what this user wrote. Nobody
-else may write the file, its folder, or any folder on the way there, or they could put something in its place; from
-there nothing is loaded, nothing is kept, and one line says why. Root may, for root may do anything. A group counts as
-nobody else where it is the user's private one (Debian's and Fedora's scheme: the group has the user's name and no other
-member). Systems without such owners are left to their own rules.
+The checksum protects against damage. To protect against other users, loaded code must have been written by this user:
+no one else may be able to write the file, its folder, or any folder on the path to it, since they could replace it.
+From such a folder nothing is loaded, nothing is saved there, and one warning gives the reason. Root is exempt, because
+root can do anything. A user's private group (Debian's and Fedora's scheme: the group has the user's name and no other
+member) does not count as another user. On systems without POSIX owners these checks are skipped.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from bellcrank.quoting import line
 POSIX = hasattr(os, "getuid")
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 MAGIC = b"bellcrank cache 2\n"
-SETTLED = 2_000_000_000  # ns after which no change of a file leaves its times as they were
-MEGABYTES, DAYS = 1024.0, 90.0  # what it may hold, and how long what nobody uses; $BELLCRANK_CACHE_MB, ..._DAYS
+SETTLED = 2_000_000_000  # ns after a change of a file; a later change is certain to show in its timestamps
+MEGABYTES, DAYS = 1024.0, 90.0  # default limits of size and of time without use; $BELLCRANK_CACHE_MB, ..._DAYS
 HOUR, DAY = 3600.0, 86400.0
-# Rooms above those that make code: nothing that is kept here is made of them (tests/unit/test_cache.py).
+# Subpackages above the code generators: no cached file depends on their sources (tests/unit/test_cache.py).
 ABOVE = {
     "actuators", "cli", "cockpit", "control", "excavators", "exporting", "forces", "formats", "ground", "gym",
     "identify", "meshes", "papers", "record", "sim", "structures", "studies", "view", "zoo",
@@ -46,11 +47,11 @@ _said: set[str] = set()
 
 
 class NoFolderError(OSError):
-    """There is no place for a cache: the user has no home."""
+    """Raised when there is no location for a cache, because the user has no home directory."""
 
 
 def folder() -> Path:
-    """Return $BELLCRANK_CACHE, or the platform's place for caches; raise NoFolderError where neither is known."""
+    """Return $BELLCRANK_CACHE, or the platform's cache folder; raise NoFolderError if neither is known."""
     own = os.environ.get("BELLCRANK_CACHE")
     if own:
         return Path(own)
@@ -64,7 +65,7 @@ def folder() -> Path:
 
 
 def _home() -> Path:
-    """Return the user's home, an absolute path; containers may run as a user who has none."""
+    """Return the user's home as an absolute path; containers may run as a user without one."""
     try:
         found = Path.home() if os.environ.get("HOME") != "" else Path()
     except RuntimeError:
@@ -75,7 +76,7 @@ def _home() -> Path:
 
 
 def location() -> tuple[Path | None, str]:
-    """Return the folder, or None and why nothing can be kept; the folder itself need not exist yet."""
+    """Return the cache folder, or None and the reason why there is none; the folder need not exist yet."""
     try:
         place = folder()
         os.stat(place)
@@ -83,13 +84,13 @@ def location() -> tuple[Path | None, str]:
         return None, str(error)
     except (FileNotFoundError, NotADirectoryError):
         return place, ""
-    except OSError as error:  # too long a name, or a home that is somebody else's
-        return None, f"{brief(str(place))} cannot be looked up ({error.strerror})"
+    except OSError as error:  # the name is too long, or the home belongs to another user
+        return None, f"{brief(str(place))} cannot be accessed ({error.strerror})"
     return place, ""
 
 
 def _place() -> Path | None:
-    """The folder; where there is none, that is said once and nothing is kept."""
+    """Return the cache folder, or None after one warning."""
     place, why = location()
     if place is None:
         _say_nothing_is_kept(why)
@@ -97,16 +98,17 @@ def _place() -> Path | None:
 
 
 def _say_nothing_is_kept(why: str) -> None:
-    """Once for each reason."""
+    """Warn once for each reason."""
     if why not in _said:
         _said.add(why)
         warn(
-            f"no compiled code is kept: {line(why)}. Every process compiles anew; let BELLCRANK_CACHE name a folder of "
-            "your own."
+            f"compiled code cannot be cached: {line(why)}. Every process compiles again; set BELLCRANK_CACHE to a "
+            "folder of your own."
         )
 
 
 def key(*parts: str) -> str:
+    """Return a SHA-256 hex digest of `parts`; each part is prefixed by its length, so that they cannot run together."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -115,7 +117,7 @@ def key(*parts: str) -> str:
 
 
 def load(name: str) -> bytes | None:
-    """The payload, or None where there is none that can be trusted."""
+    """Return the payload of file `name`, or None if there is none that can be trusted."""
     place = _place()
     if place is None or _distrusted(place):
         return None
@@ -134,13 +136,13 @@ def load(name: str) -> bytes | None:
 
 
 def _seal(name: str, payload: bytes) -> bytes:
-    """A checksum that also knows the name: a good file in another's place is as wrong as a broken one."""
+    """Return a checksum that includes the name, so that a valid file under another name is rejected."""
     return hashlib.sha256(name.encode() + b"\0" + payload).digest()
 
 
 def save(name: str, payload: bytes) -> bool:
-    """Whether it could be kept; a read-only home or a full disk is no reason to fail."""
-    import tempfile  # a kernel that comes from the cache never needs it
+    """Save `payload` under `name` and return True on success; a read-only home or a full disk is not an error."""
+    import tempfile  # not needed by kernels that come from the cache
 
     place = _place()
     if place is None or _distrusted(place):
@@ -160,31 +162,32 @@ def save(name: str, payload: bytes) -> bool:
     except OSError:
         _removed(temporary)
         return False
-    except BaseException:  # Ctrl-C: nothing half stays behind
+    except BaseException:  # Ctrl-C must not leave a partial file
         _removed(temporary)
         raise
-    if next(_saves) % 64 == 0:  # looking through thousands of files takes its time
+    if next(_saves) % 64 == 0:  # scanning thousands of files takes time
         tidy()
     return True
 
 
-# -- whose it is
+# -- ownership and permissions
 
 
 def _own_file(path: str) -> tuple[bytes | None, str]:
-    """The bytes of the user's own plain file, or None; and why not, where there is something that is not trusted.
+    """Return the bytes of the user's own regular file, or None, and the reason if an existing file is not trusted.
 
-    A link is not followed and a FIFO not waited for. The open file is what is looked at: nobody can exchange that.
+    Links are not followed, and opening a FIFO does not block. The check applies to the open file, which cannot be
+    replaced in the meantime.
     """
     try:
         handle = os.open(path, os.O_RDONLY | _NOFOLLOW | getattr(os, "O_BINARY", 0))
     except OSError:
         return None, f"{path} is a link" if os.path.islink(path) else ""
     found = os.fstat(handle)
-    why = _shared(found) if stat.S_ISREG(found.st_mode) else "is no plain file"
+    why = _shared(found) if stat.S_ISREG(found.st_mode) else "is not a regular file"
     if why:
         os.close(handle)
-        return None, "" if stat.S_ISDIR(found.st_mode) else f"{path} {why}"  # a folder is in the way, and no more
+        return None, "" if stat.S_ISDIR(found.st_mode) else f"{path} {why}"  # a folder is harmless
     try:
         with open(handle, "rb") as file:
             return file.read(), ""
@@ -193,7 +196,7 @@ def _own_file(path: str) -> tuple[bytes | None, str]:
 
 
 def distrust(place: Path) -> str:
-    """Why what lies in this folder cannot be trusted; empty where it can, or where there is no such folder."""
+    """Return the reason why files in the folder `place` cannot be trusted; "" if they can, or if it does not exist."""
     if not POSIX:
         return ""
     literal = Path(os.path.abspath(place))
@@ -202,7 +205,7 @@ def distrust(place: Path) -> str:
     except OSError:
         return ""
     if not stat.S_ISDIR(found.st_mode):
-        return f"{place} is no folder"
+        return f"{place} is not a folder"
     if why := _shared(found):
         return f"{place} {why}"
     for path in dict.fromkeys((literal, *literal.parents, *Path(os.path.realpath(literal)).parents)):
@@ -211,26 +214,26 @@ def distrust(place: Path) -> str:
     return ""
 
 
-_distrust = cache(distrust)  # asked of the disk once for each folder
+_distrust = cache(distrust)  # checks each folder on disk only once
 
 
 def _exchangeable(path: Path) -> str:
-    """Whether somebody else could put another thing in this one's place, or in a place inside it."""
+    """Return why another user could replace this path or something inside it; "" if no one could."""
     try:
         found = os.lstat(path)
     except OSError as error:
-        return f"{path} cannot be looked at ({error.strerror})"
+        return f"{path} cannot be examined ({error.strerror})"
     if found.st_uid not in (os.getuid(), 0, os.stat("/").st_uid):
         return f"{path} belongs to another user"
     if stat.S_ISDIR(found.st_mode) and not found.st_mode & stat.S_ISVTX and _others_write(found):
-        return f"{path} may be written by others"
+        return f"{path} can be written by other users"
     return ""
 
 
 def _shared(found: os.stat_result) -> str:
     if POSIX and found.st_uid != os.getuid():
         return "belongs to another user"
-    return "may be written by others" if POSIX and _others_write(found) else ""
+    return "can be written by other users" if POSIX and _others_write(found) else ""
 
 
 def _others_write(found: os.stat_result) -> bool:
@@ -240,7 +243,7 @@ def _others_write(found: os.stat_result) -> bool:
 
 
 def _private(gid: int) -> bool:
-    """Whether a group is the user alone."""
+    """Return True if the user is the only member of a group."""
     import grp
     import pwd
 
@@ -259,23 +262,24 @@ def _distrusted(place: Path) -> bool:
 
 
 def _say(why: str) -> None:
-    """Once for each folder."""
+    """Warn once for each folder."""
     place = str(folder())
     if place not in _said:
         _said.add(place)
         warn(
-            f"no compiled code is loaded from the cache: {line(why)}. Take that right away (chmod go-w), or let "
-            "BELLCRANK_CACHE name a folder of your own."
+            f"no compiled code is loaded from the cache: {line(why)}. Remove that permission (chmod go-w), or set "
+            "BELLCRANK_CACHE to a folder of your own."
         )
 
 
-# -- how much it is
+# -- size limits
 
 
 @dataclass(frozen=True)
 class CacheFile:
-    """A file of the cache: when it was last used, in seconds since 1970, and its bytes. (Paths of files are texts here:
-    Python 3.12 never forgets a part of a `Path`.)
+    """A file of the cache: time of last use in seconds since 1970, and size in bytes.
+
+    Paths are strings here, because Python 3.12 interns the parts of every `Path` for ever.
     """
 
     path: str
@@ -284,7 +288,7 @@ class CacheFile:
 
 
 def kept() -> Iterator[CacheFile]:
-    """Every file of ours, and nothing else that lies in the folder."""
+    """Yield every cache file of this package; other files in the folder are skipped."""
     try:
         with os.scandir(folder()) as entries:  # NoFolderError is an OSError
             for entry in entries:
@@ -296,7 +300,7 @@ def kept() -> Iterator[CacheFile]:
 
 
 def limits() -> tuple[float, float]:
-    """(bytes, seconds): what the environment says, or what is usual."""
+    """Return (bytes, seconds): the limits of size and of time without use, from the environment or by default."""
     return _number("BELLCRANK_CACHE_MB", MEGABYTES) * 1e6, _number("BELLCRANK_CACHE_DAYS", DAYS) * DAY
 
 
@@ -309,12 +313,12 @@ def _number(variable: str, usual: float) -> float:
 
 
 def tidy() -> int:
-    """Removes what has not been used for too long, and of the rest what was not used longest; how many files."""
+    """Remove files that were unused for too long, then the least recently used ones; return the number removed."""
     most, oldest = limits()
     now, total, gone = time.time(), 0, 0
     for file in sorted(kept(), key=lambda f: -f.used):
         age = now - file.used
-        new = os.path.basename(file.path).startswith(".")  # being written, or left behind by a process that was killed
+        new = os.path.basename(file.path).startswith(".")  # being written, or left behind by a killed process
         total += file.size
         if age > (HOUR if new else oldest) or (total > most and not new):
             gone += _removed(file.path)
@@ -322,7 +326,7 @@ def tidy() -> int:
 
 
 def clear() -> int:
-    """Removes everything that is ours; how many files."""
+    """Remove all cache files of this package; return the number removed."""
     return sum(_removed(file.path) for file in list(kept()))
 
 
@@ -335,7 +339,7 @@ def _removed(path: str) -> bool:
 
 
 def _used(path: str) -> None:
-    """Noted once a day: the file system's own notes of reading are mostly switched off."""
+    """Record the use of a file once a day, because most file systems do not record access times."""
     try:
         if time.time() - os.lstat(path).st_mtime > DAY:
             os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
@@ -345,10 +349,10 @@ def _used(path: str) -> None:
 
 @cache
 def package_fingerprint() -> str:
-    """Changes with every change of the code that makes code: a cached kernel never outlives what it was made by.
+    """Return a digest of the sources that generate code; a cached kernel is never used after one of them changed.
 
-    Every first kernel of a process waits for it, so what was read is not read again while all files have the sizes and
-    times that they had; unless some are so new that another change would not show in their times.
+    The first kernel of every process waits for it. So the digest is cached as long as all files keep their sizes and
+    timestamps, unless some files are so new that another change might not show in their timestamps.
     """
     root, files = _package()
     name = f"{key('package', root, repr(files))}.json"
@@ -364,20 +368,22 @@ def package_fingerprint() -> str:
 
 
 def steady() -> bool:
-    """Whether nobody has written those files since this process began: files are loaded one after the other, and code
-    that is made of some from before and some from after must not be found by either.
+    """Return True if none of these sources was written since this process began.
+
+    Modules are loaded one after the other. Code made by a mixture of old and new modules must not be found in the cache
+    by either version.
     """
     return max(max(times) for _, _, *times in _package()[1]) <= BEGAN
 
 
 def _package() -> tuple[str, list[tuple[str, int, int, int]]]:
-    """Where it is, and its files that make code."""
+    """Return the folder of the package, and its source files that generate code."""
     root = str(Path(__file__).resolve().parent.parent)
     return root, sorted(_files(root, len(root) + 1))
 
 
 def _files(folder: str, skipped: int) -> Iterator[tuple[str, int, int, int]]:
-    """Files of Python: where, how large, and when they were written and changed."""
+    """Yield (relative path, size, modification time, change time) of each Python file."""
     with os.scandir(folder) as found:
         for entry in found:
             if entry.name.endswith(".py"):

@@ -1,10 +1,10 @@
-"""Constants of the package that are not as its files have them: thresholds and tables that somebody set at run time.
+"""Detection of module constants (thresholds and tables) that were changed at run time.
 
-The files of the package are a part of every key of the cache, so code that was made with another value of a constant
-must not be found under the same key. What a file says is read from its text once for each version of the package, and
-kept in the cache: assignments at the top of a module, to a name in capitals that is assigned once, of numbers, texts,
-and tuples, lists, sets and mappings of these, also by arithmetic or by other constants. A mapping or list that is empty
-there is a table that the package fills.
+The sources of the package are a part of every cache key, so code that was generated with another value of a constant
+must not be found under the same key. The shipped value is read from the source text, once for each version of the
+package, and cached. Constants are assignments at the top level of a module, to an upper-case name that is assigned
+once, of numbers, strings, and tuples, lists, sets and mappings of these, possibly by arithmetic or through other
+constants. A mapping or list that is empty in the source is a table that the package fills, and is not compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bellcrank.syntax import syntax_tree
 
 OWN = __name__.partition(".")[0]
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
-LONGEST_TEXT = 1 << 14  # letters of a constant that is compared
+LONGEST_TEXT = 1 << 14  # characters; constants with a longer text are not compared
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
@@ -37,19 +37,19 @@ BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
 MODULES = {"math": math, "np": np}
 
-Texts = dict[str, str]  # of the constants of a module, by name
+Texts = dict[str, str]  # texts of the constants of a module, by name
 _shipped: dict[str, Texts] = {}  # by module
 ABSENT = object()
-_seen: list[_Seen] = []  # the last one, where nothing had changed
-_values: dict[str, dict[str, Any]] = {}  # by module, while their texts are read
+_seen: list[_Seen] = []  # the last snapshot, if no constant had changed then
+_values: dict[str, dict[str, Any]] = {}  # by module, while the sources are read
 
 
 class _UnknownError(Exception):
-    """An expression whose value is not known from the text."""
+    """Raised for an expression whose value cannot be determined from the source."""
 
 
 def changed_constants() -> str:
-    """Return a digest of the constants that are not as the files have them, with their values now; "" if all are."""
+    """Return a digest of the constants that differ from their sources, with their present values; "" if none does."""
     seen = next(iter(_seen), None)
     if seen is not None and seen.still():
         return ""
@@ -62,23 +62,23 @@ def changed_constants() -> str:
 
 
 def _loaded_modules() -> list[str]:
-    """Names of the modules that make code, in their order."""
+    """Return the sorted names of the loaded modules that generate code."""
     return sorted(name for name, module in list(sys.modules.items()) if module is not None and _makes_code(name))
 
 
 class _Seen:
-    """All constants at a moment when they were as shipped: the objects, and copies of those that can change."""
+    """Snapshot of all constants while they were as shipped: the objects, and copies of the mutable ones."""
 
     def __init__(self, loaded: list[str]) -> None:
         self.modules = len(sys.modules)
         parts = [(vars(sys.modules[name]), tuple(shipped(name))) for name in loaded]
-        self.values = [now[constant] for now, names in parts for constant in names]  # held: their addresses stay theirs
+        self.values = [now[constant] for now, names in parts for constant in names]  # kept alive: their ids stay valid
         self.addresses = [(now.get, names, [id(now[x]) for x in names]) for now, names in parts if names]
-        # Copied at once first: another thread may add to them.
+        # The shallow copy comes first, because another thread may add entries during a deep copy.
         self.tables = [(x, deepcopy(copy(x))) for x in self.values if isinstance(x, dict | list | set)]
 
     def still(self) -> bool:
-        """Whether no module was loaded since, and no constant was set or changed in place."""
+        """Return True if no module was loaded since, and no constant was replaced or changed in place."""
         if len(sys.modules) != self.modules:
             return False
         for get, names, addresses in self.addresses:
@@ -88,19 +88,19 @@ class _Seen:
 
 
 def _changes(name: str) -> list[str]:
-    """What the constants of a module are now that are not as shipped."""
+    """Return "name = value" for the constants of a module that differ from the shipped ones."""
     now, texts = vars(sys.modules[name]), shipped(name)
     told = {constant: spelled(now.get(constant, ABSENT)) for constant in texts}
     return [f"{name}.{constant} = {told[constant]}" for constant in texts if told[constant] != texts[constant]]
 
 
 def code_fingerprint() -> str:
-    """Return a digest of all that makes code: the files of the package, and constants that were set since."""
+    """Return a digest of the sources that generate code and of the constants that were changed since."""
     return store.package_fingerprint() + changed_constants()
 
 
 def spelled(value: Any) -> str:
-    """Return a text that is equal for equal constants, in every process; one word for what is no constant."""
+    """Return a text that is equal for equal constants in every process; one fixed text if `value` is no constant."""
     kind = type(value)
     if kind in PLAIN:
         return repr(value)
@@ -114,10 +114,10 @@ def spelled(value: Any) -> str:
 
 
 def shipped(name: str) -> Texts:
-    """Return the constants of a loaded module as its file has them."""
+    """Return the texts of the constants of the loaded module `name` as its source defines them."""
     if (known := _shipped.get(name)) is not None:
         return known
-    with LOCK:  # other threads must not see a module whose text is only half read
+    with LOCK:  # other threads must not see a module that is only partly read
         if not _shipped:
             _shipped.update(_kept())
         if name not in _shipped:
@@ -140,7 +140,7 @@ def _kept() -> dict[str, Texts]:
 
 
 def _constants(name: str) -> dict[str, Any]:
-    """Values of the constants of a module, from its text; of one that is being read, which imports itself, none."""
+    """Return the constants of a module from its source; empty while it is being read (circular imports)."""
     if name not in _values:
         _values[name] = {}
         _values[name] = _read(name)
@@ -169,7 +169,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _assignments(statement: ast.stmt) -> list[tuple[str, ast.expr]]:
-    """(name, expression) of `A = ...`, `A: T = ...` and `A, B = ..., ...`."""
+    """Return (name, expression) for `A = ...`, `A: T = ...` and `A, B = ..., ...`."""
     if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
         return [(statement.target.id, statement.value)]
     if not isinstance(statement, ast.Assign):
@@ -186,7 +186,7 @@ def _assignments(statement: ast.stmt) -> list[tuple[str, ast.expr]]:
 
 
 def _assigned_often(tree: ast.Module) -> set[str]:
-    """Names that are assigned in more than one place, or by functions that declare them global, or inside of an if."""
+    """Return names assigned in more than one place, declared global by functions, or bound inside other statements."""
     places: dict[str, int] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
@@ -204,7 +204,7 @@ def _assigned_often(tree: ast.Module) -> set[str]:
 
 
 def _imported(statement: ast.ImportFrom) -> dict[str, Any]:
-    """Constants of another module of the package that has them under these names."""
+    """Return the constants that a module imports from another module of the package."""
     known = _constants(str(statement.module))
     return {alias.asname or alias.name: known[alias.name] for alias in statement.names if alias.name in known}
 
@@ -235,7 +235,7 @@ def _built(kind: Callable[[Any], Any], parts: Any) -> Any:
 
 
 def _computed(x: ast.expr, known: Mapping[str, Any]) -> Any:
-    """Arithmetic of numbers."""
+    """Evaluate arithmetic on numbers."""
     try:
         if isinstance(x, ast.BinOp) and type(x.op) in BINARY:
             return BINARY[type(x.op)](_number(x.left, known), _number(x.right, known))

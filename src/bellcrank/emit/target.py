@@ -1,10 +1,10 @@
-"""What a target is: one way from a graph to something that can be called.
+"""Protocol of a target: one way from a graph to a callable kernel.
 
     graphs --choose--> graph --source--> text --compile--> (facts, code) --load--> Kernel
                                           key, facts --recall--> code
 
-The stages that all have in common (build/stages.py) know nothing of any of them. A target says what decides its code
-beside the graph (`key`), and what of it is kept on disk: facts, which are JSON, and code, which `recall` finds again.
+The stages that all targets share (build/stages.py) do not depend on any of them. A target defines what decides its code
+beside the graph (`key`), and what is kept on disk: facts, which are JSON, and code, which `recall` finds again.
 """
 
 from __future__ import annotations
@@ -21,65 +21,67 @@ if TYPE_CHECKING:
 DTYPES = ("float64", "float32")
 Shape = tuple[int, ...]
 By = TypeVar("By")
-# Of the keywords of a call: the kernel that understands them, and what is left for it; None: they say nothing of it.
+# From the keywords of a call: the kernel that accepts them, and the remaining keywords; None if no other kernel does.
 Extend = Callable[[Mapping[str, Any]], tuple[Any, dict[str, Any]] | None]
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a kernel takes and gives, for one state."""
+    """Names, shapes and types of the inputs and outputs of a kernel, for one state."""
 
     name: str
     inputs: Mapping[str, Shape]
     outputs: Mapping[str, Shape]
     dtype: str = "float64"
-    rows_per_thread: int = 1024  # fewer are done before another thread has woken up
+    rows_per_thread: int = 1024  # fewer rows are done before another thread has woken up
     columns: Mapping[str, Sequence[str]] | None = None  # names of an input's elements, for messages
-    call: str = ""  # "(q, v, *, out=None)": how it is called, where that is more than its inputs
-    doc: str = ""  # what help() says of it
+    call: str = ""  # signature, e.g. "(q, v, *, out=None)", if it is more than the inputs
+    doc: str = ""  # text for help()
 
 
 @dataclass(frozen=True, eq=False)
 class About:
-    """What a kernel knows of itself beside its code. graph and source are made when somebody asks."""
+    """Description of a kernel beside its code; graph and source are made on demand."""
 
     signature: Signature
     graph: Callable[[], Graph]
     source: Callable[[], str]
     method: str = ""
     cached: bool = False
-    recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None  # a function and arguments that make it again
+    recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None  # a function and arguments that rebuild it
     extend: Extend | None = None
-    parameters: Parameters = field(default_factory=Parameters)  # what the input `p` is
+    parameters: Parameters = field(default_factory=Parameters)  # the meaning of the input `p`
 
 
 class Target(Protocol):
-    """One computer, one type of numbers, one way to use it."""
+    """A code generator for one kind of computer, one floating-point type and one way to use it."""
 
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """Floating-point type of the code, "float64" or "float32"."""
+        ...
 
     @property
     def key(self) -> tuple[str, ...]:
-        """All that decides the code beside the graph."""
+        """Everything that decides the code beside the graph."""
         ...
 
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
-        """Of graphs that compute the same, by different methods, the one that will be fastest here."""
+        """Return the pair of `graphs` that will be fastest here; all compute the same result by different methods."""
         ...
 
     def source(self, graph: Graph) -> str:
-        """Text for the compiler, and for people who want to look."""
+        """Return the text of `graph` for the compiler and for readers."""
         ...
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], Any, bool]:
-        """Facts that JSON can hold, code, and whether that was there already."""
+        """Compile `graph`; return facts that JSON can hold, the code, and True if it came from the cache."""
         ...
 
     def recall(self, facts: Mapping[str, Any]) -> Any:
-        """The code that belongs to facts of an earlier process; None where it is gone."""
+        """Return the code that belongs to `facts` of an earlier process; None if it is gone."""
         ...
 
     def load(self, code: Any, facts: Mapping[str, Any], about: About) -> Any:
-        """The Kernel of code that `compile` gave, now or in an earlier process."""
+        """Return the kernel, described by `about`, of `code` and `facts` that `compile` made, now or earlier."""
         ...

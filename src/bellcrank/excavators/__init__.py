@@ -1,5 +1,5 @@
-"""The two excavators, each whole: mechanism, hydraulics, control, sticks and the programs that drive it.
+"""Two complete excavators: mechanism, hydraulics, control, sticks and programs that drive them.
 
-rotary/    Wong's (1991, chapter 5): a rotary drive in every joint
-linkage/   the same machine with its cylinders, its bucket linkage and the soil
+rotary/    Wong's excavator (1991, chapter 5) with a rotary drive in every joint
+linkage/   an excavator with cylinders, a bucket linkage and soil
 """

@@ -1,6 +1,7 @@
-"""A machine on ground that it digs: the forces on its bucket, the load in it, and what it must not go through.
+"""Forces of the ground on an excavator: soil forces on the bucket, its load, and obstacles that block the bucket.
 
-The ground itself is beside the step (ground/field.py); here are the parameters by which the step feels it.
+The ground itself is updated outside the integration step (ground/field.py); this module has the parameters through
+which it acts on the step.
 """
 
 from __future__ import annotations
@@ -18,21 +19,24 @@ BUCKET = "bucket"
 
 @dataclass(frozen=True)
 class Footing:
-    """Contact of the bucket, and the tracks and the house that it does not go through: half lengths and heights in m,
-    from the swing axis and the ground.
+    """Contact of the bucket, and dimensions of the machine that stands on the ground.
+
+    Lengths are in m, measured from the swing axis and the ground. The bucket must not enter the tracks and the upper
+    structure.
     """
 
     contact: GroundContact
-    half: float  # of the length of a track
-    sides: tuple[float, float]  # from the middle: where a track begins and ends
-    top: float  # of the tracks
-    house: float  # radius that the front of house and cabin sweep
-    roof: float  # its height
-    mass: float  # kg, of the carriage that stands on the ground: without all that turns on it
-    friction: float = 0.6  # of tracks on the ground, assumed
+    half: float  # half the length of a track
+    sides: tuple[float, float]  # inner and outer side of a track, from the middle
+    top: float  # height of the tracks
+    house: float  # radius that the front of upper structure and cabin sweeps
+    roof: float  # height of the upper structure
+    mass: float  # kg, mass of the carriage on the ground, without the upper structure
+    friction: float = 0.6  # friction coefficient of tracks on the ground, assumed
 
     @property
     def barriers(self) -> tuple[Any, ...]:
+        """Obstacles for the bucket: both tracks and the upper structure."""
         base, (near, far) = self.contact.level, self.sides
         tracks = [
             Block(
@@ -45,8 +49,16 @@ class Footing:
 
 
 def digging(plain: Mechanism, footing: Footing, walls: bool = True) -> tuple[Mechanism, Mapping[str, Any]]:
-    """The mechanism with its load and with frames on its bucket, and the forces on them. walls: also of tracks and
-    house, which stay where they are.
+    """Return the mechanism with its load and with frames on its bucket, and the forces on those frames.
+
+    Parameters
+    ----------
+    plain
+        Excavator with a body "bucket" and a frame "tip".
+    footing
+        Contact of the bucket, and dimensions of the machine.
+    walls
+        If True, include the forces of tracks and upper structure, which must then not move.
     """
     c, around = footing.contact, footing.barriers if walls else ()
     frames = {"heel": Frame("heel", BUCKET, point=c.heel), "pin": Frame("pin", BUCKET)}

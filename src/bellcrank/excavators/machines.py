@@ -1,4 +1,4 @@
-"""Machines that have sticks; any other mechanism has sliders (machines.generic)."""
+"""Machines with a pair of sticks or levers of their own; all other mechanisms get sliders (machines.generic)."""
 
 from __future__ import annotations
 

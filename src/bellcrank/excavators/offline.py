@@ -1,4 +1,4 @@
-"""A machine that digs without a clock: its step and its ground in turn, as fast as the computer goes."""
+"""Offline simulation of a digging machine: integration steps alternate with ground updates, without a clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Pilot = Callable[[Any], Sequence[float]]
 
 @dataclass(frozen=True)
 class Moment:
-    """Between two looks: the time, the state, and what the machine was told of the ground."""
+    """Snapshot at a ground update."""
 
     t: float
     y: Array
@@ -41,9 +41,27 @@ def moments(
     every: float = 0.02,
     **how: Any,
 ) -> Iterator[Moment]:
-    """Looks at the ground every so often, for so many seconds; pilot or inputs: who moves the levers."""
+    """Simulate a machine on its ground and yield a snapshot at every ground update.
+
+    Parameters
+    ----------
+    machine
+        Machine with a bucket.
+    seconds
+        Duration.
+    pilot
+        Program that moves the levers.
+    inputs
+        Constant inputs, used without a pilot.
+    soil
+        Soil of the ground.
+    every
+        Time between ground updates, s.
+    how
+        Options of the stepper.
+    """
     if machine.contact is None:
-        raise InputError(f'"{machine.mechanism.name}" does not dig: it has no contact with ground.')
+        raise InputError(f'"{machine.mechanism.name}" cannot dig: it has no contact with the ground.')
     digger, poses = Digger(machine.contact, soil), pose_kernel(machine.mechanism)
     bucket = [b.name for b in machine.mechanism.bodies].index("bucket")
     plant = stepper(
@@ -59,16 +77,30 @@ def moments(
         yield Moment(k * every, y, felt, digger)
         if pilot is not None:
             u = np.array(machine.values(pilot(Snapshot(k, k * every, y, u))), float)
-        plant.tune(felt, check=False)  # 50 times a second, and made by the ground itself
+        plant.tune(felt, check=False)  # unchecked for speed: the values come from the ground itself
         plant.step(u)
 
 
 def dug(machine: Machine, seconds: float, pilot: Pilot | None = None, **how: Any) -> Record:
-    """The record of it, with a row for every look: the state, what the machine felt, and the ground as it became."""
+    """Simulate a digging machine and return its record, with a row for every ground update.
+
+    The record has the state, the parameters set by the ground, and the final ground.
+
+    Parameters
+    ----------
+    machine
+        Machine with a bucket.
+    seconds
+        Duration.
+    pilot
+        Program that moves the levers.
+    how
+        Options of `moments`.
+    """
     m, s = machine.mechanism, machine.system
     rows = []
     for moment in moments(machine, seconds, pilot, **how):
-        moment.digger.ground.news()  # so that it remembers
+        moment.digger.ground.news()  # makes the ground store its changes
         rows.append((moment.t, np.array(moment.y), moment.felt))
     t, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     columns = state_columns(m, t, q=y[:, : m.nq], v=y[:, m.nq : m.nq + m.nv])

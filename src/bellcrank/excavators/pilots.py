@@ -1,7 +1,7 @@
-"""Programs that drive an excavator: the sticks of RESOLVED mode, moved so that the teeth go from place to place.
+"""Programs that drive an excavator by the sticks of RESOLVED mode, moving the teeth from waypoint to waypoint.
 
-A program sees what a person sees, sixty times a second, and moves the same levers. `plain` says all of it in numbers:
-with them a page without a server does the same (exporting/sources/pilots.js).
+A program sees the same state as an operator, sixty times a second, and moves the same levers. `plain` describes a
+program by numbers, so that a page without a server can run it too (exporting/sources/pilots.js).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bellcrank.excavators.rotary import experiments as wong
 from bellcrank.excavators.rotary.arm import ExcavatorArm
 
 Four = tuple[float, float, float, float]
-# radius m, swing rad, height m, bucket's angle rad. The ground is at -1.
+# Radius m, swing rad, height m, bucket angle rad. The ground is at -1 m.
 DIG: tuple[Four, ...] = (
     (6.4, 0.0, 0.3, -1.45),  # out
     (6.3, 0.0, -1.3, -1.6),  # down
@@ -29,27 +29,35 @@ DIG: tuple[Four, ...] = (
 )
 GAIN = 1.2  # 1/s
 ARRIVED_WITHIN = 0.06  # m and rad
-PATIENCE = 14.0  # s; what cannot be reached is passed over
+PATIENCE = 14.0  # s, after which a waypoint that cannot be reached is skipped
 
 
 @dataclass(frozen=True)
 class Sticks:
-    """Hands on the RESOLVED sticks of one machine."""
+    """RESOLVED sticks of one machine."""
 
     arm: ExcavatorArm
-    joints: Sequence[int]  # where the angles of cab, boom, stick and bucket are in y
-    start: Sequence[float]  # rad, what they are where y has zero
-    speeds: Sequence[float]  # of full sticks: radius, arc, height, bucket
-    turn: float  # rad/s, the cab's fastest
+    joints: Sequence[int]  # indices of cab, boom, stick and bucket in y
+    start: Sequence[float]  # rad, angles at y = 0
+    speeds: Sequence[float]  # speeds of full sticks: radius, arc, height, bucket
+    turn: float  # rad/s, largest rate of the cab
 
     def place(self, shot: Snapshot) -> Four:
-        """Where the teeth are now."""
+        """Return radius, swing, height and bucket angle of the teeth in the snapshot `shot`."""
         theta = [float(shot.y[i]) + a for i, a in zip(self.joints, self.start, strict=True)]
         radius, swing, height, bucket = (float(x) for x in self.arm.forward(theta))
         return radius, swing, height, bucket
 
     def moved(self, at: Four, rates: Sequence[float]) -> list[float]:
-        """Levers for rates of [radius, swing, height, bucket]; all slow down together, so that the way is straight."""
+        """Return lever values for rates of [radius, swing, height, bucket], scaled together to keep the path straight.
+
+        Parameters
+        ----------
+        at
+            Position of the teeth.
+        rates
+            Desired rates of the four coordinates.
+        """
         radius, swing, height, bucket = rates
         wanted = (radius, max(-self.turn, min(self.turn, swing)) * max(at[0], 1.0), height, bucket)
         share = min([1.0, *(s / abs(x) for x, s in zip(wanted, self.speeds, strict=True) if x)])
@@ -57,6 +65,7 @@ class Sticks:
 
     @property
     def plain(self) -> dict[str, Any]:
+        """Description by plain numbers, for JSON."""
         arm = {name: float(getattr(self.arm, name)) for name in ("a", "c", "l1", "l2")}
         numbers = {"start": self.start, "speeds": self.speeds, "joints": self.joints}
         return {"arm": arm | {"tip": [float(x) for x in self.arm.tip]}, "turn": self.turn} | {
@@ -66,24 +75,28 @@ class Sticks:
 
 @dataclass
 class Tour:
-    """Goes round `places` for ever, each time a bucket's width further round, where the ground is still whole: what it
-    dumps goes, a few rounds later, into its first holes, so that after a whole circle there is ground again. Call it
-    with a snapshot: five levers, the last of which is the mode.
+    """Endless tour of `places`, each round a bucket's width further along the swing.
+
+    Each round digs in undisturbed ground. The dumped soil falls, a few rounds later, into the first holes, so that
+    after a full circle there is ground again. Called with a snapshot, it returns five lever values, the last of which
+    is the mode.
     """
 
     hands: Sticks
     places: Sequence[Four] = DIG
     further: float = -0.25  # rad
     at: int = 0
-    _turned: float | None = field(default=None)  # where the round began
+    _turned: float | None = field(default=None)  # swing angle at the start of the round
     _since: float = field(default=-math.inf)
 
     @property
     def goal(self) -> Four:
+        """Current waypoint."""
         radius, swing, height, bucket = self.places[self.at]
         return radius, swing + (self._turned or 0.0), height, bucket
 
     def __call__(self, shot: Snapshot) -> list[float]:
+        """Return the lever values for the snapshot `shot`."""
         now = self.hands.place(shot)
         if self._turned is None:
             self._turned = now[1]
@@ -93,33 +106,37 @@ class Tour:
         if max(map(abs, error)) < ARRIVED_WITHIN or shot.t - self._since > PATIENCE:
             self.at, self._since = (self.at + 1) % len(self.places), shot.t
             if self.at == len(self.places) - 1:
-                self._turned += self.further  # the way back leads there
+                self._turned += self.further  # the return move already leads to the next round
         return [*self.hands.moved(now, [GAIN * e for e in error]), 1.0]
 
     @property
     def plain(self) -> dict[str, Any]:
+        """Description by plain numbers, for JSON."""
         places = [list(place) for place in self.places]
         return {"kind": "tour", "hands": self.hands.plain, "places": places, "further": self.further, "rest": [1.0]}
 
 
 @dataclass
 class PaperRun:
-    """Wong's RESOLVED run (1991, section 5.5.2), by the sticks, again and again: to its beginning, 5 s still, 5 s out
-    by 1.5 m and round by 15 degrees at constant speed, height and bucket angle, 5 s still.
+    """Wong's RESOLVED run (1991, section 5.5.2), repeated by the sticks.
+
+    It goes to the start, rests for 5 s, moves for 5 s by 1.5 m in radius and 15 degrees in swing at constant speed,
+    height and bucket angle, and rests for 5 s.
     """
 
     hands: Sticks
-    _there: float | None = None  # since when at the beginning
+    _there: float | None = None  # time of arrival at the start
 
     @property
     def beginning(self) -> Four:
-        """The paper says where the bucket's hinge is; the sticks move the teeth."""
+        """Start of the run for the teeth, which the sticks move; the paper gives that of the bucket's hinge."""
         arm = self.hands.arm
         hinge = replace(arm, tip=(0.0, 0.0))
         radius, swing, height, bucket = (float(x) for x in arm.forward(hinge.inverse(wong.FROM)))
         return radius, swing, height, bucket
 
     def __call__(self, shot: Snapshot) -> list[float]:
+        """Return the lever values for the snapshot `shot`."""
         now = self.hands.place(shot)
         if self._there is not None and not 0.0 <= shot.t - self._there < wong.SECONDS:
             self._there = None
@@ -133,11 +150,12 @@ class PaperRun:
 
     @property
     def rates(self) -> list[float]:
-        """Speeds of the four coordinates while it moves."""
+        """Rates of the four coordinates during the motion."""
         return [(b - a) / wong.MOVING for a, b in zip(wong.FROM, wong.TO, strict=True)]
 
     @property
     def plain(self) -> dict[str, Any]:
+        """Description by plain numbers, for JSON."""
         times = {"still": wong.STILL, "moving": wong.MOVING, "seconds": wong.SECONDS}
         own = {"hands": self.hands.plain, "beginning": list(self.beginning), "rates": self.rates, "rest": [1.0]}
         return {"kind": "experiment"} | own | times
@@ -145,15 +163,17 @@ class PaperRun:
 
 @dataclass(frozen=True)
 class More:
-    """A program for a machine that has more levers: those stay where they are."""
+    """Program for a machine with additional levers, which keep constant values."""
 
     program: Tour | PaperRun
     others: tuple[float, ...]
 
     def __call__(self, shot: Snapshot) -> list[float]:
+        """Return the lever values for the snapshot `shot`."""
         return [*self.program(shot), *self.others]
 
     @property
     def plain(self) -> dict[str, Any]:
+        """Description by plain numbers, for JSON."""
         found = self.program.plain
         return found | {"rest": [*found["rest"], *self.others]}

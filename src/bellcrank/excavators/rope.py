@@ -1,7 +1,7 @@
-"""A rope of 200 links between two winches, for a person to pull: what alike bodies in a closed loop are worth.
+"""Rope of 200 links between two winches with levers: an example of many identical bodies in a closed loop.
 
-A winch pulls its end of the rope along a rail, at the speed of its lever, as hard as it can and no harder: the rope is
-never drawn straight, for that would take a force without end.
+A winch pulls its end of the rope along a rail at the speed of its lever, up to a maximum force. The limit keeps the
+rope from being pulled straight, which would take an infinite force.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from bellcrank.zoo import rope
 
 WINCHES = ("left", "right")
 LINKS = 200
-SPEED = 1.5  # m/s, of a lever at its end
-FORCE = 2500.0  # N, the most that a winch pulls: six times the weight of the rope
+SPEED = 1.5  # m/s, speed of a winch at full lever
+FORCE = 2500.0  # N, maximum force of a winch: six times the weight of the rope
 STIFF, STEADY = 4e4, 4e3  # N/m and N s/m
 SLIP = 20.0  # 1/s
 
 
 def machine(links: int = LINKS) -> Machine:
+    """Return the machine with a rope of so many `links`."""
     m = rope(links)
     made = system(
         m,
@@ -42,7 +43,7 @@ def machine(links: int = LINKS) -> Machine:
 
 
 def _force(name: str, q: Any, v: Any, x: Any, u: Any) -> Scalar:
-    """Towards where the drum has turned to."""
+    """Return the force of a winch towards the position of its drum."""
     return clip(STIFF * (x[f"{name}.drum"] - q[name]) + STEADY * (u[name] - v[name]), -FORCE, FORCE)
 
 
@@ -56,5 +57,5 @@ def _pulled(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Scalar
 
 
 def _slipping(ahead: Scalar) -> Scalar:
-    """A drum that pulls as hard as it can does not wind up: what it is ahead by more than that, it loses."""
+    """Return the slip rate of the drum: at maximum force the drum slips back instead of winding up."""
     return SLIP * (ahead - clip(ahead, -FORCE / STIFF, FORCE / STIFF))

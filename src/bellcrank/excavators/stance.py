@@ -1,12 +1,12 @@
-"""How a machine stands on its tracks: how near it is to tipping over, and to slipping away.
+"""Stability of an excavator on its tracks: utilisation of the limits of tipping and slipping.
 
-    N = m g - F_z                                              what the ground carries; F: soil and walls on the bucket
-    x_p = (sum m_i g x_i - (r x F)_xy ...) / N                 where it carries it: the centre of pressure
+    N = m g - F_z                                              load on the ground; F: soil and obstacles on the bucket
+    x_p = (sum m_i g x_i - (r x F)_xy ...) / N                 its point of application: the centre of pressure
     tipping = max(|x_p| / half the tracks' length, |y_p| / half their gauge)         1: it begins to tip
     slipping = |F_xy| / (mu N)                                                       1: it begins to slip
 
-Statics: what the arm's own acceleration does is left out. Beyond 1 the tracks of excavator_linkage still hold; those of
-excavator_tracked do not, and there all is seen from its carriage, with the arms of its own axes.
+Statics: the acceleration of the arm is neglected. Beyond 1 the tracks of excavator_linkage still hold; those of
+excavator_tracked do not, and there all vectors are expressed relative to its carriage, with lever arms in its axes.
 """
 
 from __future__ import annotations
@@ -27,13 +27,25 @@ GRAVITY = 9.81  # m/s2
 
 @dataclass(frozen=True)
 class Stance:
+    """Stability of a mechanism on its tracks under forces on its frames."""
+
     mechanism: Mechanism
     forces: Mapping[str, Any]
     footing: Footing
-    carriage: str | None = None  # a body that moves; None: it stands at the origin
+    carriage: str | None = None  # body of a moving carriage; None: fixed at the origin
 
     def found(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
-        """(tipping, slipping), 0 to 1 where it stands."""
+        """Return (tipping, slipping), from 0 to 1 while the machine stands.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        q
+            Joint positions.
+        v
+            Joint velocities.
+        """
         tree, f = self.mechanism.tree, self.footing
         own: Scalar = 0.0
         for body in self.mechanism.bodies:
@@ -42,8 +54,8 @@ class Stance:
         seen = self._seen(q)
         centre = seen(centre)
         pressed = (own + f.mass) * GRAVITY
-        least = 0.05 * pressed  # lifted off altogether, it still counts as standing on something
-        moment = [own * GRAVITY * centre[0], own * GRAVITY * centre[1]]  # of vertical forces, by x and by y
+        least = 0.05 * pressed  # lower bound of the load, for a machine that is lifted off
+        moment = [own * GRAVITY * centre[0], own * GRAVITY * centre[1]]  # moments along x and y
         push: list[Scalar] = [0.0, 0.0]
         for frame, force in self.forces.items():
             pose = np.array(kinematics.pose(tree, list(q), frame), object)
@@ -60,7 +72,7 @@ class Stance:
         return maximum(along, beside), sqrt(push[0] * push[0] + push[1] * push[1]) / (f.friction * carried)
 
     def _seen(self, q: Sequence[Scalar]) -> Any:
-        """A place, or a direction, from the carriage: its heading and place in the plane of the ground."""
+        """Return a function that expresses a position or direction relative to the carriage's heading and position."""
         if self.carriage is None:
             return lambda p, turn_only=False: list(p)
         X = kinematics.pose(self.mechanism.tree, list(q), self.carriage)

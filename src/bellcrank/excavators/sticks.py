@@ -1,24 +1,24 @@
-"""Two sticks: which lever an axis moves in each mode and pattern, and what people call it."""
+"""Assignment of two sticks to levers in each mode and pattern, and the labels of the levers."""
 
 from __future__ import annotations
 
 from bellcrank.cockpit.machines import Axes
 
-# Which lever an axis moves, and which way: x to the right, y away from the operator. JOINT: cab, boom, stick, bucket.
+# Lever and direction of each axis: x to the right, y away from the operator. JOINT: cab, boom, stick, bucket.
 JOINT: Axes = {
     "left.x": ("first", -1.0),  # left: the cab turns left
     "left.y": ("third", 1.0),  # away: stick out
     "right.x": ("fourth", 1.0),  # left: the bucket curls in
     "right.y": ("second", -1.0),  # away: boom down
 }
-# RESOLVED: radius, arc, height, bucket. The same hand does the same kind of thing.
+# RESOLVED: radius, arc, height, bucket. Each hand controls the same kind of motion as in JOINT.
 RESOLVED: Axes = {
     "left.x": ("second", -1.0),
     "left.y": ("first", 1.0),
     "right.x": ("fourth", 1.0),
     "right.y": ("third", -1.0),
 }
-# What a lever is called, and what it does below and above zero.
+# Label of each lever, and its effect below and above zero.
 WORDS = {
     "JOINT": {
         "first": ("swing", "right", "left"),
@@ -36,7 +36,7 @@ WORDS = {
 
 
 def _swapped(axes: Axes) -> Axes:
-    """SAE: what the sticks do away from and towards the operator changes hands."""
+    """Return the SAE pattern: forward and backward motions of the two sticks are exchanged."""
     return {**axes, "left.y": axes["right.y"], "right.y": axes["left.y"]}
 
 

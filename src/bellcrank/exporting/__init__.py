@@ -1,1 +1,1 @@
-"""What is simulated here, elsewhere: C packages, FMUs, functions for CasADi. `bc.export` is in call.py."""
+"""Export of models: C packages, FMUs, CasADi functions, WebAssembly and web pages. `bc.export` is in call.py."""

@@ -1,4 +1,4 @@
-"""bc.export: the same model in other people's programs."""
+"""bc.export: write a model for use in other programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bellcrank.sim.events import Event
 from bellcrank.sim.settings import Solver, grouped
 
 TO = ("c", "fmu2", "fmu3", "casadi", "wasm", "page")
-ENDINGS = {".fmu": "fmu3", ".so": "casadi"}  # of paths, that say what is meant
+ENDINGS = {".fmu": "fmu3", ".so": "casadi"}  # default format by file suffix
 
 
 @explained
@@ -45,7 +45,7 @@ def export(
     platforms: Sequence[str] | str = (),
     progress: Callable[[str], None] | None = None,
 ) -> Path:
-    """Writes a model for another program, and gives the path.
+    """Write a model for another program.
 
         bc.export(plant, "plant", to="c")                   a folder: plant.h, plant.c, CMakeLists.txt, README, main.c
         bc.export(plant, "plant.fmu", to="fmu3")            or "fmu2": Co-Simulation and Model Exchange in one file
@@ -54,18 +54,48 @@ def export(
         bc.export(plant, "plant", to="wasm")                a folder: WebAssembly, JavaScript that calls it, its types
         bc.export(crane, "crane", to="page")                a folder: the page of bc.drive, with the machine in it
 
-    thing: a System, a Simulator or a Program is a machine that takes steps; a Mechanism is one, too, with a force
-    on every joint as its inputs ("elbow.effort"), unless functions are asked for. A Graph or a Kernel, or a list of
-    them, are functions. functions: more of them, as graphs, kernels, or names of quantities.
+    See docs/export.md for the details of all formats.
 
-    to: unless told, what the path ends in: an FMU 3 for .fmu, CasADi's for .so, and else a folder of C.
-    name: of files and functions; that of the mechanism unless told. dtype: "float64" or "float32". integrator, step,
-    method, form, events: as in bc.simulate, with fixed steps (1 ms); closed loops are kept closed by form="projected".
-    tolerance: the integrator chooses its steps, and step is how far each call goes.
-    platforms: that an FMU has binaries for; this computer's unless told, "all" for all that there are (by ziglang).
-    progress: a function that is told what is being done.
+    Parameters
+    ----------
+    thing : System, Simulator, Program, Mechanism, Graph, Kernel, or list of Graph or Kernel
+        A System, a Simulator or a Program is exported as a machine that takes steps. So is a Mechanism, with a force on
+        every joint as its inputs ("elbow.effort"), unless `functions` are given. Graphs and Kernels are exported as
+        functions.
+    path : path
+        File or folder to write.
+    to : {"c", "fmu2", "fmu3", "casadi", "wasm", "page"}, optional
+        Format. Default by the suffix of `path`: "fmu3" for .fmu, "casadi" for .so, otherwise "c".
+    functions : sequence
+        Further functions: graphs, kernels, or names of quantities.
+    name : str
+        Name of files and functions; by default that of the mechanism.
+    dtype : {"float64", "float32"}
+        Floating-point type; "float32" is available for C.
+    integrator, step, method, form
+        As in bc.simulate, with fixed steps of 1 ms by default. Closed loops use form="projected" by default.
+    tolerance : float, optional
+        The integrator chooses its steps, and `step` is the time that each call advances.
+    events : sequence of Event
+        As in bc.simulate.
+    solver : Solver, optional
+        The solver settings as one object.
+    platforms : sequence of str, or "all"
+        Platforms that an FMU has binaries for; by default this computer's. "all" are all supported ones (by ziglang).
+    progress : callable, optional
+        Called with a text for each stage of the export.
 
-    All of it: docs/export.md.
+    Returns
+    -------
+    Path
+        The path that was written.
+
+    Raises
+    ------
+    InputError
+        If an argument does not fit, or the path cannot be written.
+    CompileError
+        If no C compiler is available, or it fails.
     """
     if to is not None and to not in TO:
         raise InputError(unknown("to", to, TO))
@@ -109,7 +139,7 @@ def _check_dtype(dtype: str, to: str) -> None:
 
 
 def _told(progress: Callable[[str], None], what: str) -> None:
-    """Tells the user's own function, whose failure is not one of the export."""
+    """Call the user's progress function; an exception in it is reported as its own."""
     try:
         progress(what)
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Functions as a shared library that `casadi.external` loads: each with its sparsity, and `jac_` of it with its own.
+"""Functions as a shared library for `casadi.external`: each with its sparsity patterns, and its Jacobian as `jac_`.
 
-CasADi has matrices, column by column, of which only what may be other than zero is there. An argument that is not given
-is zero, and a result that is not wanted has no place.
+CasADi stores matrices by columns and only their structural nonzeros. The pointer of an argument that is zero is NULL,
+and so is that of a result that is not wanted.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ SHARED int {name}(const double **arg, double **res, long long *iw, double *w, in
 }}
 """
 
-# What FUNCTION and `source` call the parts of a function.
+# Suffixes of the C names that FUNCTION and `source` define for a function.
 TAILS = ("", "_patterns", "_where", "_names", "_n_in", "_n_out", "_name_in", "_name_out", "_sparsity_in",
          "_sparsity_out", "_work", "_of_arrays")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """One function as CasADi sees it. idle: inputs that it has and does not look at, with their sizes."""
+    """One function with CasADi's interface; `idle` lists inputs that it has but does not use, with their shapes."""
 
     name: str
     graph: Graph  # arrays of at most two axes
@@ -90,7 +90,7 @@ class Function:
 
     @cached_property
     def flat(self) -> Graph:
-        """The same with arrays as CasADi has them: column by column, and of results what may be other than zero."""
+        """Return the function with arrays in CasADi's layout: by columns, results reduced to structural nonzeros."""
         tape, given = Tape(), dict[tuple[str, int], Any]()
         for name, shape in self.graph.inputs.items():
             given |= {(name, k): tape.node("input", name, at) for at, k in enumerate(by_column(shape))}
@@ -104,10 +104,11 @@ class Function:
 
     @property
     def inputs(self) -> list[tuple[str, tuple[int, int]]]:
+        """Names and shapes of all inputs, the unused ones last."""
         return [*((name, matrix(shape)) for name, shape in self.graph.inputs.items()), *self.idle]
 
     def text(self, of: Routine) -> str:
-        """The functions by which CasADi asks for it."""
+        """Return the C functions of CasADi's interface; `of` is the routine that they call."""
         patterns = [dense(*shape) for _, shape in self.inputs]
         patterns += [sparse(array.reshape(matrix(array.shape))) for array in self.graph.outputs.values()]
         where = np.cumsum([0, *map(len, patterns)])[:-1]
@@ -127,7 +128,7 @@ class Function:
 
     @cached_property
     def jacobian(self) -> Function:
-        """d(every output)/d(every input), where matrices count column by column; it is also told the results."""
+        """Jacobian of every output by every input, matrices by columns; its idle inputs are the function's results."""
         g, outputs = self.graph, dict[str, Array]()
         for o, array in g.outputs.items():
             rows = by_column(array.shape)
@@ -139,35 +140,36 @@ class Function:
 
 
 def matrix(shape: Sequence[int]) -> tuple[int, int]:
-    """CasADi's shape: a vector is a column."""
+    """Return an array's `shape` as that of a matrix; a vector is a column."""
     if len(shape) > 2:
-        raise InputError(f"an array of shape {tuple(shape)}: CasADi has matrices; give a function whose arrays are.")
+        raise InputError(f"an array of shape {tuple(shape)}: CasADi has matrices only; give a function of matrices.")
     return (*shape, 1, 1)[:2]  # type: ignore[return-value]
 
 
 def by_column(shape: Sequence[int]) -> list[int]:
-    """Places of the elements row by row, in the order column by column."""
+    """Return the row-major positions of the elements of an array of this `shape`, in column-major order."""
     return [int(k) for k in np.arange(math.prod(shape)).reshape(matrix(shape)).T.flat]
 
 
 def dense(rows: int, columns: int) -> list[int]:
+    """Return CasADi's pattern of a dense matrix of so many `rows` and `columns`."""
     return [rows, columns, 1]
 
 
 def sparse(array: Array) -> list[int]:
-    """Rows, columns, where each column begins, and the rows of what may be other than zero."""
+    """Return CasADi's pattern of `array`: rows, columns, start of each column, row of each structural nonzero."""
     columns = [[i for i, x in enumerate(c) if isinstance(x, Node) or x != 0.0] for c in array.T]
     begins = np.cumsum([0, *map(len, columns)])
     return [*array.shape, *(int(x) for x in begins), *(i for c in columns for i in c)]
 
 
 def companions(word: str) -> list[str]:
-    """All other names that come with a function's."""
+    """Return all other C names that belong to the function called `word`."""
     return [f"{head}{word}{tail}" for head in ("", "jac_") for tail in TAILS if head or tail]
 
 
 def functions(found: Export) -> Iterator[Function]:
-    """Those that were asked for, and of a machine its rate."""
+    """Yield the functions of the export `found`, with their Jacobians; for a machine also its rate."""
     graphs = dict(found.graphs)
     if found.stepper is not None:
         graphs = {"rate": found.stepper.slope, **graphs}
@@ -185,7 +187,7 @@ def functions(found: Export) -> Iterator[Function]:
 
 
 def source(found: Export) -> str:
-    """All of it in one C file."""
+    """Return one C file with all functions of the export `found`."""
     all_ = list(functions(found))
     taken = {f"{f.name}{tail}": 0 for f in all_ for tail in TAILS}
     called, mine = texts({f"{f.name}_of_arrays": f.flat for f in all_}, "float64", taken, static=True)
@@ -195,5 +197,6 @@ def source(found: Export) -> str:
 
 
 def write_casadi(found: Export, path: Path) -> Path:
+    """Compile the export `found` for this computer and write the shared library to `path`."""
     made = library({"functions.c": source(found)}, here())
     return write_whole(path, lambda stream: stream.write(made), "Export")

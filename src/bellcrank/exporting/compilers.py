@@ -1,8 +1,8 @@
-"""Shared libraries from C: by this system's compiler for this computer, by `ziglang` (a wheel) for any.
+"""Shared libraries from C: by the system's compiler for this computer, by `ziglang` (a wheel) for any platform.
 
-What is exported calls a dozen functions of the C library, which every platform has. zig would first build a library of
-its own for each, of which nothing is used: two minutes of a processor, nearly all of it for Windows. So it links those
-of the platform alone, and for Windows sources/windows.c has what is left.
+Exported code calls a dozen functions of the C library, which every platform has. By default zig builds a C library of
+its own for each platform, of which nothing would be used: two minutes of processor time, nearly all of it for Windows.
+Therefore only the platform's own libraries are linked; for Windows, sources/windows.c supplies the remaining functions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from bellcrank.buffers import POISON_BYTE, POISONED
 from bellcrank.errors import CompileError, InputError, brief, unknown
 
-# What FMI 3 calls a platform: what zig calls it, what FMI 2 calls it ("" where it has no name), and how libraries end.
+# FMI 3 name of a platform: zig's name, FMI 2 name ("" if it has none), and suffix of libraries.
 PLATFORMS = {
     "x86_64-linux": ("x86_64-linux-gnu.2.17", "linux64", ".so"),
     "x86_64-windows": ("x86_64-windows-gnu", "win64", ".dll"),
@@ -30,23 +30,23 @@ PLATFORMS = {
     "aarch64-linux": ("aarch64-linux-gnu.2.17", "", ".so"),
 }
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden", "-s")
-# Straight-line code has nothing that these would find, and they look for it most of the time; and zig adds what a
-# debugger wants, which is many times the code.
+# These passes take most of the compile time and find nothing in straight-line code; and zig adds debug information by
+# default, which is many times the size of the code.
 QUICK = ("-g0", "-fno-slp-vectorize", "-fno-vectorize")
-ALONE = "-nostdlib"  # nothing of zig's own
+ALONE = "-nostdlib"  # no libraries of zig's own
 SOURCES = Path(__file__).parent / "sources"
-# Parts of the C library that Windows has had since 10, by what is in them.
+# Parts of the C library that Windows 10 and later provide, by their contents.
 WINDOWS = [f"-lapi-ms-win-crt-{part}-l1-1-0" for part in ("math", "heap", "string", "private")]
 
 
 def here() -> str:
-    """This computer's platform."""
+    """Return the name of this computer's platform."""
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
     return f"{machine}-{platform.system().lower()}"
 
 
 def chosen(asked: Sequence[str] | str) -> list[str]:
-    """Platforms by name; "all" for all, nothing for this one."""
+    """Return the platforms named by `asked`: "all" for all of them, this computer's for an empty list."""
     if not isinstance(asked, str | list | tuple):
         raise InputError(f'platforms is {brief(asked)}; expected a list of names, or "all".')
     wanted = list(PLATFORMS) if asked == "all" else [asked] if isinstance(asked, str) else list(asked)
@@ -57,7 +57,10 @@ def chosen(asked: Sequence[str] | str) -> list[str]:
 
 
 def command(target: str, portable: bool = False) -> list[str]:
-    """The compiler that makes code for a platform: this computer's own for itself, unless others are to run it, too."""
+    """Return the compiler command for the platform `target`.
+
+    For this computer it is the system's own, unless the code is to be `portable` and ziglang is installed.
+    """
     own = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
     there = importlib.util.find_spec("ziglang") is not None
     if target == here() and own is not None and not (portable and there):
@@ -69,7 +72,10 @@ def command(target: str, portable: bool = False) -> list[str]:
 
 
 def library(files: Mapping[str, str], target: str, portable: bool = False) -> bytes:
-    """The .c files among these, compiled and linked. portable: to run on other computers of that platform."""
+    """Compile and link the .c files among `files` for the platform `target`.
+
+    `portable` code must also run on other computers of that platform.
+    """
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
         folder, compiler = Path(name), command(target, portable)
         for file, text in files.items():
@@ -87,8 +93,10 @@ def library(files: Mapping[str, str], target: str, portable: bool = False) -> by
 
 @cache
 def poison_flags(*compiler: str) -> tuple[str, ...]:
-    """Flags that fill what nothing has written yet, where buffers are poisoned (bellcrank.buffers): the numbers of an
-    instance (sources/instance.h) and, where the compiler can (gcc 12, clang 8), variables on the stack.
+    """Return flags of `compiler` that poison unwritten memory, where buffers are poisoned (bellcrank.buffers).
+
+    They fill the numbers of an instance (sources/instance.h) and, if the compiler can (gcc 12, clang 8), variables on
+    the stack.
     """
     if not POISONED:
         return ()
@@ -99,7 +107,7 @@ def poison_flags(*compiler: str) -> tuple[str, ...]:
 
 
 def _dll(compiler: Sequence[str], sources: Sequence[str], folder: Path) -> None:
-    """Sources are compiled one by one: linked at once, they would not be given the headers of the library."""
+    """Build a Windows library; sources are compiled one by one, as otherwise the library's headers would be missing."""
     flags = [*_without("-fPIC", "-shared", "-s"), "-include", str(SOURCES / "windows.h")]
     given = [*sources, str(SOURCES / "windows.c")]
     objects = [f"{k}.o" for k in range(len(given))]

@@ -1,6 +1,7 @@
-"""What an export will take, from sizes alone and before it begins: nobody waits for minutes unwarned.
+"""Cost estimates of an export from sizes alone, before it begins, so that long ones are announced.
 
-Rates are those of one core (build/forecast.py), a C compiler's included; meant to be right to a factor of two or three.
+Rates are those of one core (build/forecast.py) and include a C compiler; they are meant to be right within a factor of
+two or three.
 """
 
 from __future__ import annotations
@@ -13,23 +14,33 @@ from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph
 from bellcrank.room import free_memory
 
-ENTRY = 0.7  # of the graph's operations for every row or column of a Jacobian, whichever are fewer
-# Times the operations of the rates: these, outputs, a step, derivatives along directions and back. Seen: of a ring of
-# twelve bodies 4 s of 6 foretold, of Stewart's platform 49 of 32.
+ENTRY = 0.7  # share of the graph's operations per row or column of a Jacobian, whichever are fewer
+# Operations in units of those of the rates: rates, outputs, a step, directional derivatives and adjoints. Measured: 4 s
+# for a ring of twelve bodies (forecast 6 s), 49 s for Stewart's platform (forecast 32 s).
 BOTH_WAYS = 14.0
 
 
 def jacobian(graph: Graph, of: str, wrt: Iterable[str]) -> float:
-    """Operations of d(of)/d(each of wrt), where what is called is written out."""
+    """Return the operations of the Jacobian of output `of` of `graph` by the inputs `wrt`, with calls inlined."""
     rows = math.prod(graph.shapes[of])
     sizes = [math.prod(graph.inputs[x]) for x in wrt if x in graph.inputs]
     return ENTRY * graph.count().arithmetic * sum(min(rows, size) for size in sizes)
 
 
 def announce(what: str, operations: float, remedy: str) -> None:
-    """An error where that does not fit the memory that is free, a warning where it takes minutes."""
+    """Raise an error if an export does not fit into free memory; warn if it takes minutes.
+
+    Parameters
+    ----------
+    what
+        Name of the export, for the message.
+    operations
+        Its estimated operations.
+    remedy
+        Advice, for the message.
+    """
     made = Forecast(operations, (TRACED + COMPILED) * operations, OPERATION * operations)
     if made.bytes > (free := free_memory()):
-        raise InputError(f"{what}: about {made}, and {free / 1e9:.1f} GB are free. Nothing was begun. {remedy}")
+        raise InputError(f"{what}: about {made}, but {free / 1e9:.1f} GB are free. Nothing was started. {remedy}")
     if made.seconds > PATIENCE:
         warn(f"{what}: about {made}. {remedy}")

@@ -1,7 +1,7 @@
-"""What a C package is on small processors: its size, the stack and the instructions of a step, counted under QEMU.
+"""Measurements of a C package on microcontrollers: code size, stack and instructions of a step, under QEMU.
 
-QEMU is told to take a nanosecond for each instruction, and the board's own timer says how many went by; the stack is
-painted before a step and looked at afterwards, so that what libm takes is in it, too.
+QEMU is set to one nanosecond per instruction, and the board's timer then counts instructions. The stack is filled with
+a pattern before a step and inspected afterwards, so that the share of libm is included.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from bellcrank.exporting.compilers import command, here
 
 SOURCES = Path(__file__).parent / "sources"
 GCC, SIZE, QEMU = "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm"
-# What gcc calls a processor, and which board of QEMU has it. An M4F has hardware for single precision, an M7 for both.
+# gcc options of a processor, and QEMU's board with it. An M4F has hardware for single precision, an M7 for both.
 PROCESSORS = {
     "Cortex-M4F": (("-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16"), "mps2-an386"),
     "Cortex-M7": (("-mcpu=cortex-m7", "-mfpu=fpv5-d16"), "mps2-an500"),
 }
 DEBIAN = "apt install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
 FLAGS = ("-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
-STEPS, PATIENCE = 11, 300  # of a report; seconds
-HEX = 8  # digits of a whole number
+STEPS, PATIENCE = 11, 300  # steps of a report; timeout in seconds
+HEX = 8  # digits of an integer
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """On one processor: bytes of code and constants, bytes of stack, instructions of a step; and where it came to."""
+    """Measurement on one processor: code and constants (bytes), stack (bytes), instructions of a step, final state."""
 
     processor: str
     code: int
@@ -46,17 +46,18 @@ class Measured:
 
 
 def missing() -> list[str]:
-    """What is not installed of what an emulated run takes."""
+    """Return the names of the tools for an emulated run that are not installed."""
     return [name for name in (GCC, SIZE, QEMU) if shutil.which(name) is None]
 
 
 def needs() -> None:
+    """Raise an error if a tool for an emulated run is not installed."""
     if found := missing():
         raise InputError(f"report: {', '.join(found)} not found; on Debian: {DEBIAN}.")
 
 
 def host_size(package: Package) -> Measured:
-    """On this computer: the size alone."""
+    """Return the size of `package` compiled for this computer, without a run."""
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
         folder = _written(package, Path(name))
         _run(folder, [*command(here()), "-std=c99", "-O2", "-c", f"{package.name}.c", "-o", "it.o"])
@@ -66,7 +67,19 @@ def host_size(package: Package) -> Measured:
 
 
 def emulated(package: Package, processor: str, steps: int = STEPS, inputs: Sequence[float] = ()) -> Measured:
-    """So many steps on an emulated processor, two at least."""
+    """Run `package` on an emulated processor.
+
+    Parameters
+    ----------
+    package
+        C package of a machine that takes steps.
+    processor
+        Key of PROCESSORS.
+    steps
+        Number of steps, at least 2.
+    inputs
+        Values of the machine's inputs; their defaults if empty.
+    """
     needs()
     flags, board = PROCESSORS[processor]
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
@@ -89,10 +102,10 @@ def emulated(package: Package, processor: str, steps: int = STEPS, inputs: Seque
 
 
 def model_header(package: Package, steps: int, inputs: Sequence[float]) -> str:
-    """Sizes, and the machine's functions under names that cortex.c knows."""
+    """Return model.h: sizes of `package`, run settings (`steps`, `inputs`) and its functions under cortex.c's names."""
     s = package.stepper
     if s is None:
-        raise InputError("report: a machine that takes steps is measured; give one, not functions.")
+        raise InputError("report: only a machine that takes steps can be measured; got functions.")
     values = list(inputs) or [m.value for m in s.inputs]
     number = package.texts[0].value
     sizes = {"N_S": len(s.state), "N_U": len(s.inputs), "N_P": len(s.parameters), "N_STEPS": max(2, steps)}
@@ -117,7 +130,7 @@ def _written(package: Package, folder: Path) -> Path:
 
 
 def _size(folder: Path, tool: str) -> int:
-    """Bytes of code and constants."""
+    """Return the bytes of code and constants."""
     return int(_run(folder, [tool, "it.o"]).splitlines()[1].split()[0])
 
 

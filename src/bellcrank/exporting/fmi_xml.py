@@ -1,4 +1,4 @@
-"""The modelDescription.xml of an FMU, 2.0 and 3.0."""
+"""Writer of an FMU's modelDescription.xml, FMI 2.0 and 3.0."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ STARTED = ("state", "input", "parameter")
 
 @dataclass(frozen=True)
 class About:
+    """Facts about an FMU beside its variables: title, C identifier, token, machine and source files."""
+
     title: str
     identifier: str
     token: str
@@ -34,12 +36,12 @@ class About:
 
     @property
     def steps(self) -> dict[str, str]:
-        """What Co-Simulation says of steps: samples fall on a grid of ours."""
+        """Attributes about step sizes for Co-Simulation; samples need a fixed grid of steps."""
         return {"canHandleVariableCommunicationStepSize": "false" if self.stepper.program.ports.clocks else "true"}
 
 
 def tag(word: str, /, *inside: str, **attributes: str | float) -> str:
-    """An element; attributes that are empty are left out, and all are escaped."""
+    """Return the XML element `word` with the children `inside`; `attributes` are escaped, empty ones left out."""
     head = " ".join([word, *(f'{key}="{xml(str(x))}"' for key, x in attributes.items() if x != "")])
     if not inside:
         return f"<{head}/>"
@@ -48,11 +50,13 @@ def tag(word: str, /, *inside: str, **attributes: str | float) -> str:
 
 
 def description(about: About, variables: Variables, version: int) -> str:
+    """Return the modelDescription.xml of the FMU `about` with these `variables`, for FMI `version` 2 or 3."""
     made = _of_2(about, variables) if version == 2 else _of_3(about, variables)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{made}\n'
 
 
 def build_description(about: About) -> str:
+    """Return the buildDescription.xml of the FMU `about`, for FMI 3."""
     files = [tag("SourceFile", name=name) for name in about.sources if name.endswith(".c")]
     made = tag(
         "fmiBuildDescription",
@@ -68,6 +72,7 @@ def build_description(about: About) -> str:
 
 
 def unit_definitions(variables: Variables) -> str:
+    """Return the UnitDefinitions element for all units of `variables`."""
     made = []
     for name in units(variables.all):
         found = parsed(name)
@@ -80,15 +85,17 @@ def unit_definitions(variables: Variables) -> str:
 
 
 def experiment(about: About) -> str:
+    """Return the DefaultExperiment element of the FMU `about`."""
     tolerance = about.stepper.tolerance if about.stepper.adaptive else ""
     return tag("DefaultExperiment", startTime="0", stopTime="1", tolerance=tolerance, stepSize=about.stepper.step)
 
 
 def listed(numbers: Iterable[int]) -> str:
+    """Return `numbers` separated by blanks."""
     return " ".join(map(str, numbers))
 
 
-# -- 2.0: a variable is meant by its place, which is its reference and one
+# -- 2.0: a variable is referred to by its index, which is its value reference plus one
 
 
 def _of_2(about: About, variables: Variables) -> str:
@@ -117,7 +124,7 @@ def _of_2(about: About, variables: Variables) -> str:
 
 
 def _unknown_2(v: Variable) -> str:
-    # An empty list says that there are none; tag() would leave it out.
+    # An empty list means that there are no dependencies; tag() would leave it out.
     return f'<Unknown index="{v.reference + 1}" dependencies="{listed(k + 1 for k in v.depends)}"/>'
 
 
@@ -130,7 +137,7 @@ def _variable_2(v: Variable) -> str:
     return tag("ScalarVariable", real, **head, variability=variability, initial=initial)
 
 
-# -- 3.0: by its reference
+# -- 3.0: a variable is referred to by its value reference
 
 
 def _of_3(about: About, variables: Variables) -> str:

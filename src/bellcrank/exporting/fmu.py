@@ -1,6 +1,6 @@
-"""A machine as an FMU (fmi-standard.org), 2.0 or 3.0: Co-Simulation by our own steps, Model Exchange by anybody's.
+"""FMUs (fmi-standard.org), 2.0 or 3.0: Co-Simulation with our own integrator, Model Exchange for any other.
 
-What C there is beside the machine's own (emit/c/package.py) is in sources/; model.h ties the two together.
+The C code beside the machine's own (emit/c/package.py) is in sources/; model.h connects the two.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from bellcrank.nodes.tape import Tape
 from bellcrank.sim.amounts import MOST_STEPS_AT_ONCE
 
 SOURCES = Path(__file__).parent / "sources"
-MOVED = ("y", "u", "p")  # with respect to which there are derivatives
+MOVED = ("y", "u", "p")  # derivatives exist with respect to these
 REMEDY = "Its derivatives are written out: take fewer bodies, or the C package, which has none unless asked."
-ACTIONS = ("record", "stop", "switch")  # by the numbers that instance.h knows
-# What each array of a machine's functions is in the macros of model.h.
+ACTIONS = ("record", "stop", "switch")  # the index is the code in instance.h
+# Arguments of a machine's functions, as the macros of model.h name them.
 ARRAYS = {
     "t": "(s)", "y": "((s) + 1)", "s": "(s)", "u": "(u)", "p": "(p)",
     "e": "(e)", "d_y": "(dy)", "d_u": "(du)", "d_p": "(dp)", "w_all": "(w)",
@@ -44,11 +44,31 @@ ARRAYS = {
 def write_fmu(
     found: Export, path: Path, version: int, platforms: Sequence[str] | str, tell: Callable[[str], None] = silent
 ) -> Path:
+    """Write a machine as an FMU.
+
+    Parameters
+    ----------
+    found
+        Export with a machine that takes steps.
+    path
+        File to write.
+    version
+        FMI version, 2 or 3.
+    platforms
+        Platforms to compile for, or "all".
+    tell
+        Called with a text for each stage.
+
+    Returns
+    -------
+    Path
+        The written file.
+    """
     if found.stepper is None:
         raise InputError("an FMU is a machine that takes steps; give a Mechanism without functions=, or a System.")
     targets = [t for t in chosen(platforms) if version == 3 or PLATFORMS[t][1]]
     for target in (t for t in targets if t != here()):
-        command(target)  # a compiler that is not there is missed before anything is made for it
+        command(target)  # raises before any work if its compiler is missing
     if not rolled(found.stepper):
         work = costs.BOTH_WAYS * found.stepper.slope.count().arithmetic * -(-len(targets) // (os.cpu_count() or 1))
         costs.announce(f"export of {found.name} as an FMU", work, REMEDY)
@@ -65,7 +85,15 @@ def write_fmu(
 def contents(
     found: Export, version: int, targets: Sequence[str], tell: Callable[[str], None] = silent
 ) -> dict[str, bytes | str]:
-    """All files of the FMU. Its binaries are compiled side by side."""
+    """Return all files of the FMU by name; its binaries are compiled in parallel.
+
+    Parameters
+    ----------
+    found, version, tell
+        As in write_fmu.
+    targets
+        Platforms to compile for.
+    """
     assert found.stepper is not None
     package = Package(found.name, derivatives(found.stepper, version), found.stepper)
     own = {name: text for name, text in package.files.items() if name.endswith((".c", ".h")) and name != "main.c"}
@@ -95,8 +123,9 @@ def contents(
 
 
 def unknowns(s: Stepper) -> Graph:
-    """(t, y, u, p) -> rates, outputs and functions of events, one behind the other: they have nearly all in common, and
-    so have their derivatives.
+    """Return the graph (t, y, u, p) -> rates, outputs and event functions of the stepper `s`, concatenated.
+
+    They have nearly all operations in common, and so have their derivatives.
     """
     graphs = [s.slope, s.observe, *([s.indicate] if s.program.ports.events else [])]
     if not rolled(s):
@@ -110,13 +139,16 @@ def unknowns(s: Stepper) -> Graph:
 
 
 def rolled(s: Stepper) -> bool:
-    """Whether alike bodies are loops: then so are those of its derivatives, and nothing is written out."""
+    """Return whether link classes of the stepper `s` are rolled loops; then those of its derivatives are, too."""
     called = [*s.slope.calls, *s.observe.calls]
     return any(isinstance(g, Recursion) for g in called) and not any(g.only for g in called)
 
 
 def derivatives(s: Stepper, version: int) -> dict[str, Graph]:
-    """All that is unknown along directions, and back; of what is rolled, instance.h goes back by all directions."""
+    """Return the graphs of all unknowns' directional derivatives and adjoints, for a stepper `s` and an FMI `version`.
+
+    For rolled loops, instance.h computes adjoints from the derivatives along all directions.
+    """
     graph = unknowns(s)
     wrt = [x for x in MOVED if x in graph.inputs]
     if rolled(s):
@@ -127,7 +159,10 @@ def derivatives(s: Stepper, version: int) -> dict[str, Graph]:
 
 
 def model_header(package: Package, token: str, version: int) -> str:
-    """Sizes, places, and the machine's functions under names that sources/ knows."""
+    """Return model.h: sizes, layout and functions of `package` under the names that sources/ uses.
+
+    `token` identifies the instance; `version` is that of FMI.
+    """
     s = package.stepper
     assert s is not None
     ports = s.program.ports
@@ -150,7 +185,7 @@ def model_header(package: Package, token: str, version: int) -> str:
     places = {f"AT_{word.upper()}": s.places[field] for word, field in fields.items() if field in s.places}
     lines = [f"#define {word} {n}" for word, n in (sizes | places).items()]
     lines += tables(ports)
-    usual = ", ".join(repr(float(x)) for x in [*ports.nominals, 1.0])  # one more, for no array is empty
+    usual = ", ".join(repr(float(x)) for x in [*ports.nominals, 1.0])  # one extra element, as C has no empty arrays
     lines.append(f"#define MODEL_NOMINALS {{{usual}}}")
     lines += [f'#define MODEL_TOKEN "{token}"', *(["#define WITH_ADJOINT"] if version == 3 else [])]
     rest = ", ".join(f"({x})" for x in package.handed)
@@ -176,7 +211,7 @@ def model_header(package: Package, token: str, version: int) -> str:
 
 
 def tables(ports: Ports) -> list[str]:
-    """What events do, which way they cross zero, and when samples are taken."""
+    """Return the macros for the `ports` of a program: event actions, crossing directions and sample clocks."""
     found = list[str]()
     if ports.events:
         actions = ", ".join(str(float(ACTIONS.index(e.action))) for e in ports.events)

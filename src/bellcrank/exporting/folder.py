@@ -1,4 +1,4 @@
-"""A folder that appears whole or not at all: written beside its place, then renamed."""
+"""Atomic write of a folder: it is written beside its destination, then renamed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from bellcrank.atomic_file import HOUR
 from bellcrank.errors import InputError
 
-LONGEST = 200  # characters of a name, so that what is put around it still fits
-WAYS = ("part", "old")  # what is not there yet, and what is no longer
+LONGEST = 200  # characters of a name, so that a prefix and a suffix still fit
+WAYS = ("part", "old")  # suffixes of the folder being written and of the one being replaced
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> Path:
-    """Replaces an earlier export, but nothing that has other files in it."""
+    """Write `files` as the folder `path`; replace an earlier export, but no folder with other files in it."""
     target = Path(os.path.realpath(path))
     if not target.name:
         raise InputError(f"{path} is the root of all folders; expected the name of a folder, to be made or replaced.")
@@ -54,18 +54,20 @@ def _check(path: Path, target: Path, files: Mapping[str, bytes]) -> None:
         raise InputError(f"{path} is a file; expected the name of a folder, to be made or replaced.")
     known = {target / name for name in files}
     if target == Path.cwd() or target in Path.cwd().parents:
-        raise InputError(f"{path} is the folder that this program works in, and would be replaced; name a new one.")
-    others = (p for p in sorted(target.rglob("*")) if p.is_symlink() or not p.is_dir())  # also pipes and dead links
+        raise InputError(
+            f"{path} is or contains the current working directory and would be replaced; name a new folder."
+        )
+    others = (p for p in sorted(target.rglob("*")) if p.is_symlink() or not p.is_dir())  # also pipes and dangling links
     strange = next((p for p in others if p not in known or p.is_symlink()), None)
     if strange is not None:
         raise InputError(
-            f"{path} is there already, and {strange.relative_to(target)} in it is not of this export; it would be "
+            f"{path} exists already, and {strange.relative_to(target)} in it is not part of this export; it would be "
             "lost. Give the name of a new folder, or remove this one."
         )
 
 
 def _sweep(target: Path) -> None:
-    """Removes what a process that was killed left of the same folder: nobody writes for an hour."""
+    """Remove what killed processes left behind of the same folder; after an hour no process is still writing."""
     with suppress(OSError):
         for path in target.parent.iterdir():
             mine = path.name.startswith(f".{target.name[:LONGEST]}.") and path.suffix[1:] in WAYS

@@ -1,9 +1,9 @@
-"""The cockpit's page without a server: static files, in which the machine runs in the browser itself.
+"""The cockpit's page without a server: static files; the machine runs in the browser.
 
-The page is the one that `bellcrank drive` serves. It talks to a worker, line.js, which there keeps the line to the
-server; here the worker has the machine (sources/line.js), as WebAssembly, the ground that it digs (ground.js), programs
-that drive (pilots.js) and what is remembered for a replay (record.js), and says the same. What only a server can do is
-not there: other methods, files of records but csv, and programs of one's own, which are Python.
+The page is the one that `bellcrank drive` serves. It talks to a worker, line.js, which normally keeps the connection to
+the server. Here the worker contains the machine (sources/line.js) as WebAssembly, the ground that it digs (ground.js),
+automatic pilots (pilots.js) and the recording for a replay (record.js), and sends the same messages. Features that need
+a server are missing: other methods, record formats except csv, and the user's own pilots, which are Python.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'"
 )
-# In the files of the page: what is told apart here. Addresses are relative, for the folder may lie anywhere.
+# Replacements in the files of the page. Addresses become relative, as the folder may be served from anywhere.
 CHANGES = {
     "index.html": {
         'href="/cockpit.css"': 'href="cockpit.css"',
@@ -60,37 +60,42 @@ files; to look at it here:
 
 
 class Nothing:
-    """What stands for the drive of a session that nobody runs."""
+    """Placeholder for the drive of a session that is never run."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *given, **named: None
 
 
 def machine_of(thing: Any) -> Machine:
+    """Return `thing` as a Machine of the cockpit; a Mechanism gets a slider for every joint."""
     if isinstance(thing, Machine):
         return thing
     if isinstance(thing, Mechanism):
         return generic(thing)
     raise InputError(
-        f"to page: got {brief(thing)}; expected a Machine (bellcrank.cockpit.machines: a system, and its levers), or a "
+        f"to page: got {brief(thing)}; expected a Machine (bellcrank.cockpit.machines: a system with its levers), or a "
         "Mechanism, which gets a slider for every joint."
     )
 
 
 def write_page(thing: Any, path: Path, solver: Solver) -> Path:
+    """Write the page of the machine `thing` into the folder `path`, with these `solver` settings."""
     return write_folder(path, files(machine_of(thing), solver))
 
 
 def files(machine: Machine, solver: Solver) -> dict[str, bytes]:
+    """Return the files of the page of `machine` by name, with these `solver` settings."""
     m = machine.mechanism
     form = "projected" if m.loops else solver.form
     step = solver.step if solver.step is not None else 1.0 / machine.rate
     how = Solver(chosen_integrator(machine, solver), step, method=solver.method, form=form)
     simulator = Simulator(machine.system, solver=how)
     found = export_of(simulator, (), m.name, how)
-    poses = getattr(stage.pose_kernel(m), "graph")  # noqa: B009 - a kernel, said to be a function
+    poses = getattr(stage.pose_kernel(m), "graph")  # noqa: B009 - a kernel, annotated as a function
     page, own = page_texts(), {name: (wasm.SOURCES / name).read_text("utf-8") for name in OWN}
-    called = m.name if f"{stem(m.name)}.js".lower() not in {*page, *own} else f"{m.name}_"  # "ground" is ours already
+    called = (
+        m.name if f"{stem(m.name)}.js".lower() not in {*page, *own} else f"{m.name}_"
+    )  # avoids the page's own names
     module = wasm.files(Export(called, {"poses": poses}, found.stepper, found.columns))
     made = {name: data for name, data in module.items() if not name.endswith(".d.ts")}
     welcome = plain(described(machine, simulator, 1.0 / step))
@@ -107,12 +112,12 @@ def files(machine: Machine, solver: Solver) -> dict[str, bytes]:
 
 
 def chosen_integrator(machine: Machine, solver: Solver) -> str:
-    """The machine's own, unless another than the usual one was asked for."""
+    """Return the integrator of `machine`, unless `solver` names another than the default."""
     return machine.integrator if solver.integrator == Solver().integrator else solver.integrator
 
 
 def page_texts() -> dict[str, str]:
-    """The files of the page, with what is other here."""
+    """Return the files of the page by name, with the replacements in CHANGES."""
     found = dict[str, str]()
     for name, changes in CHANGES.items():
         if not (STATIC / name).exists():
@@ -120,14 +125,26 @@ def page_texts() -> dict[str, str]:
         text = (STATIC / name).read_text("utf-8")
         for old, new in changes.items():
             if text.count(old) != 1:
-                raise InputError(f"to page: {name} has {old!r} {text.count(old)} times, expected once; make page anew.")
+                raise InputError(
+                    f"to page: {name} has {old!r} {text.count(old)} times, expected once; rebuild the page."
+                )
             text = text.replace(old, new)
         found[name] = text
     return found
 
 
 def described(machine: Machine, simulator: Simulator, rate: float) -> dict[str, Any]:
-    """What the worker must know: what a server says to a page that has just come, and where the machine begins."""
+    """Return the data for the worker: a server's welcome message, and the initial state of the machine.
+
+    Parameters
+    ----------
+    machine
+        Machine of the page.
+    simulator
+        Its simulator.
+    rate
+        Steps per second.
+    """
     s = machine.system
     session = Session(machine, lambda *given: Nothing(), Settings(rate, simulator.integrator.name))
     now = session.now() | {"pilot": ""}
@@ -146,13 +163,13 @@ def described(machine: Machine, simulator: Simulator, rate: float) -> dict[str, 
 
 
 def plain_pilots(machine: Machine) -> dict[str, Any]:
-    """Programs that say in numbers what they do; others are Python, and stay where it is."""
+    """Return the pilots of `machine` that are described by numbers; those written in Python are left out."""
     made = {name: make() for name, make in machine.pilots.items()}
     return {name: getattr(pilot, "plain") for name, pilot in made.items() if hasattr(pilot, "plain")}  # noqa: B009
 
 
 def site_of(contact: GroundContact) -> dict[str, Any]:
-    """The bucket, the soils and the jobs, as the ground in the page takes them."""
+    """Return bucket, soils and tasks of the ground `contact` in the form of the page's ground.js."""
     tool = contact.tool
     own = {"tool": asdict(tool), "tip": contact.tip, "level": contact.level, "heel": contact.heel}
     return {
@@ -163,5 +180,6 @@ def site_of(contact: GroundContact) -> dict[str, Any]:
 
 
 def plain_soil(soil: NamedSoil) -> dict[str, Any]:
+    """Return the constants of `soil` by name."""
     names = ("density", "cohesion", "phi", "delta", "adhesion", "unit_weight", "slopes")
     return {name: getattr(soil, name) for name in names}

@@ -1,4 +1,4 @@
-"""What people hand to bc.export, as graphs by name and a Stepper: the two things that every export is made of."""
+"""Arguments of bc.export as graphs by name and a Stepper, from which every format is written."""
 
 from __future__ import annotations
 
@@ -34,24 +34,26 @@ from bellcrank.sim.systems import System, system
 FUNCTION = re.compile(r"(?P<name>\w+)(\((?P<frame>.+)\))?")
 DERIVATIVE = re.compile(r"d\((?P<of>.+)\)/d\((?P<wrt>\w+)\)")
 
-# What to do where that takes long.
+# Advice if that takes long.
 WRITTEN_OUT = (
     "A Jacobian is written out element by element: take fewer bodies, or compute it from an FMU's directional "
     "derivatives, which are loops over alike bodies (docs/export.md)."
 )
-MOST_DERIVATIVES = 8  # "d(" in a name: two for each order
+MOST_DERIVATIVES = 8  # occurrences of "d(" in a name, two for each order
 
 
 def silent(text: str) -> None:
-    """For whom nobody is to be told how far it is."""
+    """Ignore the progress message `text`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Export:
+    """Content of an export: its name, its functions, and the stepper if it is a machine that takes steps."""
+
     name: str
     graphs: Mapping[str, Graph]
     stepper: Stepper | None = None
-    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of arrays: what their elements are called
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of the elements of arrays
 
 
 def export_of(
@@ -62,8 +64,23 @@ def export_of(
     events: Sequence[Event] = (),
     dtype: str = "float64",
 ) -> Export:
-    """thing: a Graph, a Kernel or several; a Mechanism and functions of it; a Mechanism, System, Simulator or Program
-    as a machine that takes steps, with functions beside them.
+    """Return the content of an export.
+
+    Parameters
+    ----------
+    thing
+        A Graph, a Kernel or several; a Mechanism with `functions` of it; or a Mechanism, System, Simulator or
+        Program as a machine that takes steps, with `functions` beside it.
+    functions
+        Names of quantities, graphs or kernels.
+    name
+        Name of the export, or "" for the default.
+    solver
+        Solver settings of a machine.
+    events
+        Events of a machine.
+    dtype
+        Floating-point type of a machine.
     """
     m = mechanism_of(thing)
     one = isinstance(functions, str | Graph | Kernel)
@@ -87,18 +104,19 @@ def export_of(
 
 
 def said(solver: Solver) -> dict[str, Any]:
-    """What is not as usual."""
+    """Return the settings of `solver` that differ from the defaults."""
     return {f.name: x for f in fields(solver) if (x := getattr(solver, f.name)) != f.default}
 
 
 def mechanism_of(thing: Any) -> Mechanism | None:
+    """Return the mechanism of `thing`, or None."""
     if isinstance(thing, Simulator):
         thing = thing.system
     return thing.mechanism if isinstance(thing, System) else thing if isinstance(thing, Mechanism) else None
 
 
 def program_of(thing: Any, solver: Solver, events: Sequence[Event], dtype: str) -> Program:
-    """The machine that takes steps."""
+    """Return `thing` as the program of a machine that takes steps, with `solver` settings, `events` and `dtype`."""
     if isinstance(thing, Program):
         thing.check_counters(dtype)
         return thing
@@ -123,7 +141,7 @@ def program_of(thing: Any, solver: Solver, events: Sequence[Event], dtype: str) 
 
 
 def driven(m: Mechanism) -> System:
-    """A mechanism with a force on every joint as its inputs: "elbow.effort"."""
+    """Return the mechanism `m` as a system with a force on every joint as its inputs, "elbow.effort"."""
     names = {f"{name}.effort": 0.0 for name in m.columns[1]}
     return system(m, control=_passed_on, inputs=names)
 
@@ -133,8 +151,16 @@ def _passed_on(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
 
 
 def function(m: Mechanism | None, asked: Any, calls: bool = True) -> tuple[str, Graph]:
-    """A graph and what it is called: one's own, or by the name of a quantity, as in "pose(tool0)" and
-    "d(forward_dynamics)/d(q)". calls: whether it may call others, as those of large mechanisms do.
+    """Return the name and the graph of a function.
+
+    Parameters
+    ----------
+    m
+        Mechanism that names of quantities refer to.
+    asked
+        A graph, a kernel, or a quantity, as in "pose(tool0)" and "d(forward_dynamics)/d(q)".
+    calls
+        Allow calls to other graphs, as large mechanisms have them.
     """
     if isinstance(asked, Kernel):
         asked = asked.graph
@@ -143,10 +169,10 @@ def function(m: Mechanism | None, asked: Any, calls: bool = True) -> tuple[str, 
     if not isinstance(asked, str):
         raise InputError(f"functions: got {brief(asked)}; expected the name of a quantity, a Graph or a Kernel.")
     if m is None:
-        raise InputError(f'functions: "{asked}" is a quantity of a mechanism, and there is none here; give a Graph.')
+        raise InputError(f'functions: "{asked}" is a quantity of a mechanism, but no mechanism is given; give a Graph.')
     if asked.count("d(") > MOST_DERIVATIVES:
         raise InputError(
-            f"functions: {shown(asked)} is a derivative of order {asked.count('d(') // 2} or so; too high."
+            f"functions: {shown(asked)} is a derivative of order {asked.count('d(') // 2} or so; that is too high."
         )
     if found := DERIVATIVE.fullmatch(asked):
         name, graph = function(m, found["of"], calls=False)
@@ -156,7 +182,7 @@ def function(m: Mechanism | None, asked: Any, calls: bool = True) -> tuple[str, 
     found = FUNCTION.fullmatch(asked)
     if found is None:
         raise InputError(
-            f'functions: "{asked}" is no quantity; expected "mass_matrix", "pose(tool0)" or "d(bias)/d(q)".'
+            f'functions: "{asked}" is not a quantity; expected "mass_matrix", "pose(tool0)" or "d(bias)/d(q)".'
         )
     request = Request(found["name"], frame=found["frame"] or "")
     check(m, request)

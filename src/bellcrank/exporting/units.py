@@ -1,10 +1,10 @@
-"""Units as an FMU defines them: powers of eight base units, a factor and an offset.
+"""Parser of units into FMI's form: powers of eight base units, a factor and an offset.
 
     "N m"  "rad/s^2"  "kg/m3"  "N m s / (rad A)"  "mm"  "psi"  "in^3/rad"
 
-Words side by side are multiplied, and all that follows a stroke is below it, up to the next one or the end of the
-brackets. A power is written behind its word with or without a sign for it; it is a whole number, because the standard
-has no others.
+Adjacent words are multiplied. A stroke divides by everything that follows, up to the next stroke or the end of the
+brackets. An exponent follows its word, with or without a sign for it; it is an integer, because the standard has no
+others.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dataclasses import dataclass, field
 # Powers of kg, m, s, A, K, mol, cd and rad, in the standard's order.
 BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 FORCE, PRESSURE, ENERGY = {"kg": 1, "m": 1, "s": -2}, {"kg": 1, "m": -1, "s": -2}, {"kg": 1, "m": 2, "s": -2}
-POUND, INCH, GRAVITY = 0.45359237, 0.0254, 9.80665  # kg, m, m/s^2: by definition
+POUND, INCH, GRAVITY = 0.45359237, 0.0254, 9.80665  # kg, m, m/s^2: exact by definition
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A number x of it is factor * x + offset in base units."""
+    """A unit; a number x of it is factor * x + offset in base units."""
 
     factor: float = 1.0
     powers: dict[str, int] = field(default_factory=dict)
     offset: float = 0.0
 
 
-# Those that take prefixes.
+# Units that take prefixes.
 SI = {
     **{name: Unit(1.0, {name: 1}) for name in BASES if name != "kg"},
     "g": Unit(1e-3, {"kg": 1}), "N": Unit(1.0, FORCE), "Pa": Unit(1.0, PRESSURE), "J": Unit(1.0, ENERGY),
@@ -54,7 +54,7 @@ TOKEN = re.compile(
 
 
 def parsed(text: str) -> Unit | None:
-    """What a text means; None where that is not known."""
+    """Return the unit that `text` means, or None if it is not known."""
     tokens, at, text = list[tuple[str, int]](), 0, text.translate(RAISED).strip()
     while at < len(text):
         found = TOKEN.match(text, at)
@@ -63,14 +63,14 @@ def parsed(text: str) -> Unit | None:
         tokens.append((found["sign"] or found["word"], int(found["power"] or 1)))
         at = found.end()
     if len(tokens) == 1 and tokens[0][1] == 1:
-        return _word(tokens[0][0])  # alone it keeps its offset
+        return _word(tokens[0][0])  # only a unit without a product has an offset
     rest = iter(tokens)
     total = _product(rest, 0) if tokens else None
     return total if next(rest, None) is None else None
 
 
 def _product(tokens: Iterator[tuple[str, int]], depth: int) -> Unit | None:
-    """Up to the bracket that closes, or the end."""
+    """Parse a product up to the closing bracket or the end."""
     factor, powers, side, any_word = 1.0, dict[str, int](), 1, False
     for word, power in tokens:
         if word in ("*", ".", "·"):

@@ -1,4 +1,4 @@
-"""The variables of an FMU: names, units, value references, and which of them each depends on."""
+"""Variables of an FMU: names, units, value references, and dependencies."""
 
 from __future__ import annotations
 
@@ -15,24 +15,29 @@ from bellcrank.nodes.node import Node
 
 @dataclass(frozen=True)
 class Variable:
+    """One scalar variable."""
+
     kind: str  # time, state, rate, input, parameter, output, indicator
     name: str
     unit: str
     start: float
     reference: int
     depends: tuple[int, ...] = ()  # references of states and inputs
-    state: int = -1  # of a rate: the reference of its state
-    nominal: float = 0.0  # of a state: how large it usually is
+    state: int = -1  # value reference of its state, for a rate
+    nominal: float = 0.0  # nominal value, for a state
 
 
 @dataclass(frozen=True, eq=False)
 class Variables:
+    """All variables of a machine."""
+
     stepper: Stepper
 
     @cached_property
     def all(self) -> list[Variable]:
-        """In the order of their references: time, states, rates, inputs, parameters, outputs, indicators of
-        events (sources/instance.h).
+        """All variables in the order of their references.
+
+        The order is: time, states, rates, inputs, parameters, outputs, event indicators (sources/instance.h).
         """
         s = self.stepper
         states = s.state[1 : 1 + s.size]
@@ -56,13 +61,14 @@ class Variables:
         return found
 
     def of(self, *kinds: str) -> list[Variable]:
+        """Return the variables of these `kinds`."""
         return [v for v in self.all if v.kind in kinds]
 
     def _depends(self, graph: Graph, of: str) -> list[tuple[int, ...]]:
-        """For each element of an output: the references of all states and inputs that its value hangs on."""
+        """Return, for each element of an output, the references of all states and inputs that it depends on."""
         first = {"y": 1, "u": 1 + 2 * self.stepper.size}
         flat, known = inlined(graph), dict[int, int]()
-        for n in flat.nodes:  # sets of references as the bits of a number
+        for n in flat.nodes:  # a set of references is the bits of an integer
             if n.op == "input":
                 name, k = n.args
                 known[n.serial] = 1 << (first[name] + k) if name in first else 0
@@ -75,8 +81,10 @@ class Variables:
 
 
 def ones(bits: int) -> tuple[int, ...]:
+    """Return the positions of the ones in `bits`."""
     return tuple(k for k in range(bits.bit_length()) if bits >> k & 1)
 
 
 def units(variables: Sequence[Variable]) -> list[str]:
+    """Return the units of `variables`, sorted."""
     return sorted({v.unit for v in variables if v.unit})

@@ -1,7 +1,7 @@
-"""A machine, or functions, as WebAssembly: a module, and the JavaScript that calls it, with its types.
+"""A machine, or functions, as WebAssembly: a module, JavaScript that calls it, and TypeScript types.
 
-NAME.wasm needs nothing but JavaScript's Math; NAME.js (sources/machine.js under a description of the module) loads it
-in a browser, in a worker, in Node; NAME.d.ts has the names as types, so that an editor completes them.
+NAME.wasm needs nothing but JavaScript's Math. NAME.js (sources/machine.js below a description of the module) loads it
+in a browser, in a worker or in Node. NAME.d.ts declares the names as types, so that an editor completes them.
 """
 
 from __future__ import annotations
@@ -62,10 +62,12 @@ export declare class Machine {{
 
 
 def write_wasm(found: Export, path: Path) -> Path:
+    """Write the export `found` into the folder `path`."""
     return write_folder(path, files(found))
 
 
 def files(found: Export) -> dict[str, bytes]:
+    """Return the files of the export `found` by name."""
     name, (code, about) = stem(found.name), made(found)
     title = f"{comment(found.name)} as WebAssembly; made by bellcrank {__version__}"
     script = (
@@ -79,7 +81,7 @@ def files(found: Export) -> dict[str, bytes]:
 
 
 def made(found: Export) -> tuple[bytes, dict[str, Any]]:
-    """The module, and what a caller must know of it."""
+    """Return the module of the export `found`, and the description of it that a caller needs."""
     s = found.stepper
     own = {"slope": s.slope, "see": s.observe} if s is not None else {}
     symbols = {f"call_{k}": graph for k, graph in enumerate(found.graphs.values())}
@@ -123,7 +125,7 @@ def _machine(s: Stepper, graphs: Mapping[str, Graph], code: Wasm) -> dict[str, A
 
 
 def first(s: Stepper) -> list[float]:
-    """The Program's whole state in the beginning."""
+    """Return the initial state of the whole program of the stepper `s`."""
     layout, out = s.program.layout, np.zeros(s.program.size)
     for place, x in layout.constants(FIXED | {"hit": 0.0}).items():
         out[place] = x
@@ -135,10 +137,12 @@ def first(s: Stepper) -> list[float]:
 
 
 def types(title: str, about: Mapping[str, Any]) -> str:
+    """Return the TypeScript declarations of the module described by `about`, under `title`."""
     own = about.get("machine", {})
     kinds = {word: union(own.get(word, [])) for word in ("states", "inputs", "parameters", "outputs")}
     return TYPES.format(title=title, **kinds, functions=union([f["name"] for f in about["functions"]]))
 
 
 def union(names: Sequence[str]) -> str:
+    """Return the TypeScript union of `names` as string literals."""
     return " | ".join(json.dumps(name) for name in names) or "never"

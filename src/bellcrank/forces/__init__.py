@@ -1,5 +1,7 @@
-"""Forces: on a frame from outside, bc.system(..., forces={"frame": ...}), as functions of (t, pose, velocity); and
-elements between two frames or between joints, bc.system(..., elements=[...]).
+"""Force laws: external forces on frames, and force elements between frames or joints.
+
+An external force is a function of (t, pose, velocity), passed as `bc.system(..., forces={"frame": ...})`. A force
+element acts between two frames or between joints and is passed as `bc.system(..., elements=[...])`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Force elements that are alike: of one class, with the same functions, and 0, 1 and -1 at the same places.
+"""Grouping of identical force elements into classes that share one loop of code.
 
-What may differ is what a part leaves open to be free (docs/parameters.md): fields whose annotations say Scalar, also
-those of shapes. Elements of other people's classes may read their names, or what is no field: each is its own kind.
+Two elements belong to one class if they have the same type, the same functions, and 0, 1 and -1 at the same places,
+because the tracer folds these constants. They may differ in every number that a part allows to be a free parameter
+(docs/parameters.md): fields annotated as Scalar, including those of shapes. An element of a user-defined class is a
+class of its own, because its code may depend on its name or on data that are not fields.
 """
 
 from __future__ import annotations
@@ -16,25 +18,25 @@ from bellcrank.forces.element import Element
 from bellcrank.parameters import Free
 from bellcrank.scalar import Scalar
 
-PLACES = ("name", "a", "b", "joints")  # of an element: they say where it acts, not how
-OPEN = ("Scalar", "Six")  # words of annotations that mean numbers which may be free
+PLACES = ("name", "a", "b", "joints")  # element fields that define where it acts, not its law
+OPEN = ("Scalar", "Six")  # annotations of numbers that may be free parameters
 OTHER = ("Callable", "Mapping", "|")
 
 
 def kind(e: Element) -> Hashable:
-    """Equal for those that are alike."""
+    """Return the class key of element `e`: equal keys mark elements that may share code."""
     if not _shipped(e):
         return "only", id(e)
     return _shape(e), tuple(_folded(x) for x in numbers(e))
 
 
 def numbers(part: Any) -> list[Scalar]:
-    """What may differ between those of a kind, always in the same order."""
+    """Return the numbers of `part` that may differ within its class, always in the same order."""
     return list(_numbers(part))
 
 
 def with_numbers(part: Any, values: Iterator[Scalar]) -> Any:
-    """The same with other numbers."""
+    """Return a copy of `part` whose numbers are taken in order from `values`."""
     changed: dict[str, Any] = {}
     for f in _fields(part):
         value = getattr(part, f.name)
@@ -46,7 +48,7 @@ def with_numbers(part: Any, values: Iterator[Scalar]) -> Any:
 
 
 def hides(part: Any) -> bool:
-    """Whether free numbers may be in it that are none of `numbers`: in a function, say."""
+    """Return whether `part` may contain free numbers that `numbers` does not list, for example inside a function."""
     if not _shipped(part):
         return callable(part) or is_dataclass(part) or isinstance(part, Free)
     return any(hides(getattr(part, f.name)) for f in _fields(part) if not _open(f))
@@ -62,7 +64,7 @@ def _numbers(part: Any) -> Iterator[Scalar]:
 
 
 def _shape(part: Any) -> Hashable:
-    """All of a part of ours but its numbers and its place."""
+    """Return a key for everything in a part of this package except its numbers and the place where it acts."""
     found: list[Any] = [type(part)]
     for f in fields(part):
         value = getattr(part, f.name)
@@ -76,7 +78,7 @@ def _shape(part: Any) -> Hashable:
 
 
 def _fields(part: Any) -> list[Field[Any]]:
-    """Those that are looked into."""
+    """Return the fields that are searched for numbers."""
     if not _shipped(part):
         return []
     return [f for f in fields(part) if not (isinstance(part, Element) and f.name in PLACES)]
@@ -93,7 +95,7 @@ def _open(f: Field[Any]) -> bool:
 
 
 def _same(value: Any) -> Hashable:
-    """Equal for what is equal; what cannot say whether it is, is only like itself."""
+    """Return a key that is equal for equal values; a value that cannot be hashed equals only itself."""
     if isinstance(value, Mapping):
         return tuple((key, _same(x)) for key, x in sorted(value.items()))
     if isinstance(value, list | tuple):
@@ -106,7 +108,7 @@ def _same(value: Any) -> Hashable:
 
 
 def _folded(x: Scalar) -> Scalar:
-    """What code may branch on, or folds away."""
+    """Return the value that the tracer may fold or branch on, otherwise a fixed placeholder."""
     return x if known(x) and (x in (0.0, 1.0, -1.0) or not math.isfinite(x)) else 9.0
 
 

@@ -1,13 +1,13 @@
-"""Places that points of a machine do not go through: soft walls of spring and damper on a frame, without branches.
+"""Soft barriers for points of a machine: ground pads, boxes and posts with spring and damper, without branches.
 
-    pad     level ground below a point:     f_z = k z / (1 + k z / B) (1 - d u_z), at least 0; B: what it bears at most;
+    pad     level ground below a point:     f_z = k z / (1 + k z / B) (1 - d u_z), at least 0, bearing at most B;
                                             and friction mu f_z against the sliding
-    block   a box in world axes:            k times the way out through the nearest of its sides, and a damper
-    post    an upright round post:          the same, outwards
+    block   a box in world axes:            spring force out through the nearest side, with a damper
+    post    an upright round post:          spring force radially outwards, with a damper
 
-They are compliant on purpose: as stiff as steel would need steps of microseconds. How a pad damps: K. H. Hunt, F. R. E.
-Crossley. Coefficient of restitution interpreted as damping in vibroimpact. ASME Journal of Applied Mechanics 42(2),
-440-445, 1975.
+The barriers are compliant on purpose: the stiffness of steel would need steps of microseconds. The damping follows
+K. H. Hunt, F. R. E. Crossley. Coefficient of restitution interpreted as damping in vibroimpact. ASME Journal of Applied
+Mechanics 42(2), 440-445, 1975.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ Wrench = Callable[..., tuple[list[Scalar], list[Scalar]]]
 
 @dataclass(frozen=True)
 class Together:
-    """Several forces on one frame."""
+    """Sum of several external forces on one frame.
+
+    Parameters
+    ----------
+    parts : tuple of callable
+        External forces, each a function of (t, pose, velocity).
+    """
 
     parts: tuple[Wrench, ...]
 
@@ -35,6 +41,22 @@ class Together:
             raise InputError(f"Together: parts is {brief(self.parts)}; expected a tuple of forces.")
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the force and the moment on the frame, in world axes.
+
+        Parameters
+        ----------
+        t : Scalar
+            Time, s.
+        pose : array_like, shape (3, 4) or (4, 4)
+            Pose of the frame in the world, position in m.
+        velocity : sequence of Scalar, length 6
+            Linear and angular velocity of the frame in world axes, m/s and rad/s.
+
+        Returns
+        -------
+        tuple[list[Scalar], list[Scalar]]
+            Force in N and moment in N m.
+        """
         force, moment = list[Scalar](NONE), list[Scalar](NONE)
         for part in self.parts:
             f, n = part(t, pose, velocity)
@@ -47,18 +69,52 @@ class Together:
 
 @dataclass(frozen=True)
 class Pad:
-    height: Scalar = 0.0  # m, of the ground below
+    """Level ground below one point, with limited bearing force and Coulomb friction.
+
+    Parameters
+    ----------
+    height : Scalar, default 0.0
+        Height of the ground in the world, m.
+    stiffness : Scalar, default 1.5e6
+        Stiffness k at small depth, N/m.
+    damping : Scalar, default 1.0
+        Hunt-Crossley damping d, s/m.
+    bears : Scalar, default 60e3
+        Largest bearing force B, N.
+    friction : Scalar, default 0.5
+        Coefficient of friction.
+    slow : Scalar, default 0.05
+        Speed below which friction acts like a damper, m/s.
+    """
+
+    height: Scalar = 0.0  # m, height of the ground
     stiffness: Scalar = 1.5e6  # N/m
     damping: Scalar = 1.0  # s/m, d
-    bears: Scalar = 60e3  # N, B: about 0.3 m2 of soil that yields at 200 kPa
+    bears: Scalar = 60e3  # N, B: as 0.3 m2 of soil that yields at 200 kPa
     friction: Scalar = 0.5  # mu
-    slow: Scalar = 0.05  # m/s: slower, friction is like a damper
+    slow: Scalar = 0.05  # m/s, below it friction acts like a damper
 
     def __post_init__(self) -> None:
         check_range(self, "Pad", ("stiffness", "damping", "friction"))
         check_range(self, "Pad", ("bears", "slow"), above_zero=True)
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the force and the moment on the frame, in world axes.
+
+        Parameters
+        ----------
+        t : Scalar
+            Time, s.
+        pose : array_like, shape (3, 4) or (4, 4)
+            Pose of the frame in the world, position in m.
+        velocity : sequence of Scalar, length 6
+            Linear and angular velocity of the frame in world axes, m/s and rad/s.
+
+        Returns
+        -------
+        tuple[list[Scalar], list[Scalar]]
+            Force in N and moment in N m.
+        """
         x, y, up = (velocity[k] for k in range(3))
         z = maximum(self.height - pose[2, 3], 0.0)
         spring = self.stiffness * z
@@ -69,7 +125,17 @@ class Pad:
 
 @dataclass(frozen=True)
 class Block:
-    """lower, upper: corners. A point inside is pushed to the side that is nearest; sides: those that push (x, y, z)."""
+    """Solid box in world axes that pushes a point inside it out through the nearest side.
+
+    Parameters
+    ----------
+    lower, upper : sequence of 3 Scalar
+        Opposite corners in the world, m.
+    stiffness : Scalar, default 2e6
+        Stiffness, N/m.
+    damping : Scalar, default 1.0
+        Hunt-Crossley damping, s/m.
+    """
 
     lower: Sequence[Scalar]
     upper: Sequence[Scalar]
@@ -86,6 +152,22 @@ class Block:
         check_range(self, "Block", ("stiffness", "damping"))
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the force and the moment on the frame, in world axes.
+
+        Parameters
+        ----------
+        t : Scalar
+            Time, s.
+        pose : array_like, shape (3, 4) or (4, 4)
+            Pose of the frame in the world, position in m.
+        velocity : sequence of Scalar, length 6
+            Linear and angular velocity of the frame in world axes, m/s and rad/s.
+
+        Returns
+        -------
+        tuple[list[Scalar], list[Scalar]]
+            Force in N and moment in N m.
+        """
         deep, ways = [], []
         for k, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
             x, middle = pose[k, 3], 0.5 * (low + high)
@@ -101,7 +183,21 @@ class Block:
 
 @dataclass(frozen=True)
 class Post:
-    """Round and upright, about the world's z, between two heights; it ends softly above and below."""
+    """Upright round post about the world's z axis; its force fades out smoothly at both ends.
+
+    Parameters
+    ----------
+    radius : Scalar
+        Radius, m.
+    low, high : Scalar
+        Heights of both ends, m.
+    stiffness : Scalar, default 2e6
+        Stiffness, N/m.
+    damping : Scalar, default 1.0
+        Hunt-Crossley damping, s/m.
+    soft : Scalar, default 0.2
+        Length at each end over which the force fades out, m.
+    """
 
     radius: Scalar
     low: Scalar
@@ -116,6 +212,22 @@ class Post:
         check_range(self, "Post", ("radius", "soft"), above_zero=True)
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the force and the moment on the frame, in world axes.
+
+        Parameters
+        ----------
+        t : Scalar
+            Time, s.
+        pose : array_like, shape (3, 4) or (4, 4)
+            Pose of the frame in the world, position in m.
+        velocity : sequence of Scalar, length 6
+            Linear and angular velocity of the frame in world axes, m/s and rad/s.
+
+        Returns
+        -------
+        tuple[list[Scalar], list[Scalar]]
+            Force in N and moment in N m.
+        """
         x, y, z = (pose[k, 3] for k in range(3))
         r = sqrt(x * x + y * y + 1e-12)
         out = (x * velocity[0] + y * velocity[1]) / r

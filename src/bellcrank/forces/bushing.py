@@ -1,10 +1,11 @@
-"""A block of rubber between two frames: six stiffnesses and six dampings, in the axes of frame a.
+"""Bushing: linear stiffness and damping in all six directions between two frames, in the axes of frame a.
 
-    f = -k p - c v                                  p, v: place and velocity of b, as a sees them
-    e = (R - R^T)/2 as a vector                     sin(angle) along the axis: the angles, as long as they are small
-    n = -(tr(R) 1 - R)^T/2 (k e) - c w              so that n.w is exactly the rate of k e.e/2 and the damper's power
+    f = -k p - c v                                  p, v: position and velocity of b relative to a
+    e = (R - R^T)/2 as a vector                     sin(angle) along the axis; the rotation angles if they are small
+    n = -(tr(R) 1 - R)^T/2 (k e) - c w              so that n.w is exactly minus d(k e.e/2)/dt minus the damper's power
 
-e turns as de/dt = (tr(R) 1 - R)/2 w. At right angles the block is at its strongest; it is meant for far less.
+The rate of e is de/dt = (tr(R) 1 - R)/2 w. The restoring moment is largest at a right angle; the model is meant for
+much smaller rotations.
 """
 
 from __future__ import annotations
@@ -22,7 +23,23 @@ Six = tuple[Scalar, ...]
 
 @dataclass(frozen=True)
 class Bushing(Between):
-    """stiffness: (x, y, z) in N/m, then about (x, y, z) in N m/rad; damping likewise. rest: where b is in a at rest."""
+    """Rubber bushing between two frames: six stiffnesses and six dampings.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    a : str
+        First frame of the mechanism, or "ground".
+    b : str
+        Second frame; the element's force acts on it, and the opposite force on a.
+    stiffness : tuple of 6 Scalar
+        Along x, y, z in N/m, then about x, y, z in N m/rad.
+    damping : tuple of 6 Scalar, default zeros
+        Along x, y, z in N s/m, then about x, y, z in N m s/rad.
+    rest : tuple of 3 Scalar, default (0, 0, 0)
+        Position of b in frame a without load, m.
+    """
 
     stiffness: Six
     damping: Six = (0.0,) * 6
@@ -38,6 +55,7 @@ class Bushing(Between):
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[Triple, Triple, list[Scalar]]:
+        """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         k, c = self.stiffness, self.damping
         p, e, trace = self._strain(pose)
         force = [-k[i] * p[i] - c[i] * velocity[i] for i in range(3)]
@@ -49,6 +67,7 @@ class Bushing(Between):
         return force, moment, []
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
+        """Return the stored energy in J; `t`, `pose` and `x` as in `Between.energy`."""
         p, e, _ = self._strain(pose)
         total: Scalar = 0.0
         for k, s in zip(self.stiffness, [*p, *e], strict=True):
@@ -56,6 +75,7 @@ class Bushing(Between):
         return total
 
     def loss(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the dissipated power in W; `t`, `pose`, `velocity` and `x` as in `Between.loss`."""
         total: Scalar = 0.0
         for c, v in zip(self.damping, velocity, strict=True):
             total = total + c * v * v

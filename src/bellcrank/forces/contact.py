@@ -1,14 +1,14 @@
-"""Contact by compliance: where two shapes overlap they push each other apart, and rub.
+"""Compliant contact between two shapes: a Hunt-Crossley normal force with Coulomb or bristle (LuGre) friction.
 
     N = k z^n max(1 + d dz/dt, 0)                        Hunt and Crossley, see impact.py
-    F = -mu N u / sqrt(u.u + u_0^2)                      Coulomb, like a damper below the speed u_0: it creeps
-    F = -N (s (z_b + t_b dz_b/dt)),                      with bristles, which bend by z_b before they slip: it sticks
+    F = -mu N u / sqrt(u.u + u_0^2)                      Coulomb, a damper below the speed u_0: the contact creeps
+    F = -N (s (z_b + t_b dz_b/dt)),                      bristles with deflection z_b before they slip: it sticks
         dz_b/dt = u - (s |u| / mu) z_b
 
-u is the velocity of b's material at the place of contact as a sees it, along the surface. Bristles: C. Canudas de Wit,
+u is the tangential velocity of b's material at the contact point relative to a. Bristles: C. Canudas de Wit,
 H. Olsson, K. J. Astrom, P. Lischinsky. A new model for control of systems with friction. IEEE Transactions on Automatic
-Control 40(3), 419-425, 1995; here with mu at all speeds, and a stiffness in proportion to N. Off the ground they
-straighten within `forget` seconds.
+Control 40(3), 419-425, 1995; here with mu at all speeds, and a stiffness in proportion to N. Without contact the
+bristles relax with the time constant `forget`.
 """
 
 from __future__ import annotations
@@ -27,21 +27,51 @@ from bellcrank.forces.shapes import Plane, Shape, Sphere, Touch, fit, touching
 from bellcrank.misfits import explained
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
-RESOLVED = 0.25  # of a bristle's deflection: what it may lose in an explicit step
+RESOLVED = 0.25  # share of its deflection that a bristle may lose in an explicit step
 
 
 @dataclass(frozen=True)
 class Contact(Between):
-    """Shape a on frame a, shape b on frame b (shapes.py has the table of pairs)."""
+    """Contact between a shape on frame a and a shape on frame b; shapes.py lists the supported pairs.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    a : str
+        First frame of the mechanism, or "ground".
+    b : str
+        Second frame; the element's force acts on it, and the opposite force on a.
+    shape_a : Shape
+        Shape in frame a.
+    shape_b : Shape
+        Shape in frame b.
+    stiffness : Scalar, default 1e5
+        Stiffness of each contact point, N/m^exponent.
+    damping : Scalar, default 1.0
+        Hunt-Crossley damping, s/m; `damping_of(restitution, speed)` computes it.
+    friction : Scalar, default 0.8
+        Coefficient of friction.
+    slow : Scalar, default 1e-3
+        Sliding speed u_0 below which Coulomb friction acts like a damper, m/s. A standing robot creeps at a part of it.
+    exponent : float, default 1.0
+        Exponent n of the penetration depth; 1.5 for spheres (Hertz).
+    bristles : Scalar, default 0.0
+        Tangential stiffness for each newton of normal force, 1/m. 0 selects Coulomb friction without bristles.
+    settle : Scalar, default 1e-3
+        Damping time t_b of the bristles, s.
+    forget : float, default 1e-2
+        Time constant with which bristles relax without contact, s.
+    """
 
     shape_a: Shape
     shape_b: Shape
-    stiffness: Scalar = 1e5  # N/m^exponent, of each place where they may touch
-    damping: Scalar = 1.0  # s/m; damping_of(restitution, speed) has it
+    stiffness: Scalar = 1e5  # N/m^exponent, of each contact point
+    damping: Scalar = 1.0  # s/m; see damping_of(restitution, speed)
     friction: Scalar = 0.8
-    slow: Scalar = 1e-3  # m/s, u_0: feet of a standing robot creep by a part of it
-    exponent: float = 1.0  # 1.5 is Hertz's, of spheres
-    bristles: Scalar = 0.0  # 1/m: how stiff they are for each newton of N; 0 has none
+    slow: Scalar = 1e-3  # m/s, u_0: a standing robot creeps at a part of it
+    exponent: float = 1.0  # 1.5 for spheres (Hertz)
+    bristles: Scalar = 0.0  # 1/m, tangential stiffness for each newton of N; 0: no bristles
     settle: Scalar = 1e-3  # s, t_b
     forget: float = 1e-2  # s
 
@@ -53,15 +83,15 @@ class Contact(Between):
         powered(1.0, self.exponent)
         for what in (self.shape_a, self.shape_b):
             if not isinstance(what, Shape):
-                raise InputError(f"{self._called}: {what!r} is no shape; see bellcrank.forces (Plane, Sphere, ...).")
-        touching(self.shape_a, self.shape_b, np.eye(4))  # an error where there is no such pair
+                raise InputError(f"{self._called}: {what!r} is not a shape; see bellcrank.forces (Plane, Sphere, ...).")
+        touching(self.shape_a, self.shape_b, np.eye(4))  # raises for a pair that is not supported
 
         if fit(self.shape_a, self.shape_b) == "none":
             raise InputError(
                 f'{self._called}: {brief(self.shape_b)} on "{self.b}" would fall through {brief(self.shape_a)} on '
                 f'"{self.a}". Only corners of the box on frame b are tested against the box on frame a, and none of '
-                "its sides lies within a side of that. Put the larger box on frame a; of boxes of equal size replace "
-                "one by spheres at its corners, or by a smaller box."
+                "its sides fits within a side of the box on frame a. Put the larger box on frame a; of boxes of equal "
+                "size replace one by spheres at its corners, or by a smaller box."
             )
 
     @property
@@ -70,19 +100,22 @@ class Contact(Between):
 
     @property
     def places(self) -> int:
+        """Number of contact points of the pair of shapes."""
         return len(touching(self.shape_a, self.shape_b, np.eye(4)))
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
+        """Bristle deflections, three for each contact point; none without bristles."""
         if not self._sticks:
             return ()
         mark = [""] if self.places == 1 else [str(k) for k in range(self.places)]
-        bent = self.friction / self.bristles  # where it slides
+        bent = self.friction / self.bristles  # deflection while sliding
         return tuple(StateVariable(f"bristle{k}{c}", "m", 0.0, bent) for k in mark for c in "xyz")
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[Triple, Triple, list[Scalar]]:
+        """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         force: Triple = [0.0, 0.0, 0.0]
         moment: Triple = [0.0, 0.0, 0.0]
         rates: list[Scalar] = []
@@ -97,7 +130,7 @@ class Contact(Between):
         return force, moment, rates
 
     def _rubbing(self, touch: Touch, N: Scalar, u: Triple, z: list[Scalar]) -> tuple[Triple, list[Scalar]]:
-        """Friction, and how bristles bend."""
+        """Return the friction force and the rates of the bristle deflections."""
         if not self._sticks:
             speed = sqrt(dot(u, u) + self.slow * self.slow)
             return [-(self.friction * N / speed) * s for s in u], []
@@ -110,13 +143,26 @@ class Contact(Between):
         ]
         pull = [-(N * self.bristles) * (b + self.settle * r) for b, r in zip(z, bend, strict=True)]
         n = touch.normal
-        off = dot(pull, n)  # the normal may have turned since they bent
+        off = dot(pull, n)  # the normal may have turned since the bristles bent
         return [p - off * c for p, c in zip(pull, n, strict=True)], rates
 
     def resistance(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar], h: Scalar
     ) -> list[Resistance]:
-        """Friction opposes sliding. Damping opposes the approach, and so does what a step of h adds to the force."""
+        """Return the resistance of each contact point for implicit integration.
+
+        Friction opposes sliding. Damping opposes the approach, and so does the stiffness over a step.
+
+        Parameters
+        ----------
+        t, pose, velocity, x, h
+            As in `Between.resistance`.
+
+        Returns
+        -------
+        list[Resistance]
+            One for each contact point.
+        """
         found = []
         for touch in touching(self.shape_a, self.shape_b, pose):
             _, dz, u = _moving(touch, pose, velocity)
@@ -125,30 +171,35 @@ class Contact(Between):
         return found
 
     def _grip(self, u: Triple, h: Scalar) -> Scalar:
-        """Friction for each newton of N and unit of speed, no less than its slope; of bristles over a step of h."""
+        """Return friction per newton of N and unit of speed, at least its slope; for bristles over a step of h."""
         if not self._sticks:
             return self.friction / sqrt(dot(u, u) + self.slow * self.slow)
         return self.bristles * (self.settle + h / (1.0 + h * self._yield_rate(u)))
 
     def _within_step(self, rate: Scalar, decay: Scalar) -> Scalar:
-        """Return the rate of a state that decays; here as it is."""
+        """Return the rate of a decaying state; `SteppedContact` returns its mean over a step."""
         return rate
 
     def _yield_rate(self, u: Triple) -> Scalar:
-        """How fast bristles slip, 1/s."""
+        """Return the rate at which bristles slip, 1/s."""
         return self.bristles * sqrt(dot(u, u) + 1e-16) / self.friction
 
     def stepped(self, h: Scalar) -> Contact:
+        """Return a copy whose bristles are integrated implicitly in fixed steps of `h` (s)."""
         return SteppedContact(**{f.name: getattr(self, f.name) for f in fields(self)}, step=h) if self._sticks else self
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
-        """Of the overlap; what bent bristles store counts as lost, and comes back where they straighten."""
+        """Return the energy stored in the overlap, J; `t`, `pose` and `x` as in `Between.energy`.
+
+        The energy of deflected bristles counts as lost, and is regained when they relax.
+        """
         total: Scalar = 0.0
         for touch in touching(self.shape_a, self.shape_b, pose):
             total = total + stored(-touch.gap, self.stiffness, self.exponent)
         return total
 
     def loss(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the dissipated power in W; `t`, `pose`, `velocity` and `x` as in `Between.loss`."""
         total: Scalar = 0.0
         for k, touch in enumerate(touching(self.shape_a, self.shape_b, pose)):
             _, dz, u = _moving(touch, pose, velocity)
@@ -159,13 +210,13 @@ class Contact(Between):
         return total
 
     def started_inside(self, pose: Any) -> float:
-        """How deep the shapes are in each other, m; 0 where they do not touch."""
+        """Return the deepest penetration of the shapes at `pose` (4x4, b in a), m; 0 if they do not touch."""
         return max(0.0, *(-float(touch.gap) for touch in touching(self.shape_a, self.shape_b, pose)))
 
 
 @dataclass(frozen=True)
 class SteppedContact(Contact):
-    """A contact in steps that are implicit in its bristles: those that slip do so within a step."""
+    """Contact for fixed steps: bristles that slip within a step are integrated implicitly."""
 
     step: Scalar = 0.0  # s
 
@@ -175,7 +226,7 @@ class SteppedContact(Contact):
 
 
 def _moving(touch: Touch, pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple, Scalar, Triple]:
-    """From b's origin to the place, how fast they go into each other, and how fast b slides there."""
+    """Return the vector from b's origin to the contact point, the penetration rate and b's sliding velocity there."""
     arm = [x - pose[k, 3] for k, x in enumerate(touch.place)]
     there = [a + b for a, b in zip(velocity[:3], cross(velocity[3:], arm), strict=True)]
     out = dot(there, touch.normal)
@@ -186,7 +237,31 @@ def _moving(touch: Touch, pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple
 def feet(
     frames: Sequence[str], radius: Scalar = 0.02, ground: str = "ground", floor: Shape | None = None, **numbers: Any
 ) -> list[Contact]:
-    """A ball at each of these frames that stands on the floor (a Plane unless told) of the frame `ground`."""
+    """Return one contact for each foot: a sphere at the frame that stands on the floor.
+
+    Parameters
+    ----------
+    frames : sequence of str
+        Frames at the centres of the feet.
+    radius : Scalar, default 0.02
+        Radius of the spheres, m.
+    ground : str, default "ground"
+        Frame of the floor.
+    floor : Shape, optional
+        Shape of the floor in the frame `ground`; a Plane by default.
+    **numbers
+        Numbers of `Contact`, such as stiffness or friction.
+
+    Returns
+    -------
+    list[Contact]
+        Elements named "FRAME.contact" for `bc.system(..., elements=...)`.
+
+    Raises
+    ------
+    InputError
+        If one of `numbers` is not a number of a contact.
+    """
     own = [f.name for f in fields(Contact) if f.default is not MISSING]
     for name in numbers:
         if name not in own:

@@ -1,7 +1,7 @@
-"""A law that was measured: points, and straight lines or smooth cubics between them, with the area below it.
+"""Curves through measured points, linear or cubic, with their integral.
 
-The area is what a spring with such a law has stored, so it is exact piece by piece. Beyond the points the law stays
-what it is at the last one.
+The integral is the energy that a spring with such a law stores. It is computed exactly, piece by piece. Outside the
+points a curve keeps the value at the first or last point.
 """
 
 from __future__ import annotations
@@ -17,26 +17,37 @@ from bellcrank.misfits import explained
 from bellcrank.scalar import Scalar, clip, is_real, where
 from bellcrank.tables import interp, pieces
 
-# Gauss and Legendre's points on [-1, 1]: exact for polynomials of degree 31.
+# Gauss-Legendre points on [-1, 1], exact for polynomials up to degree 31.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """bc.interp of points, as a law: curve(x), and its area from 0 to x."""
+    """Interpolated curve through points, usable as a law: curve(x) is its value.
+
+    Parameters
+    ----------
+    xs : tuple of float
+        Abscissas, increasing.
+    ys : tuple of float
+        Values at `xs`.
+    kind : str, default "linear"
+        Interpolation, as in `bc.interp`.
+    """
 
     xs: tuple[float, ...]
     ys: tuple[float, ...]
     kind: str = "linear"
 
     def __post_init__(self) -> None:
-        interp(0.0, self.xs, self.ys, self.kind)  # what is wrong with the points is said here
+        interp(0.0, self.xs, self.ys, self.kind)  # raises for invalid points
 
     def __call__(self, x: Scalar) -> Scalar:
+        """Return the value at x, as `bc.interp` does."""
         return interp(x, self.xs, self.ys, self.kind)
 
     def area(self, x: Scalar) -> Scalar:
-        """The integral from 0 to x."""
+        """Return the integral from 0 to `x`."""
         return self._from_first(x) - float(self._from_first(0.0))
 
     def _from_first(self, x: Scalar) -> Scalar:
@@ -53,7 +64,7 @@ class Curve:
 
 
 def _polynomial(coefficients: Any, along: Scalar) -> Scalar:
-    """The area below c0 + c1 s + c2 s^2 + ... from 0 to `along`."""
+    """Return the integral of c0 + c1 s + c2 s^2 + ... from 0 to `along`."""
     total: Scalar = 0.0
     for k in reversed(range(len(coefficients))):
         total = (total + float(coefficients[k]) / (k + 1)) * along
@@ -61,7 +72,7 @@ def _polynomial(coefficients: Any, along: Scalar) -> Scalar:
 
 
 def area(law: Callable[[Scalar], Scalar], x: Scalar) -> Scalar:
-    """The integral of a law from 0 to x: exact of a Curve; of a function by Gauss's rule with 16 points."""
+    """Return the integral of `law` from 0 to `x`: exact for a Curve, by 16-point Gauss quadrature for a function."""
     if isinstance(law, Curve):
         return law.area(x)
     total: Scalar = 0.0
@@ -72,7 +83,25 @@ def area(law: Callable[[Scalar], Scalar], x: Scalar) -> Scalar:
 
 @explained
 def curve(points: Iterable[tuple[float, float]], kind: str = "linear") -> Curve:
-    """A Curve of pairs (x, y)."""
+    """Return a curve through measured points.
+
+    Parameters
+    ----------
+    points : iterable of (float, float)
+        Pairs (x, y) with increasing x.
+    kind : str, default "linear"
+        Interpolation, as in `bc.interp`.
+
+    Returns
+    -------
+    Curve
+        Law for springs, dampers and other elements.
+
+    Raises
+    ------
+    InputError
+        If the points are not pairs of numbers or x does not increase.
+    """
     pairs = [tuple(p) if isinstance(p, Sequence | np.ndarray) else (p,) for p in points]
     if not all(len(p) == 2 and all(map(is_real, p)) for p in pairs):
         raise InputError("curve: expected pairs (x, y), as in curve([(0, 0), (0.01, 200)]).")

@@ -1,16 +1,16 @@
-"""What ground does to the edge of a blade: a force on the frame there, from numbers that the ground keeps up to date.
+"""Soil resistance at the edge of a blade, from parameters that the ground model keeps up to date.
 
     z = max(height + slope . (x, y) - height of the edge, 0)          depth below the surface ahead
-    R = square z^2 + linear z + constant z / (z + give)               ground/wedge.py, for the soil and the blade now
+    R = square z^2 + linear z + constant z / (z + give)               ground/wedge.py, for the current soil and blade
     f = -R u / sqrt(u.u + u_0^2)                                      against the edge's velocity u
     f_z *= loose where u_z > 0                                        nothing is cut on the way up
-    f_z += B z / (z + give)                                           what the ground bears: B deep down
+    f_z += B z / (z + give)                                           bearing force of the ground, B at large depth
 
 The numbers are scalars of any kind. As parameters of a system they are inputs of its step, and ground/contact.py sets
-them at its own rate, from the surface ahead of the edge and from what was swept up.
+them at its own rate, from the surface ahead of the edge and from the soil that was swept up.
 
-Departs: the earthmoving equation gives a force at the angle of friction to the blade; here its size goes against the
-motion, so that soil never drives a machine. Below the speed u_0 it is like a damper, so nothing sticks.
+Departs: the earthmoving equation gives a force at the friction angle to the blade; here a force of the same magnitude
+opposes the motion, so that soil never drives a machine. Below the speed u_0 it acts like a damper, so nothing sticks.
 """
 
 from __future__ import annotations
@@ -24,30 +24,70 @@ from bellcrank.scalar import Scalar, maximum, sqrt, where
 
 @dataclass(frozen=True)
 class Cutting:
-    height: Scalar  # m, of the surface ahead, where x and y are zero
-    slope_x: Scalar  # how it rises
+    """Resistance of sloping ground to the edge of a blade, with coefficients of the earthmoving equation.
+
+    Parameters
+    ----------
+    height : Scalar
+        Height at x = y = 0 of the plane through the surface ahead of the edge, m.
+    slope_x, slope_y : Scalar
+        Slope of that plane along the world's x and y, m/m.
+    square : Scalar
+        Coefficient of the squared depth, N/m^2.
+    linear : Scalar
+        Coefficient of the depth, N/m.
+    constant : Scalar
+        Resistance from the surcharge, N.
+    bearing : Scalar, default 20e3
+        Largest bearing force, N.
+    give : Scalar, default 0.05
+        Depth at which half of the bearing force acts, m.
+    slow : Scalar, default 0.05
+        Speed u_0 below which the resistance acts like a damper, m/s.
+    loose : Scalar, default 0.25
+        Share of the vertical resistance that remains while the edge moves up.
+    """
+
+    height: Scalar  # m, surface plane at x = y = 0
+    slope_x: Scalar  # rise over run
     slope_y: Scalar
     square: Scalar  # N/m2
     linear: Scalar  # N/m
     constant: Scalar  # N
     bearing: Scalar = 20e3  # N
-    give: Scalar = 0.05  # m: at this depth it bears half
+    give: Scalar = 0.05  # m, depth at which half of `bearing` acts
     slow: Scalar = 0.05  # m/s, u_0
-    loose: Scalar = 0.25  # of the resistance, on the way up
+    loose: Scalar = 0.25  # share of the resistance on the way up
 
     def __post_init__(self) -> None:
         check_range(self, "Cutting", ("square", "linear", "constant", "bearing", "loose"))
         check_range(self, "Cutting", ("give", "slow"), above_zero=True)
 
     def depth(self, p: Any) -> Scalar:
-        """Of a place (x, y, z)."""
+        """Return the depth of the point `p` = (x, y, z) below the surface, m; 0 above it."""
         return maximum(self.height + self.slope_x * p[0] + self.slope_y * p[1] - p[2], 0.0)
 
     def resistance(self, z: Scalar) -> Scalar:
+        """Return the cutting resistance at depth `z` (m), N."""
         return self.square * z * z + self.linear * z + self.constant * (z / (z + self.give))
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
-        """(force, moment) on the edge, in world axes."""
+        """Return the force and the moment on the frame, in world axes.
+
+        Parameters
+        ----------
+        t : Scalar
+            Time, s.
+        pose : array_like, shape (3, 4) or (4, 4)
+            Pose of the frame in the world, position in m.
+        velocity : sequence of Scalar, length 6
+            Linear and angular velocity of the frame in world axes, m/s and rad/s.
+
+        Returns
+        -------
+        tuple[list[Scalar], list[Scalar]]
+            Force in N and moment in N m.
+        """
         z = self.depth([pose[k, 3] for k in range(3)])
         u = [velocity[k] for k in range(3)]
         speed = sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + self.slow * self.slow)

@@ -1,11 +1,11 @@
-"""Teeth, belts and worms between joints, which give way a little: no equation is added, and they may slip or rattle.
+"""Compliant gears, racks, belts and worm gears between joints, with backlash and slip instead of constraint equations.
 
-    Gear    z = q_b - ratio q_a              beyond +-backlash/2 a tooth pushes (impact.py): a rack is one, too
+    Gear    z = q_b - ratio q_a              beyond +-backlash/2 a tooth pushes (impact.py); also for a rack
     Belt    s = r_a q_a - r_b q_b            two strands, T = max(T_0 +- (k s + c ds/dt), 0): each can only pull
     Worm    z = r q_worm sin g - R q_wheel cos g      normal to the thread, at the lead angle g
             N = k z + c dz/dt,  F = mu |N| tanh(u/u_0)  along the thread, u = r v_worm cos g + R v_wheel sin g
 
-A worm with mu > tan g locks itself: the wheel cannot drive it.
+A worm with mu > tan g is self-locking: the wheel cannot drive it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,23 @@ from bellcrank.scalar import Scalar, cos, fabs, maximum, sin, tanh
 
 @dataclass(frozen=True)
 class Gear(Coupling):
-    """joints (a, b), with q_b = ratio q_a inside the play; of joints that turn, or one that turns and a rack."""
+    """Gear pair with compliant teeth and backlash: q_b = ratio q_a within the play.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    joints : tuple of str
+        Names of joints a and b: two revolute joints, or a revolute joint and a rack.
+    ratio : Scalar
+        Transmission ratio dq_b/dq_a, not zero.
+    stiffness : Scalar
+        Tooth stiffness at joint b, N m/rad or N/m.
+    backlash : Scalar, default 0.0
+        Play at joint b from flank to flank, rad or m.
+    damping : Scalar, default 0.0
+        Hunt-Crossley damping of the teeth, s/rad or s/m.
+    """
 
     ratio: Scalar
     stiffness: Scalar  # at joint b: N m/rad, or N/m
@@ -37,6 +53,7 @@ class Gear(Coupling):
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
         z, dz = self._slip(q), self._slip(v)
         total: Scalar = 0.0
         for sign in (1.0, -1.0):
@@ -44,10 +61,12 @@ class Gear(Coupling):
         return [-self.ratio * total, total], []
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
         z = fabs(self._slip(q)) - 0.5 * self.backlash
         return stored(z, self.stiffness)
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
         z, dz = self._slip(q), self._slip(v)
         total: Scalar = 0.0
         for sign in (1.0, -1.0):
@@ -63,12 +82,44 @@ class Gear(Coupling):
 
 @dataclass(frozen=True)
 class Rack(Gear):
-    """joints (pinion, rack): ratio is the pinion's radius, m/rad; stiffness and backlash are along the rack."""
+    """Rack and pinion with compliant teeth and backlash.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    joints : tuple of str
+        Names of the pinion's and of the rack's joint, in this order.
+    ratio : Scalar
+        Radius of the pinion, m/rad.
+    stiffness : Scalar
+        Tooth stiffness along the rack, N/m.
+    backlash : Scalar, default 0.0
+        Play along the rack from flank to flank, m.
+    damping : Scalar, default 0.0
+        Hunt-Crossley damping of the teeth, s/m.
+    """
 
 
 @dataclass(frozen=True)
 class Belt(Coupling):
-    """joints (a, b) of two pulleys that turn the same way; a negative radius crosses the belt."""
+    """Elastic belt round two pulleys, with two strands that can only pull.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    joints : tuple of str
+        Names of the joints of pulleys a and b.
+    radius_a, radius_b : Scalar
+        Pulley radii, m. A negative radius crosses the belt, so that the pulleys turn in opposite directions.
+    stiffness : Scalar
+        Stiffness of one strand, N/m.
+    damping : Scalar, default 0.0
+        Damping of one strand, N s/m.
+    tension : Scalar, default 0.0
+        Tension of each strand at rest, N.
+    """
 
     radius_a: Scalar  # m
     radius_b: Scalar  # m
@@ -85,18 +136,20 @@ class Belt(Coupling):
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
         tight, slack = self._strands(q, v)
         pull = tight - slack
         return [-self.radius_a * pull, self.radius_b * pull], []
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Of both strands, as far as they are taut."""
+        """Return the energy stored in both taut strands in J; `t`, `q` and `x` as in `Coupling.energy`."""
         total: Scalar = 0.0
         for T in self._strands(q, (0.0, 0.0)):
             total = total + T * T * (0.5 / self.stiffness)
         return total
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
         moving, still, ds = self._strands(q, v), self._strands(q, (0.0, 0.0)), self._stretch(v)
         return (moving[0] - still[0]) * ds - (moving[1] - still[1]) * ds
 
@@ -110,7 +163,27 @@ class Belt(Coupling):
 
 @dataclass(frozen=True)
 class Worm(Coupling):
-    """Its joints are (worm, wheel)."""
+    """Worm gear with a compliant thread and friction along it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    joints : tuple of str
+        Names of the worm's and of the wheel's joint, in this order.
+    radius_worm, radius_wheel : Scalar
+        Radii, m.
+    lead : Scalar
+        Lead angle of the thread, rad.
+    stiffness : Scalar
+        Stiffness normal to the thread, N/m.
+    damping : Scalar, default 0.0
+        Damping normal to the thread, N s/m.
+    friction : Scalar, default 0.0
+        Coefficient of friction along the thread.
+    slow : Scalar, default 1e-3
+        Sliding speed below which friction acts like a damper, m/s.
+    """
 
     radius_worm: Scalar  # m
     radius_wheel: Scalar  # m
@@ -118,7 +191,7 @@ class Worm(Coupling):
     stiffness: Scalar  # N/m, normal to the thread
     damping: Scalar = 0.0  # N s/m
     friction: Scalar = 0.0
-    slow: Scalar = 1e-3  # m/s, below which friction is like a damper
+    slow: Scalar = 1e-3  # m/s, below it friction acts like a damper
 
     def __post_init__(self) -> None:
         self._pair()
@@ -127,32 +200,35 @@ class Worm(Coupling):
 
     @property
     def ratio(self) -> Scalar:
-        """Turns of the wheel for one of the worm."""
+        """Rotation of the wheel for one rotation of the worm."""
         return self.radius_worm * sin(self.lead) / (self.radius_wheel * cos(self.lead))
 
     @property
     def locks(self) -> bool:
-        """Whether the wheel cannot drive the worm."""
+        """True if the gear is self-locking: the wheel cannot drive the worm."""
         return bool(self.friction > math.tan(self.lead))
 
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
         N, F, _ = self._forces(q, v)
         s, c = sin(self.lead), cos(self.lead)
         return [-self.radius_worm * (N * s + F * c), self.radius_wheel * (N * c - F * s)], []
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
         z = self._normal(q)
         return 0.5 * self.stiffness * z * z
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
         dz = self._normal(v)
         _, F, u = self._forces(q, v)
         return self.damping * dz * dz + F * u
 
     def _forces(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar, Scalar]:
-        """Normal to the thread, along it, and how fast it slides."""
+        """Return the normal force, the friction force along the thread and the sliding speed."""
         N = self.stiffness * self._normal(q) + self.damping * self._normal(v)
         u = self.radius_worm * cos(self.lead) * v[0] + self.radius_wheel * sin(self.lead) * v[1]
         return N, self.friction * fabs(N) * tanh(u / self.slow), u

@@ -1,10 +1,10 @@
-"""How bodies push each other apart where they overlap, with a loss that gives the restitution that is wanted.
+"""Hunt-Crossley normal force between overlapping bodies, and its damping for a given coefficient of restitution.
 
-    N = k z^n max(1 + d dz/dt, 0),    z > 0        z: how deep one is in the other
+    N = k z^n max(1 + d dz/dt, 0),    z > 0        z: penetration depth
 
 The damping grows with z, so the force has no jump: K. H. Hunt, F. R. E. Crossley. Coefficient of restitution
 interpreted as damping in vibroimpact. ASME Journal of Applied Mechanics 42(2), 440-445, 1975. For small d v they give
-e = 1 - (2/3) d v. Without approximation, for every n and every mass, a body that comes with v leaves with e v where
+e = 1 - (2/3) d v. Without approximation, for every n and every mass, a body that arrives with v leaves with e v where
 
     d v (1 + e) = log((1 + d v)/(1 - d e v))
 """
@@ -18,25 +18,43 @@ from bellcrank.misfits import explained
 from bellcrank.parameters.part_numbers import one_number
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
-MOST_EXPONENT = 10.0  # of exponents: each half is a multiplication or a root
+MOST_EXPONENT = 10.0  # upper limit: the code has one factor for each unit of the exponent
 
 
 @explained
 def damping_of(restitution: float, speed: float) -> float:
-    """d in s/m for which a body that comes with `speed` (m/s) leaves with `restitution` times that."""
+    """Return the Hunt-Crossley damping that gives a coefficient of restitution at one impact speed.
+
+    Parameters
+    ----------
+    restitution : float
+        Ratio of the rebound speed to the impact speed, above 0 and at most 1.
+    speed : float
+        Impact speed, m/s, above 0.
+
+    Returns
+    -------
+    float
+        Damping d, s/m.
+
+    Raises
+    ------
+    InputError
+        If a value is outside its range.
+    """
     restitution, speed = one_number("damping_of", "restitution", restitution), one_number("damping_of", "speed", speed)
     if not 0.0 < restitution <= 1.0:
         raise InputError(
-            f"restitution is {restitution!r}; expected a number above 0 and up to 1. A body that stays where it hits "
-            "is one with a small restitution, such as 0.01."
+            f"restitution is {restitution!r}; expected a number above 0 and up to 1. For a body that "
+            "does not rebound use a small restitution, such as 0.01."
         )
     if not speed > 0.0:
         raise InputError(f"speed is {speed!r} m/s; expected the speed of the impact that has this restitution.")
     if restitution == 1.0:
         return 0.0
 
-    def missing(x: float) -> float:  # x = d v
-        if restitution * x >= 1.0:  # but for rounding it is less
+    def missing(x: float) -> float:  # residual in x = d v
+        if restitution * x >= 1.0:  # only rounding leads here
             return math.inf
         return _curved(x) - _curved(-restitution * x)
 
@@ -49,10 +67,28 @@ def damping_of(restitution: float, speed: float) -> float:
 
 @explained
 def restitution_of(damping: float, speed: float) -> float:
-    """The same the other way round: how much of its speed a body keeps."""
+    """Return the coefficient of restitution that a Hunt-Crossley damping gives at one impact speed.
+
+    Parameters
+    ----------
+    damping : float
+        Damping d, s/m, at least 0.
+    speed : float
+        Impact speed, m/s, at least 0.
+
+    Returns
+    -------
+    float
+        Ratio of the rebound speed to the impact speed, from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If a value is negative.
+    """
     damping, speed = one_number("restitution_of", "damping", damping), one_number("restitution_of", "speed", speed)
     if damping < 0.0 or speed < 0.0:
-        raise InputError(f"damping is {damping:g} s/m and speed {speed:g} m/s; expected zero or more of both.")
+        raise InputError(f"damping is {damping:g} s/m and speed {speed:g} m/s; expected both to be zero or more.")
     x = damping * speed
     if x == 0.0:
         return 1.0
@@ -65,21 +101,48 @@ def restitution_of(damping: float, speed: float) -> float:
 
 
 def _curved(y: float) -> float:
-    """log(1 + y) - y, of which little is left where y is small."""
+    """Return log(1 + y) - y, by its series where cancellation would lose digits."""
     if abs(y) > 0.1:
         return math.log1p(y) - y
     return sum(-((-y) ** k) / k for k in range(2, 20))
 
 
 def push(z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, exponent: float = 1.0) -> Scalar:
-    """N; none where z is not above zero."""
+    """Return the normal force N; 0 without overlap.
+
+    Parameters
+    ----------
+    z
+        Penetration depth, m.
+    dz
+        Penetration rate, m/s.
+    stiffness
+        Stiffness k, N/m^exponent.
+    damping
+        Damping d, s/m.
+    exponent
+        Exponent n of the depth.
+    """
     return stiffness * powered(z, exponent) * maximum(1.0 + damping * dz, 0.0)
 
 
 def slopes(
     z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, h: Scalar, exponent: float = 1.0
 ) -> tuple[Scalar, Scalar]:
-    """Return how steeply N rises with dz/dt where z moves on for a step of h, in N s/m, and N itself."""
+    """Return the slope of N over dz/dt for a step in which z changes too, and N itself.
+
+    Parameters
+    ----------
+    z, dz, stiffness, damping, exponent
+        As in `push`.
+    h
+        Step size, s.
+
+    Returns
+    -------
+    tuple[Scalar, Scalar]
+        Slope in N s/m, and N in N.
+    """
     deep, pressed = stiffness * powered(z, exponent), maximum(1.0 + damping * dz, 0.0)
     steep = stiffness if exponent == 1.0 else exponent * deep / where(z > 0.0, z, 1.0)
     steep = where(z > 0.0, steep, 0.0)
@@ -87,20 +150,20 @@ def slopes(
 
 
 def stored(z: Scalar, stiffness: Scalar, exponent: float = 1.0) -> Scalar:
-    """The energy that is stored at a depth z, J."""
+    """Return the energy stored at depth `z` (m) with `stiffness` (N/m^exponent) and `exponent`, J."""
     return stiffness * powered(z, exponent + 1.0) * (1.0 / (exponent + 1.0))
 
 
 def powered(z: Scalar, exponent: float) -> Scalar:
-    """max(z, 0)^exponent: for whole and half exponents, which need no logarithm."""
+    """Return max(`z`, 0)^`exponent` for integer and half-integer exponents, without a logarithm."""
     twice = round(2.0 * exponent) if 1.0 <= exponent <= MOST_EXPONENT else 0
     if abs(twice - 2.0 * exponent) > 1e-12:
-        raise InputError(f"exponent is {exponent!r}; expected 1, 1.5, 2, ..., up to {MOST_EXPONENT:g}: 1.5 is Hertz's.")
+        raise InputError(f"exponent is {exponent!r}; expected 1, 1.5, 2, ..., up to {MOST_EXPONENT:g} (Hertz: 1.5).")
     deep = maximum(z, 0.0)
     total: Scalar = 1.0
     for _ in range(twice // 2):
         total = total * deep
     if twice % 2:
-        # The slope of a root is infinite at 0, where nothing overlaps: there it is that of a number.
+        # The root's slope is infinite at 0, so it is evaluated at 1 there and the result is masked.
         total = total * where(z > 0.0, sqrt(where(z > 0.0, deep, 1.0)), 0.0)
     return total

@@ -1,4 +1,4 @@
-"""A spring and a damper in one joint, by any law or by measured points: tau = -spring(q - rest) - damper(v)."""
+"""Spring and damper in one joint, from any law or measured points: tau = -spring(q - rest) - damper(v)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,21 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class JointSpring(Coupling):
-    """joints: the name of one. spring: N m as a function of rad (N of m); damper: of rad/s (m/s)."""
+    """Nonlinear spring and damper in one joint.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    joints : tuple of str
+        Name of one joint coordinate, (name,).
+    spring : callable, optional
+        Torque in N m as a function of the deflection in rad (N and m for a prismatic joint), or a Curve.
+    damper : callable, optional
+        Torque in N m as a function of the velocity in rad/s (N and m/s for a prismatic joint), or a Curve.
+    rest : Scalar, default 0.0
+        Joint coordinate at which the spring is unloaded, rad or m.
+    """
 
     spring: Callable[[Scalar], Scalar] | None = None
     damper: Callable[[Scalar], Scalar] | None = None
@@ -25,6 +39,7 @@ class JointSpring(Coupling):
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
         total: Scalar = 0.0
         if self.spring is not None:
             total = total - self.spring(q[0] - self.rest)
@@ -33,7 +48,9 @@ class JointSpring(Coupling):
         return [total], []
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
         return 0.0 if self.spring is None else area(self.spring, q[0] - self.rest)
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
         return 0.0 if self.damper is None else self.damper(v[0]) * v[0]

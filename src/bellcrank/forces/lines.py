@@ -1,6 +1,6 @@
-"""Elements that pull along the line between the origins of two frames.
+"""Force elements along the line between the origins of two frames: nonlinear spring and cable.
 
-    L        distance of the two origins              dL      how fast it grows
+    L        distance of the two origins              dL      its rate
     T        tension: positive pulls them together    force on b: -T along the line from a to b
 
 NonlinearSpring    T = spring(L - length) + damper(dL)
@@ -20,35 +20,50 @@ from bellcrank.forces.curves import area
 from bellcrank.forces.element import NONE, Between, Triple, dot
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
-TOUCHING = 1e-150  # m^2: where two ends meet, nothing tells the direction
+TOUCHING = 1e-150  # m^2, smallest squared length: coincident ends have no direction
 
 
 @dataclass(frozen=True)
 class Line(Between):
+    """Base class of elements with a tension along the line between two frame origins.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    a : str
+        First frame of the mechanism, or "ground".
+    b : str
+        Second frame; the element's force acts on it, and the opposite force on a.
+    """
+
     @abstractmethod
     def tension(self, L: Scalar, dL: Scalar) -> Scalar:
-        """N, positive where it pulls."""
+        """Return the tension in N, positive if it pulls, at length `L` (m) and rate `dL` (m/s)."""
 
     @abstractmethod
     def stored(self, L: Scalar) -> Scalar:
-        """The energy that is stored at a length L, J."""
+        """Return the energy stored at length `L` (m), J."""
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[Triple, Triple, list[Scalar]]:
+        """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         p, L, dL = _length(pose, velocity)
         T = self.tension(L, dL)
         return [-(T / L) * one for one in p], NONE, []
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
+        """Return the stored energy in J; `t`, `pose` and `x` as in `Between.energy`."""
         return self.stored(_length(pose, NONE)[1])
 
     def loss(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the dissipated power in W; `t`, `pose`, `velocity` and `x` as in `Between.loss`."""
         _, L, dL = _length(pose, velocity)
         return (self.tension(L, dL) - self.tension_at_rest(L)) * dL
 
     def tension_at_rest(self, L: Scalar) -> Scalar:
-        """The tension at the length L, at rest."""
+        """Return the static tension at length `L` (m), N."""
         return self.tension(L, 0.0)
 
 
@@ -60,8 +75,22 @@ def _length(pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple, Scalar, Scal
 
 @dataclass(frozen=True)
 class NonlinearSpring(Line):
-    """spring: N as a function of the stretch, m; damper: N as a function of its rate, m/s. Each is a function, or a
-    Curve of measured points.
+    """Nonlinear spring and damper between two frame origins.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    a : str
+        First frame of the mechanism, or "ground".
+    b : str
+        Second frame; the element's force acts on it, and the opposite force on a.
+    spring : callable, optional
+        Force in N as a function of the stretch L - length in m, or a Curve of measured points.
+    damper : callable, optional
+        Force in N as a function of the rate dL/dt in m/s, or a Curve of measured points.
+    length : Scalar, default 0.0
+        Length without load, m.
     """
 
     spring: Callable[[Scalar], Scalar] | None = None
@@ -73,20 +102,38 @@ class NonlinearSpring(Line):
         self._check("length")
 
     def tension(self, L: Scalar, dL: Scalar) -> Scalar:
+        """Return the tension in N at length `L` (m) and rate `dL` (m/s)."""
         damped = 0.0 if self.damper is None else self.damper(dL)
         return self.tension_at_rest(L) + damped
 
     def tension_at_rest(self, L: Scalar) -> Scalar:
-        """The tension at the length L, at rest."""
+        """Return the static tension at length `L` (m), N."""
         return 0.0 if self.spring is None else self.spring(L - self.length)
 
     def stored(self, L: Scalar) -> Scalar:
+        """Return the energy stored at length `L` (m), J."""
         return 0.0 if self.spring is None else area(self.spring, L - self.length)
 
 
 @dataclass(frozen=True)
 class Cable(Line):
-    """A rope between two frames: it pulls where it is longer than its length, and cannot push."""
+    """Cable between two frame origins: it pulls where it is longer than its length, and cannot push.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    a : str
+        First frame of the mechanism, or "ground".
+    b : str
+        Second frame; the element's force acts on it, and the opposite force on a.
+    length : Scalar
+        Length at which the cable becomes taut, m, above 0.
+    stiffness : Scalar
+        Stiffness of the taut cable, N/m.
+    damping : Scalar, default 0.0
+        Damping of the taut cable, N s/m.
+    """
 
     length: Scalar  # m, where it becomes taut
     stiffness: Scalar  # N/m
@@ -96,12 +143,16 @@ class Cable(Line):
         self._check("length", "damping")
         self._check("stiffness", above_zero=True)
         if known(self.length) and self.length == 0.0:
-            raise InputError(f"{self._called}: length is 0 m; expected one above zero, at which it becomes taut.")
+            raise InputError(
+                f"{self._called}: length is 0 m; expected a length above zero, at which the cable becomes taut."
+            )
 
     def tension(self, L: Scalar, dL: Scalar) -> Scalar:
+        """Return the tension in N at length `L` (m) and rate `dL` (m/s)."""
         e = L - self.length
         return where(e > 0.0, maximum(self.stiffness * e + self.damping * dL, 0.0), 0.0)
 
     def stored(self, L: Scalar) -> Scalar:
+        """Return the energy stored at length `L` (m), J."""
         e = maximum(L - self.length, 0.0)
         return 0.5 * self.stiffness * e * e

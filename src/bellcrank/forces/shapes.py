@@ -1,16 +1,16 @@
-"""Shapes that touch: each in a frame of its own, and where two of them meet.
+"""Contact shapes, and the closest points of each supported pair.
 
-`touching(a, b, pose)` gives the places where shape b, whose frame stands at `pose` in that of a, may touch shape a: of
-each the gap (negative: they overlap), the normal from a to b, and where it is, all in the axes of a. The list has the
-same length in every state, and nothing branches: a robot on its feet is a straight line of code in all lanes.
+`touching(a, b, pose)` returns the possible contact points of shape b, whose frame has the pose `pose` in the frame of
+a: the gap (negative if they overlap), the normal from a to b, and the position, all in the axes of a. The list has the
+same length in every state, and nothing branches, so that a legged robot compiles to straight-line code in all lanes.
 
     plane, terrain     sphere, capsule (both its ends), box (8 corners), cylinder (the lowest point of either rim)
     box                sphere, capsule (both its ends), box (its 8 corners; see `fit`)
     sphere             sphere, capsule, box, cylinder's axis as a capsule
     capsule            capsule
 
-Nearest points of segments: V. J. Lumelsky. On fast computation of distance between line segments. Information
-Processing Letters 21(2), 55-61, 1985. A terrain is taken as the plane that touches it below the shape's lowest point,
+Closest points of segments: V. J. Lumelsky. On fast computation of distance between line segments. Information
+Processing Letters 21(2), 55-61, 1985. A terrain is replaced by its tangent plane below the shape's lowest point,
 which is exact where it is flat.
 """
 
@@ -30,11 +30,13 @@ from bellcrank.misfits import explained
 from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, clip, fabs, float_array, maximum, sqrt, where
 
-TINY = 1e-24  # m^2: where two points meet, nothing tells a direction
+TINY = 1e-24  # m^2, smallest squared distance: coincident points have no direction
 
 
 @dataclass(frozen=True)
 class Touch:
+    """Contact point: gap (m, negative if overlapping), normal from a to b, and position, in the axes of a."""
+
     gap: Scalar
     normal: Triple
     place: Triple
@@ -42,18 +44,26 @@ class Touch:
 
 @dataclass(frozen=True)
 class Shape:
+    """Base class of contact shapes; all numbers are lengths above zero."""
+
     def __post_init__(self) -> None:
         check_range(self, type(self).__name__, vars(self), above_zero=True)
 
 
 @dataclass(frozen=True)
 class Plane(Shape):
-    """z = 0 of its frame; what is below is inside."""
+    """Half-space below z = 0 of its frame."""
 
 
 @dataclass(frozen=True)
 class Terrain(Shape):
-    """z = height(x, y) of its frame: any function, or `grid(...)` of heights."""
+    """Ground below z = height(x, y) of its frame.
+
+    Parameters
+    ----------
+    height : callable
+        Height in m as a function of (x, y) in m: any function, or `grid(...)`.
+    """
 
     height: Callable[[Scalar, Scalar], Scalar]
 
@@ -64,12 +74,28 @@ class Terrain(Shape):
 
 @dataclass(frozen=True)
 class Sphere(Shape):
+    """Sphere about the origin of its frame.
+
+    Parameters
+    ----------
+    radius : Scalar
+        Radius, m.
+    """
+
     radius: Scalar
 
 
 @dataclass(frozen=True)
 class Capsule(Shape):
-    """A cylinder along z with round ends; length is that of its straight part."""
+    """Cylinder along z with hemispherical ends, centred at the origin of its frame.
+
+    Parameters
+    ----------
+    radius : Scalar
+        Radius, m.
+    length : Scalar
+        Length of the cylindrical part, m.
+    """
 
     radius: Scalar
     length: Scalar
@@ -77,7 +103,15 @@ class Capsule(Shape):
 
 @dataclass(frozen=True)
 class Box(Shape):
-    size: tuple[Scalar, Scalar, Scalar]  # along x, y and z, from side to side
+    """Box centred at the origin of its frame.
+
+    Parameters
+    ----------
+    size : tuple of 3 Scalar
+        Edge lengths along x, y and z, m.
+    """
+
+    size: tuple[Scalar, Scalar, Scalar]  # edge lengths along x, y and z
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", tuple(self.size) if getattr(self.size, "ndim", 0) == 1 else self.size)
@@ -88,7 +122,15 @@ class Box(Shape):
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
-    """A cylinder whose axis is z."""
+    """Cylinder along z, centred at the origin of its frame.
+
+    Parameters
+    ----------
+    radius : Scalar
+        Radius, m.
+    length : Scalar
+        Length, m.
+    """
 
     radius: Scalar
     length: Scalar
@@ -96,7 +138,25 @@ class Cylinder(Shape):
 
 @explained
 def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Scalar, Scalar], Scalar]:
-    """Heights at points of a grid, heights[i][j] at (xs[i], ys[j]), bilinear between them and level beyond."""
+    """Return a height function that interpolates a grid bilinearly.
+
+    Parameters
+    ----------
+    xs, ys : sequence of float
+        Increasing coordinates of the grid lines, m; at least two each.
+    heights : array_like, shape (len(xs), len(ys))
+        Height at (xs[i], ys[j]), m.
+
+    Returns
+    -------
+    callable
+        height(x, y) for `Terrain`; constant beyond the edges of the grid.
+
+    Raises
+    ------
+    InputError
+        If the shapes do not match, a height is not finite or a coordinate does not increase.
+    """
     try:
         H, at = float_array(heights), [float_array(xs), float_array(ys)]
     except (TypeError, ValueError, OverflowError):
@@ -127,7 +187,7 @@ def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Sc
 
 
 def _hats(x: Scalar, at: Any) -> list[Scalar]:
-    """How much each point counts at x: 1 there, 0 at its neighbours."""
+    """Return the weight of each grid point at x: hat functions, 1 at the point and 0 at its neighbours."""
     x = clip(x, float(at[0]), float(at[-1]))
     found: list[Scalar] = []
     for k, here in enumerate(at):
@@ -138,6 +198,7 @@ def _hats(x: Scalar, at: Any) -> list[Scalar]:
 
 
 def touching(a: Shape, b: Shape, pose: Any) -> list[Touch]:
+    """Return the contact points of shapes `a` and `b`, where `pose` is the 4x4 pose of b in a."""
     for mine, others, find in PAIRS:
         if isinstance(a, mine) and isinstance(b, others):
             found: list[Touch] = find(a, b, pose)
@@ -161,7 +222,7 @@ def _axis(pose: Any) -> Triple:
 
 
 def _at(pose: Any, x: Sequence[Scalar]) -> Triple:
-    """A point of b, as a sees it."""
+    """Return a point x of b in the frame of a."""
     return [pose[k, 0] * x[0] + pose[k, 1] * x[1] + pose[k, 2] * x[2] + pose[k, 3] for k in range(3)]
 
 
@@ -169,11 +230,11 @@ def _along(p: Triple, n: Sequence[Scalar], s: Scalar) -> Triple:
     return [x + s * y for x, y in zip(p, n, strict=True)]
 
 
-# -- on a plane: spheres, one for each point that may touch
+# -- on a plane: one sphere for each possible contact point
 
 
 def _points(b: Shape, pose: Any, normal: Sequence[Scalar] = (0.0, 0.0, 1.0)) -> list[tuple[Triple, Scalar]]:
-    """(centre, radius) of the spheres that touch a plane where the shape does."""
+    """Return (centre, radius) of spheres that touch a plane where the shape does."""
     if isinstance(b, Sphere):
         return [(_origin(pose), b.radius)]
     p, z = _origin(pose), _axis(pose)
@@ -187,15 +248,15 @@ def _points(b: Shape, pose: Any, normal: Sequence[Scalar] = (0.0, 0.0, 1.0)) -> 
 
 
 def _ends(b: Cylinder, pose: Any) -> list[Triple]:
-    """The middles of its two rims."""
+    """Return the centres of the cylinder's two rims."""
     return [_along(_origin(pose), _axis(pose), s * 0.5 * b.length) for s in (1.0, -1.0)]
 
 
 def _lowest(b: Cylinder, axis: Triple, middle: Triple, normal: Sequence[Scalar]) -> Triple:
-    """The rim's lowest point: from its middle against the normal, less the part along the axis."""
+    """Return the lowest point of a rim: from its centre against the normal, without the component along the axis."""
     c = dot(normal, axis)
     down = [c * s - n for s, n in zip(axis, normal, strict=True)]
-    length = sqrt(maximum(dot(down, down), 1e-12))  # upright it has no lowest point, and none is far from the middle
+    length = sqrt(maximum(dot(down, down), 1e-12))  # an upright cylinder has no lowest point; any is near the middle
     return _along(middle, down, b.radius / length)
 
 
@@ -205,7 +266,7 @@ def _on_plane(a: Plane, b: Shape, pose: Any) -> list[Touch]:
 
 def _on_terrain(a: Terrain, b: Shape, pose: Any) -> list[Touch]:
     points = _points(b, pose)
-    if isinstance(b, Cylinder):  # what is lowest on a slope is judged by its normal below the middle of the rim
+    if isinstance(b, Cylinder):  # the lowest point depends on the terrain's normal below the rim's centre
         points = [(_lowest(b, _axis(pose), end, _above(a, end)[1]), 0.0) for end in _ends(b, pose)]
     found = []
     for p, r in points:
@@ -215,18 +276,18 @@ def _on_terrain(a: Terrain, b: Shape, pose: Any) -> list[Touch]:
 
 
 def _above(a: Terrain, p: Triple) -> tuple[Scalar, Triple]:
-    """How far a point is from the plane that touches the terrain below it, and the normal of that."""
+    """Return the distance of a point from the terrain's tangent plane below it, and that plane's normal."""
     along = jet(a.height(Jet(p[0], 1.0), jet(p[1])))
     across = jet(a.height(jet(p[0]), Jet(p[1], 1.0)))
     size = sqrt(1.0 + along.d * along.d + across.d * across.d)
     return (p[2] - along.x) / size, [-along.d / size, -across.d / size, 1.0 / size]
 
 
-# -- round shapes against each other
+# -- round shapes in contact with each other
 
 
 def _rounds(p: Triple, r: Scalar, c: Triple, s: Scalar) -> Touch:
-    """Two spheres, of radius r around p (of a) and s around c (of b)."""
+    """Return the contact of two spheres, of radius r about p (on a) and of radius s about c (on b)."""
     d = [y - x for x, y in zip(p, c, strict=True)]
     L = sqrt(maximum(dot(d, d), TINY))
     n = [x / L for x in d]
@@ -238,7 +299,7 @@ def _on_sphere(a: Sphere, b: Shape, pose: Any) -> list[Touch]:
     if isinstance(b, Sphere):
         return [_rounds(origin, a.radius, _origin(pose), b.radius)]
     p = _origin(pose)
-    R = [[pose[k, i] for k in range(3)] for i in range(3)]  # its axes
+    R = [[pose[k, i] for k in range(3)] for i in range(3)]  # axes of b
     if isinstance(b, Box):
         return [_in_box(b, [-dot(R[i], p) for i in range(3)], pose, R, a.radius)]
     assert isinstance(b, Capsule | Cylinder)
@@ -247,7 +308,7 @@ def _on_sphere(a: Sphere, b: Shape, pose: Any) -> list[Touch]:
 
 
 def _in_box(b: Box, own: Triple, pose: Any, R: list[Triple], radius: Scalar) -> Touch:
-    """A sphere around `own`, in the axes of the box: the nearest point of it, or from inside the nearest side."""
+    """Return the contact of a box with a sphere about `own` (box axes): at the closest point, or side from inside."""
     half = [0.5 * s for s in b.size]
     near = [clip(x, -1.0 * h, h) for x, h in zip(own, half, strict=True)]
     place = _at(pose, near)
@@ -268,7 +329,7 @@ def _in_box(b: Box, own: Triple, pose: Any, R: list[Triple], radius: Scalar) -> 
 
 
 def _on_box(a: Box, b: Shape, pose: Any) -> list[Touch]:
-    """Corners of another box, or the ends of a capsule, against its sides, edges and corners."""
+    """Return contacts of another box's corners, or a capsule's ends, with the sides, edges and corners of box a."""
     half, found = [0.5 * s for s in a.size], []
     for p, r in _points(b, pose):
         near = [clip(x, -1.0 * h, h) for x, h in zip(p, half, strict=True)]
@@ -290,7 +351,7 @@ def _on_box(a: Box, b: Shape, pose: Any) -> list[Touch]:
 def _on_capsule(a: Capsule, b: Capsule | Cylinder, pose: Any) -> list[Touch]:
     p, u = _origin(pose), _axis(pose)
     h, k = 0.5 * a.length, 0.5 * b.length
-    c = u[2]  # of the axes: ours is z
+    c = u[2]  # cosine between the axes; a's axis is z
     apart = maximum(1.0 - c * c, 1e-12)
     s = clip((p[2] - c * dot(u, p)) / apart, -1.0 * h, h)
     w = clip(s * c - dot(u, p), -1.0 * k, k)
@@ -298,7 +359,7 @@ def _on_capsule(a: Capsule, b: Capsule | Cylinder, pose: Any) -> list[Touch]:
     return [_rounds([0.0, 0.0, s], a.radius, _along(p, u, w), b.radius)]
 
 
-# The table of pairs: what is on frame a, what is on frame b, and who finds where they touch.
+# Supported pairs: shapes on frame a, shapes on frame b, function that returns the contact points.
 PAIRS: list[tuple[Any, Any, Callable[..., list[Touch]]]] = [
     (Plane, (Sphere, Capsule, Box, Cylinder), _on_plane),
     (Terrain, (Sphere, Capsule, Box, Cylinder), _on_terrain),
@@ -309,7 +370,7 @@ PAIRS: list[tuple[Any, Any, Callable[..., list[Touch]]]] = [
 
 
 def thickness(shape: Shape) -> float:
-    """From the middle of a shape to where it is nearest to its outside, m; of what has no middle, 0."""
+    """Return the smallest distance from the centre of `shape` to its surface, m; 0 if it has no centre."""
     found = [float(x) for x in (getattr(shape, "radius", None),) if isinstance(x, int | float)]
     if isinstance(shape, Cylinder) and isinstance(shape.length, int | float):
         found.append(0.5 * float(shape.length))
@@ -319,7 +380,7 @@ def thickness(shape: Shape) -> float:
 
 
 def reach(shape: Shape) -> float:
-    """Return how far the outside of a shape is from its origin at most, m; 0 of what has no end."""
+    """Return the largest distance of the surface of `shape` from its origin, m; 0 if it is unbounded."""
     if isinstance(shape, Box):
         return math.hypot(*(0.5 * float(x) for x in shape.size))
     if isinstance(shape, Cylinder):
@@ -329,10 +390,10 @@ def reach(shape: Shape) -> float:
 
 
 def fit(a: Shape, b: Shape) -> str:
-    """Return "none" if no side of box b lies within a side of box a, "some" if not each does, "all" otherwise.
+    """Return "none", "some" or "all": how many sides of box `b` fit within a side of box `a`.
 
-    Of two boxes only the corners of b are tested: a side of b that is larger than the side of a below it falls through.
-    Other shapes fit, and so do boxes whose sizes are left open.
+    Between two boxes only the corners of b are tested: a side of b that is larger than the side of a below it falls
+    through. All other pairs of shapes give "all", and so do boxes whose sizes are free parameters.
     """
     if not (isinstance(a, Box) and isinstance(b, Box)) or not all(
         isinstance(x, int | float) for x in (*a.size, *b.size)

@@ -1,16 +1,16 @@
-"""Level soil that a blade cuts: a force on the frame at its edge, so that digging feels like something.
+"""Resistance of level soil to a cutting blade, as a force on the frame at the blade's edge.
 
     z = max(ground - height of the edge, 0)                          depth
     R = width z (cohesion + weight z)                                cutting resistance
     f = -R u / sqrt(u.u + u_0^2)                                     against the edge's velocity u
-    f_z += B z / (z + z_B)                                           what the ground bears: B deep down
+    f_z += B z / (z + z_B)                                           bearing force of the ground, B at large depth
 
 R has the two leading terms of the fundamental earth-moving equation, one that grows with the depth and one with its
 square: A. R. Reece. The fundamental equation of earth-moving mechanics. Proceedings of the Institution of Mechanical
 Engineers 179 (3F), 16-22, 1964. Orders of magnitude for loam: E. McKyes. Soil Cutting and Tillage. Elsevier, 1985.
 
-Departs: nothing is moved: soil that was cut is there again, and none is carried in the bucket. The resistance goes
-against the motion, whatever way the blade looks. Below the speed u_0 it is like a damper, so nothing sticks.
+Departs: no soil is moved: soil that was cut is there again, and the bucket carries none. The resistance opposes the
+motion whatever the orientation of the blade. Below the speed u_0 it acts like a damper, so nothing sticks.
 """
 
 from __future__ import annotations
@@ -24,14 +24,32 @@ from bellcrank.scalar import Scalar, maximum, sqrt
 
 @dataclass(frozen=True)
 class Soil:
-    """Level ground that resists cutting: a force against the motion that grows with depth, and some support."""
+    """Level ground that resists cutting: a force against the motion that grows with depth, and a bearing force.
+
+    Parameters
+    ----------
+    width : Scalar, default 1.2
+        Width of the edge, m.
+    ground : Scalar, default 0.0
+        Height of the surface in the world, m.
+    cohesion : Scalar, default 30e3
+        Term linear in the depth, Pa; includes the blade's factor.
+    weight : Scalar, default 40e3
+        Term quadratic in the depth, N/m^3; includes the blade's factor.
+    bearing : Scalar, default 20e3
+        Largest bearing force, N.
+    give : Scalar, default 0.05
+        Depth at which half of the bearing force acts, m.
+    slow : Scalar, default 0.05
+        Speed u_0 below which the resistance acts like a damper, m/s.
+    """
 
     width: Scalar = 1.2  # m, of the edge
     ground: Scalar = 0.0  # m, height of the surface
-    cohesion: Scalar = 30e3  # Pa, with the blade's factor in it
-    weight: Scalar = 40e3  # N/m3, likewise
+    cohesion: Scalar = 30e3  # Pa, includes the blade's factor
+    weight: Scalar = 40e3  # N/m3, includes the blade's factor
     bearing: Scalar = 20e3  # N
-    give: Scalar = 0.05  # m: at this depth it bears half
+    give: Scalar = 0.05  # m, depth at which half of `bearing` acts
     slow: Scalar = 0.05  # m/s, u_0
 
     def __post_init__(self) -> None:
@@ -39,7 +57,22 @@ class Soil:
         check_range(self, "Soil", ("width", "give", "slow"), above_zero=True)
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
-        """(force, moment) on the edge, in world axes."""
+        """Return the force and the moment on the frame, in world axes.
+
+        Parameters
+        ----------
+        t : Scalar
+            Time, s.
+        pose : array_like, shape (3, 4) or (4, 4)
+            Pose of the frame in the world, position in m.
+        velocity : sequence of Scalar, length 6
+            Linear and angular velocity of the frame in world axes, m/s and rad/s.
+
+        Returns
+        -------
+        tuple[list[Scalar], list[Scalar]]
+            Force in N and moment in N m.
+        """
         z = maximum(self.ground - pose[2, 3], 0.0)
         u = [velocity[k] for k in range(3)]
         speed = sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + self.slow * self.slow)

@@ -1,4 +1,4 @@
-"""Stops at the ends of a joint's way: N = k z max(1 + d dz/dt, 0), z beyond an end (impact.py)."""
+"""Joint limit stops with a Hunt-Crossley force: N = k z max(1 + d dz/dt, 0), z beyond a limit (impact.py)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,28 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class EndStop(Coupling):
-    """joints: the name of one. Beyond lower and upper (rad, or m) it is pushed back; either may be infinite."""
+    """Compliant stops at the limits of one joint.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    joints : tuple of str
+        Name of one joint coordinate, (name,).
+    lower : Scalar, default -inf
+        Lower limit, rad or m; may be infinite.
+    upper : Scalar, default inf
+        Upper limit, rad or m; may be infinite.
+    stiffness : Scalar
+        Stiffness beyond a limit, N m/rad or N/m, above 0.
+    damping : Scalar, default 0.0
+        Hunt-Crossley damping, s/rad or s/m; `damping_of(restitution, speed)` computes it.
+    """
 
     lower: Scalar = -math.inf
     upper: Scalar = math.inf
     stiffness: Scalar = 0.0  # N m/rad, or N/m
-    damping: Scalar = 0.0  # s/rad, or s/m; damping_of(restitution, speed) has it
+    damping: Scalar = 0.0  # s/rad, or s/m; see damping_of(restitution, speed)
 
     def __post_init__(self) -> None:
         self._pair(1)
@@ -34,18 +50,21 @@ class EndStop(Coupling):
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
         total: Scalar = 0.0
         for sign, z in self._beyond(q[0]):
             total = total - sign * push(z, sign * v[0], self.stiffness, self.damping)
         return [total], []
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
         total: Scalar = 0.0
         for _, z in self._beyond(q[0]):
             total = total + stored(z, self.stiffness)
         return total
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
         total: Scalar = 0.0
         for sign, z in self._beyond(q[0]):
             dz = sign * v[0]
@@ -53,7 +72,7 @@ class EndStop(Coupling):
         return total
 
     def _beyond(self, q: Scalar) -> list[tuple[float, Scalar]]:
-        """(direction, how far beyond) of each end that there is."""
+        """Return (direction, penetration) for each finite limit."""
         ends = [(-1.0, self.lower), (1.0, self.upper)]
         return [(sign, sign * (q - end)) for sign, end in ends if not (known(end) and math.isinf(end))]
 
@@ -66,9 +85,30 @@ def joint_stops(
     speed: float = 1.0,
     joints: Sequence[str] = (),
 ) -> list[EndStop]:
-    """A stop at every limit of the mechanism's joints, or of those that are named: limits that act.
+    """Return one compliant stop for each joint that has limits, so that the limits take effect.
 
-    stiffness: N m/rad, N/m on a slide. restitution: what a joint that comes with `speed` keeps of it.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism whose joint limits are used.
+    stiffness : Scalar, default 1e5
+        Stiffness of each stop, N m/rad; N/m for a prismatic joint.
+    restitution : float, default 0.3
+        Ratio of the rebound speed to the impact speed.
+    speed : float, default 1.0
+        Impact speed at which `restitution` holds, rad/s or m/s.
+    joints : sequence of str, optional
+        Names of the joints; all that have limits if empty.
+
+    Returns
+    -------
+    list[EndStop]
+        Elements for `bc.system(..., elements=...)`.
+
+    Raises
+    ------
+    InputError
+        If a named joint has no limits.
     """
     limited = {j.name: j for j in mechanism.own_joints if _limited(j.limits.lower, j.limits.upper)}
     for name in joints:

@@ -1,22 +1,23 @@
-"""Tyres on a road: a spring under the hub, and forces along the road by slip.
+"""Tyres on a road: a radial spring under the hub, and longitudinal and lateral forces from slip.
 
-Frame a is the road (its z = 0, or a Terrain's height), frame b stands in the middle of the wheel, on the body that
-turns, with y along the axle.
+Frame a is the road (its z = 0, or a Terrain's height), frame b stands at the centre of the wheel, on the rotating body,
+with y along the axle.
 
     z          deflection;  N = max(k z + c dz/dt, 0) where z > 0
-    V_x, V_y   velocity of the hub, along the wheel's heading and across it;  O: how fast the wheel turns
+    V_x, V_y   velocity of the hub, along the wheel's heading and across it;  O: spin rate of the wheel
     kappa      (O R - V_x) / |V_x|          longitudinal slip
     alpha      V_y / |V_x|                  tan of the slip angle;  |V_x| is never below the speed `slow`
     F_x, F_y   linear: C_k kappa, -C_a alpha; or the Magic Formula, D sin(C atan(B x - E (B x - atan(B x))))
 
-and both together never more than friction allows: (F_x/D_x)^2 + (F_y/D_y)^2 <= 1. They act at the lowest point of the
-wheel; the trail puts F_y a little behind it, which is the moment that straightens the wheel.
+Friction limits the combined force: (F_x/D_x)^2 + (F_y/D_y)^2 <= 1. The forces act at the lowest point of the wheel; the
+trail moves F_y a little behind it, which gives the self-aligning moment.
 
 H. B. Pacejka. Tyre and Vehicle Dynamics. Second edition, Butterworth-Heinemann, 2006: section 4.3, version 5.2.
 
-Departs: of the Magic Formula the equations of pure slip (4.E9 to 4.E30), with camber in the lateral ones; combined slip
-by the ellipse above and not by his weighting functions; moments by a constant trail and rolling resistance. No
-relaxation: forces follow the slip at once, and below `slow` the tyre is a damper, so that a car at rest creeps.
+Departs: the Magic Formula is used with its equations for pure slip (4.E9 to 4.E30), with camber in the lateral ones;
+combined slip follows the ellipse above and not Pacejka's weighting functions; moments come from a constant trail and
+rolling resistance. There is no relaxation length: forces follow the slip at once, and below `slow` the tyre is a
+damper, so that a car at rest creeps.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from bellcrank.scalar import Scalar, atan2, exp, fabs, maximum, sin, sqrt, tanh,
 
 @dataclass(frozen=True)
 class Slip:
-    """What a tyre sees of its road."""
+    """Deflection, slips and contact directions of a tyre, in the axes of the road."""
 
     z: Scalar  # deflection
     dz: Scalar
@@ -49,7 +50,7 @@ class Slip:
     alpha: Scalar
     camber: Scalar
     spin: Scalar
-    arm: Triple  # from the hub to where it touches
+    arm: Triple  # from the hub to the contact point
     ahead: Triple
     across: Triple
     normal: Triple
@@ -57,15 +58,39 @@ class Slip:
 
 @dataclass(frozen=True)
 class Tyre(Between):
-    """What all tyres have; LinearTyre and MagicTyre have the forces."""
+    """Base class of tyres; LinearTyre and MagicTyre implement the slip forces.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    a : str
+        Frame of the road, usually "ground".
+    b : str
+        Frame at the centre of the wheel, on the rotating body, with y along the axle.
+    radius : Scalar
+        Radius without load, m.
+    stiffness : Scalar, default 2e5
+        Vertical stiffness, N/m.
+    damping : Scalar, default 500.0
+        Vertical damping, N s/m.
+    trail : Scalar, default 0.0
+        Distance behind the contact point at which the lateral force acts, m.
+    rolling_resistance : Scalar, default 0.0
+        Rolling resistance as a share of the normal force.
+    slow : Scalar, default 0.5
+        Speed below which slip forces act like a damper, m/s.
+    road : Terrain, optional
+        Height of the road over frame a; level by default.
+    """
 
     radius: Scalar  # m, without load
     stiffness: Scalar = 2e5  # N/m
     damping: Scalar = 500.0  # N s/m
     trail: Scalar = 0.0  # m
-    rolling_resistance: Scalar = 0.0  # of N
+    rolling_resistance: Scalar = 0.0  # share of N
     slow: Scalar = 0.5  # m/s
-    road: Terrain | None = None  # of frame a; level unless told
+    road: Terrain | None = None  # in frame a; level by default
 
     def __post_init__(self) -> None:
         self._check("damping", "trail", "rolling_resistance")
@@ -75,11 +100,12 @@ class Tyre(Between):
 
     @abstractmethod
     def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-        """F_x, F_y, and the largest of either."""
+        """Return F_x, F_y and the largest magnitude of each in N, from the `slip`."""
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[Triple, Triple, list[Scalar]]:
+        """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         slip = self.slip(pose, velocity)
         Fx, Fy, most_x, most_y = self.forces(slip)
         a, b = Fx / maximum(most_x, 1e-9), Fy / maximum(most_y, 1e-9)
@@ -96,6 +122,7 @@ class Tyre(Between):
         return force, moment, []
 
     def slip(self, pose: Any, velocity: Sequence[Scalar]) -> Slip:
+        """Return deflection and slips for `pose` and `velocity` as in `Between.__call__`."""
         s = [pose[k, 1] for k in range(3)]
         height, n = self._road(pose)
         tilt = dot(n, s)
@@ -114,7 +141,7 @@ class Tyre(Between):
         return Slip(z, dz, N, (spin * rolling - Vx) / speed, Vy / speed, tilt, spin, touch, ahead, across, n)
 
     def _road(self, pose: Any) -> tuple[Scalar, Triple]:
-        """How high the hub is above it, along its normal; and the normal."""
+        """Return the hub's height above the road along the road's normal, and the normal."""
         if self.road is None:
             return pose[2, 3], [0.0, 0.0, 1.0]
         x, y = pose[0, 3], pose[1, 3]
@@ -124,11 +151,12 @@ class Tyre(Between):
         return (pose[2, 3] - along.x) / size, [-along.d / size, -side.d / size, 1.0 / size]
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
+        """Return the stored energy in J; `t`, `pose` and `x` as in `Between.energy`."""
         z = maximum(self.slip(pose, [0.0] * 6).z, 0.0)
         return 0.5 * self.stiffness * z * z
 
     def loss(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """All that it takes and does not store."""
+        """Return the dissipated power in W; `t`, `pose`, `velocity` and `x` as in `Between.loss`."""
         force, moment, _ = self(t, pose, velocity, x)
         slip = self.slip(pose, velocity)
         return -power([*force, *moment], velocity) - self.stiffness * maximum(slip.z, 0.0) * slip.dz
@@ -136,6 +164,38 @@ class Tyre(Between):
 
 @dataclass(frozen=True)
 class LinearTyre(Tyre):
+    """Tyre whose forces are proportional to slip, up to a friction limit.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    a : str
+        Frame of the road, usually "ground".
+    b : str
+        Frame at the centre of the wheel, on the rotating body, with y along the axle.
+    radius : Scalar
+        Radius without load, m.
+    stiffness : Scalar, default 2e5
+        Vertical stiffness, N/m.
+    damping : Scalar, default 500.0
+        Vertical damping, N s/m.
+    trail : Scalar, default 0.0
+        Distance behind the contact point at which the lateral force acts, m.
+    rolling_resistance : Scalar, default 0.0
+        Rolling resistance as a share of the normal force.
+    slow : Scalar, default 0.5
+        Speed below which slip forces act like a damper, m/s.
+    road : Terrain, optional
+        Height of the road over frame a; level by default.
+    longitudinal : Scalar, default 8e4
+        Longitudinal slip stiffness C_k, N.
+    lateral : Scalar, default 6e4
+        Cornering stiffness C_a, N/rad.
+    friction : Scalar, default 1.0
+        Coefficient of friction.
+    """
+
     longitudinal: Scalar = 8e4  # N, C_k
     lateral: Scalar = 6e4  # N/rad, C_a
     friction: Scalar = 1.0
@@ -145,6 +205,7 @@ class LinearTyre(Tyre):
         self._check("longitudinal", "lateral", "friction")
 
     def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        """Return F_x, F_y and the largest magnitude of each in N, from the `slip`."""
         most = self.friction * slip.N
         on = where(slip.N > 0.0, 1.0, 0.0)
         return on * self.longitudinal * slip.kappa, -on * self.lateral * slip.alpha, most, most
@@ -158,7 +219,33 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class MagicTyre(Tyre):
-    """By Pacejka's Magic Formula: coefficients by the names that property files give them."""
+    """Tyre with Pacejka's Magic Formula, version 5.2, for pure slip.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    a : str
+        Frame of the road, usually "ground".
+    b : str
+        Frame at the centre of the wheel, on the rotating body, with y along the axle.
+    radius : Scalar
+        Radius without load, m.
+    stiffness : Scalar, default 2e5
+        Vertical stiffness, N/m.
+    damping : Scalar, default 500.0
+        Vertical damping, N s/m.
+    trail : Scalar, default 0.0
+        Distance behind the contact point at which the lateral force acts, m.
+    rolling_resistance : Scalar, default 0.0
+        Rolling resistance as a share of the normal force.
+    slow : Scalar, default 0.5
+        Speed below which slip forces act like a damper, m/s.
+    road : Terrain, optional
+        Height of the road over frame a; level by default.
+    coefficients : mapping of str to float
+        Coefficients by the names used in property files (PCX1, PDY1, ...); missing ones are 0.
+    """
 
     coefficients: Mapping[str, float] = field(default_factory=dict)
 
@@ -171,7 +258,7 @@ class MagicTyre(Tyre):
             raise InputError(f"{self._called}: coefficients has no {', '.join(missing)}; read_tyre(file) reads them.")
         for name, x in self.coefficients.items():
             one_number(f"{self._called}: coefficients", str(name), x)
-        for name in ("FNOMIN", "PCX1", "PCY1", "PKY2"):  # what the formula divides by, or takes as a scale
+        for name in ("FNOMIN", "PCX1", "PCY1", "PKY2"):  # the formula divides by these or scales with them
             if self[name] == 0.0 or (name == "FNOMIN" and self[name] < 0.0):
                 expected = "a load above zero, in N" if name == "FNOMIN" else "a number that is not zero"
                 raise InputError(f"{self._called}: the coefficient {name} is {self[name]:g}; expected {expected}.")
@@ -180,6 +267,7 @@ class MagicTyre(Tyre):
         return float(self.coefficients.get(name, 0.0))
 
     def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        """Return F_x, F_y and the largest magnitude of each in N, from the `slip`."""
         c, Fz = self, slip.N
         d = (Fz - c["FNOMIN"]) / c["FNOMIN"]
         mu_x = c["PDX1"] + c["PDX2"] * d
@@ -188,7 +276,7 @@ class MagicTyre(Tyre):
         E = (c["PEX1"] + c["PEX2"] * d + c["PEX3"] * d * d) * (1.0 - c["PEX4"] * where(kappa > 0.0, 1.0, -1.0))
         Fx = magic(kappa, K, c["PCX1"], mu_x * Fz, E) + Fz * (c["PVX1"] + c["PVX2"] * d)
         g = slip.camber
-        mu_y = fabs((c["PDY1"] + c["PDY2"] * d) * (1.0 - c["PDY3"] * g * g))  # files have either sign
+        mu_y = fabs((c["PDY1"] + c["PDY2"] * d) * (1.0 - c["PDY3"] * g * g))  # either sign occurs in files
         load = 2.0 * atan2(Fz, c["PKY2"] * c["FNOMIN"])
         K = -fabs(c["PKY1"]) * c["FNOMIN"] * sin(load) * (1.0 - c["PKY3"] * fabs(g))
         alpha = atan2(slip.alpha, 1.0) + c["PHY1"] + c["PHY2"] * d + c["PHY3"] * g
@@ -199,7 +287,21 @@ class MagicTyre(Tyre):
 
 
 def magic(x: Scalar, K: Scalar, C: Scalar, D: Scalar, E: Scalar) -> Scalar:
-    """D sin(C atan(B x - E (B x - atan(B x)))), with the slope K = B C D at the origin; 0 without load."""
+    """Return D sin(C atan(B x - E (B x - atan(B x)))), with B from the slope K = B C D at the origin.
+
+    Parameters
+    ----------
+    x
+        Slip.
+    K
+        Slope at the origin.
+    C
+        Shape factor.
+    D
+        Peak value, N; the result is 0 where D is not positive.
+    E
+        Curvature factor.
+    """
     loaded = where(D > 1e-9, D, 1e-9)
     u = where(D > 1e-9, K / (C * loaded), 0.0) * x
     return D * sin(C * atan2(u - E * (u - atan2(u, 1.0)), 1.0))
@@ -207,7 +309,33 @@ def magic(x: Scalar, K: Scalar, C: Scalar, D: Scalar, E: Scalar) -> Scalar:
 
 @explained
 def read_tyre(path: str | Path, name: str, a: str, b: str, **numbers: Any) -> MagicTyre:
-    """A MagicTyre from a property file (.tir): lines `NAME = value`, comments behind $ or !."""
+    """Read a Magic Formula tyre from a property file (.tir).
+
+    The file has lines `NAME = value`, with comments after $ or !.
+
+    Parameters
+    ----------
+    path : str or Path
+        Tyre property file.
+    name : str
+        Name of the element.
+    a : str
+        Frame of the road.
+    b : str
+        Frame at the centre of the wheel, with y along the axle.
+    **numbers
+        Numbers of `MagicTyre` that replace those of the file.
+
+    Returns
+    -------
+    MagicTyre
+        Tyre with the file's coefficients.
+
+    Raises
+    ------
+    ReadError
+        If a value is not a number or a required coefficient is missing.
+    """
     _, _, raw = plain_bytes(path, "tyre file")
     text = raw.decode("utf-8", errors="replace")
     found: dict[str, float] = {}

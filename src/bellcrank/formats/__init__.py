@@ -1,4 +1,4 @@
-"""Mechanisms from files: URDF, MJCF, and tables of Denavit-Hartenberg parameters. `Builder` makes them in Python.
+"""Readers of mechanisms from files: URDF, MJCF and Denavit-Hartenberg tables. `Builder` makes them in Python.
 
 The import of each reader is deferred to its first use, so that `import bellcrank` stays light.
 """
@@ -23,14 +23,14 @@ from bellcrank.model.mechanism import Mechanism
 __all__ = ["Builder", "Row", "from_dh", "from_saha", "from_wong", "read"]
 
 SUFFIXES = (".urdf", ".xml", ".toml")
-# Readers of one's own, by suffix: (data, source, and of the arguments of `read` those that were given) -> Mechanism.
+# Readers of plug-ins, by suffix: (data, source, and those arguments of `read` that differ from USUAL) -> Mechanism.
 READERS: dict[str, Callable[..., Mechanism]] = {}
 USUAL = {"base": "fixed", "gravity": None, "check": "warn", "right_angles": RIGHT_ANGLES, "lock": (), "loops": True}
 TIPS = {
     ".xacro": " Run xacro on it first: xacro robot.xacro > robot.urdf",
-    ".py": " Commands take what a Python file makes by its name there: FILE.py:NAME.",
+    ".py": " For an object in a Python file, the command line takes FILE.py:NAME.",
 }
-# Root elements of XML files that are not ours to read, and what to do about them.
+# Root elements of XML files that are not read, and what to do about them.
 FOREIGN = {
     "sdf": "an SDF model, which is not read. Convert it to URDF.",
     "mujocoinclude": "a part of a MuJoCo model. Read the file that includes it.",
@@ -49,18 +49,41 @@ def read(
     lock: Lock = (),
     loops: str | os.PathLike[str] | bool = True,
 ) -> Mechanism:
-    """The mechanism in a file: .urdf or .xml (URDF; MJCF with MuJoCo), or .toml (a joint table, see
-    formats/dh_table.py).
+    """Read the mechanism in a file.
 
-    base: "fixed" makes the root link the ground, "floating" lets it fly on a joint called "root_joint".
-    gravity: in world axes; (0, 0, -9.81) unless told, or what a MuJoCo model says.
-    check: "warn" goes on with inertias that no body has and says so in `mechanism.report`, as long as no mass matrix
-    has a negative eigenvalue (model/energy.py); "error" refuses them, as `Builder` does.
-    right_angles: angles of the file within this many radians of a quarter turn are taken as exact, and reported.
-    lock: joints to hold still, by name (at zero) or as {name: value}.
-    loops: a YAML file with a URDF's closed loops (formats/yaml_loops.py), where it is not the one beside it of the same
-    name; False leaves that one alone.
-    A string that begins with "<" is taken as the text of the file itself.
+    Parameters
+    ----------
+    path : path or str
+        A .urdf or .xml file (URDF; MJCF with MuJoCo), or a .toml file (a joint table, see formats/dh_table.py). A
+        string that begins with "<" is the text of the file itself.
+    base : {"fixed", "floating"}
+        "fixed" makes the root link the ground; "floating" connects it to the ground by a free joint "root_joint".
+    gravity : sequence of 3 floats, optional
+        In world axes, m/s^2. Default (0, 0, -9.81), or the value in a MuJoCo model.
+    check : {"warn", "error"}
+        "warn" accepts inertias that no real body has and reports them in `mechanism.report`, as long as no mass matrix
+        has a negative eigenvalue (model/energy.py); "error" refuses them, as `Builder` does.
+    right_angles : float
+        Angles of the file within this many radians of a multiple of a quarter turn are taken as exact, and reported.
+    lock : sequence of str, or mapping of str to float
+        Joints to fix, by name (at zero) or as {name: value}, rad or m.
+    loops : path or bool
+        A YAML file with a URDF's closed loops (formats/yaml_loops.py). By default the one of the same name beside it,
+        if there is one; False ignores that one.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism; its `report` lists what became of every part of the file.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+    ReadError
+        If the file cannot be read.
+    ModelError
+        If the file describes no valid mechanism.
     """
     if base not in ("fixed", "floating"):
         raise InputError(f'base is {base!r}; expected "fixed" or "floating".')
@@ -100,7 +123,7 @@ def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) 
         from bellcrank.formats.mjcf import read_mjcf
 
         if options["base"] == "floating":
-            raise InputError(f'{source}: base="floating" is for URDF; a MuJoCo model says itself what is free.')
+            raise InputError(f'{source}: base="floating" is for URDF; a MuJoCo model defines its free bodies itself.')
         text = data.decode("utf-8", "replace") if encoding is not None else None
         source = source if text is None else "MJCF text"
         return read_mjcf(text, source, **{key: options[key] for key in ("gravity", "check", "lock")})
@@ -111,7 +134,7 @@ def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) 
 
 
 def _down(options: dict[str, Any]) -> dict[str, Any]:
-    """With the usual gravity where none was given."""
+    """Return the options with the default gravity if none was given."""
     return options if options["gravity"] is not None else options | {"gravity": (0.0, 0.0, -9.81)}
 
 
@@ -122,7 +145,7 @@ def _sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Any:
 
 
 def _bytes(path: Path) -> bytes:
-    """The file, or an error that says what is there instead."""
+    """Return the content of a file, or raise an error that names what exists instead."""
     try:
         if path.is_dir():
             raise ReadError(
@@ -139,10 +162,10 @@ def _bytes(path: Path) -> bytes:
 
 
 def _missing(path: Path) -> str:
-    """What to say of a file that is not there: the one that was meant, or what is there instead."""
+    """Return the message about a missing file: the file that was probably meant, or what the folder contains."""
     folder = path.parent
     if not folder.is_dir():
-        return f'{path} does not exist, for there is no folder "{folder}". Check the path.'
+        return f'{path} does not exist, as there is no folder "{folder}". Check the path.'
     robots = _robots(folder)
     stems = {Path(name).stem: name for name in reversed(robots)}
     close = get_close_matches(path.stem, stems, n=1)
@@ -155,5 +178,5 @@ def _missing(path: Path) -> str:
 def _robots(folder: Path) -> list[str]:
     try:
         return sorted(p.name for p in folder.iterdir() if p.suffix.lower() in SUFFIXES)
-    except OSError:  # a folder that may not be looked into
+    except OSError:  # a folder without permission to list it
         return []

@@ -1,10 +1,10 @@
 """Beams in the Builder: as one body with modes, or for large deflections as a chain of rigid pieces.
 
-The chain has elastic joints in the middle of every element, each with the stiffness that the element has there against
-one of the six ways to deform. Pieces of whole length stand between the joints, half pieces at the ends: rotations of
-the pieces are then those of the beam in the middle of each of them, and what is neglected falls with the square of the
-elements' length. Joints turn one after another, so a piece's attitude is exact for any deflection of the whole beam;
-only the angles within one element must be small.
+The chain has elastic joints in the middle of every element, each with the stiffness of the element there against one of
+the six ways to deform. Between the joints lie pieces of full length, at the ends half pieces. Rotations of the pieces
+are then those of the beam at their centres, and the error falls with the square of the element length. Joint angles
+compose, so a piece's attitude is exact for any deflection of the whole beam; only the angles within one element must be
+small.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NODES = {"end": 1.0}
 
 @dataclass(frozen=True)
 class Placed:
-    """A beam in the world: where it starts, and its x, y and z as columns of R."""
+    """A beam in the world: its start, and its x, y and z axes as columns of R."""
 
     name: str
     beam: Beam
@@ -41,16 +41,16 @@ class Placed:
     nodes: Mapping[str, float]  # name: part of the length
 
     def at(self, x: float) -> Array:
-        """The place x metres along it."""
+        """Return the point `x` metres along the beam."""
         return np.asarray(self.start + self.R[:, 0] * x)
 
     @property
     def order(self) -> tuple[str, ...]:
-        """All motions, as the loads of a section stand."""
+        """All motions, in the order of the loads of a section."""
         return tuple(MOTIONS)
 
     def spring(self, i: int, motion: str) -> float:
-        """Stiffness of elastic joint i of a chain, from 1."""
+        """Return the stiffness of elastic joint `i` (from 1) of a chain against `motion`."""
         n = self.beam.elements
         stiffness = getattr(self.beam.profile((i - 0.5) / n), MOTIONS[motion][2])
         return float(stiffness * n / self.beam.length)
@@ -59,6 +59,25 @@ class Placed:
 def placed(
     name: str, beam: Beam, start: Any, axis: Any, side: Any, motions: Sequence[str], nodes: Mapping[str, float] | None
 ) -> Placed:
+    """Check the arguments of a beam and return it placed in the world.
+
+    Parameters
+    ----------
+    name
+        Name of the body.
+    beam
+        Section, material, length and elements.
+    start
+        Position of the start, m.
+    axis
+        Direction from start to end.
+    side
+        Direction of the section's y axis.
+    motions
+        Names of the ways in which it can deform.
+    nodes
+        {name: part of the length}.
+    """
     where = f'beam "{name}"'
     x = np.array(vector(axis, where, "axis"), dtype=float)
     y = np.array(vector(side, where, "side"), dtype=float)
@@ -85,7 +104,7 @@ def placed(
 
 
 def _nodes(nodes: Mapping[str, float] | None, where: str) -> dict[str, float]:
-    """Of a beam, by name, as parts of its length."""
+    """Return the checked nodes of a beam, {name: part of the length}."""
     if not isinstance(nodes, Mapping | None):
         raise ModelError(f"{where}: nodes is {brief(nodes)}; expected {{name: part of the length}}.")
     found = dict(NODES if nodes is None else nodes)
@@ -104,8 +123,21 @@ def _nodes(nodes: Mapping[str, float] | None, where: str) -> dict[str, float]:
 
 
 def chain(builder: Any, p: Placed, beta: float) -> list[str]:
-    """Bodies and joints of a beam for large deflections; the names of its pieces. beta: damping of each joint over its
-    stiffness, in seconds.
+    """Add the bodies and joints of a beam for large deflections.
+
+    Parameters
+    ----------
+    builder
+        Builder to add to.
+    p
+        The beam.
+    beta
+        Damping of each joint over its stiffness, s.
+
+    Returns
+    -------
+    list of str
+        Names of the rigid pieces.
     """
     n = p.beam.elements
     h = p.beam.length / n
@@ -124,7 +156,17 @@ def chain(builder: Any, p: Placed, beta: float) -> list[str]:
 
 
 def damped(where: str, ratio: Any, rayleigh: Any) -> tuple[float, float, float]:
-    """A part of critical damping, and Rayleigh's two numbers; none of them may feed a motion."""
+    """Return a damping ratio and Rayleigh's two coefficients, checked: none may be negative.
+
+    Parameters
+    ----------
+    where
+        Subject of error messages.
+    ratio
+        Part of critical damping.
+    rayleigh
+        Pair (alpha, beta), 1/s and s.
+    """
     pair = items(rayleigh)
     if pair is None or len(pair) != 2:
         raise ModelError(f"{where}: rayleigh is {brief(rayleigh)}; expected two numbers, (alpha, beta).")
@@ -132,20 +174,34 @@ def damped(where: str, ratio: Any, rayleigh: Any) -> tuple[float, float, float]:
     for what, x in (("damping", ratio), ("rayleigh", pair[0]), ("rayleigh", pair[1])):
         found.append(float(nominal(number(x, where, what))))
         if found[-1] < 0.0:
-            raise ModelError(f"{where}: {what} is {found[-1]:g}, which would feed its motion; expected 0 or more.")
+            raise ModelError(f"{where}: {what} is {found[-1]:g}, which would feed energy in; expected 0 or more.")
     return found[0], found[1], found[2]
 
 
 @dataclass(frozen=True)
 class Bent:
-    """A body with modes, in world axes, from the start of its beam."""
+    """A body with modes, in world axes, relative to the start of its beam."""
 
     modal: Modal
     start: Array
 
 
 def bent(name: str, R: Array, start: Array, found: Moments, ratio: float, rayleigh: Sequence[float]) -> Bent:
-    """ratio: of critical damping, of each mode, beside Rayleigh's."""
+    """Return a body with modes in world axes.
+
+    Parameters
+    ----------
+    name
+        Name of the body.
+    R, start
+        Axes of the structure as columns, and its origin, in the world.
+    found
+        Integrals over the mass, in axes of the structure.
+    ratio
+        Part of critical damping of each mode, added to Rayleigh damping.
+    rayleigh
+        Pair (alpha, beta), 1/s and s.
+    """
     alpha, beta = rayleigh
     inertia = np.einsum("kkii->k", found.D)
     stiffness = inertia * found.omega**2
@@ -171,10 +227,10 @@ def _piece_name(p: Placed, i: int) -> str:
 
 
 def _elastic(builder: Any, p: Placed, i: int, x: float, beta: float) -> None:
-    """The joints between pieces i - 1 and i, with a body of no mass between each two.
+    """Add the joints between pieces i - 1 and i, with a massless body between successive joints.
 
-    Turns one after another twist a little when they bend both ways. Every other element has them in reverse order, so
-    that this cancels instead of adding up.
+    Successive rotations about two bending axes leave a small twist. Every other element has its joints in reverse
+    order, so that these twists cancel instead of adding up.
     """
     parent = _piece_name(p, i - 1)
     motions = p.motions if i % 2 else p.motions[::-1]
@@ -192,7 +248,7 @@ def _elastic(builder: Any, p: Placed, i: int, x: float, beta: float) -> None:
 
 
 def _piece(p: Placed, a: float, b: float) -> tuple[float, Array, Array]:
-    """Mass, centre and central inertia, in the world, of the beam from a to b."""
+    """Return mass, centre of mass and central inertia, in the world, of the beam between a and b."""
     slices = list(_slices(p.beam, a, b))
     mass = sum(length * profile.rhoA for _, length, profile in slices)
     x0 = sum(x * length * profile.rhoA for x, length, profile in slices) / mass

@@ -1,6 +1,6 @@
-"""What the Builder knows of bodies that bend: beams, and structures of any shape.
+"""Flexible bodies of the Builder: beams, and structures of any shape.
 
-Finite elements are loaded when there are some: most mechanisms are rigid.
+The finite-element modules are imported on first use, since most mechanisms are rigid.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ORIGIN: Triple = (0.0, 0.0, 0.0)
 Vector = Sequence[Number] | Array
-# How a slice of a beam can deform: the joint for it, its axis of (x, y, z), and the stiffness in a Profile.
+# Ways in which a slice of a beam can deform: joint type, axis (0 x, 1 y, 2 z), and stiffness in a Profile.
 MOTIONS = {
     "stretch": ("prismatic", 0, "EA"),
     "shear_y": ("prismatic", 1, "GAy"),
@@ -41,7 +41,7 @@ MOTIONS = {
 
 @explained_class("beam", "flexible")
 class BendingBodies(ABC):
-    """A part of the Builder."""
+    """Mixin of the Builder for flexible bodies."""
 
     _bodies: dict[str, Body]
     _joints: dict[str, Joint]
@@ -53,7 +53,8 @@ class BendingBodies(ABC):
     def _new(self, what: str, name: str, taken: Any) -> str: ...
 
     @abstractmethod
-    def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None: ...
+    def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
+        """Add a rigid body `name` with `mass`, `com` and `inertia` (Builder.body)."""
 
     def beam(
         self,
@@ -77,21 +78,58 @@ class BendingBodies(ABC):
         rayleigh: tuple[float, float] = (0.0, 0.0),
         large: bool = False,
     ) -> Reduction | None:
-        """A straight beam from `start` along `axis`, in the world at the zero configuration: the body `name`, whose
-        frame is that of its start, and a body NAME.NODE for each of `nodes`, {node: part of the length}, where other
-        parts are joined to it (NAME.end unless told). A joint carries the body `name` as any other.
+        """Add a straight beam from `start` along `axis`.
 
-        section, material, theory: as in Beam; `side` is its y. motions: which of stretch, shear_y, shear_z, twist,
-        bend_y (about y) and bend_z it has. rayleigh: (alpha, beta), damping alpha M + beta K, in 1/s and s.
+        The beam is the body `name`, whose frame is at its start. Each node is a body NAME.NODE, to which other parts
+        can be joined. A joint carries the body `name` like any other. Deflections must be small compared with the
+        length, unless `large` is set.
 
-        Deflections must be small against its length. It moves by its lowest `modes` with start and nodes held and,
-        where `attached`, by the shapes of loads at the nodes; of all these, those with frequencies `below`, in Hz.
-        damping: of each mode, as a part of critical. The result is a table of them.
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        length : float
+            Length, m.
+        section, material
+            As in Beam.
+        start : array_like, shape (3,)
+            Position of the start in the world at the zero configuration, m.
+        axis, side : array_like, shape (3,)
+            Direction of the beam, and of the section's y axis, in world axes.
+        elements : int
+            Number of finite elements.
+        theory
+            As in Beam.
+        motions : sequence of str
+            Ways to deform: some of stretch, shear_y, shear_z, twist, bend_y (about y) and bend_z.
+        nodes : mapping of str to float, optional
+            {node: part of the length}; by default {"end": 1.0}.
+        sections : mapping of str to float, optional
+            {name: part of the length}. Loads through these sections are columns of a record: run["NAME.SECTION.My"], N,
+            Vy, Vz, T and Mz, and run["NAME.SECTION.stress"], the largest stress from axial force and bending.
+        modes : int
+            Number of the lowest modes with start and nodes held.
+        attached : bool
+            Also use the static shapes of loads at the nodes.
+        below : float
+            Keep only shapes with frequencies below this, Hz.
+        damping : float
+            Damping of each mode, as a part of critical.
+        rayleigh : tuple of 2 floats
+            (alpha, beta) for damping alpha M + beta K, in 1/s and s.
+        large : bool
+            Use a chain of rigid pieces on elastic joints instead of modes, for deflections of any size; damped by beta
+            only.
 
-        sections: {name: part of the length}. What passes through there are columns of a record: run["NAME.SECTION.My"],
-        N, Vy, Vz, T and Mz, and run["NAME.SECTION.stress"], the largest of pull and bending.
+        Returns
+        -------
+        Reduction or None
+            Table of the modes; None for a large beam.
 
-        large: a chain of rigid pieces on elastic joints instead, for deflections of any size; damped by beta only.
+        Raises
+        ------
+        ModelError
+            If an argument is invalid.
         """
         from bellcrank.formats import beams, outlines
         from bellcrank.structures.beam import Beam
@@ -126,18 +164,35 @@ class BendingBodies(ABC):
         rayleigh: tuple[float, float] = (0.0, 0.0),
         sections: Mapping[str, float] | None = None,
     ) -> None:
-        """A body of any shape that bends, as bc.flexible(K, M, ...) makes it: the body `name`, whose frame moves with
-        the first of its interfaces, and a body NAME.INTERFACE for each of them, where other parts are joined.
+        """Add a flexible body of any shape, as bc.flexible(K, M, ...) makes it.
 
-        point and rotation (3x3): of the origin of the structure's own coordinates, in the world at the zero
-        configuration. damping, rayleigh: as of a beam; sections, too, where the structure is made of beams.
+        The body `name` has a frame that moves with the first of its interfaces. Each interface is a body
+        NAME.INTERFACE, to which other parts can be joined.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        structure : Moments
+            The reduced structure.
+        point : array_like, shape (3,)
+            Origin of the structure's own coordinates, in the world at the zero configuration, m.
+        rotation : array_like, shape (3, 3), optional
+            Rotation from the structure's axes to the world's.
+        damping, rayleigh, sections
+            As of a beam; sections only if the structure is made of beams.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid.
         """
         from bellcrank.formats import beams, outlines
         from bellcrank.structures.modes import Moments
 
         where = self._new("body", name, ["ground", *self._bodies])
         if not isinstance(structure, Moments):
-            raise ModelError(f"{where}: {brief(structure)} is no structure; bc.flexible(K, M, ...) makes one.")
+            raise ModelError(f"{where}: {brief(structure)} is not a structure; bc.flexible(K, M, ...) makes one.")
         R = np.eye(3) if rotation is None else np.array(rotation_matrix(rotation, where), dtype=float)
         damping, alpha, beta = beams.damped(where, damping, rayleigh)
         cuts = outlines.named(where, sections, structure.nodes)
@@ -148,7 +203,7 @@ class BendingBodies(ABC):
         self, name: str, R: Array, start: Array, found: Moments, damping: float, rayleigh: tuple[float, float],
         sections: Mapping[str, float],
     ) -> None:  # fmt: skip
-        """A body with modes, and a body of no mass for each of its nodes, on joints that share their coordinates."""
+        """Add a body with modes, and a massless body for each of its nodes, on joints with shared modal coordinates."""
         from bellcrank.formats import beams, outlines
 
         bent = beams.bent(name, R, start, found, damping, rayleigh)

@@ -1,10 +1,10 @@
 """Mechanisms in Python: bodies and joints described in world axes at the zero configuration.
 
-A body's frame stands at its joint's point with the world's axes. Nobody has to write a rotation matrix, and a point
-where two bodies meet is the same three numbers for both.
+A body's frame has its origin at its joint's point and the world's axes. No rotation matrices are needed, and a point
+where two bodies meet has the same three coordinates for both.
 
-Closed loops are joints like the others, or `close`: joint() may join any two bodies, and build() finds the joints that
-carry the bodies and cuts the rest (the rule: model/cut.py). What was cut says the report.
+Closed loops are ordinary joints, or `close`: joint() may connect any two bodies, and build() chooses the tree of joints
+that carry the bodies and cuts the rest (the rule: model/cut.py). The report lists the joints that were cut.
 """
 
 from __future__ import annotations
@@ -58,8 +58,19 @@ Vector = Sequence[Number] | Array
 
 @explained_class("__init__", "body", "build", "close", "frame", "joint", "loop", "spring")
 class Builder(MovingConstraints, BendingBodies):
-    """Collects parts and checks each as it comes; `build()` makes the Mechanism.
+    """Collects parts and checks each when it is added; `build()` makes the Mechanism.
 
+    Parameters
+    ----------
+    name : str
+        Name of the mechanism.
+    gravity : array_like, shape (3,)
+        In world axes, m/s^2.
+    check : {"error", "warn"}
+        "error" refuses an inertia that no real body has; "warn" accepts and reports it, as `read` does with files.
+
+    Examples
+    --------
     >>> b = bc.Builder("pendulum")
     >>> b.body("arm", mass=1.0, com=(0, 0, -1))
     >>> b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))
@@ -69,9 +80,7 @@ class Builder(MovingConstraints, BendingBodies):
     """
 
     def __init__(self, name: str, gravity: Vector = (0.0, 0.0, -9.81), *, check: str = "error") -> None:
-        """check: "error" refuses an inertia that no body has; "warn" takes it and says so in the report, as `read` does
-        with files.
-        """
+        """Start an empty mechanism `name` with `gravity`; `check` selects "error" or "warn"."""
         if not isinstance(name, str) or not name:
             raise ModelError(f"the mechanism's name is {name!r}; expected a text.")
         self.name = name
@@ -82,14 +91,29 @@ class Builder(MovingConstraints, BendingBodies):
         self._frames: dict[str, Frame] = {}
         self._loops: dict[str, Loop] = {}
         self._springs: dict[str, Spring] = {}
-        self._ends: dict[str, Frame] = {}  # of loops and springs
+        self._ends: dict[str, Frame] = {}  # frames of loops and springs
         self._bent: dict[str, Bent] = {}
         self._outlines: dict[str, Outline] = {}
 
     def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
-        """com in the world; inertia about it, in world axes: 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or 3x3.
+        """Add a body.
 
-        Without inertia it is a point mass; without mass, a massless body.
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        mass : float or free parameter, optional
+            Mass, kg; without it the body is massless.
+        com : array_like, shape (3,)
+            Centre of mass in the world at the zero configuration, m.
+        inertia : array_like, optional
+            About the centre of mass, in world axes, kg m^2: 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3
+            matrix. Without it the body is a point mass.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid, or the name exists already.
         """
         where = self._new("body", name, [GROUND, *self._bodies])
         self._no_frame(name in self._frames, name)
@@ -103,10 +127,10 @@ class Builder(MovingConstraints, BendingBodies):
             return
         I = ((0.0,) * 3,) * 3 if inertia is None else inertia_matrix(inertia, where)
         body = Body(name, number(mass, where, "mass"), centre, matrix(I))
-        if body.mass == 0.0:  # no free one does, whatever its nominal value
+        if body.mass == 0.0:  # a free parameter never compares equal, whatever its nominal value
             raise ModelError(f"{where}: mass is 0 kg; expected a positive mass, or none at all for a massless body.")
         check.numbers(body)
-        if self.check == "error":  # now, where the mistake is; one moment is judged by the joints, when it is built
+        if self.check == "error":  # early, where the mistake is; a single moment is checked with the joints in build()
             check.refuse(check.doubt(body, planar=check.one_moment(body)))
         self._bodies[name] = body
 
@@ -133,12 +157,41 @@ class Builder(MovingConstraints, BendingBodies):
         effort: Number = math.inf,
         mimic: Mimic | str | tuple[Any, ...] | None = None,
     ) -> None:
-        """Joins `parent` and `child` ("ground" is the ground). point and axes in the world, at the zero configuration.
+        """Connect `parent` and `child` by a joint; if joints form a closed loop, build() cuts one of them.
 
-        Where joints form a closed loop, build() cuts one of them.
+        Parameters
+        ----------
+        name : str
+            Name of the joint.
+        kind : str
+            Joint type.
+        parent, child : str
+            Names of bodies; "ground" is the ground.
+        point : array_like, shape (3,)
+            Position of the joint in the world at the zero configuration, m.
+        axis : array_like, shape (3,)
+            Direction of the axis in world axes.
+        second_axis : array_like, shape (3,), optional
+            Second axis of a universal joint.
+        pitch : float
+            Pitch of a helical joint, m/rad.
+        armature : float
+            Inertia added to the coordinate, kg m^2 or kg.
+        damping : float
+            Viscous damping, N m s/rad or N s/m.
+        friction, friction_speed : float
+            Friction force, and the speed at which it is reached.
+        stiffness, rest : float
+            Stiffness of a spring, and the coordinate at which it is relaxed.
+        lower, upper, velocity, effort : float
+            Limits of the coordinate, its speed and its force.
+        mimic : str or tuple, optional
+            Name of another joint, or (name, multiplier, offset), whose coordinate moves this one.
 
-        second_axis: universal joints; pitch: metres per radian of helical joints; mimic: the name of another joint, or
-        (name, multiplier, offset), whose coordinate moves this one.
+        Raises
+        ------
+        ModelError
+            If an argument is invalid, or the name exists already.
         """
         where = self._new("joint", name, [*self._joints, *self._loops])
         self._body(parent, where)
@@ -169,7 +222,24 @@ class Builder(MovingConstraints, BendingBodies):
         self._joints[name] = joint
 
     def frame(self, name: str, body: str, point: Vector = ORIGIN, rotation: Any = None) -> None:
-        """A named place on a body; point and rotation (a 3x3 matrix) in the world at the zero configuration."""
+        """Add a named frame on a body.
+
+        Parameters
+        ----------
+        name : str
+            Name of the frame.
+        body : str
+            Name of the body.
+        point : array_like, shape (3,)
+            Origin, in the world at the zero configuration, m.
+        rotation : array_like, shape (3, 3), optional
+            Axes of the frame as columns, in the world at the zero configuration.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid, or the name exists already.
+        """
         where = self._new("frame", name, [*self._frames, *self._ends])
         self._body(body, where)
         self._no_frame(name in (GROUND, *self._bodies), name)
@@ -195,15 +265,37 @@ class Builder(MovingConstraints, BendingBodies):
         offset: Number | None = None,
         joints: Sequence[str] = (),
     ) -> None:
-        """Closes a loop: two bodies that meet as in a joint, or two joints that move together. Adds no coordinate.
-
-        revolute, prismatic, cylindrical, universal, spherical, planar, fixed: as joints of that kind, at `point`.
-        distance: from point_a to point_b, `distance` metres (what it is at the zero configuration, unless told).
-        point_on_line: point_b stays on the line through point_a along `axis`, which belongs to body_a.
-        gear: joints=(first, second) move as second = ratio * first + offset. rack: the same, from radians to metres.
+        """Close a loop: connect two bodies as a joint does, or couple two joints, without adding a coordinate.
 
         Points and axes are in the world at the zero configuration. The loop need not be closed there: point_a, axis and
-        second_axis are then where body_a has them, point_b, axis_b and second_axis_b where body_b does.
+        second_axis are then where body_a has them, point_b, axis_b and second_axis_b where body_b has them.
+
+        Parameters
+        ----------
+        name : str
+            Name of the loop.
+        kind : str
+            revolute, prismatic, cylindrical, universal, spherical, planar, fixed: as joints of that kind, at `point`.
+            distance: from point_a to point_b. point_on_line: point_b stays on the line through point_a along `axis`,
+            which belongs to body_a. gear: second = ratio * first + offset for joints=(first, second). rack: the same,
+            from radians to metres.
+        body_a, body_b : str
+            Names of the bodies.
+        point, point_a, point_b : array_like, shape (3,), optional
+            Where the bodies meet, m.
+        axis, axis_b, second_axis, second_axis_b : array_like, shape (3,), optional
+            Axes of the connection.
+        distance : float, optional
+            Length, m; by default that at the zero configuration.
+        ratio, offset : float, optional
+            Of a gear or rack.
+        joints : sequence of 2 str
+            Of a gear or rack.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid, or the name exists already.
         """
         where = self._new("loop", name, [*self._joints, *self._loops])
         if not isinstance(kind, str) or kind not in EQUATIONS:
@@ -228,7 +320,7 @@ class Builder(MovingConstraints, BendingBodies):
         self._end(where, *ends)
         self._loops[name] = loop
 
-    loop = close  # the shorter name
+    loop = close  # alias
 
     def spring(
         self,
@@ -241,9 +333,27 @@ class Builder(MovingConstraints, BendingBodies):
         length: Number | None = None,
         damping: Number = 0.0,
     ) -> None:
-        """A spring and damper between two points, given in the world at the zero configuration.
+        """Add a spring and damper between two points, given in the world at the zero configuration.
 
-        stiffness in N/m, damping in N s/m; length at rest, which is that at the zero configuration unless told.
+        Parameters
+        ----------
+        name : str
+            Name of the spring.
+        body_a, body_b : str
+            Names of the bodies.
+        point_a, point_b : array_like, shape (3,)
+            Points on them, m.
+        stiffness : float or free parameter
+            Stiffness, N/m.
+        length : float or free parameter, optional
+            Length at rest, m; by default that at the zero configuration.
+        damping : float or free parameter
+            Damping, N s/m.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid, or the name exists already.
         """
         where = self._new("spring", name, self._springs)
         self._body(body_a, where)
@@ -259,9 +369,20 @@ class Builder(MovingConstraints, BendingBodies):
         self._springs[name] = spring
 
     def build(self) -> Mechanism:
-        """The mechanism; may be called again after adding parts."""
+        """Return the mechanism; may be called again after adding parts.
+
+        Returns
+        -------
+        Mechanism
+            The mechanism; its `report` lists all parts, and the joints that were cut.
+
+        Raises
+        ------
+        ModelError
+            If the parts make no valid mechanism.
+        """
         carrying, loops, ends, cut = closing.opened(self._joints, self._loops, GROUND, list(self._bodies))
-        at = {GROUND: np.zeros(3)} | {j.child: np.asarray(j.point) for j in carrying}  # each body's origin
+        at = {GROUND: np.zeros(3)} | {j.child: np.asarray(j.point) for j in carrying}  # origin of each body
         bodies = [
             replace(b, com=triple(np.subtract(b.com, at[b.name]))) if b.declared else b for b in self._bodies.values()
         ]
@@ -301,14 +422,14 @@ class Builder(MovingConstraints, BendingBodies):
     def _no_frame(self, taken: bool, name: str) -> None:
         if taken:
             raise ModelError(
-                f'frame "{name}" of mechanism "{self.name}": a body has this name, and every body is a frame of its '
-                "own name already. Rename one of them."
+                f'frame "{name}" of mechanism "{self.name}": a body has this name, and every body is already a frame '
+                "of its own name. Rename one of them."
             )
 
     def _end(self, where: str, *ends: Frame) -> None:
         for f in ends:
             if f.name in self._frames or f.name in self._ends:
-                raise ModelError(f'{where}: its end would be called "{f.name}", and there is such a frame. Rename one.')
+                raise ModelError(f'{where}: its end would be called "{f.name}", a frame that exists. Rename one.')
         self._ends |= {f.name: f for f in ends}
 
     def _mimic(self, given: Mimic | str | tuple[Any, ...] | None, where: str) -> Mimic | None:

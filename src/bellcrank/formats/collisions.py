@@ -1,8 +1,7 @@
-"""Collision shapes of a robot file, URDF or MJCF, as shapes that touch (forces/shapes.py), each in a frame of the
-mechanism.
+"""Collision shapes of a URDF or MJCF file as contact shapes (forces/shapes.py), each in a frame of the mechanism.
 
-Boxes, cylinders, capsules and spheres are taken as they are. A mesh becomes the primitive of the least volume around
-its points, along its own axes, and the report says which; one that is missing or too large is named and left out.
+Boxes, cylinders, capsules and spheres are taken as they are. A mesh becomes the primitive of least volume around its
+points, along its own axes, which the report lists; a mesh that is missing or too large is reported and left out.
 """
 
 from __future__ import annotations
@@ -32,17 +31,34 @@ ORIGIN = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Collisions:
-    """The mechanism with a frame for each shape, the shapes by frame, and what became of every element."""
+    """The mechanism with a frame for each shape, the shapes by frame, and a report on every element."""
 
     mechanism: Mechanism
     shapes: dict[str, Shape]
     report: Report
 
     def contacts(self, only: Sequence[str] = (), floor: Shape | None = None, **numbers: Any) -> list[Contact]:
-        """Return a contact of each shape with the floor: of all links, or of those that are named.
+        """Return a contact of each shape with the floor.
 
-        floor: a shape in the ground's frame. Without it the planes and terrains that the file has on the ground, and
-        where it has none the plane z = 0.
+        Parameters
+        ----------
+        only : sequence of str
+            Links whose shapes are used; all links if empty.
+        floor : Shape, optional
+            A shape in the ground's frame. By default the planes and terrains that the file has on the ground, or else
+            the plane z = 0.
+        **numbers
+            Stiffness, damping, friction and other arguments of Contact.
+
+        Returns
+        -------
+        list of Contact
+            One contact for each shape and floor.
+
+        Raises
+        ------
+        ReadError
+            If a name in `only` is not a link with a shape.
         """
         links = {frame.rpartition(".collision")[0] for frame in self.shapes}
         for name in only:
@@ -66,7 +82,25 @@ class Collisions:
 
 @explained
 def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
-    """The shapes in the <collision> elements of a URDF file that `mechanism` was read from, or the geoms of an MJCF."""
+    """Read the collision shapes of a robot file.
+
+    Parameters
+    ----------
+    path : path
+        The URDF file that `mechanism` was read from (<collision> elements), or an MJCF file (geoms).
+    mechanism : Mechanism
+        The mechanism of that file.
+
+    Returns
+    -------
+    Collisions
+        The mechanism with a frame for each shape, and the shapes.
+
+    Raises
+    ------
+    ReadError
+        If the file cannot be read.
+    """
     file = Path(path)
     root = parse(contents(file), file.name)
     if root.tag == "mujoco":
@@ -97,7 +131,7 @@ def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
 
 
 def _shape(e: Element, file: Path) -> tuple[Shape, Array, Array, str] | str:
-    """(shape, rotation, point, what it was), or why there is none."""
+    """Return (shape, rotation, point, description), or the reason why there is none."""
     R, p = _origin(e)
     geometry = e.require("geometry")
     if (box := geometry.only("box")) is not None:
@@ -130,7 +164,7 @@ def _origin(e: Element) -> tuple[Array, Array]:
 
 
 def _found(name: str, file: Path) -> Path | None:
-    """A mesh beside the file, or in the package that carries it."""
+    """Return the path of a mesh beside the file, or in the package that contains it."""
     inner = re.sub(r"^(package|model)://", "", name)
     inner = re.sub(r"^file://", "", inner)
     for folder in [file.parent, *file.resolve().parents]:
@@ -153,9 +187,9 @@ def _points(path: Path) -> Array:
         found = np.array(b" ".join(arrays).split(), dtype=float)
         found = found[: len(found) // 3 * 3].reshape(-1, 3)
     else:
-        raise ReadError(f"{path.name} is no mesh that is known (.stl, .obj, .dae).")
+        raise ReadError(f"{path.name} is not a known mesh format (.stl, .obj, .dae).")
     if len(found) < 2 or not np.isfinite(found).all():
-        raise ReadError(f"{path.name} has no points, or some that are no numbers.")
+        raise ReadError(f"{path.name} has no points, or some are not finite numbers.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The bytes of a file, or an error that says what is there instead."""
+"""Read the bytes of a robot file, with errors for anything that is not one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pathlib import Path
 
 from bellcrank.errors import ReadError
 
-LARGEST_FILE = 100_000_000  # bytes; the largest robot file we have seen has a million
+LARGEST_FILE = 100_000_000  # bytes; the largest known robot file has about a million
 
 
 def contents(path: Path) -> bytes:
+    """Return the bytes of the file `path`; raise a ReadError if it is not a plain file of at most LARGEST_FILE."""
     try:
         if not path.is_file():  # a device or a pipe may never end
-            what = "is no plain file" if path.exists() else "does not exist"
+            what = "is not a plain file" if path.exists() else "does not exist"
             raise ReadError(f"{path} {what}; expected a file.")
         if (size := path.stat().st_size) > LARGEST_FILE:
             raise ReadError(f"{path} has {size:,} bytes; expected a robot file, at most {LARGEST_FILE:,}.")

@@ -29,14 +29,17 @@ from bellcrank.parameters import depends
 
 GRAVITY = (0.0, 0.0, -9.81)
 JOINTS = {"R": "revolute", "P": "prismatic"}
-# What a row may say of its joint beside the geometry.
+# Properties of a joint that a row may have beside its geometry.
 FORCES = ("armature", "damping", "friction", "stiffness", "rest")
 LIMITS = ("lower", "upper", "velocity", "effort")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One joint and the link it moves. mass=None: massless. inertia: 3, 6 or 3x3 numbers, about the centre of mass."""
+    """One joint and the link that it moves; a link without mass is massless, inertia is about its centre of mass.
+
+    `inertia` has 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or is a 3x3 matrix.
+    """
 
     joint: str = "R"
     theta: Number = 0.0
@@ -46,7 +49,7 @@ class Row:
     mass: Number | None = None
     com: Sequence[Number] = (0.0, 0.0, 0.0)
     inertia: Any = (0.0, 0.0, 0.0)
-    name: str = ""  # of the link and its joint; link1 and joint1 where none is given
+    name: str = ""  # name of the link and its joint; by default link1 and joint1
     options: Mapping[str, Number] = field(default_factory=dict)  # FORCES and LIMITS by name
 
 
@@ -64,10 +67,43 @@ def from_dh(
     source: str = "Denavit-Hartenberg table",
     lines: Sequence[Line] = (),
 ) -> Mechanism:
-    """A serial arm. degrees: theta and alpha of the table are in degrees (coordinates and limits never are).
+    """Return a serial arm from its Denavit-Hartenberg table.
 
-    lines: what the caller has to say in the report.
+    Parameters
+    ----------
+    name : str
+        Name of the mechanism.
+    rows : sequence of Row or mapping
+        One row for each joint, from the ground outwards.
+    convention : {"modified", "classic"}
+        See the module docstring.
+    degrees : bool
+        theta and alpha of the table are in degrees (coordinates and limits never are).
+    gravity : sequence of 3 floats
+        In world axes, m/s^2.
+    check : {"error", "warn"}
+        "error" refuses inertias that no real body has; "warn" reports them.
+    right_angles : float
+        Angles within this many radians of a multiple of a quarter turn are taken as exact, and reported.
+    lock : sequence of str, or mapping of str to float
+        Joints to fix, by name (at zero) or as {name: value}.
+    source : str
+        Name of the source in the report.
+    lines : sequence of Line
+        Further lines of the report.
 
+    Returns
+    -------
+    Mechanism
+        The arm.
+
+    Raises
+    ------
+    ModelError
+        If the table is invalid.
+
+    Examples
+    --------
     >>> row = {"joint": "R", "a": 1.0, "mass": 1.0, "com": (0.5, 0, 0), "inertia": (0.01, 0.1, 0.1)}
     >>> bc.from_dh("two rods", [row, row]).nv
     2
@@ -78,7 +114,7 @@ def from_dh(
         raise ModelError(f'mechanism "{name}": the table has no rows; expected one for each joint.')
     angles = Angles(right_angles)
     bodies, joints, frames, found = [], [], [], list(lines)
-    R, p, parent = np.eye(3), np.zeros(3), "ground"  # the frame before, seen from the body before
+    R, p, parent = np.eye(3), np.zeros(3), "ground"  # the previous frame, in the previous body's frame
     for i, given in enumerate(rows, 1):
         row = given if isinstance(given, Row) else as_row(given, f"row {i}")
         link, joint_name = row.name or f"link{i}", row.name or f"joint{i}"
@@ -95,7 +131,7 @@ def from_dh(
         joints.append(
             Joint(joint_name, JOINTS[row.joint], parent, link, matrix(R), triple(p), limits=Limits(**limits), **forces)
         )
-        # The link frame in the body's: they are the same where the body's joint is at the frame's own end.
+        # The link frame in the body's frame, whose origin is at the joint: both are equal in the modified convention.
         R, p = (np.eye(3), np.zeros(3)) if convention == "modified" else (twist, offset)
         bodies.append(_body(link, row, R, p, where))
         frames.append(Frame(link, link, matrix(R), triple(p)))
@@ -125,12 +161,48 @@ def from_wong(
     source: str = "Wong's (k, l) table",
     lines: Sequence[Line] = (),
 ) -> Mechanism:
-    """Revolute joints, chain or tree (D. Wong, thesis, University of British Columbia, 1991, sections 2.2.4 and 3.1.2).
+    """Return a mechanism of revolute joints, chain or tree, from Wong's table.
 
-    The axes of link i have z along its own hinge and A(i-1 -> i) = Rz(theta)^T Rx(alpha)^T (eq 3.18). All vectors start
-    at a link's centre of gravity and are in its axes: k[i] goes to its own hinge, l[i, j] to that of link j; a chain
-    may give l as a list, l[i] to the next hinge. parent[i] is the number of link i's parent, 0 the ground; links count
-    from 1. alpha is in radians. The first hinge is at the origin.
+    Source: D. Wong, thesis, University of British Columbia, 1991, sections 2.2.4 and 3.1.2. The axes of link i have z
+    along its own hinge and A(i-1 -> i) = Rz(theta)^T Rx(alpha)^T (eq 3.18). The first hinge is at the origin.
+
+    Parameters
+    ----------
+    name : str
+        Name of the mechanism.
+    alpha : sequence of float
+        Twist of each link, rad.
+    mass : sequence of float
+        Mass of each link, kg.
+    k : sequence of 3-vectors
+        k[i] goes from link i's centre of gravity to its own hinge, in axes of link i, m.
+    l : mapping of (i, j) to 3-vector, or sequence of 3-vectors
+        l[i, j] goes from link i's centre of gravity to the hinge of link j, in axes of link i, m; links count from 1.
+        For a chain also a list, l[i] to the next hinge.
+    inertia : sequence
+        Inertia of each link about its centre of gravity: 3, 6 or 3x3 numbers, kg m^2.
+    parent : sequence of int, optional
+        Number of each link's parent, 0 for the ground; by default a chain.
+    names : sequence of str
+        Names of the links; by default link1, link2, ...
+    gravity : sequence of 3 floats
+        In world axes, m/s^2.
+    check : {"error", "warn"}
+        "error" refuses inertias that no real body has; "warn" reports them.
+    source : str
+        Name of the source in the report.
+    lines : sequence of Line
+        Further lines of the report.
+
+    Returns
+    -------
+    Mechanism
+        The chain or tree.
+
+    Raises
+    ------
+    ModelError
+        If the table is invalid.
     """
     n = len(mass)
     parent = list(range(n)) if parent is None else list(parent)
@@ -179,11 +251,45 @@ def from_saha(
     source: str = "Saha's (r) table",
     lines: Sequence[Line] = (),
 ) -> Mechanism:
-    """A serial arm of R and P joints (S. K. Saha, Multibody System Dynamics, 2001, appendix A and table II).
+    """Return a serial arm of R and P joints from Saha's table.
 
-    The classic convention with Saha's numbering: his frame i + 1 is on link i. r[i] goes from link i's centre of mass
-    to joint i + 1, in frame i + 1, where the inertia is given too. A P joint's b and an R joint's theta are the
-    coordinates themselves: what is given for them is an offset, and usually 0.
+    Source: S. K. Saha, Multibody System Dynamics, 2001, appendix A and table II. The classic convention with Saha's
+    numbering: his frame i + 1 is on link i.
+
+    Parameters
+    ----------
+    name : str
+        Name of the mechanism.
+    a, b, alpha : sequence of float
+        Lengths (m), offsets (m) and twists (rad). A P joint's b is an offset of its coordinate, and usually 0.
+    mass : sequence of float
+        Mass of each link, kg.
+    r : sequence of 3-vectors
+        r[i] goes from link i's centre of mass to joint i + 1, in frame i + 1, m.
+    inertia : sequence
+        Inertia of each link about its centre of mass, in frame i + 1: 3, 6 or 3x3 numbers, kg m^2.
+    joints : sequence of {"R", "P"}
+        Joint types; by default all "R".
+    theta : sequence of float
+        Joint angles, rad. An R joint's theta is an offset of its coordinate, and usually 0.
+    gravity : sequence of 3 floats
+        In world axes, m/s^2.
+    check : {"error", "warn"}
+        "error" refuses inertias that no real body has; "warn" reports them.
+    source : str
+        Name of the source in the report.
+    lines : sequence of Line
+        Further lines of the report.
+
+    Returns
+    -------
+    Mechanism
+        The arm.
+
+    Raises
+    ------
+    ModelError
+        If the table is invalid.
     """
     n = len(mass)
     joints, theta = list(joints) or ["R"] * n, list(theta) or [0.0] * n
@@ -215,7 +321,7 @@ def from_saha(
 
 
 def as_row(given: Mapping[str, Any], where: str) -> Row:
-    """A row from a mapping; forces and limits of the joint may stand beside the rest."""
+    """Return the Row of the mapping `given`, in which joint forces and limits are keys, too; `where` is for errors."""
     if not isinstance(given, Mapping):
         raise ModelError(f"{where} is {brief(given)}; expected a Row or a mapping of its entries.")
     known = [f.name for f in fields(Row) if f.name != "options"]
@@ -231,7 +337,7 @@ def as_row(given: Mapping[str, Any], where: str) -> Row:
 
 
 def _options(options: Mapping[str, Number], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Forces and limits of a joint, checked."""
+    """Return the checked forces and limits of a joint."""
     for key, value in options.items():
         if key not in (*FORCES, *LIMITS):
             raise ModelError(f"{where}: {unknown('option', key, (*FORCES, *LIMITS))}")
@@ -247,7 +353,7 @@ def _radians(angle: Number) -> Number:
 
 
 def _body(link: str, row: Row, R: Any, p: Any, where: str) -> Body:
-    """The row's link, from its frame (R, p in the body's) to the body's own."""
+    """Return the row's link as a body; R and p are the pose of its frame in the body's."""
     com = vector(row.com, where, "com")
     I: Any = np.asarray(inertia(row.inertia, where))
     if row.mass is None:

@@ -1,4 +1,4 @@
-"""A Denavit-Hartenberg table as a TOML file.
+"""Denavit-Hartenberg tables as TOML files.
 
 name = "arm"
 convention = "modified"          # or "classic" (see formats/dh.py)
@@ -34,11 +34,22 @@ KEYS = ("name", "convention", "angles", "link")
 def read_table(
     data: bytes, source: str, *, gravity: Sequence[float], check: str, right_angles: float, lock: Lock
 ) -> Mechanism:
+    """Read a mechanism from the TOML text `data`.
+
+    Parameters
+    ----------
+    data
+        Content of the file.
+    source
+        Name of the file, for errors and the report.
+    gravity, check, right_angles, lock
+        As in from_dh.
+    """
     try:
         given: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ReadError(f"{source}: not UTF-8 text: {error}. Save the file as UTF-8.") from None
-    except ValueError as error:  # numbers and dates that are none are not all TOMLDecodeErrors
+    except ValueError as error:  # malformed numbers and dates may raise other errors than TOMLDecodeError
         raise ReadError(f"{source}: not TOML: {str(error)[:300]}. Correct the file there.") from None
     except RecursionError:
         raise ReadError(f"{source}: nested too deeply; this is not a Denavit-Hartenberg table.") from None
@@ -47,7 +58,7 @@ def read_table(
             raise ReadError(f"{source}: {unknown('entry', key, KEYS)}")
     links = given.get("link")
     if not isinstance(links, list) or not links or not all(isinstance(row, dict) for row in links):
-        raise ReadError(f"{source}: has no [[link]] table; expected one for each joint. docs/reading.md shows how.")
+        raise ReadError(f"{source}: has no [[link]] table; expected one for each joint, as in docs/reading.md.")
     angles = given.get("angles", "degrees")
     if angles not in ("degrees", "radians"):
         raise ReadError(f'{source}: angles is {brief(angles)}; expected "degrees" or "radians".')

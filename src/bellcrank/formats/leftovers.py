@@ -1,6 +1,6 @@
-"""What a URDF file says and we do not use, as lines of the report: nothing is dropped silently.
+"""Parts of a URDF file that are not used, as lines of the report: nothing is dropped silently.
 
-The reader marks what it asks for (markup.py); everything else in the file ends up here, grouped for a person to read.
+The reader marks the elements and attributes that it reads (markup.py); everything else in the file is grouped here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bellcrank.formats.markup import Element
 from bellcrank.model.parts import Line
 
 SHAPES = "shapes do not change the motion"
-# Tag -> why it is not used, and how loudly to say so.
+# Tag -> why it is not used, and the level of the report line.
 KNOWN = {
     "visual": (SHAPES, "ok"),
     "collision": (SHAPES, "ok"),
@@ -51,12 +51,12 @@ URDF = (
     "ratio",
     *KNOWN,
 )
-# Shapes share a line per link, materials one for the file; everything else gets a line each.
+# Shapes share a line per link, materials one line per file; everything else gets its own line.
 GROUPS = {"visual": "shapes", "collision": "shapes", "material": "materials"}
 
 
 def leftovers(root: Element) -> Iterator[Line]:
-    """One line for each thing in the file that nobody asked for."""
+    """Yield one report line for each part of the document `root` that was not read."""
     waiting = [root]
     while waiting:
         element = waiting.pop(0)
@@ -98,7 +98,7 @@ def _unused(parent: Element, group: list[Element]) -> Line:
 
 
 def _reason(parent: Element, e: Element) -> tuple[str, str]:
-    """Why it is not used, and how loudly to say so."""
+    """Return why the element is not used, and the level of the report line."""
     if e.tag in KNOWN:
         return KNOWN[e.tag]
     if e.tag in URDF and parent.tag == "joint":

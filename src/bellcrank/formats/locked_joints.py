@@ -1,4 +1,4 @@
-"""Joints held still: fixed at a value, so that their two bodies become one."""
+"""Locked joints: joints fixed at a value, so that their two bodies become one."""
 
 from __future__ import annotations
 
@@ -17,12 +17,20 @@ Lock = Mapping[str, float] | Sequence[str]
 
 
 def locked(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[Line]]:
-    """The joints, with those in `lock` fixed at their value (zero where only names are given) and their mimics too."""
+    """Return the joints with those in `lock`, and the joints that mimic them, fixed; and lines for the report.
+
+    Parameters
+    ----------
+    joints
+        All joints.
+    lock
+        Names of joints (fixed at zero), or {name: value}.
+    """
     by_name = {j.name: j for j in joints}
     values = _asked(lock, by_name)
     lines = [Line(f'joint "{name}"', f"locked at {value:g}, as asked", "note") for name, value in values.items()]
     found = True
-    while found:  # a chain of mimics takes several rounds
+    while found:  # a chain of mimic joints takes several rounds
         found = False
         for j in joints:
             if j.mimic is not None and j.mimic.joint in values and j.name not in values:

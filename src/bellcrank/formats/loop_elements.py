@@ -1,6 +1,6 @@
-"""Loops and springs as the Builder is told of them, in world axes at the zero configuration.
+"""Loops and springs of the Builder, given in world axes at the zero configuration.
 
-Also which of its joints are cut where they form closed loops themselves (the rule is in model/cut.py).
+Also the cut of its joints that form closed loops themselves (the rule is in model/cut.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AXIAL = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_o
 
 @dataclass(frozen=True)
 class LoopEnd:
-    """One end of a loop as it was given."""
+    """One end of a loop as the user gave it."""
 
     body: str
     point: Any
@@ -50,19 +50,33 @@ class LoopEnd:
 def closure(
     where: str, name: str, kind: str, a: LoopEnd, b: LoopEnd, numbers: Mapping[str, Any], joints: Sequence[str]
 ) -> tuple[Loop, Frame, Frame]:
-    """A loop between two bodies, and the frames of its ends."""
+    """Return a loop between two bodies, and the frames of its ends.
+
+    Parameters
+    ----------
+    where
+        Subject of error messages.
+    name, kind
+        Name and type of the loop.
+    a, b
+        Its two ends.
+    numbers
+        The arguments distance, ratio and offset.
+    joints
+        The argument joints, which must be empty.
+    """
     if a.body == b.body:
         raise ModelError(f'{where}: joins "{a.body}" to itself; its two ends must be on different bodies.')
     if list(joints):
         raise ModelError(f"{where}: joints are for {' and '.join(COUPLINGS)}; this one is {kind}.")
     for what, value in numbers.items():
         if value is not None and not (kind == what == "distance"):
-            raise ModelError(f"{where}: {what} is {value!r}, and a {kind} loop has none.")
+            raise ModelError(f"{where}: {what} is {value!r}, but a {kind} loop has none.")
     ends = []
     for end, letter in ((a, "a"), (b, "b")):
         if end.point is None:
             two = kind in ("distance", "point_on_line")
-            raise ModelError(f"{where}: has no {f'point_{letter}' if two else 'point'}; say where it is, in the world.")
+            raise ModelError(f"{where}: has no {f'point_{letter}' if two else 'point'}; give it in world axes.")
         ends.append(Frame(f"{name}.{letter}", end.body, _axes(where, kind, end), vector(end.point, where, "point")))
     value = numbers["distance"]
     if kind == "distance":
@@ -73,14 +87,28 @@ def closure(
 def coupling(
     where: str, name: str, kind: str, joints: Sequence[str], numbers: Mapping[str, Any], places: Iterable[Any]
 ) -> Loop:
-    """A loop between two joints."""
+    """Return a loop between two joints, a gear or a rack.
+
+    Parameters
+    ----------
+    where
+        Subject of error messages.
+    name, kind
+        Name and type of the loop.
+    joints
+        Names of the two joints.
+    numbers
+        The arguments distance, ratio and offset.
+    places
+        The arguments that only loops between bodies have; they must be empty.
+    """
     pair = items(joints)
     if pair is None or len(pair) != 2 or not all(isinstance(j, str) for j in pair):
         raise ModelError(f'{where}: joints is {joints!r}; expected the names of two, as in joints=("first", "second").')
     if any(place is not None and (not isinstance(place, str) or place) for place in places):
         raise ModelError(f"{where}: a {kind} is between joints; leave out bodies, points and axes.")
     if numbers["distance"] is not None:
-        raise ModelError(f"{where}: distance is {numbers['distance']!r}, and a {kind} loop has none.")
+        raise ModelError(f"{where}: distance is {numbers['distance']!r}, but a {kind} loop has none.")
     if numbers["ratio"] is None:
         unit = "metres per radian" if kind == "rack" else "turns of the second for one of the first"
         raise ModelError(f"{where}: has no ratio; give the {unit}.")
@@ -91,6 +119,19 @@ def coupling(
 def spring(
     where: str, name: str, bodies: tuple[str, str], points: tuple[Any, Any], numbers: Mapping[str, Any]
 ) -> tuple[Spring, Frame, Frame]:
+    """Return a spring, and the frames of its ends.
+
+    Parameters
+    ----------
+    where
+        Subject of error messages.
+    name
+        Name of the spring.
+    bodies, points
+        The two bodies, and the points on them in the world at the zero configuration, m.
+    numbers
+        The arguments stiffness, length and damping.
+    """
     if bodies[0] == bodies[1]:
         raise ModelError(f'{where}: ties "{bodies[0]}" to itself; its two ends must be on different bodies.')
     a, b = (
@@ -104,7 +145,22 @@ def spring(
 def opened(
     joints: Mapping[str, Joint], loops: Mapping[str, Loop], ground: str, bodies: Sequence[str]
 ) -> tuple[list[Joint], list[Loop], list[Frame], list[Line]]:
-    """The joints that carry bodies, all loops, the frames that the cut joints need, and what there is to say."""
+    """Cut the joints that close loops.
+
+    Parameters
+    ----------
+    joints, loops
+        All joints and loops, by name.
+    ground
+        Name of the ground.
+    bodies
+        Names of all bodies.
+
+    Returns
+    -------
+    tuple
+        The joints that carry bodies, all loops, the frames that the cut joints need, and lines for the report.
+    """
     followed = {j.mimic.joint: f'moves "{j.name}"' for j in joints.values() if j.mimic is not None}
     followed |= {name: f'belongs to "{loop.name}"' for loop in loops.values() for name in loop.joints}
     cut = best_cut(list(joints.values()), ground, bodies, followed)
@@ -133,17 +189,17 @@ def opened(
 
 
 def _turned(j: Joint) -> Joint:
-    """The same joint, carrying its parent: about the opposite axis the coordinate keeps its sign and value."""
+    """Return the same joint, carrying its parent: about the opposite axis its coordinate keeps sign and value."""
     return replace(j, parent=j.child, child=j.parent, axis=triple(-x for x in j.axis))
 
 
 def _axes(where: str, kind: str, end: LoopEnd) -> Matrix:
-    """z along the axis, x along the second one, or wherever it may be."""
+    """Return axes with z along the axis and x along the second axis, or in any direction if there is none."""
     axis = None if end.axis is None else vector(end.axis, where, "axis")
     second = None if end.second_axis is None else vector(end.second_axis, where, "second_axis")
     for what, given in (("axis", axis), ("second_axis", second)):
         if given is not None and kind not in (*AXIAL, "fixed"):
-            raise ModelError(f"{where}: {what} is {given}, and a {kind} loop has none.")
+            raise ModelError(f"{where}: {what} is {given}, but a {kind} loop has none.")
         if given is not None:
             for _ in check.direction(where, what, nominal(given)):
                 pass

@@ -1,7 +1,7 @@
-"""XML as elements that remember where they stand and what was read of them.
+"""XML elements that know their position in the file and record which parts of them were read.
 
-What nobody asked for is what a reader would drop silently; leftovers.py turns it into lines of the report. Parsing is
-defusedxml's: no DTD, no entities, nothing external. Namespaces are left alone: real robot files use undeclared ones.
+Parts that no reader asks for would be dropped silently; leftovers.py turns them into lines of the report. Parsing is
+defusedxml's: no DTD, no entities, nothing external. Namespaces are ignored: real robot files use undeclared ones.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from xml.sax.xmlreader import InputSource
 from bellcrank.errors import ReadError
 from bellcrank.model.check import HUGE
 
-DEEPEST = 100  # no robot file nests like that; a hostile one might
+DEEPEST = 100  # no real robot file nests like that; a hostile one might
 
 
 @dataclass(eq=False)
 class Element:
+    """One XML element."""
+
     tag: str
     attributes: dict[str, str]
     source: str
@@ -30,29 +32,32 @@ class Element:
     parent: Element | None = None
     children: list[Element] = field(default_factory=list)
     text: str = ""
-    read: bool = False  # somebody asked for this element
-    asked: set[str] = field(default_factory=set)  # attributes somebody asked for
+    read: bool = False  # a reader has requested this element
+    asked: set[str] = field(default_factory=set)  # attributes that a reader has requested
 
     @property
     def name(self) -> str:
-        """'joint "elbow"', or '<origin> of joint "elbow"': the nearest thing with a name."""
+        """'joint "elbow"', or '<origin> of joint "elbow"': the nearest element with a name."""
         at: Element | None = self
         while at is not None and "name" not in at.attributes:
             at = at.parent
-        if at is None or (at.parent is None and at is not self):  # everything is of the robot; that says nothing
+        if at is None or (at.parent is None and at is not self):  # the robot's name would be no information
             return f"<{self.tag}>"
         named = f'{at.tag} "{at.attributes["name"]}"'
         return named if at is self else f"<{self.tag}> of {named}"
 
     @property
     def where(self) -> str:
+        """File, line and name, for error messages."""
         return f"{self.source}, line {self.line}: {self.name}"
 
     def get(self, attribute: str) -> str | None:
+        """Return the value of `attribute`, or None."""
         self.asked.add(attribute)
         return self.attributes.get(attribute)
 
     def need(self, attribute: str, meaning: str) -> str:
+        """Return the value of the required `attribute`; `meaning` describes it in the error if it is missing."""
         value = self.get(attribute)
         if value is None or not value.strip():
             got = "is missing" if value is None else "is empty"
@@ -60,12 +65,23 @@ class Element:
         return value.strip()
 
     def number(self, attribute: str, default: float | None = None, infinite: bool = False) -> float:
-        """One number; required where there is no default."""
+        """Return the value of `attribute` as one number.
+
+        Parameters
+        ----------
+        attribute
+            Name of the attribute.
+        default
+            Value if it is missing; required if None.
+        infinite
+            Allow infinite values.
+        """
         if default is not None and self.get(attribute) is None:
             return default
         return self._float(attribute, self.need(attribute, "a number"), infinite)
 
     def vector(self, attribute: str, default: tuple[float, float, float]) -> tuple[float, float, float]:
+        """Return the value of `attribute` as three numbers, or `default` if it is missing."""
         value = self.get(attribute)
         if value is None:
             return default
@@ -83,20 +99,21 @@ class Element:
         except ValueError:
             hint = " This is a xacro expression: run xacro on the file first." if "${" in text else " Correct the file."
             raise ReadError(f'{self.where}: {attribute}="{_short(text)}" is not a number.{hint}') from None
-        if not abs(value) < HUGE and not (infinite and math.isinf(value)):  # NaN is not below anything
+        if not abs(value) < HUGE and not (infinite and math.isinf(value)):  # also refuses NaN
             raise ReadError(
                 f'{self.where}: {attribute}="{_short(text)}"; expected a finite number below {HUGE:g}. Correct it.'
             )
         return value
 
     def each(self, tag: str) -> Iterator[Element]:
+        """Yield the children named `tag` and mark them as read."""
         for child in self.children:
             if child.tag == tag:
                 child.read = True
                 yield child
 
     def only(self, tag: str) -> Element | None:
-        """The one child of that name, or none; two of them are a contradiction."""
+        """Return the only child named `tag`, or None; raise an error if there are several."""
         found = list(self.each(tag))
         if len(found) > 1:
             raise ReadError(
@@ -105,6 +122,7 @@ class Element:
         return found[0] if found else None
 
     def require(self, tag: str) -> Element:
+        """Return the only child named `tag`; raise an error if there is none."""
         found = self.only(tag)
         if found is None:
             raise ReadError(f"{self.where}: has no <{tag}>; expected one. Add it to the file.")
@@ -137,12 +155,12 @@ class _Builder(ContentHandler):
         self.open.pop()
 
     def characters(self, content: str) -> None:
-        if self.open and len(self.open[-1].text) < 100:  # enough to say what it was
+        if self.open and len(self.open[-1].text) < 100:  # enough for the report
             self.open[-1].text = f"{self.open[-1].text} {content.strip()}".strip()
 
 
 def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
-    """The root element of an XML document."""
+    """Return the root element of the XML `data`; `source` is for errors, `encoding` overrides the declared one."""
     from defusedxml import DefusedXmlException
     from defusedxml.sax import make_parser
 
@@ -166,7 +184,7 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
     except SAXException as error:
         line, message = getattr(error, "getLineNumber", lambda: "?")(), error.getMessage()
         raise ReadError(f"{source}, line {line}: not well-formed XML: {message}. Correct the file there.") from None
-    except (LookupError, ValueError) as error:  # an encoding nobody knows, and what it leads to
+    except (LookupError, ValueError) as error:  # an unknown encoding, and its consequences
         raise ReadError(f"{source}: cannot be decoded: {error}. Save the file as UTF-8.") from None
     if handler.root is None:
         raise ReadError(f"{source}: holds no XML element.")

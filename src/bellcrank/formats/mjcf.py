@@ -1,11 +1,12 @@
-"""MJCF, MuJoCo's model files: compiled by MuJoCo itself (the extra `mjcf`; mujoco_process.py), read from its arrays.
+"""Reader of MJCF, MuJoCo's model files: compiled by MuJoCo itself (the extra `mjcf`; mujoco_process.py).
 
-Defaults, classes, includes and frames are its own language, and only it knows all of them. What is ours to decide: the
-zero configuration is that of the file, so a coordinate is MuJoCo's less its `ref`, and balls and free bodies begin
-unturned (q in our order, scalar last; a free body's velocity in its own axes, see docs/conventions.md). A body with
-several joints hangs on massless ones in between, named BODY.JOINT. Equalities become loops that hold exactly
-(mjcf_equalities.py). Flags decide what acts (mjcf_switches.py). Of everything else the report has a line
-(mjcf_unread.py), and a table says what becomes of every field of the compiled model (mjcf_fields.py).
+Defaults, classes, includes and frames are a language of their own, which only MuJoCo implements completely; the reader
+uses the arrays of the compiled model. The zero configuration is that of the file, so a coordinate is MuJoCo's less its
+`ref`, and ball joints and free bodies begin unrotated (q in our order, scalar last; a free body's velocity in its own
+axes, see docs/conventions.md). A body with several joints is carried by massless ones in between, named BODY.JOINT.
+Equalities become loops that hold exactly (mjcf_equalities.py). Flags decide what acts (mjcf_switches.py). Everything
+else has a line in the report (mjcf_unread.py), and a table defines the treatment of every field of the compiled model
+(mjcf_fields.py).
 """
 
 from __future__ import annotations
@@ -43,12 +44,24 @@ def read_mjcf(
     check: str = "error",
     lock: Lock = (),
 ) -> Mechanism:
-    """text: the model itself, or None to read the file `source` with all that it includes."""
+    """Read a mechanism from MJCF.
+
+    Parameters
+    ----------
+    text
+        The model itself, or None to read the file `source` with all that it includes.
+    source
+        Name of the file, also for errors and the report.
+    gravity
+        In world axes, m/s^2; None for that of the model.
+    check, lock
+        As in `read`.
+    """
     model, said = compiled(text, source)
     mujoco = extra("mujoco", "mjcf", source)
     on = switches(model, mujoco)
     reader = _Reader(model, on)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by its name below
+    with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are refused by name below
         bodies, joints = reader.bodies()
     closing = Equalities(model, reader.names, reader.offset, reader.joint_kinds, "equality" not in on.off)
     joints, held = locked(joints, lock)
@@ -146,7 +159,7 @@ class _Reader:
         return Joint(name, kind, "", "", axis=triple(m.jnt_axis[k]), rest=rest, limits=limits, **forces)
 
     def effort(self, k: int, name: str) -> float:
-        """What the joint's actuators may give together, actuatorfrcrange; ours is the same either way."""
+        """Return the limit of the sum of the joint's actuator forces, actuatorfrcrange; here it is symmetric."""
         if not self.m.jnt_actfrclimited[k]:
             return math.inf
         low, high = map(float, self.m.jnt_actfrcrange[k])

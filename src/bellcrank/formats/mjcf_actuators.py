@@ -1,4 +1,4 @@
-"""Armature and damping that a MuJoCo model's actuators bring to joints and tendons, whether they are driven or not."""
+"""Armature and damping that a MuJoCo model's actuators add to joints and tendons, whether they are driven or not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ BROUGHT = ("actuator_armature", "actuator_damping", "actuator_dampingpoly")
 
 
 def bringing(model: Any, transmissions: tuple[int, ...], target: int) -> Iterator[int]:
-    """Yield the actuators of a joint or tendon that have an armature or a damping."""
+    """Yield the actuators of a joint or tendon that have an armature or a damping.
+
+    Parameters
+    ----------
+    model
+        Compiled MuJoCo model.
+    transmissions
+        Types of transmission (mjtTrn).
+    target
+        Index of the joint or tendon.
+    """
     values = [x for x in (getattr(model, name, None) for name in BROUGHT) if x is not None]
     for i in range(len(model.actuator_trntype)):
         on_it = model.actuator_trntype[i] in transmissions and model.actuator_trnid[i][0] == target
@@ -21,7 +31,7 @@ def bringing(model: Any, transmissions: tuple[int, ...], target: int) -> Iterato
 
 
 def of_joint(model: Any, joint: int) -> tuple[float, float]:
-    """Return the armature and damping that all actuators of a joint bring to each of its coordinates."""
+    """Return the armature and damping that all actuators of `model` add to each coordinate of the `joint`."""
     armature = damping = 0.0
     for i in bringing(model, (JOINT, IN_PARENT), joint):
         square = float(model.actuator_gear[model.actuator_outadr[i]][0]) ** 2

@@ -1,4 +1,4 @@
-"""Equalities of a MuJoCo model as loops that hold exactly, where MuJoCo's give way a little."""
+"""Equalities of a MuJoCo model as loops that hold exactly; MuJoCo's own are compliant."""
 
 from __future__ import annotations
 
@@ -18,10 +18,24 @@ SITE = 6  # of mjtObj
 
 
 class Equalities:
-    """loops, the frames they meet in, joints that are held still with their values, and lines of the report."""
+    """Loops, the frames where they meet, joints that are held still with their values, and lines of the report."""
 
     def __init__(self, model: Any, names: Names, offset: Array, kinds: Mapping[str, str], used: bool) -> None:
-        """offset: each body's frame in MuJoCo's, (nbody, 3); kinds: of the joints; used: no flag disables them."""
+        """Convert the equalities of a compiled model.
+
+        Parameters
+        ----------
+        model
+            Compiled MuJoCo model.
+        names
+            Names of its elements.
+        offset
+            Origin of each body's frame in MuJoCo's body frame, (nbody, 3), m.
+        kinds
+            Joint types by name.
+        used
+            Equalities are not disabled by a flag.
+        """
         self.m, self.names, self.offset, self.kinds = model, names, offset, kinds
         self.lines: list[Line] = []
         self.frames: list[Frame] = []
@@ -44,7 +58,7 @@ class Equalities:
 
     def _closure(self, where: str, name: str, i: int) -> Loop:
         m, data, ids = self.m, self.m.eq_data[i], (self.m.eq_obj1id[i], self.m.eq_obj2id[i])
-        held = m.eq_type[i] == WELD and data[10] > 0.0  # torquescale 0 holds the point only
+        held = m.eq_type[i] == WELD and data[10] > 0.0  # torquescale 0 constrains the point only
         if m.eq_objtype[i] == SITE:
             places = [(m.site_bodyid[k], m.site_pos[k], rotation(m.site_quat[k])) for k in ids]
         elif m.eq_type[i] == CONNECT:
@@ -59,7 +73,7 @@ class Equalities:
         return Loop(name, kind, ends[0], ends[1])
 
     def _coupling(self, where: str, name: str, i: int) -> Iterator[Loop]:
-        """joint1 = c0 + c1 joint2 + ..., both from where they are in the file."""
+        """Convert joint1 = c0 + c1 joint2 + ..., both relative to their values in the file."""
         c0, c1, *rest = (float(x) for x in self.m.eq_data[i][:5])
         first = self.names.joint[self.m.eq_obj1id[i]]
         if self.m.eq_obj2id[i] < 0 or (c1 == 0.0 and not any(rest)):
@@ -74,7 +88,7 @@ class Equalities:
             )
         turning = [self.kinds[x] in TURNING for x in (second, first)]
         self.lines.append(Line(where, f"{first} = {c1:g} * {second} + {c0:g}: kept, held exactly"))
-        if turning == [False, True]:  # a rack turns first
+        if turning == [False, True]:  # the first joint of a rack is the rotating one
             yield Loop(name, "rack", value=1.0 / c1, offset=-c0 / c1, joints=(first, second))
             return
         yield Loop(name, "rack" if turning[0] != turning[1] else "gear", value=c1, offset=c0, joints=(second, first))

@@ -1,8 +1,8 @@
-"""What becomes of every field of a model that MuJoCo has compiled: read, reported, or without effect on the motion.
+"""Treatment of every field of a compiled MuJoCo model: read, reported, or without effect on the motion.
 
-MuJoCo's motion depends on the compiled model and on nothing else, so a field that stands in none of the three tables is
-a feature that this version does not know: where such a field is not zero, the report warns. Tests compare the tables
-with the installed MuJoCo, and docs/mjcf.md with its XML schema.
+MuJoCo's motion depends on the compiled model and on nothing else, so a field in none of the three tables is a feature
+unknown to this version: if such a field is not zero, the report warns. Tests compare the tables with the installed
+MuJoCo, and docs/mjcf.md with its XML schema.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from bellcrank.model.parts import Line
 
-# Patterns as of fnmatch. Fields of `option` begin with "opt.".
+# Patterns of fnmatch. Fields of `option` begin with "opt.".
 READ = """
 nq nv nbody njnt neq nsite names name_bodyadr name_jntadr name_siteadr name_eqadr opt.gravity opt.disableflags
 qpos0 qpos_spring ngravcomp flg_gravcomp
@@ -26,7 +26,7 @@ jnt_type jnt_qposadr jnt_dofadr jnt_bodyid jnt_limited jnt_actfrclimited jnt_pos
 jnt_actfrcrange jnt_actuatorid dof_frictionloss dof_armature dof_damping actuator_armature actuator_damping
 eq_type eq_obj1id eq_obj2id eq_objtype eq_active0 eq_data site_bodyid site_pos site_quat
 """
-# Topic of the report (mjcf_unread.py) -> the fields that it answers for.
+# Topic of the report (mjcf_unread.py) -> the fields that it covers.
 REPORTED = {
     "geoms": """ngeom npair nexclude name_geomadr name_pairadr name_excludeadr pair_* exclude_* flg_surfacevel
         flg_adhesion geom_type geom_contype geom_conaffinity geom_condim geom_bodyid geom_dataid geom_priority
@@ -50,7 +50,7 @@ REPORTED = {
     "nuserdata",
     "pictures": "ncam cam_* name_camadr nlight light_* name_lightadr nskin* skin_* name_skinadr",
 }
-# Why it needs no line -> the fields.
+# Reason why no report line is needed -> the fields.
 NO_EFFECT = {
     "colours, groups and shapes of pictures": """vis jnt_group geom_matid geom_group geom_castshadow geom_rgba
         site_type site_dataid site_matid site_group site_size site_rgba ntex* tex_* name_texadr nmat mat_*
@@ -67,11 +67,11 @@ NO_EFFECT = {
         opt.ccd_* opt.integrator opt.cone opt.jacobian opt.solver opt.iterations opt.ls_iterations opt.sdf_*
         opt.apirate""",
 }
-OPTIONS = "opt"  # the field that is a struct of numbers which matter
+OPTIONS = "opt"  # the field that is a struct of numbers with effect
 
 
 def fate(field: str) -> str:
-    """Return "read", "reported: TOPIC" or "no effect: WHY", or "" for an unknown field."""
+    """Return the treatment of `field`: "read", "reported: TOPIC", "no effect: WHY", or "" for an unknown field."""
     if _matches(READ, field):
         return "read"
     for topic, patterns in REPORTED.items():
@@ -81,7 +81,7 @@ def fate(field: str) -> str:
 
 
 def fields(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of every field of a compiled model."""
+    """Yield name and value of every field of the compiled `model`."""
     for prefix, thing in (("", model), ("opt.", model.opt)):
         for name in dir(type(thing)):
             if name.startswith("_") or (not prefix and name == OPTIONS):
@@ -92,7 +92,7 @@ def fields(model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def unknown(model: Any, version: str) -> Iterator[Line]:
-    """Warn of fields that stand in no table and are not zero."""
+    """Warn of fields of `model` that are in no table and not zero; `version` is that of MuJoCo."""
     for name, value in fields(model):
         if not fate(name) and _says_something(value):
             text = f"not known to this version of bellcrank, and not used: the motion may differ (MuJoCo {version})"
@@ -102,7 +102,7 @@ def unknown(model: Any, version: str) -> Iterator[Line]:
 def _says_something(value: Any) -> bool:
     if isinstance(value, np.ndarray | int | float | bytes):
         return bool(np.any(np.asarray(value)) if not isinstance(value, bytes) else value.strip(b"\0"))
-    return True  # a struct: nobody can tell
+    return True  # a struct, whose content cannot be judged
 
 
 @cache
@@ -115,4 +115,5 @@ def _matches(patterns: str, field: str) -> bool:
 
 
 def topics() -> Iterable[str]:
+    """Return the topics of the report."""
     return REPORTED.keys()

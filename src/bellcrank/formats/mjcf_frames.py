@@ -1,4 +1,4 @@
-"""Rotations of MuJoCo's quaternions, and where our body frames stand in MuJoCo's."""
+"""Rotations of MuJoCo's quaternions, and the position of our body frames in MuJoCo's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FREE = 0  # of mjtJoint
 
 
 def offsets(model: Any) -> Array:
-    """Return (nbody, 3): the origin of each body's frame, at the anchor of its last joint, in MuJoCo's body frame."""
+    """Return (nbody, 3), m: the origin of each body frame, the last joint's anchor, in MuJoCo's frame of `model`."""
     found = np.zeros((model.nbody, 3))
     for i in np.flatnonzero(model.body_jntnum):
         last = model.body_jntadr[i] + model.body_jntnum[i] - 1
@@ -23,7 +23,7 @@ def offsets(model: Any) -> Array:
 
 
 def rotation(wxyz: Array) -> Array:
-    """Return the rotation of a quaternion with its scalar first; quarter turns are exact to rounding."""
+    """Return the rotation matrix of the quaternion `wxyz`, scalar first; quarter turns are exact to rounding."""
     w, x, y, z = (float(e) for e in wxyz / np.linalg.norm(wxyz))
     rows = rotation_matrix((x, y, z, w))
     R = np.array([[float(e) for e in row] for row in (rows.a, rows.b, rows.c)])

@@ -1,5 +1,7 @@
-"""Names of a MuJoCo model's elements. MuJoCo keeps one list of names for each kind of element and lets names be empty;
-a mechanism has one list for joints and loops and one for bodies and frames, and every element has a name.
+"""Names of a MuJoCo model's elements.
+
+MuJoCo has one list of names for each kind of element, and names may be empty. A mechanism has one list for joints and
+loops and one for bodies and frames, and every element has a name.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from typing import Any
 
 from bellcrank.model.parts import Line
 
-# Kind of element -> the field of the model with the addresses of their names.
+# Kind of element -> field of the model with the addresses of their names.
 ADDRESSES = {
     "body": "name_bodyadr",
     "joint": "name_jntadr",
@@ -21,12 +23,13 @@ ADDRESSES = {
 
 
 class NameList:
-    """Names that are taken; `new` returns the wanted one, with underscores behind it where it is taken."""
+    """Names that are in use."""
 
     def __init__(self, taken: list[str]) -> None:
         self.taken = set(taken)
 
     def new(self, wanted: str) -> str:
+        """Return `wanted`, with underscores appended if it is taken, and add it to the list."""
         while wanted in self.taken:
             wanted += "_"
         self.taken.add(wanted)
@@ -34,7 +37,7 @@ class NameList:
 
 
 def given(model: Any, kind: str) -> list[str]:
-    """Return the names in the file, empty where there is none."""
+    """Return the names of this `kind` of element in the file of `model`, empty where there is none."""
     text = bytes(model.names)
     return [
         text[at : text.index(b"\0", at)].decode("utf-8", "replace") for at in getattr(model, ADDRESSES[kind]).tolist()
@@ -42,12 +45,12 @@ def given(model: Any, kind: str) -> list[str]:
 
 
 def shown(model: Any, kind: str) -> list[str]:
-    """Return the names for lines of the report, with a number where there is none."""
+    """Return the names of this `kind` of element of `model` for the report, with a number where there is none."""
     return [name or f"{kind}{i}" for i, name in enumerate(given(model, kind))]
 
 
 class Names:
-    """Names of bodies, joints, sites and equalities that differ wherever a mechanism needs them to."""
+    """Names of bodies, joints, sites and equalities, unique where a mechanism requires it."""
 
     def __init__(self, model: Any) -> None:
         self.lines: list[Line] = []

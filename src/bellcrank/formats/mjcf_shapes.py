@@ -1,7 +1,7 @@
-"""Geoms of a MuJoCo model as shapes that touch (forces/shapes.py), each in a frame of the mechanism.
+"""Geoms of a MuJoCo model as contact shapes (forces/shapes.py), each in a frame of the mechanism.
 
 Planes, spheres, capsules, cylinders, boxes and small height fields are taken as they are. A mesh or an ellipsoid
-becomes the primitive of the least volume around its points. Geoms that touch nothing (no mask, no pair) are left out.
+becomes the primitive of least volume around its points. Geoms that touch nothing (no mask, no pair) are left out.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bellcrank.formats.primitives import around
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array, Frame, Line, Report, matrix, triple
 
-LARGEST_FIELD = 400  # points of a height field; each is some operations of every contact
-Found = tuple[Shape, Array, Array, str]  # shape, rotation and point in the geom's frame, what became of it
+LARGEST_FIELD = 400  # points of a height field; each costs some operations in every contact
+Found = tuple[Shape, Array, Array, str]  # shape, rotation and point in the geom's frame, text for the report
 
 
 def geoms(file: Path, mechanism: Mechanism) -> tuple[Mechanism, dict[str, Shape], Report]:
-    """Return the mechanism with a frame for each shape, the shapes by frame, and what became of every geom."""
+    """Return `mechanism` with a frame for each shape of the MJCF `file`, the shapes by frame, and a report."""
     m, said = compiled(None, str(file))
     bodies, names, offset = Names(m).body, shown(m, "geom"), offsets(m)
     paired = set(m.pair_geom1.tolist()) | set(m.pair_geom2.tolist())
@@ -56,7 +56,7 @@ def geoms(file: Path, mechanism: Mechanism) -> tuple[Mechanism, dict[str, Shape]
 
 
 def _shape(m: Any, i: int, paired: bool) -> Found | Line:
-    """Return the shape of a geom, or why there is none."""
+    """Return the shape of a geom, or a report line with the reason why there is none."""
     if not (m.geom_contype[i] or m.geom_conaffinity[i] or paired):
         return Line("", "touches nothing (contype and conaffinity are 0): left out")
     kind = int(m.geom_type[i])
@@ -131,7 +131,7 @@ MAKERS: dict[int, Callable[[Any, int], Found | Line]] = {
 
 
 def _unused(m: Any, shapes: int) -> Iterator[Line]:
-    """Yield lines for what geoms and pairs say of contacts beside shapes."""
+    """Yield report lines for the contact settings of geoms and pairs, which are not used."""
     if shapes:
         text = "contype, conaffinity, condim, friction, margin, gap, priority, solmix, solref and solimp are not used: "
         yield Line("geoms", text + "give contacts() stiffness, damping and friction, and the links that touch", "note")

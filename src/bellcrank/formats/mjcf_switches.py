@@ -1,4 +1,4 @@
-"""What a MuJoCo model turns off and on (`<option><flag>`), and the gravity that is left."""
+"""Flags of a MuJoCo model (`<option><flag>`), and the gravity that results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from bellcrank.model.parts import Array, Line
 
-# Members of mjtDisableBit, less mjDSBL_ -> what MuJoCo leaves out then.
+# Members of mjtDisableBit without mjDSBL_ -> what MuJoCo then leaves out.
 DISABLED = {
     "CONSTRAINT": ("equality", "friction", "limit", "contact"),
     "EQUALITY": ("equality",),
@@ -23,30 +23,32 @@ DISABLED = {
     "GRAVITY": ("gravity",),
     "ACTUATION": ("actuation",),
 }
-SOLVER = {  # what only MuJoCo's own solver, integrator or collision detection has
+SOLVER = {  # flags that concern only MuJoCo's own solver, integrator or collision detection
     *("CLAMPCTRL", "WARMSTART", "FILTERPARENT", "REFSAFE", "SENSOR", "MIDPHASE", "EULERDAMP", "AUTORESET", "NATIVECCD"),
     *("ISLAND", "MULTICCD"),
 }
 ENABLED = {
     *("OVERRIDE", "ENERGY", "FWDINV", "INVDISCRETE", "DIAGEXACT", "IPC", "SPECULATIVE"),
-    *("MULTICCD", "NATIVECCD", "ISLAND"),  # which older versions enable, and newer ones disable
+    *("MULTICCD", "NATIVECCD", "ISLAND"),  # older versions enable these, newer ones disable them
 }
 
 
 @dataclass(frozen=True)
 class Switches:
-    off: frozenset[str]  # of what DISABLED names
+    """Flags of a compiled model."""
+
+    off: frozenset[str]  # names in the values of DISABLED
     sleep: bool
     lines: tuple[Line, ...]
 
     @property
     def passive(self) -> bool:
-        """Whether gravity compensation and fluid forces act: they go with springs and dampers."""
+        """True if gravity compensation and fluid forces act: they are disabled together with springs and dampers."""
         return not {"spring", "damper"} <= self.off
 
 
 def switches(model: Any, mujoco: Any) -> Switches:
-    """Return what the flags of a compiled model turn off."""
+    """Return the flags of the compiled `model`; `mujoco` is the imported package."""
     off: set[str] = set()
     lines = []
     for name, bit in _set(mujoco.mjtDisableBit, "mjDSBL_", int(model.opt.disableflags)):
@@ -80,16 +82,25 @@ def _told(where: str, read: bool, solver: bool, bit: int) -> Line:
 
 
 def gravity_of(model: Any, on: Switches, asked: Sequence[float] | None) -> tuple[list[float], list[Line]]:
-    """Return gravity in world axes, and what there is to say of it.
+    """Return gravity in world axes, and lines for the report.
 
-    Gravity compensation takes a share of every body's weight. Where the share is the same for all that move, it is a
-    smaller gravity; else it is not used.
+    Gravity compensation removes a share of every body's weight. If the share is the same for all moving bodies, it is a
+    smaller gravity; otherwise it is not used.
+
+    Parameters
+    ----------
+    model
+        Compiled MuJoCo model.
+    on
+        Its flags.
+    asked
+        The user's gravity, or None for that of the model.
     """
     g: Array = np.array(model.opt.gravity if asked is None else asked, float)
     lines = []
     if asked is None and "gravity" in on.off:
         g = np.zeros(3)
-        lines.append(Line("gravity", "0, for the flag disables it"))
+        lines.append(Line("gravity", "0, as a flag disables it"))
     moving = _moving(model)
     shares = set(model.body_gravcomp[moving & (model.body_mass > 0.0)].tolist()) if on.passive and g.any() else {0.0}
     if len(shares) == 1 and shares != {0.0}:
@@ -100,7 +111,7 @@ def gravity_of(model: Any, on: Switches, asked: Sequence[float] | None) -> tuple
 
 
 def uneven_gravcomp(model: Any, on: Switches) -> Array:
-    """Return the indices of the moving bodies whose gravity compensation is not used."""
+    """Return the indices of the moving bodies of `model` with flags `on` whose gravity compensation is not used."""
     moving = _moving(model) & (model.body_mass > 0.0)
     if not on.passive or "gravity" in on.off or len(set(model.body_gravcomp[moving].tolist())) < 2:
         return np.zeros(0, int)
@@ -109,7 +120,7 @@ def uneven_gravcomp(model: Any, on: Switches) -> Array:
 
 
 def _moving(model: Any) -> Array:
-    """Whether each body moves: a joint carries it, or its parent moves."""
+    """Return for each body whether it moves: a joint carries it, or its parent moves."""
     moving: Array = model.body_jntnum > 0
     for i in range(1, model.nbody):  # parents come first
         moving[i] |= moving[model.body_parentid[i]]

@@ -1,5 +1,7 @@
-"""What is in a compiled MuJoCo model and not in the mechanism: a line of the report for each, and a warning where
-MuJoCo's motion differs for it. A function for each topic of mjcf_fields.REPORTED.
+"""Report on parts of a compiled MuJoCo model that are not in the mechanism.
+
+Each part has a line, which is a warning if MuJoCo's motion differs because of it. There is one function for each topic
+of mjcf_fields.REPORTED.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ NAMES_SHOWN = 4
 
 
 def unread(m: Any, on: Switches) -> Iterator[Line]:
-    """Yield the lines of all topics."""
+    """Yield the report lines of all topics for the compiled model `m` with flags `on`."""
     yield from on.lines
     for lines in TOPICS.values():
         yield from lines(m, on)
@@ -99,7 +101,7 @@ def _friction(m: Any, on: Switches) -> Iterator[Line]:
 
 
 def _springs(m: Any, on: Switches) -> Iterator[Line]:
-    """Those that are not linear."""
+    """Report springs and dampers that are not linear."""
     names = shown(m, "joint")
     for field, rows, what, switch in (
         ("jnt_stiffnesspoly", range(m.njnt), "stiffness is not linear: its higher terms are not used", "spring"),
@@ -176,7 +178,7 @@ def _actuators(m: Any, on: Switches) -> Iterator[Line]:
 
 
 def _acts_alone(m: Any, i: int) -> bool:
-    """Return whether it has a force where control and activation are zero."""
+    """Return whether an actuator exerts a force at zero control and activation."""
     plugin = getattr(m, "actuator_plugin", np.full(m.nu, -1))[i] >= 0
     return bool(m.actuator_biastype[i] != NONE or m.actuator_gaintype[i] not in (FIXED, AFFINE, MUSCLE) or plugin)
 

@@ -1,6 +1,6 @@
-"""What the Builder knows of things that roll, glide or are geared together: rolling without slip, blades, cams, curves.
+"""Constraints of the Builder for rolling without slip, blades, gears, cams, surfaces and curves.
 
-All places and directions are in the world at the zero configuration, as everything the Builder is told.
+All positions and directions are in the world at the zero configuration, as everywhere in the Builder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bellcrank.parameters import nominal
 ORIGIN: Triple = (0.0, 0.0, 0.0)
 UP: Triple = (0.0, 0.0, 1.0)
 Vector = Sequence[Number] | Array
-# Kinds of loops that have a verb of their own, instead of `close`.
+# Kinds of loops that have a method of their own instead of `close`.
 VERBS = {
     "ball_on_plane": "rolling",
     "wheel_on_plane": "rolling",
@@ -32,12 +32,12 @@ VERBS = {
     "combination": "combination",
     "cam": "cam",
 }
-FARTHEST = 1e6  # rad: of what goes round after more, sines have lost the digits to tell
-SAME = 1e-9  # of a lift after one turn, against its size: what is more is a jump
+FARTHEST = 1e6  # rad: beyond this the sine of a growing angle has lost too many digits
+SAME = 1e-9  # of the size of a lift: a larger change after one turn is a jump
 
 
 def _lift(law: str, angle: float) -> float:
-    """NaN where there is none."""
+    """Return the lift at an angle, or NaN if the law has no value there."""
     try:
         with np.errstate(all="ignore"):
             return float(computed(law, float(angle)))
@@ -47,7 +47,7 @@ def _lift(law: str, angle: float) -> float:
 
 @explained_class("cam", "combination", "knife_edge", "on_curve", "on_surface", "rolling")
 class MovingConstraints(ABC):
-    """A part of the Builder."""
+    """Mixin of the Builder for these constraints."""
 
     _loops: dict[str, Loop]
     _joints: dict[str, Any]
@@ -73,10 +73,32 @@ class MovingConstraints(ABC):
         point: Vector = ORIGIN,
         normal: Vector = UP,
     ) -> None:
-        """A ball (or, with an axle, a thin wheel) of the body rolls without slip on a plane that `on` carries.
+        """Make a ball or a thin wheel of the body roll without slip on a plane that `on` carries.
 
-        centre: its middle; point and normal: of the plane. It neither leaves the plane nor slides on it: one equation
-        between places, and two between velocities, so that it may come to any place with any orientation.
+        It neither leaves the plane nor slides on it: one position equation and two velocity equations, so that it can
+        reach any place with any orientation.
+
+        Parameters
+        ----------
+        name : str
+            Name of the loop.
+        body : str
+            Name of the body.
+        radius : float
+            Radius, m.
+        centre : array_like, shape (3,)
+            Centre of the ball or wheel, m.
+        axle : array_like, shape (3,), optional
+            Direction of a wheel's axle; without it, it is a ball.
+        on : str
+            Body that carries the plane.
+        point, normal : array_like, shape (3,)
+            A point of the plane, m, and its normal.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid.
         """
         where = self._two(name, on, body)
         kind = "ball_on_plane" if axle is None else "wheel_on_plane"
@@ -93,9 +115,29 @@ class MovingConstraints(ABC):
     def knife_edge(
         self, name: str, body: str, point: Vector, along: Vector, *, on: str = "ground", normal: Vector = UP
     ) -> None:
-        """A blade of the body, at a point, moves along itself and never across: a skate, a sleigh's runner, a sail.
+        """Make a blade of the body move along itself and never across: a skate, a sledge's runner, a sail.
 
-        along: its direction; normal: of the surface on which it glides. Says nothing of places.
+        This is a velocity constraint only; positions are not constrained.
+
+        Parameters
+        ----------
+        name : str
+            Name of the loop.
+        body : str
+            Name of the body.
+        point : array_like, shape (3,)
+            A point of the blade, m.
+        along : array_like, shape (3,)
+            Direction of the blade.
+        on : str
+            Body on which it glides.
+        normal : array_like, shape (3,)
+            Normal of the surface on which it glides.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid.
         """
         where = self._two(name, on, body)
         ends = (_frame(f"{name}.a", on, where, point, normal), _frame(f"{name}.b", body, where, point, normal, along))
@@ -103,9 +145,25 @@ class MovingConstraints(ABC):
         self._loops[name] = Loop(name, "knife_edge", ends[0].name, ends[1].name)
 
     def combination(self, name: str, joints: Sequence[str], weights: Sequence[Number], offset: Number = 0.0) -> None:
-        """Coordinates of joints of which a weighted sum stays: gears on bodies that move, a differential.
+        """Keep a weighted sum of joint coordinates constant: gears on moving bodies, a differential.
 
-        b.combination("differential", ("left", "right", "cage"), (1, 1, -2))
+            b.combination("differential", ("left", "right", "cage"), (1, 1, -2))
+
+        Parameters
+        ----------
+        name : str
+            Name of the loop.
+        joints : sequence of str
+            Names of the joints.
+        weights : sequence of float
+            Weight of each.
+        offset : float
+            Constant term.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid.
         """
         where = self._new("loop", name, [*self._joints, *self._loops])
         joints = _names(where, joints)
@@ -117,9 +175,23 @@ class MovingConstraints(ABC):
     def cam(
         self, name: str, joints: Sequence[str], lift: Callable[[Any], Any], *, turn: float | None = 2.0 * np.pi
     ) -> None:
-        """joints=(cam, follower): the follower's coordinate is lift(the cam's), a function or bc.interp of points.
+        """Make the coordinate of a follower a function of a cam's coordinate.
 
-        turn: after which the lift must be the same again; None for a cam that does not go round.
+        Parameters
+        ----------
+        name : str
+            Name of the loop.
+        joints : tuple of 2 str
+            (cam, follower).
+        lift : callable
+            The follower's coordinate as a function of the cam's, or bc.interp of points.
+        turn : float, optional
+            Period after which the lift must repeat, rad; None for a cam that does not rotate fully.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid, or the lift jumps after a turn.
         """
         where = self._new("loop", name, [*self._joints, *self._loops])
         joints = _names(where, joints)
@@ -131,7 +203,7 @@ class MovingConstraints(ABC):
         self._loops[name] = Loop(name, "cam", joints=joints, law=law)
 
     def _closes(self, where: str, law: str, turn: float) -> None:
-        """An error where the lift jumps after a turn."""
+        """Raise an error if the lift jumps after a turn."""
         turn = nominal(number(turn, where, "turn"))
         if not 0.0 < turn < FARTHEST:
             raise ModelError(f"{where}: turn is {turn:g}; expected an angle above zero, or None.")
@@ -140,7 +212,7 @@ class MovingConstraints(ABC):
         if not np.isfinite([here, later]).all():
             k = int(np.argmin(np.isfinite([*here, *later])))
             raise ModelError(
-                f"{where}: the lift is no number at {[*angles, *(angles + turn)][k]:.4g} rad; expected one at every "
+                f"{where}: the lift is not a number at {[*angles, *(angles + turn)][k]:.4g} rad; expected one at every "
                 f"angle of a turn ({turn:.4g} rad). Give turn=None for a cam that does not go round."
             )
         jump = np.abs(later - here)
@@ -148,8 +220,8 @@ class MovingConstraints(ABC):
             k = int(np.argmax(jump))
             raise ModelError(
                 f"{where}: the curve does not close: the lift is {here[k]:g} at {angles[k]:.4g} rad, and {later[k]:g} "
-                f"one turn ({turn:.4g} rad) later. Make it periodic (of sin and cos, or of the angle less its whole "
-                "turns: q - turn * floor(q / turn)), or give turn=None for a cam that does not go round."
+                f"one turn ({turn:.4g} rad) later. Make it periodic (of sin and cos, or of the angle modulo a turn: "
+                "q - turn * floor(q / turn)), or give turn=None for a cam that does not go round."
             )
 
     def on_surface(
@@ -162,8 +234,27 @@ class MovingConstraints(ABC):
         on: str = "ground",
         origin: Vector = ORIGIN,
     ) -> None:
-        """A point of the body stays on the surface F(x, y, z) = 0 that `on` carries: x, y, z from `origin`, along the
-        world's axes at the zero configuration.
+        """Keep a point of the body on the surface F(x, y, z) = 0 that `on` carries.
+
+        Parameters
+        ----------
+        name : str
+            Name of the loop.
+        body : str
+            Name of the body.
+        point : array_like, shape (3,)
+            The point, m.
+        surface : callable
+            F(x, y, z), with x, y, z from `origin` along the world's axes at the zero configuration.
+        on : str
+            Body that carries the surface.
+        origin : array_like, shape (3,)
+            Origin of x, y, z, m.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid.
         """
         self._glides(name, "point_on_surface", body, point, on, origin, [surface])
 
@@ -177,7 +268,29 @@ class MovingConstraints(ABC):
         on: str = "ground",
         origin: Vector = ORIGIN,
     ) -> None:
-        """The same on a curve, where two surfaces F(x, y, z) = 0 and G(x, y, z) = 0 meet: a wire, a groove."""
+        """Keep a point of the body on a curve: a wire, a groove.
+
+        Parameters
+        ----------
+        name : str
+            Name of the loop.
+        body : str
+            Name of the body.
+        point : array_like, shape (3,)
+            The point, m.
+        curve : tuple of 2 callables
+            F and G; the curve is the intersection of the surfaces F(x, y, z) = 0 and G(x, y, z) = 0, with x, y,
+            z from `origin` along the world's axes at the zero configuration.
+        on : str
+            Body that carries the curve.
+        origin : array_like, shape (3,)
+            Origin of x, y, z, m.
+
+        Raises
+        ------
+        ModelError
+            If an argument is invalid.
+        """
         if not isinstance(curve, tuple | list) or len(curve) != 2:
             raise ModelError(f'loop "{name}": curve is {curve!r}; expected two functions of (x, y, z).')
         self._glides(name, "point_on_curve", body, point, on, origin, list(curve))
@@ -207,7 +320,7 @@ def _names(where: str, joints: Any) -> tuple[str, ...]:
 def _frame(name: str, body: str, where: str, point: Any, z: Any = UP, x: Any = (1.0, 0.0, 0.0)) -> Frame:
     axis = np.asarray(vector(z, where, "direction"), float)
     if not np.linalg.norm(axis) > 0.0:
-        raise ModelError(f"{where}: a direction is {tuple(z)!r}; expected one with a length.")
+        raise ModelError(f"{where}: a direction is {tuple(z)!r}; expected a vector that is not zero.")
     axis = axis / np.linalg.norm(axis)
     hint = np.asarray(vector(x, where, "direction"), float)
     return Frame(name, body, matrix(axes(axis, some_normal(axis, hint))), vector(point, where, "point"))

@@ -1,6 +1,6 @@
-"""MuJoCo's compiler in a process of its own: models that are not as they should be can make it hang or crash.
+"""MuJoCo's compiler in a separate process, since invalid models can make it hang or crash.
 
-The process has a bound of time and memory; it leaves the compiled model in a file, and prints what went wrong.
+The process has a limit on time and memory; it leaves the compiled model in a file, and prints warnings or an error.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from bellcrank.errors import ReadError
 from bellcrank.extras import extra
 
-SECONDS = 60  # of the processor; large meshes take a few
+SECONDS = 60  # processor time; large meshes take a few
 MEMORY = 16 << 30
 
-# Nothing of a model stands in this text: its name comes as an argument, or it comes itself, through stdin.
+# Security: no part of a model is in this program; the model's path is an argument, or its text comes through stdin.
 PROGRAM = """
 import json, sys, warnings
 try:
@@ -48,7 +48,7 @@ except BaseException as error:
 
 
 def compiled(text: str | None, source: str) -> tuple[Any, list[str]]:
-    """The model of a text, or of the file `source` with all that it includes; and MuJoCo's warnings."""
+    """Return the compiled model of `text`, or of the file `source` with all that it includes; and MuJoCo's warnings."""
     mujoco = extra("mujoco", "mjcf", f"{source}: a MuJoCo model (MJCF), which")
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder:
         file = os.path.join(folder, "model.mjb")
@@ -63,12 +63,12 @@ def compiled(text: str | None, source: str) -> tuple[Any, list[str]]:
             ended = f"it ended with {done.returncode}. {_line(done.stderr.decode(errors='replace'))}"
             late = -done.returncode in [getattr(signal, name, None) for name in ("SIGXCPU", "SIGKILL")]
             why = f"it was stopped after {SECONDS} s of work" if late else ended
-            raise ReadError(f"{source}: MuJoCo's compiler broke down on it: {why}. Correct the model.")
+            raise ReadError(f"{source}: MuJoCo's compiler failed: {why}. Correct the model.")
         return mujoco.MjModel.from_binary_path(file), [_line(x) for x in answer["warnings"]]
 
 
 def _answer(printed: bytes) -> dict[str, Any]:
-    """The last line that the process printed: MuJoCo may say something of its own before."""
+    """Return the last line that the process printed; MuJoCo may print something of its own before."""
     try:
         found = json.loads(printed.splitlines()[-1])
     except (IndexError, ValueError):

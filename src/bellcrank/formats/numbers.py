@@ -1,7 +1,7 @@
-"""Numbers as people type them, checked; and the rotations they mean, with quarter turns exact.
+"""Checks of numbers from users and files, and rotation matrices with exact quarter turns.
 
-Why exact: a mechanism whose right angles are 0 and 1, not 6e-17, folds to half the operations. Real files type
-1.570796325, so an angle within a tolerance of a quarter turn is taken as one, and the report says so (`Angles.told`).
+A mechanism whose right angles are 0 and 1, not 6e-17, folds to half the operations. Real files contain 1.570796325, so
+an angle within a tolerance of a quarter turn is taken as exact, and the report lists it (`Angles.told`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from bellcrank.parameters import Free, depends, nominal
 from bellcrank.scalar import cos, is_real, sin
 
 QUARTER = math.pi / 2
-RIGHT_ANGLES = 1e-8  # how far from a quarter turn an angle of a file may be and still be one, in radians
-NEARLY = 2e-3  # what "1.57" is off by: kept as typed, but worth a remark
+RIGHT_ANGLES = 1e-8  # rad: an angle of a file this close to a quarter turn is taken as exact
+NEARLY = 2e-3  # rad: more than the error of "1.57"; such an angle is kept as typed, with a note
 
 
 def number(value: Any, where: str, what: str) -> Number:
-    """A finite float, from Python or TOML, or a free parameter."""
+    """Return `value` as a finite float, or as it is if it is a free parameter; `where` and `what` are for errors."""
     if isinstance(value, Free):
         number(value.value, where, f"{what} (nominal)")
         return value
     if not is_real(value):
         raise ModelError(f"{where}: {what} is {brief(value)}; expected a number.")
-    if not -HUGE < value < HUGE:  # NaN is not below anything
+    if not -HUGE < value < HUGE:  # also refuses NaN
         raise ModelError(
             f"{where}: {what} is {brief(value)}; expected a finite number below {HUGE:g}. Correct the source."
         )
@@ -38,12 +38,12 @@ def number(value: Any, where: str, what: str) -> Number:
 
 
 def limit(value: Any, where: str, what: str) -> Number:
-    """A number, or an infinite one for "no limit"."""
+    """Return `value` as a number that may be infinite, for no limit; `where` and `what` are for errors."""
     return float(value) if isinstance(value, float) and math.isinf(value) else number(value, where, what)
 
 
 def items(value: Any) -> list[Any] | None:
-    """The elements of anything in order (a list, a tuple, an array), or None."""
+    """Return the elements of an ordered `value` (list, tuple, array), or None if it is something else."""
     if isinstance(value, (str, bytes, set, frozenset, Mapping)):
         return None
     try:
@@ -53,7 +53,7 @@ def items(value: Any) -> list[Any] | None:
 
 
 def vector(value: Any, where: str, what: str) -> Triple:
-    """Three finite floats, from any sequence."""
+    """Return the sequence `value` as three finite floats; `where` and `what` are for errors."""
     given = items(value)
     if given is None or len(given) != 3:
         raise ModelError(f"{where}: {what} is {brief(value)}; expected three numbers.")
@@ -61,7 +61,7 @@ def vector(value: Any, where: str, what: str) -> Triple:
 
 
 def inertia(value: Any, where: str) -> Matrix:
-    """3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix, as the 3x3 matrix."""
+    """Return `value`, 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or 3x3, as a 3x3 matrix; `where` is for errors."""
     expected = "expected 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
     given = items(value)
     if given is None:
@@ -75,7 +75,7 @@ def inertia(value: Any, where: str) -> Matrix:
 
 
 def rotation_matrix(value: Any, where: str) -> Matrix:
-    """A 3x3 matrix of orthonormal rows that does not mirror."""
+    """Return `value` as a matrix after checking that it is a proper rotation; `where` is for errors."""
     try:
         R = np.array(nominal(value), dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -86,7 +86,7 @@ def rotation_matrix(value: Any, where: str) -> Matrix:
 
 
 def cos_sin(angle: Number) -> tuple[Number, Number]:
-    """Exact where the angle is a float's best try at a multiple of a quarter turn."""
+    """Return cosine and sine of `angle`, exact if it is the nearest float to a multiple of a quarter turn."""
     if isinstance(angle, Free):
         return cos(angle), sin(angle)
     quarters = angle / QUARTER
@@ -96,7 +96,7 @@ def cos_sin(angle: Number) -> tuple[Number, Number]:
 
 
 def turn(axis: int, angle: Number) -> Array:
-    """The rotation matrix of a turn about x (0), y (1) or z (2)."""
+    """Return the matrix of a rotation by `angle` about the `axis` x (0), y (1) or z (2)."""
     c, s = cos_sin(angle)
     i, j = (axis + 1) % 3, (axis + 2) % 3
     R = np.eye(3, dtype=object if isinstance(angle, Free) else float)
@@ -105,7 +105,7 @@ def turn(axis: int, angle: Number) -> Array:
 
 
 def turn_about(axis: Sequence[Number], angle: Number) -> Array:
-    """The rotation matrix of a turn about a unit vector (Rodrigues); exact zeros where the axis has them."""
+    """Return the matrix of a rotation by `angle` about the unit vector `axis` (Rodrigues); its zeros stay exact."""
     c, s = cos_sin(angle)
     x, y, z = axis
     across = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
@@ -113,7 +113,7 @@ def turn_about(axis: Sequence[Number], angle: Number) -> Array:
 
 
 class Angles:
-    """Reads angles with one tolerance, and keeps what it had to say about them."""
+    """Reads angles with one tolerance, `right_angles` in radians, and collects notes about them."""
 
     def __init__(self, right_angles: float = RIGHT_ANGLES) -> None:
         if not isinstance(right_angles, (int, float)) or not 0.0 <= right_angles < 0.1:
@@ -124,7 +124,7 @@ class Angles:
         self.notes: list[str] = []
 
     def read(self, angle: Number) -> Number:
-        """The angle, or the quarter turn that was meant; a free one as it is."""
+        """Return `angle`, or the quarter turn within the tolerance of it; a free parameter as it is."""
         if isinstance(angle, Free):
             return angle
         quarters = round(angle / QUARTER)
@@ -142,12 +142,12 @@ class Angles:
         return angle
 
     def rpy(self, roll: float, pitch: float, yaw: float) -> Array:
-        """Rz(yaw) Ry(pitch) Rx(roll), as robot files mean it."""
+        """Return Rz(yaw) Ry(pitch) Rx(roll), the convention of robot files."""
         R = turn(2, self.read(yaw)) @ turn(1, self.read(pitch)) @ turn(0, self.read(roll)) + 0.0
         return np.asarray(R)
 
     def told(self) -> list[str]:
-        """What there was to say since the last time."""
+        """Return the notes since the last call."""
         notes, self.notes = self.notes, []
         return notes
 
@@ -157,5 +157,5 @@ def _name(quarters: int) -> str:
 
 
 def _above(off: float) -> float:
-    """A round tolerance that would include it."""
+    """Return a round tolerance that includes it."""
     return float(f"{10 ** math.ceil(math.log10(off)):.0e}")

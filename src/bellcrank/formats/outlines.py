@@ -1,5 +1,6 @@
-"""What beams look like and carry (model/outline.py), in the world at the zero configuration: of beams with modes, of
-structures made of beams, and of chains of rigid pieces.
+"""Shapes and section loads of beams (model/outline.py), in the world at the zero configuration.
+
+There are three kinds: beams with modes, structures made of beams, and chains of rigid pieces.
 """
 
 from __future__ import annotations
@@ -24,7 +25,17 @@ STILL = (0.0, 0.0, 0.0)
 
 
 def named(where: str, given: Any, nodes: Any) -> dict[str, float]:
-    """Sections as asked for, {name: part of the length}."""
+    """Return the checked sections {name: part of the length}.
+
+    Parameters
+    ----------
+    where
+        Subject of error messages.
+    given
+        The user's argument, or None.
+    nodes
+        Names of nodes, which sections must not have.
+    """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -42,14 +53,28 @@ def named(where: str, given: Any, nodes: Any) -> dict[str, float]:
 def of_modes(
     name: str, found: Moments, R: Array, start: Array, joint: str, sections: Mapping[str, float]
 ) -> Outline | None:
-    """joint: the one that has the modes as its coordinates. None where there is nothing to draw: a single node."""
+    """Return the outline of a body with modes, or None if there is nothing to draw: a single node.
+
+    Parameters
+    ----------
+    name
+        Name of the body.
+    found
+        Its integrals and shapes.
+    R, start
+        Axes of the structure as columns, and its origin, in the world.
+    joint
+        The joint whose coordinates are the modes.
+    sections
+        {name: part of the length}.
+    """
     modes = len(found.omega)
     coordinates = tuple(f"{joint}.mode{k + 1}" for k in range(modes))
     bodies = (name, *(f"{name}.{node}" for node in found.nodes))
     if not found.pieces:
         if sections:
             raise ModelError(
-                f'flexible "{name}": sections is {brief(sections)}, and matrices do not say what it is made of; '
+                f'flexible "{name}": sections is {brief(sections)}, but matrices do not contain cross-sections; '
                 "expected a structure of beams."
             )
         skin = _skin(name, found, coordinates)
@@ -65,7 +90,7 @@ def of_modes(
 
 
 def _skin(name: str, found: Moments, coordinates: tuple[str, ...]) -> Skin:
-    """Of the nodes those that something is drawn between."""
+    """Return the nodes that lines or faces are drawn between."""
     cells = found.cells if len(found.cells) else pairs(found.grid)
     used, at = np.unique(cells, return_inverse=True)
     points = tuple(map(triple, found.grid[used].tolist()))
@@ -74,7 +99,7 @@ def _skin(name: str, found: Moments, coordinates: tuple[str, ...]) -> Skin:
 
 
 def _at(pieces: tuple[Piece, ...], shapes: Array, s: float) -> tuple[Piece, Array, float]:
-    """The piece at the part s of the whole way, and the part of it."""
+    """Return the piece at the part s of the whole length, the shapes, and the part of that piece."""
     ends = np.cumsum([piece.beam.length for piece in pieces])
     i = min(int(np.searchsorted(ends, s * ends[-1] - 1e-12)), len(pieces) - 1)
     length = pieces[i].beam.length
@@ -82,7 +107,19 @@ def _at(pieces: tuple[Piece, ...], shapes: Array, s: float) -> tuple[Piece, Arra
 
 
 def of_chain(p: Placed, pieces: list[str], bodies: list[str], sections: Mapping[str, float]) -> Outline:
-    """pieces: the rigid ones in a row; bodies: all of them."""
+    """Return the outline of a chain of rigid pieces.
+
+    Parameters
+    ----------
+    p
+        The beam.
+    pieces
+        Names of the rigid pieces, in order.
+    bodies
+        Names of all bodies of the chain.
+    sections
+        {name: part of the length}.
+    """
     n = p.beam.elements
     at = [0.0, *((i + 0.5) / n for i in range(n)), 1.0]
     bodies_at = [pieces[0], *pieces[1:], pieces[-1]]
@@ -96,7 +133,7 @@ def of_chain(p: Placed, pieces: list[str], bodies: list[str], sections: Mapping[
 
 
 def _rigid(p: Placed, s: float, body: str) -> Slice:
-    """Loads between two elastic joints lie on the line through them, and at the ends on that of the nearest two."""
+    """Return a rigid slice; its loads are linear between the two nearest elastic joints."""
     n = p.beam.elements
     i = int(np.clip(np.floor(s * n + 0.5), 1, max(n - 1, 1)))  # the joint before
     share = (s * n + 0.5 - i) if n > 1 else 0.0

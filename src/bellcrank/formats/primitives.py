@@ -1,4 +1,4 @@
-"""The primitive of the least volume around points."""
+"""Bounding primitives: the box, sphere, cylinder or capsule of least volume around points."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Shape, Sphere
 from bellcrank.model.parts import Array
 
-ROUND = 0.01  # part of the radius by which points of a mesh may stick out of a round end
+ROUND = 0.01  # share of the radius by which points of a mesh may stick out of a round end
 
 
 def around(points: Array) -> tuple[Shape, Array, Array]:
-    """The primitive of the least volume around points: (shape, rotation, middle)."""
+    """Return the primitive of least volume around `points`, (n, 3): (shape, rotation, centre)."""
     low, high = points.min(axis=0), points.max(axis=0)
     middle, size = (low + high) / 2, np.maximum(high - low, 1e-6)
     away = points - middle
@@ -30,7 +30,7 @@ def around(points: Array) -> tuple[Shape, Array, Array]:
         straight = length - 2 * across
         if straight > 0.0:
             volume = math.pi * across**2 * straight + 4 / 3 * math.pi * across**3
-            ends = np.abs(away[:, k]) - straight / 2  # what is in the corners must be inside the round ends
+            ends = np.abs(away[:, k]) - straight / 2  # points in the corners must be inside the round ends
             side = np.linalg.norm(np.delete(away, k, axis=1), axis=1)
             if (np.hypot(np.maximum(ends, 0.0), side) <= across * (1 + ROUND)).all():
                 found.append((volume, Capsule(across, straight), turn))

@@ -1,9 +1,9 @@
-"""URDF, the robot description of ROS: links and joints as XML, read by us so that nothing is dropped silently.
+"""Reader of URDF, the robot description of ROS: links and joints as XML; nothing is dropped silently.
 
-What is ours to decide: fixed joints are lumped and their links stay as frames; `continuous` is a revolute joint with
-one coordinate and no limits; a link without <inertial> is massless; a `mimic` joint has no coordinate of its own; a
-limit that cannot be meant (lower above upper) is left out with a warning. `ball` and `spherical` are joint types too.
-Closed loops are read as other tools write them: urdf_loops.py, yaml_loops.py.
+Conventions: fixed joints are lumped and their links stay as frames; `continuous` is a revolute joint with one
+coordinate and no limits; a link without <inertial> is massless; a `mimic` joint has no coordinate of its own; a limit
+that cannot be meant (lower above upper) is left out with a warning. `ball` and `spherical` are joint types, too. Closed
+loops are read in the notations of other tools: urdf_loops.py, yaml_loops.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array, Body, Joint, Limits, Line, Mimic, matrix, triple
 
-# URDF's joint types, and ours.
+# URDF's joint types -> ours.
 TYPES = {"continuous": "revolute", "ball": "spherical"} | {
     kind: kind for kind in ("revolute", "prismatic", "fixed", "floating", "planar", "spherical")
 }
@@ -43,6 +43,17 @@ def read_urdf(
     lock: Lock = (),
     sheet: Sheet | None = None,
 ) -> Mechanism:
+    """Read a mechanism from the document `robot`.
+
+    Parameters
+    ----------
+    robot
+        Root element.
+    base, gravity, check, right_angles, lock
+        As in `read`.
+    sheet
+        Closed loops of a YAML file.
+    """
     reader = _Reader(Angles(right_angles))
     name = robot.get("name") or robot.source.rsplit("/", 1)[-1].removesuffix(".urdf")
     bodies = [reader.link(e) for e in robot.each("link")]
@@ -89,7 +100,7 @@ class _Reader:
         return Body(name, mass, triple(com), matrix(R @ I @ R.T))
 
     def inertia(self, e: Element) -> Array:
-        """The products of inertia are often left out, and then are zero; the moments must be there."""
+        """Return the inertia matrix; products of inertia are often omitted and then zero, the moments are required."""
         missing = [k for k in ("ixy", "ixz", "iyz") if k not in e.attributes]
         if missing:
             self.lines.append(Line(e.name, f"no {', '.join(missing)}: taken as 0", "note"))
@@ -98,7 +109,7 @@ class _Reader:
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
     def origin(self, e: Element) -> tuple[Array, Array]:
-        """Where <origin> says: point and rotation."""
+        """Return point and rotation of <origin>."""
         o = e.only("origin")
         if o is None:
             return np.zeros(3), np.eye(3)
@@ -167,7 +178,17 @@ class _Reader:
     def mount(
         self, root: Body, bodies: list[Body], joints: list[Joint], base: str
     ) -> tuple[list[Body], str, list[Joint]]:
-        """The bodies that may move, the ground's name, and the joints with the base's own."""
+        """Return the bodies that may move, the ground's name, and the joints including the base's own.
+
+        Parameters
+        ----------
+        root
+            The root link.
+        bodies, joints
+            All of the file.
+        base
+            "fixed" or "floating".
+        """
         if base == "fixed":
             self.lines.append(Line(f'link "{root.name}"', "the ground"))
             return [b for b in bodies if b is not root], root.name, joints
@@ -190,7 +211,7 @@ def _distinct(robot: Element, *tags: str) -> None:
 
 
 def _root(robot: Element, bodies: Sequence[Body], joints: Sequence[Joint]) -> Body:
-    """The one link that is nobody's child."""
+    """Return the only link that is not the child of a joint."""
     by_name = {b.name: b for b in bodies}
     for j, e in zip(joints, robot.each("joint"), strict=True):
         for end in (j.parent, j.child):
@@ -213,7 +234,7 @@ def _root(robot: Element, bodies: Sequence[Body], joints: Sequence[Joint]) -> Bo
 
 
 def _welded(ground: str, joints: Sequence[Joint]) -> set[str]:
-    """The ground and the links that fixed joints hold to it."""
+    """Return the names of the ground and the links that fixed joints connect to it."""
     held: dict[str, list[str]] = {}
     for j in joints:
         if j.kind == "fixed":

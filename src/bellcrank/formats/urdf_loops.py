@@ -1,4 +1,4 @@
-"""Closed loops in URDF files, which the format itself does not have: the spellings that are in use.
+"""Closed loops in URDF files, in the notations that are in use; the format itself has none.
 
 <loop_joint name= type=>   Drake (until 2017) and Isaac Sim: <link1 link= xyz= rpy=/>, <link2 .../>, <axis xyz=/>. Isaac
                            Sim's manual writes <link1> twice.
@@ -6,11 +6,11 @@
                            robots with kinematic loops, 2024): <predecessor link=> and <successor link=>, each with an
                            <origin/>, and <axis xyz=/>
 <coupling name=>           URDF+: <predecessor link=/>, <successor link=/>, <ratio value=/>
-<constraint name= type=>   both of them before they were called so: type "position" (two points meet) or "rolling" (a
-                           coupling), and what URDF+'s own writer puts out
+<constraint name= type=>   the earlier name of both, and what URDF+'s own writer produces: type "position" (two points
+                           meet) or "rolling" (a coupling)
 
 The two frames of a loop are given in their links, and its axis in both frames. A coupling is between the joints that
-move the links against their nearest common link: (that of the successor) = ratio * (that of the predecessor).
+move the links relative to their nearest common link: (that of the successor) = ratio * (that of the predecessor).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Line, Loop, Tr
 from bellcrank.model.pose import axes, some_normal
 
 TAGS = ("loop_joint", "loop", "constraint", "coupling")
-# Their types, and ours.
+# Their types -> ours.
 TYPES = {
     "continuous": "revolute",
     "ball": "spherical",
@@ -40,12 +40,25 @@ ZERO = (0.0, 0.0, 0.0)
 
 @dataclass
 class Closures:
+    """Loops of a file, the frames that they need, and lines of the report."""
+
     loops: list[Loop] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
 
 
 def closures(robot: Element, joints: Sequence[Joint], links: Sequence[str], angles: Angles) -> Closures:
+    """Return the closed loops of the document `robot`.
+
+    Parameters
+    ----------
+    robot
+        Root element.
+    joints, links
+        All joints, and the names of all links.
+    angles
+        Reader of angles.
+    """
     found = Closures()
     for e in _elements(robot):
         name = e.need("name", "the loop's name")
@@ -86,7 +99,7 @@ def _kind(e: Element) -> str:
 
 
 def _ends(e: Element, links: Sequence[str]) -> Iterator[Element]:
-    """The two elements that name the links."""
+    """Yield the two elements that name the links."""
     if e.tag == "loop_joint":
         ends = [*e.each("link1"), *e.each("link2")]
         expected = "<link1> and <link2>"
@@ -105,7 +118,7 @@ def _ends(e: Element, links: Sequence[str]) -> Iterator[Element]:
 
 
 def _origin(end: Element, angles: Angles, found: Closures) -> tuple[Array, Triple]:
-    """Rotation and point of a loop's frame: attributes of <link1>, or an <origin> of its own."""
+    """Return rotation and point of a loop's frame, from attributes of <link1> or from its <origin>."""
     at = end if end.tag in ("link1", "link2") else end.only("origin")
     if at is None:
         return np.eye(3), ZERO
@@ -116,7 +129,7 @@ def _origin(end: Element, angles: Angles, found: Closures) -> tuple[Array, Tripl
 
 
 def _axes(e: Element, kind: str, found: Closures) -> Array:
-    """z along the axis of the loop."""
+    """Return axes with z along the axis of the loop."""
     if kind in ("spherical", "fixed"):
         return np.eye(3)
     axis = e.only("axis")
@@ -134,27 +147,29 @@ def _coupling(e: Element, name: str, links: Sequence[str], joints: Sequence[Join
     ratio = 1.0 if given is None else given.number("value")
     carrier = {j.child: j for j in joints}
     ways = [_way(link, carrier) for link in links]
-    while ways[0] and ways[1] and ways[0][-1] is ways[1][-1]:  # what carries both moves neither against the other
+    while (
+        ways[0] and ways[1] and ways[0][-1] is ways[1][-1]
+    ):  # joints that carry both do not move one against the other
         ways = [way[:-1] for way in ways]
     moving = [[j for j in way if j.kind != "fixed"] for way in ways]
     for link, way in zip(links, moving, strict=True):
         if len(way) != 1:
             names = ", ".join(f'"{j.name}"' for j in way) or "none"
             raise ReadError(
-                f'{e.where}: "{link}" moves against the link that both ends share by {len(way)} joints ({names}); a '
-                "coupling is read where there is one on either side."
+                f'{e.where}: "{link}" moves relative to the link that both ends share by {len(way)} joints ({names}); '
+                "expected exactly one on either side."
             )
     first, second = moving[0][0], moving[1][0]
     if ratio == 0.0:
         raise ReadError(f'{e.where}: the ratio is 0, which would hold joint "{second.name}" still; expected another.')
-    if first.kind not in TURNING and second.kind in TURNING:  # a rack turns first
+    if first.kind not in TURNING and second.kind in TURNING:  # the first joint of a rack is the rotating one
         return Loop(name, "rack", value=1.0 / ratio, joints=(second.name, first.name))
     kind = "rack" if first.kind in TURNING and second.kind not in TURNING else "gear"
     return Loop(name, kind, value=ratio, joints=(first.name, second.name))
 
 
 def _way(link: str, carrier: Mapping[str, Joint]) -> list[Joint]:
-    """The joints from a link down to the root."""
+    """Return the joints from a link to the root."""
     found: list[Joint] = []
     while link in carrier and carrier[link] not in found:
         found.append(carrier[link])

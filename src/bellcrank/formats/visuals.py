@@ -1,7 +1,7 @@
-"""What a URDF says its links look like: meshes and simple shapes, placed on the bodies that the links became.
+"""Visuals of a URDF: meshes and simple shapes, placed on the bodies that the links became.
 
-They are read when somebody draws, from the file that the mechanism came from, and decide nothing: what is missing
-or cannot be read is said, and the body is drawn from its joints instead.
+They are read only for drawing, from the file that the mechanism came from, and do not affect the motion. A missing or
+unreadable mesh is reported, and the body is drawn from its joints instead.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from bellcrank.meshes import Mesh, read_mesh
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 
-SIDES = 24  # of round shapes
-ABOVE = 6  # folders above a file in which a package is looked for
+SIDES = 24  # sides of round shapes
+ABOVE = 6  # parent folders of a file that are searched for a package
 MOST_VISUALS = 400  # visuals of one robot
 GREY = (0.75, 0.76, 0.78)
 Colour = tuple[float, float, float]
@@ -29,13 +29,15 @@ Colour = tuple[float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class Visual:
-    body: int  # of the mechanism; -1: the ground
+    """One visual of a link."""
+
+    body: int  # index in the mechanism; -1 for the ground
     mesh: Mesh  # in the body's frame
     colour: tuple[float, float, float]
 
 
 def visuals(m: Mechanism) -> tuple[list[Visual], list[str]]:
-    """Of all links, and what could not be had: nothing of a mechanism that came from no URDF."""
+    """Return the visuals of all links of `m`, and messages about missing ones; both are empty without a URDF."""
     source = Path(m.report.source)
     if source.suffix.lower() not in (".urdf", ".xml") or not source.is_file():
         return [], []
@@ -60,7 +62,7 @@ def visuals(m: Mechanism) -> tuple[list[Visual], list[str]]:
 
 
 def _placed(m: Mechanism, link: str) -> tuple[int, Array] | None:
-    """The body that a link became a part of, and its frame there."""
+    """Return the body that a link became part of, and the link's frame in it."""
     names = [b.name for b in m.bodies]
     if link in names:
         return names.index(link), np.eye(4)
@@ -106,7 +108,7 @@ def _shape(e: Element, folder: Path, known: dict[str, Mesh]) -> Mesh:
 
 
 def _found(name: str, folder: Path, where: str) -> Path:
-    """package://... is looked for in the folders above the file, as a workspace has it."""
+    """Return the path of a mesh; package://... is searched for in the folders above the file, as in a workspace."""
     if name.startswith("package://"):
         rest = name.removeprefix("package://")
         for above in (folder, *list(folder.resolve().parents)[:ABOVE]):
@@ -136,7 +138,7 @@ def _box(half: Array) -> Mesh:
 
 
 def _turned(outline: list[tuple[float, float]]) -> Mesh:
-    """Round z: rings of (height, radius)."""
+    """Return a surface of revolution about z, from rings of (height, radius)."""
     angles = 2 * math.pi * np.arange(SIDES) / SIDES
     corners = np.array([[r * math.cos(a), r * math.sin(a), z] for z, r in outline for a in angles])
     return Mesh(corners, np.array(list(_rings(len(outline)))))

@@ -1,4 +1,4 @@
-"""Closed loops from a YAML file beside a URDF: the spelling of Gepetto's example-parallel-robots.
+"""Closed loops from a YAML file beside a URDF, in the notation of Gepetto's example-parallel-robots.
 
     closed_loop: [[frame_A, frame_B], ...]    links of the URDF whose frames meet
     type: [6d, 3d, ...]                       of each: held completely (a fixed joint; the default), or at the point
@@ -34,7 +34,7 @@ JOINT_TYPES = ("SPHERICAL", "FIXED", *(f"UJOINT_{a}{b}" for a in AXES for b in A
 
 @dataclass(frozen=True)
 class Sheet:
-    """What the file says, checked as far as it can be alone."""
+    """Content of the file, checked as far as is possible without the URDF."""
 
     source: str
     loops: tuple[tuple[str, str, str], ...]  # frame, frame, type
@@ -44,7 +44,15 @@ class Sheet:
 
 
 def sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Sheet | None:
-    """The file that was asked for, or the one beside the URDF with its name (robot.yaml, robot.yml)."""
+    """Return the YAML file `loops`, or the one beside `urdf` with its name (robot.yaml, robot.yml), or None.
+
+    Parameters
+    ----------
+    urdf
+        Path of the URDF.
+    loops
+        Path of a YAML file; True for the one beside the URDF; False for none.
+    """
     if loops is False:
         return None
     if loops is not True:
@@ -53,13 +61,13 @@ def sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Sheet | None:
         return _read(contents(Path(loops)), os.fspath(loops))
     for suffix in (".yaml", ".yml"):
         beside = urdf.with_suffix(suffix)
-        if beside.is_file() and b"closed_loop" in (data := contents(beside)):  # others are not about loops
+        if beside.is_file() and b"closed_loop" in (data := contents(beside)):  # other files are not about loops
             return _read(data, str(beside))
     return None
 
 
 def _content(data: bytes, source: str) -> Any:
-    """What is in the file: texts, numbers, lists and keys."""
+    """Return the content of the file: texts, numbers, lists and mappings."""
     yaml = extra("yaml", "yaml", f"{source} (loops=False leaves it alone)")
     if len(data) > LARGEST_YAML:
         raise ReadError(f"{source}: {len(data)} bytes; expected a sheet of loops, at most {LARGEST_YAML}.")
@@ -74,14 +82,14 @@ def _content(data: bytes, source: str) -> Any:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
                 raise ReadError(
-                    f"{source}, line {event.start_mark.line + 1}: nested {DEEPEST} deep; this is no sheet of loops."
+                    f"{source}, line {event.start_mark.line + 1}: nested {DEEPEST} deep; this is not a sheet of loops."
                 )
         return yaml.safe_load(data)
     except ReadError:
         raise
     except MemoryError:
         raise
-    except Exception as error:  # dates, numbers and truths that are none end in whatever their reader stumbles over
+    except Exception as error:  # malformed dates, numbers and booleans may raise any error in yaml
         why = " ".join(str(error).split())[:300] if isinstance(error, (yaml.YAMLError, ValueError)) else "a wrong tag"
         raise ReadError(f"{source}: not YAML: {why}. Correct the file there.") from None
 
@@ -111,7 +119,7 @@ def _read(data: bytes, source: str) -> Sheet:
 
 
 def _texts(content: dict[Any, Any], key: str, source: str) -> list[str]:
-    """A list of texts; a single one counts as a list of one."""
+    """Return a list of texts; a single text counts as a list of one."""
     value = content.get(key)
     value = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(value, list) or not all(isinstance(x, str) for x in value):
@@ -127,7 +135,7 @@ def _pair(pair: Sequence[Any], source: str) -> tuple[str, str]:
 
 
 def retyped(sheet: Sheet, joints: Sequence[Joint]) -> tuple[list[Joint], list[Line]]:
-    """The joints as joint_name and joint_type say."""
+    """Return the `joints` with the types that the `sheet` gives them, and lines for the report."""
     by_name = {j.name: j for j in joints}
     lines = []
     for name, kind in sheet.joints:
@@ -145,6 +153,7 @@ def retyped(sheet: Sheet, joints: Sequence[Joint]) -> tuple[list[Joint], list[Li
 
 
 def closed(sheet: Sheet, links: Sequence[str]) -> Closures:
+    """Return the closed loops of the `sheet`; `links` are the names of all links."""
     found = Closures()
     for a, b, kind in sheet.loops:
         name = f"{a}:{b}"
@@ -161,7 +170,5 @@ def closed(sheet: Sheet, links: Sequence[str]) -> Closures:
         )
     if sheet.motors:
         found.lines.append(Line("name_mot", f"not used: which joints have motors ({', '.join(sheet.motors)})"))
-    found.lines += [
-        Line(key, f"not used: not a key that is known ({sheet.source})", "warning") for key in sheet.unknown
-    ]
+    found.lines += [Line(key, f"not used: not a known key ({sheet.source})", "warning") for key in sheet.unknown]
     return found

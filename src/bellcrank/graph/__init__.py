@@ -1,4 +1,4 @@
-"""The compiler tower's middle: graphs of scalar operations, and programs made of them. Knows nothing of mechanics."""
+"""Data-flow graphs of scalar operations, and the programs built from them; independent of mechanics."""
 
 from bellcrank.graph.graph import Count, Graph, Pulled, trace
 from bellcrank.graph.program import Layout, Ports, Program

@@ -1,12 +1,14 @@
-"""One part of a recursion over a tree, compiled once and run for every part that is alike.
+"""Cells of a recursion over a tree: the computation at one node, shared by all identical bodies.
 
-A Cell is a graph of its own. It takes its elements of the inputs, a row `p` of a table of constants, and what its
-neighbours handed on; it gives what it hands on itself, and its elements of the result. What is handed on goes in
-channels, one after the other over the whole tree: outwards from parents to children, or inwards.
+A Cell is a graph of its own. It takes its elements of the inputs, a row `p` of a table of constants, and values from
+its neighbours in the tree; it returns values for its neighbours and its elements of the result. Values between
+neighbours travel in channels. The channels follow each other, each over the whole tree: outwards from parents to
+children, or inwards.
 
-`cut` makes of it the loops that a processor runs: one for each channel. Every operation is done in the loop where it is
-first needed, which is where what it needs has arrived at the latest; what a later loop needs again is kept. Sines and
-cosines that wait for no neighbour are taken out, because those of all cells together are cheap.
+`cut` applies loop fission: it splits a cell into the bodies of the loops that a processor runs, one for each channel.
+Every operation runs in the first loop in which all its operands are known or needed; values that a later loop uses
+again are stored. Sines and cosines that do not depend on a neighbour are computed for all cells together, because
+that is cheap.
 """
 
 from __future__ import annotations
@@ -26,18 +28,21 @@ RESULT = "y"
 
 
 def taken(channel: int, child: int | None = None) -> str:
-    """The input of a cell with what comes through a channel: from its parent, or from a child."""
+    """Return the name of the cell input for a `channel`, from the parent, or from a `child`."""
     return f"from{channel}" if child is None else f"from{channel}.{child}"
 
 
 def handed(channel: int) -> str:
-    """The output of a cell that goes into a channel."""
+    """Return the name of the cell output that goes into a `channel`."""
     return f"to{channel}"
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """outwards: the direction of each channel. children: how many hand something to it in a channel inwards."""
+    """The computation at one place of the tree.
+
+    `outwards` is the direction of each channel, `children` the number of children that send values inwards.
+    """
 
     graph: Graph
     outwards: tuple[bool, ...]
@@ -45,14 +50,14 @@ class Cell:
     on_ground: bool = False
 
     def sources(self, channel: int) -> list[str]:
-        """Inputs that come through a channel."""
+        """Return the names of the inputs that arrive through a `channel`."""
         if self.outwards[channel]:
             return [] if self.on_ground else [taken(channel)]
         return [taken(channel, j) for j in range(self.children)]
 
 
 class Place(NamedTuple):
-    """Where a loop finds or leaves a number.
+    """Location where a loop reads or writes a number.
 
     kind: "input" (name, element of it), "output" (its element), "table" (column), "kept" (field), "parent" and "child"
     (channel, element, and which child), "handed" (channel, element), "angle", "sine" and "cosine" (of which angle).
@@ -66,7 +71,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """What a loop does at one cell: from x, whose elements come from `reads`, to y, which go to `writes`."""
+    """Body of one loop for one cell: reads x from `reads`, computes y, and writes y to `writes`."""
 
     graph: Graph
     reads: tuple[Place, ...]
@@ -75,16 +80,19 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """angles: what is done before all channels, whose results are angles; bodies: one for each channel."""
+    """A cell after loop fission.
+
+    `angles` runs before all channels and computes the angles of sines and cosines; `bodies` has one entry per channel.
+    """
 
     angles: Body
     bodies: tuple[Body, ...]
     kept: int
-    count: int  # of angles
+    count: int  # number of angles
 
 
 def place_of(node: Node) -> Place:
-    """Where an input of a cell comes from."""
+    """Return the location from which the input `node` of a cell is read."""
     name, element = node.args
     if name == PARAMETERS:
         return Place("table", "", element)
@@ -95,16 +103,24 @@ def place_of(node: Node) -> Place:
 
 
 def _arrives(node: Node) -> int:
-    """The loop in which an input is known: 0, or that of its channel."""
+    """Return the loop in which an input is known: 0, or that of its channel."""
     at = place_of(node)
     return int(at.name) if at.kind in ("parent", "child") else 0
 
 
 def cut(cell: Cell, wanted: Sequence[Sequence[bool]]) -> Cut:
-    """wanted: of what each channel hands on, what somebody reads."""
+    """Split a `cell` into one loop body per channel (loop fission).
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    wanted
+        For each channel, a flag for each of its elements: true if any cell reads it.
+    """
     g, loops = cell.graph, len(cell.outwards)
     waits = _waiting(g)
-    # Sines and cosines that can be computed before all loops.
+    # These sines and cosines can be computed before all loops.
     turned = [n for n in g.nodes if n.op in ("sin", "cos") and n.serial not in waits]
     angles = {a.serial: i for i, a in enumerate({n.operands[0].serial: n.operands[0] for n in turned}.values())}
     given = {n.serial: Place("sine" if n.op == "sin" else "cosine", "", angles[n.operands[0].serial]) for n in turned}
@@ -113,9 +129,9 @@ def cut(cell: Cell, wanted: Sequence[Sequence[bool]]) -> Cut:
 
 
 def _waiting(g: Graph) -> set[int]:
-    """Return the serial numbers of all nodes that need a neighbour, or the sine or cosine of another angle.
+    """Return the serial numbers of all nodes that depend on a neighbour, or on the sine or cosine of another angle.
 
-    The sines of all cells are computed together before the first loop, so none of their angles may be made of a sine.
+    The sines of all cells are computed together before the first loop, so no angle may depend on a sine.
     """
     found: set[int] = set()
     for n in g.nodes:
@@ -126,7 +142,7 @@ def _waiting(g: Graph) -> set[int]:
 
 
 def _goals(g: Graph, loops: int, wanted: Sequence[Sequence[bool]]) -> list[list[tuple[Value, Place]]]:
-    """Of each loop, what it must give, and where that goes."""
+    """Return the values that each loop must produce, and where each is written."""
     arrives: dict[int, int] = {}
     for n in g.nodes:
         arrives[n.serial] = _arrives(n) if n.op == "input" else max(arrives[a.serial] for a in n.operands)
@@ -140,8 +156,10 @@ def _goals(g: Graph, loops: int, wanted: Sequence[Sequence[bool]]) -> list[list[
 
 
 class _Cutting:
+    """Assignment of the nodes of one cell to loops."""
+
     def __init__(self, g: Graph, given: dict[int, Place]) -> None:
-        self.g, self.given = g, given  # given: nodes that are found somewhere, whatever made them
+        self.g, self.given = g, given  # given: nodes whose value is read from a fixed location
         self.kept: dict[int, int] = {}
 
     def made(self, goals: list[list[tuple[Value, Place]]], angles: dict[Node, int], loops: int) -> Cut:
@@ -160,7 +178,7 @@ class _Cutting:
         return Cut(before, tuple(bodies), len(self.kept), len(angles))
 
     def needed(self, goals: list[list[tuple[Value, Place]]], loop_of: dict[int, int]) -> dict[int, int]:
-        """Of every node, the last loop that uses it."""
+        """Return the last loop that uses each node."""
         found: dict[int, int] = {}
         for k, given in enumerate(goals):
             found |= {x.serial: k for x, _ in given if isinstance(x, Node)}
@@ -171,13 +189,13 @@ class _Cutting:
         return found
 
     def free(self, n: Node) -> bool:
-        """Whether any loop can read it anew."""
+        """Return true if any loop can read the node again from an input or a table."""
         if n.serial in self.given:
             return True
         return n.op == "input" and place_of(n).kind in ("input", "table")
 
     def placed(self, goals: list[list[tuple[Value, Place]]]) -> dict[int, int]:
-        """Of every node that is needed, the loop that computes it: the first that uses it."""
+        """Assign every needed node to the first loop that uses it."""
         loop_of: dict[int, int] = {}
         for k, found in enumerate(goals):
             for x, _ in found:
@@ -193,7 +211,7 @@ class _Cutting:
         return loop_of
 
     def body(self, values: Sequence[Value], places: Sequence[Place], loop_of: dict[int, int], k: int) -> Body:
-        """The graph of one loop: what it computes itself, on a tape of its own."""
+        """Return the graph of one loop, on a tape of its own."""
         tape, reads = Tape(), list[Place]()
         known: dict[int, Any] = {}
 
@@ -202,7 +220,7 @@ class _Cutting:
             return tape.node("input", "x", len(reads) - 1)
 
         own = {n.serial for n in values if isinstance(n, Node)}
-        for n in reversed(self.g.nodes):  # all that the values are made of, as far as this loop makes it
+        for n in reversed(self.g.nodes):  # the ancestors of the values that this loop computes
             if n.serial in own and n.serial not in self.given and loop_of.get(n.serial, k) == k:
                 own.update(a.serial for a in n.operands)
         for n in self.g.nodes:
@@ -224,5 +242,5 @@ class _Cutting:
 
 
 def _number(tape: Tape, x: Node) -> Node:
-    """Return a value as a number, as which a comparison is kept from one loop to the next: 1 or 0."""
+    """Return a value as a number: a comparison is stored between loops as 1 or 0."""
     return tape.node("where", x, 1.0, 0.0) if x.op in COMPARISONS else x

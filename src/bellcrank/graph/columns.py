@@ -1,8 +1,9 @@
-"""Parts of a graph in which the same is done for many columns, as calls: the products of an inverse with a matrix.
+"""Outlining of repeated columns: calls of one column graph where a trace did the same for many columns.
 
-A trace notes them (scalar.columnwise), and the graph itself has every operation of every column. `condensed` is the
-same graph with a call where such a part was, of a `Columns`: one column's graph, for as many as there are. Targets that
-make loops of it have less code to fetch, and one state fills the lanes with its columns.
+Products of an inverse with a matrix are the main case. A trace records them (scalar.columnwise), and the graph itself
+has every operation of every column. `condensed` returns the same graph with a call of `Columns` in place of such a
+part: the graph of one column, and the number of columns. Targets that emit a loop for it have less code to fetch, and
+the columns of one state fill the vector lanes.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from bellcrank.nodes.node import Alike, Node, Value
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
-FEWEST = 3  # columns that are worth a loop
-SIDE = 4  # columns side by side that are written together
+FEWEST = 3  # columns; fewer are not worth a loop
+SIDE = 4  # adjacent columns that are stored together
 
 
 class Columns(Graph):
-    """x[:, k] = body(shared, given[:, k]), for k below `count`."""
+    """x[:, k] = body(shared, given[:, k]), for k below `number`."""
 
     opaque = True
 
@@ -37,32 +38,38 @@ class Columns(Graph):
 
     @property
     def shapes(self) -> dict[str, Shape]:
+        """Shapes of the outputs, by name."""
         return {"x": (*self.body.shapes["x"], self.number)}
 
     @property
     def calls(self) -> list[Graph]:
+        """Called graphs: none."""
         return []
 
     @property
     def size(self) -> int:
+        """Number of nodes of all columns."""
         return self.number * self.body.size
 
     def count(self) -> Count:
+        """Count the operations of all columns."""
         return Count({kind: self.number * n for kind, n in self.body.count().by_kind.items()})
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
+        """Evaluate all columns with numpy; `values` are the inputs `shared` and `given`."""
         shared, given = np.asarray(values["shared"]), np.asarray(values["given"])
         found = self.body.evaluate(shared=shared[..., None, :], given=np.swapaxes(given, -1, -2))
         return {"x": np.swapaxes(found["x"], -1, -2)}
 
     @cached_property
     def nodes(self) -> list[Node]:
-        raise NotImplementedError("a target that takes graphs with columns spells their body")
+        """Not available: targets emit the body as a loop."""
+        raise NotImplementedError("a target that accepts column graphs emits their body as a loop")
 
 
 @dataclass(eq=False)
 class _Part:
-    """What is live of a note: rows of the results and numbers of the columns that somebody needs."""
+    """The live part of one recorded computation: the result rows and the columns that are used."""
 
     note: Alike
     rows: list[int]
@@ -70,7 +77,7 @@ class _Part:
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
-        """Which shared numbers and which elements of the columns are inputs: no constants, and used."""
+        """Shared numbers and column elements that are inputs: used, and not the same constant in all columns."""
         first, *others = (self.note.columns[k] for k in self.columns)
         moving = [i for i, x in enumerate(first) if isinstance(x, Node) or any(c[i] != x for c in others)]
         every = {"shared": [i for i, x in enumerate(self.note.shared) if isinstance(x, Node)], "given": moving}
@@ -79,17 +86,17 @@ class _Part:
 
     @cached_property
     def inputs(self) -> list[Value]:
-        """In the order of the inputs of a Columns."""
+        """Values of the inputs of the Columns, in its order."""
         shared, given = self.places.values()
         return [self.note.shared[i] for i in shared] + [self.note.columns[k][i] for i in given for k in self.columns]
 
     @cached_property
     def last(self) -> int:
-        """The serial number of the input that is known last."""
+        """Serial number of the input that is created last."""
         return max((x.serial for x in self.inputs if isinstance(x, Node)), default=-1)
 
     def traced(self, places: Mapping[str, Sequence[int]]) -> Graph:
-        """What is done for one column, with inputs in these places, and elsewhere the constants of all."""
+        """Trace one column with inputs at these places; the other places hold constants common to all columns."""
 
         def body(**symbols: Sequence[Node]) -> Mapping[str, Any]:
             values = {"shared": _constants(self.note.shared), "given": _constants(self.note.columns[self.columns[0]])}
@@ -110,7 +117,7 @@ def _taken(x: Value | None, live: set[int]) -> bool:
 
 
 def _opposite(x: Value) -> Node | None:
-    """What it is the negative of: who adds to a negative is made to subtract from that."""
+    """Return the operand of a negation: the trace subtracts that operand instead of adding its negative."""
     return x.operands[0] if isinstance(x, Node) and x.op == "neg" else None
 
 
@@ -119,8 +126,18 @@ def _constants(values: Sequence[Value]) -> list[Value]:
 
 
 def condensed(graph: Graph, fewest: int = 0, known: bool = False, apart: bool = False) -> Graph:
-    """With calls of Columns where that leaves out so many operations; else the graph as it is. known: also for what is
-    known by fewer operations one by one. apart: columns that are written in other ways have a call of their own.
+    """Replace repeated columns by calls of Columns where that saves enough operations.
+
+    Parameters
+    ----------
+    graph
+        The graph; returned unchanged if too little is saved.
+    fewest
+        Number of nodes that must be saved.
+    known
+        Include computations that take fewer operations column by column.
+    apart
+        Give a call of its own to each set of columns that is stored differently.
     """
     parts = _parts(graph, known, apart) if graph.tape.alike and graph.size > fewest else []
     if not parts:
@@ -142,8 +159,9 @@ def _parts(graph: Graph, known: bool, apart: bool) -> list[_Part]:
 
 
 def _bands(graph: Graph, first: Sequence[Value], columns: Sequence[int]) -> list[list[int]]:
-    """Columns whose results lie side by side in an output, `SIDE` of them at least, and the others: those are written
-    in other ways. first: of each column, one result.
+    """Split columns into those whose results are adjacent in an output (at least `SIDE` of them) and the others.
+
+    The two sets are stored differently. first: one result of each column.
     """
     at = {x.serial: k for array in graph.outputs.values() for k, x in enumerate(array.flat) if isinstance(x, Node)}
     places = [at.get(x.serial, -1) if isinstance(x, Node) else -1 for x in first]
@@ -160,11 +178,11 @@ def _bands(graph: Graph, first: Sequence[Value], columns: Sequence[int]) -> list
 
 
 class _Condensed:
-    """The graph again on a new tape."""
+    """The outlined graph, built on a new tape."""
 
     def __init__(self, graph: Graph, parts: Sequence[_Part]) -> None:
         self.whole, self.tape = graph, Tape()
-        # Of a result, or what it is the negative of, by serial: which part makes it, its place there, and the sign.
+        # For each result, or the operand it negates, by serial: the part that computes it, its index, the sign.
         self.home: dict[int, tuple[_Part, int, float]] = {}
         for part in parts:
             for r, i in enumerate(part.rows):
@@ -174,7 +192,7 @@ class _Condensed:
                         self.home.setdefault(x.serial, (part, place, 1.0))
                     if (y := _opposite(x)) is not None and y.serial > part.last and y.op != "input":
                         self.home.setdefault(y.serial, (part, place, -1.0))
-        self.reached: dict[_Part, None] = {}  # parts of which anything is needed
+        self.reached: dict[_Part, None] = {}  # parts with a result that is needed
         self.results: dict[_Part, list[Value]] = {}
         self.needed = self._needed()
         self.spared = len(graph.nodes) - len(self.needed)
@@ -198,7 +216,7 @@ class _Condensed:
         known: dict[int, Any] = {}
         waiting = sorted(self.reached, key=lambda part: part.last)
         for serial in sorted(self.needed):
-            while waiting and waiting[0].last < serial:  # as soon as it can, so that little waits in memory
+            while waiting and waiting[0].last < serial:  # as early as possible, to keep live ranges short
                 part = waiting.pop(0)
                 given = [known[x.serial] if isinstance(x, Node) else x for x in part.inputs]
                 self.results[part] = self.tape.call(part.called(), *given)

@@ -1,12 +1,12 @@
-"""Counters that stay exact in every precision: whole numbers as words that are themselves exact.
+"""Exact counters in any precision: integers stored as floating-point words that are themselves exact.
 
-A number of float64 counts exactly to 2**53: 285,000 years at 1 kHz. A number of float32 counts to 2**24 only, which is
-less than five hours at 1 kHz; from there on n + 1 rounds back to n. So a counter in float32 has two words:
+A float64 counts exactly to 2**53: 285,000 years at 1 kHz. A float32 counts to 2**24 only, which is less than five
+hours at 1 kHz; from there on n + 1 rounds back to n. So a counter in float32 has two words:
 
     n = high * 2**24 + low,     0 <= low < 2**24,     0 <= high <= 2**24
 
-Each word is exact, and so is every operation below: no intermediate result is a whole number above 2**24 (see `plus`).
-Two words count to 2**48: 8,900 years at 1 kHz.
+Each word is exact, and so is every operation below: no intermediate result exceeds 2**24 (see `plus`). Two words count
+to 2**48: 8,900 years at 1 kHz.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 
 from bellcrank.scalar import Scalar, floor, where
 
-WORD = 2.0**24  # from here on float32 has no longer every whole number
+WORD = 2.0**24  # above this, float32 does not represent every integer
 WORDS = {"float64": 1, "float32": 2}
 
 
 @dataclass(frozen=True)
 class Counter:
-    """A field of a Layout that counts, in as many words as its precision needs."""
+    """A counter field of a Layout, with as many words as its precision needs."""
 
     words: int
 
     @staticmethod
     def of(dtype: str) -> Counter:
-        """The counter for numbers of this dtype."""
+        """Return the counter for numbers of this `dtype`."""
         return Counter(WORDS[dtype])
 
 
@@ -39,11 +39,11 @@ class Count(list[Scalar]):
 
     @property
     def value(self) -> Scalar:
-        """The number itself, rounded to one scalar. It never decreases while the counter grows."""
+        """The number rounded to one scalar; it never decreases while the counter grows."""
         return self[0] if len(self) == 1 else self[0] * WORD + self[1]
 
     def next(self) -> Count:
-        """One more."""
+        """Return the counter plus one."""
         if len(self) == 1:
             return Count([self[0] + 1.0])
         low = self[1] + 1.0  # at most 2**24, which is exact
@@ -51,14 +51,14 @@ class Count(list[Scalar]):
         return Count([where(full, self[0] + 1.0, self[0]), where(full, 0.0, low)])
 
     def before(self) -> Count:
-        """One less; the counter must not be zero."""
+        """Return the counter minus one; the counter must not be zero."""
         if len(self) == 1:
             return Count([self[0] - 1.0])
         empty = self[1] < 1.0
         return Count([where(empty, self[0] - 1.0, self[0]), where(empty, WORD - 1.0, self[1] - 1.0)])
 
     def plus(self, other: Count) -> Count:
-        """The sum. With two words it subtracts first, so that nothing exceeds 2**24."""
+        """Return the sum with `other`; with two words it subtracts first, so that nothing exceeds 2**24."""
         if len(self) == 1:
             return Count([self[0] + other[0]])
         room = WORD - other[1]
@@ -66,7 +66,7 @@ class Count(list[Scalar]):
         return Count([where(full, high + 1.0, high), where(full, self[1] - room, self[1] + other[1])])
 
     def reached(self, other: Count) -> Scalar:
-        """A condition: this counter is not below the other."""
+        """Return the condition that this counter is at least `other`."""
         if len(self) == 1:
             return self[0] >= other[0]
         level = where(self[0] >= other[0], where(self[1] >= other[1], 1.0, 0.0), 0.0)
@@ -74,7 +74,15 @@ class Count(list[Scalar]):
 
 
 def counted(value: Scalar, words: int) -> Count:
-    """A scalar that is a whole number as a counter, inside a trace."""
+    """Convert an integer-valued scalar inside a trace to a counter.
+
+    Parameters
+    ----------
+    value
+        The scalar.
+    words
+        Number of words of the counter.
+    """
     if words == 1:
         return Count([value])
     high = floor(value * (1.0 / WORD))
@@ -82,7 +90,15 @@ def counted(value: Scalar, words: int) -> Count:
 
 
 def split(value: Any, words: int) -> Any:
-    """The words of a number, or of an array of them along a new first axis. NEVER stays a number never reached."""
+    """Split numbers into words along a new first axis.
+
+    Parameters
+    ----------
+    value
+        A number, or an array of numbers; NEVER (program.py) stays a number that is never reached.
+    words
+        Number of words.
+    """
     number = np.asarray(value, float)
     if words == 1:
         return number[None]
@@ -91,6 +107,6 @@ def split(value: Any, words: int) -> Any:
 
 
 def joined(words: Any) -> Any:
-    """The numbers whose words are the rows of an array, in float64."""
+    """Return in float64 the numbers whose `words` are the rows of an array."""
     found = np.asarray(words, float)
     return found[0] if len(found) == 1 else found[0] * WORD + found[1]

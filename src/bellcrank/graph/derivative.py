@@ -1,11 +1,11 @@
-"""Derivatives of a graph, made of graph: the partials come from the table of operations, the rest is the chain rule.
+"""Automatic differentiation of graphs: partial derivatives from the operation table, combined by the chain rule.
 
-Forward mode carries one tangent per input through the nodes in order; reverse mode carries one adjoint per output back
-through them. Zeros are plain floats and fold away, so a sparse Jacobian costs what its nonzeros cost.
+Forward mode carries one tangent per input through the nodes in order; reverse mode carries one adjoint per output
+backwards through them. Zeros are plain floats and fold away, so a sparse Jacobian costs only its nonzeros.
 
-Of a choice it is the derivative of what was taken. The other branch may be infinite there, or nothing at all, and 0
-times that would be neither: so tangents are chosen as values are, and an adjoint that a choice made zero, or a weight,
-stays zero wherever a slope may be infinite.
+The derivative of a selection is that of the selected branch. The other branch may be infinite or NaN there, and 0 times
+that would be NaN. So tangents are selected as values are, and an adjoint that a selection or a weight made zero stays
+zero wherever a slope may be infinite.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Matrix = list[list[Value]]
 
 
 def _partials(node: Node) -> list[tuple[Node, Value]]:
-    """(argument, d node/d argument) for every argument that is a node."""
+    """Return (argument, d node/d argument) for every argument that is a node."""
     if node.op in PLUMBING:
-        raise TraceError(f"no derivative goes through {node.op!r}: differentiate the graph that is called instead.")
+        raise TraceError(f"{node.op!r} has no derivative: differentiate the called graph instead.")
     op = OPS[node.op]
     args: list[Any] = list(node.args)
     # A partial may call a method of its argument (a.cos()); those rules only run on arguments that are nodes.
@@ -37,23 +37,36 @@ CHOICES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "minimum": lambda args, yes, no: (args[0] <= args[1]).where(yes, no),
     "maximum": lambda args, yes, no: (args[0] >= args[1]).where(yes, no),
 }
-STEEP = ("sqrt", "div", "log", "asin", "acos", "atan2")  # whose slope may be infinite
-WILD = ("sqrt", "div", "log", "asin", "acos", "tan", "exp")  # which may be infinite themselves, or not a number
+STEEP = ("sqrt", "div", "log", "asin", "acos", "atan2")  # operations with a slope that may be infinite
+WILD = ("sqrt", "div", "log", "asin", "acos", "tan", "exp")  # operations with a value that may be infinite or NaN
 
 
 def _moved(node: Node, yes: Value, no: Value) -> Value:
-    """How fast a choice changes, where what it chooses from changes so fast."""
+    """Return the rate of a selection with the rates of its two branches."""
     return yes if yes is no else CHOICES[node.op](node.args, yes, no)
 
 
 def forward(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
+    """Return the Jacobian of `rows` with respect to `columns` in forward mode, through `nodes` in topological order."""
     return along(nodes, rows, {x.serial: {j: 1.0} for j, x in enumerate(columns)}, len(columns))
 
 
 def along(
     nodes: Sequence[Node], rows: Sequence[Value], seeds: Mapping[int, Mapping[int, Value]], directions: int
 ) -> Matrix:
-    """How fast the rows change when the inputs move: seeds says how fast an input moves in each direction."""
+    """Return the rates of the rows when the inputs move in several directions.
+
+    Parameters
+    ----------
+    nodes
+        All nodes, in topological order.
+    rows
+        The values to differentiate.
+    seeds
+        For each input that moves, by serial number: its rate in each direction.
+    directions
+        Number of directions.
+    """
     tangents: dict[int, dict[int, Value]] = {}
     for node in nodes:
         step(f"d {node.label}")
@@ -72,11 +85,21 @@ def along(
 
 
 def forwards(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callable[[Any], Any]) -> dict[int, Value]:
-    """By serial, how fast each node changes when the inputs move as seeds says; nothing of those that stay. Behind a
-    call it goes by a call, too: of the tangent of what was called, whose code then exists once.
+    """Return the rates of all nodes that move, by serial number.
+
+    A call is differentiated by a call of the tangent of the called graph, whose code then exists once.
+
+    Parameters
+    ----------
+    nodes
+        All nodes, in topological order.
+    seeds
+        Rates of the inputs that move, by serial number.
+    tangent
+        Function that gives the tangent graph of a called graph.
     """
     rates = dict[int, Value]()
-    called: dict[int, list[Value]] = {}  # by the serial of a call, the rates of its results
+    called: dict[int, list[Value]] = {}  # rates of the results of a call, by its serial
     for node in nodes:
         step(f"d {node.label}")
         if node.op == "input":
@@ -101,7 +124,7 @@ def forwards(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callabl
 
 
 def _terms(node: Node, rates: Mapping[int, Value]) -> list[Value]:
-    """Of an operation, what its arguments' rates make of its own; nothing where none of them moves."""
+    """Return the contributions of the arguments' rates to the rate of an operation; none if no argument moves."""
     if node.op not in CHOICES:
         return [slope * rates[a.serial] for a, slope in _partials(node) if a.serial in rates]
     yes, no = (rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in node.args[-2:])
@@ -109,6 +132,7 @@ def _terms(node: Node, rates: Mapping[int, Value]) -> list[Value]:
 
 
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
+    """Return the Jacobian of `rows` with respect to `columns` in reverse mode, through `nodes` in topological order."""
     matrix: Matrix = []
     for y in rows:
         adjoint = backwards(nodes, {y.serial: 1.0} if isinstance(y, Node) else {})
@@ -117,14 +141,22 @@ def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node
 
 
 def backwards(nodes: Sequence[Node], weights: Mapping[int, Value]) -> dict[int, Value]:
-    """By serial, how fast the weighted sum of some nodes changes with each. Behind a call it goes by a call, too: of
-    the pullback of what was called, whose code then exists once.
+    """Return the derivative of a weighted sum of nodes with respect to each node, by serial number.
+
+    A call is differentiated by a call of the pullback of the called graph, whose code then exists once.
+
+    Parameters
+    ----------
+    nodes
+        All nodes, in topological order.
+    weights
+        Weights of the sum, by serial number.
     """
     adjoint = dict(weights)
-    chosen: set[int] = set()  # nodes whose adjoint a choice may have made zero
+    chosen: set[int] = set()  # nodes whose adjoint a selection may have made zero
     wild = _wild(nodes)
-    free = any(isinstance(w, Node) for w in weights.values())  # and may be zero, too
-    called: dict[int, dict[int, Value]] = {}  # by the serial of a call, the weights of its results
+    free = any(isinstance(w, Node) for w in weights.values())  # weights that are nodes may be zero, too
+    called: dict[int, dict[int, Value]] = {}  # weights of the results of a call, by its serial
     for node in reversed(nodes):
         bar = adjoint.get(node.serial)
         if node.op == "call":
@@ -146,7 +178,7 @@ def backwards(nodes: Sequence[Node], weights: Mapping[int, Value]) -> dict[int, 
 
 
 def _wild(nodes: Sequence[Node]) -> set[int]:
-    """Nodes that may be infinite or no number where a choice does not take them; what is chosen is taken for tame."""
+    """Return the nodes that may be infinite or NaN where a selection does not take them; selections count as finite."""
     found: set[int] = set()
     for n in nodes if any(n.op in CHOICES for n in nodes) else ():
         if n.op in WILD or (n.op not in CHOICES and any(a.serial in found for a in n.operands)):
@@ -155,7 +187,7 @@ def _wild(nodes: Sequence[Node]) -> set[int]:
 
 
 def _back(node: Node, bar: Value, free: bool, chosen: bool, wild: Collection[int]) -> list[tuple[Node, Value]]:
-    """(argument, what it adds to the argument's adjoint) for every argument that is a node."""
+    """Return (argument, contribution to its adjoint) for every argument that is a node."""
     if node.op in CHOICES:
         yes, no = node.args[-2:]
         parts = [(yes, CHOICES[node.op](node.args, bar, 0.0)), (no, CHOICES[node.op](node.args, 0.0, bar))]
@@ -169,7 +201,7 @@ def _back(node: Node, bar: Value, free: bool, chosen: bool, wild: Collection[int
 
 
 def _pulled(call: Node, weights: Mapping[int, Value]) -> list[tuple[Node, Value]]:
-    """(argument, how fast the weighted results change with it) for every argument of a call that is a node."""
+    """Return (argument, contribution to its adjoint) for every argument of a call that is a node."""
     function, *arguments = call.args
     if not weights:
         return []

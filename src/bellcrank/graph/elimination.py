@@ -1,11 +1,11 @@
-"""Linear systems of any size as graphs of loops: the matrix of a linear map is eliminated, and solved with.
+"""LU factorisation and substitution for linear systems of any size, as graphs that targets emit as loops.
 
-    Factors(map)    rows (n, n) and reciprocal (n): L U of the matrix whose columns the map gives for unit vectors
-    Substitution    x (n) from rows, reciprocal and a right side b
+    Factors(map)    rows (n, n) and reciprocal (n): L U of the matrix of a linear map, column by column
+    Substitution    x (n) from rows, reciprocal and a right-hand side b
 
-Rows have L below the diagonal, with ones on it, and U above and on it; the diagonal is kept as reciprocals. No rows are
-exchanged. Written out that is n^3/3 multiplications, each an operation of its own; targets that know these graphs have
-three loops within each other instead. Whoever asks for `nodes` gets them written out, if there are not too many.
+Rows hold L below the diagonal (its diagonal is one) and U on and above it; the diagonal of U is stored as reciprocals.
+There is no pivoting. Written out, the factorisation is n^3/3 multiplications, each an operation of its own; targets
+that support these graphs emit three nested loops instead. The property `nodes` writes them out, up to a limit.
 """
 
 from __future__ import annotations
@@ -26,29 +26,30 @@ from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
 from bellcrank.nodes.tape import Tape
 
-MOST_WRITTEN = 5_000_000  # operations that are written out one by one
+MOST_WRITTEN = 5_000_000  # operations; larger graphs are not written out
 
 
 class Loops(Graph):
-    """What both have in common: they are not made of nodes, unless somebody asks for them."""
+    """Base of graphs that consist of loops; nodes are only created on demand."""
 
     opaque = True
     n: int
-    results: dict[str, Shape]  # shapes of what it gives
+    results: dict[str, Shape]  # shapes of the outputs
 
     @property
     def shapes(self) -> dict[str, Shape]:
+        """Shapes of the outputs, by name."""
         return self.results
 
     @cached_property
     def written(self) -> Graph:
-        """The same as a graph of nodes."""
+        """The equivalent graph of nodes."""
         operations = self.count().arithmetic
         if operations > MOST_WRITTEN:
             raise InputError(
-                f"{self.name} solves {self.n} equations, and what is asked for needs its {operations:,} operations one "
-                f"by one; at most {MOST_WRITTEN:,} are written out. Loops are made for runs on the CPU and for C. Take "
-                "an explicit integrator, or fewer bodies."
+                f"{self.name} solves {self.n} equations, and this request needs its {operations:,} operations one by "
+                f"one; at most {MOST_WRITTEN:,} are written out. Loops are available for runs on the CPU and for C. "
+                "Use an explicit integrator, or fewer bodies."
             )
         made = trace(self.name, self._body, self.inputs)
         return inlined(made) if made.calls else made
@@ -58,26 +59,32 @@ class Loops(Graph):
 
     @property
     def calls(self) -> list[Graph]:
+        """Called graphs: none."""
         return []
 
     @property
     def widest(self) -> int:
+        """Number of elements of the largest array."""
         return self.n * self.n
 
     @property
     def size(self) -> int:
+        """Number of arithmetic operations."""
         return self.count().arithmetic
 
     @cached_property
     def outputs(self) -> Mapping[str, Array]:
+        """Outputs of the equivalent graph of nodes."""
         return self.written.outputs
 
     @cached_property
     def tape(self) -> Tape:
+        """Tape of the equivalent graph of nodes."""
         return self.written.tape
 
     @cached_property
     def nodes(self) -> list[Node]:
+        """Nodes of the equivalent graph of nodes."""
         return self.written.nodes
 
     def __repr__(self) -> str:
@@ -87,7 +94,10 @@ class Loops(Graph):
 
 
 class Factors(Loops):
-    """of: a map that is linear in its input `along`, and gives as many numbers as that has."""
+    """LU factors of the matrix of a linear map.
+
+    `of` is a graph that is linear in its input `along` and has as many results as that input has elements.
+    """
 
     def __init__(self, name: str, of: Graph, along: str) -> None:
         inputs = {x: shape for x, shape in of.inputs.items() if x != along}
@@ -100,10 +110,11 @@ class Factors(Loops):
 
     @property
     def within(self) -> list[Graph]:
+        """The graph of the linear map, which the loops call."""
         return [self.of]
 
     def _body(self, **given: Any) -> dict[str, Any]:
-        """The matrix of a linear map is its slope; where that is zero it costs nothing."""
+        """Trace the factorisation; the matrix of a linear map is its Jacobian, where zeros cost nothing."""
         of = inlined(self.of) if self.of.calls else self.of
         (output,) = of.outputs
         slope = of.jacobian(output, self.along_input, "forward")
@@ -112,6 +123,7 @@ class Factors(Loops):
         return {"rows": rows, "reciprocal": reciprocal}
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
+        """Factorise with numpy; `values` are the inputs of the map except the linear one."""
         arrays = _shaped(checked(self.name, self.inputs, values), self.inputs)
         columns = [next(iter(self.of.evaluate(**arrays, **{self.along_input: e}).values())) for e in np.eye(self.n)]
         rows = np.stack(columns, axis=-1)
@@ -124,22 +136,25 @@ class Factors(Loops):
         return {"rows": rows, "reciprocal": reciprocal}
 
     def count(self) -> Count:
+        """Count the operations of the factorisation."""
         below = range(self.n)
         own = {"div": self.n, "mul": sum(k + k * k for k in below), "sub": sum(k * k for k in below)}
         return Count({kind: self.n * c + own.get(kind, 0) for kind, c in self.of.count().by_kind.items()})
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
         w, count = weights(cost), Factors.count(self)
         own = {kind: count[kind] - self.n * self.of.count()[kind] for kind in ("div", "mul", "sub")}
         return self.n * self.of.work(cost) + sum(w[kind] * c for kind, c in own.items())
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the length of the longest dependent path; `cost` is by operation name."""
         w = weights(cost)
         return self.of.span(cost) + self.n * w["div"] + (self.n - 1) * (2 * w["mul"] + w["sub"])
 
 
 class Substitution(Loops):
-    """The solution of n equations whose factors are known."""
+    """Solution of n linear equations whose LU factors are known."""
 
     def __init__(self, name: str, n: int) -> None:
         inputs: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,), "b": (n,)}
@@ -152,12 +167,13 @@ class Substitution(Loops):
             for j in range(i):
                 x[i] = x[i] - rows[i][j] * x[j]
         for i in reversed(range(n)):
-            for j in reversed(range(i + 1, n)):  # what was known first
+            for j in reversed(range(i + 1, n)):  # in the order in which they become known
                 x[i] = x[i] - rows[i][j] * x[j]
             x[i] = x[i] * reciprocal[i]
         return {"x": x}
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
+        """Solve with numpy; `values` are rows, reciprocal and b."""
         arrays = _shaped(checked(self.name, self.inputs, values), self.inputs)
         rows, reciprocal, b = arrays["rows"], arrays["reciprocal"], arrays["b"]
         x = np.array(np.broadcast_to(b, np.broadcast_shapes(b.shape, rows.shape[:-1], reciprocal.shape)))
@@ -170,20 +186,23 @@ class Substitution(Loops):
         return {"x": x}
 
     def count(self) -> Count:
+        """Count the operations of the substitution."""
         n = self.n
         return Count(dict.fromkeys(KINDS, 0) | {"mul": n * n, "sub": n * (n - 1)})
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
         w = weights(cost)
         return self.n * self.n * w["mul"] + self.n * (self.n - 1) * w["sub"]
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the length of the longest dependent path; `cost` is by operation name."""
         w = weights(cost)
         return 2 * (self.n - 1) * (w["mul"] + w["sub"]) + self.n * w["mul"]
 
 
 def eliminated(matrix: Sequence[Sequence[Any]]) -> tuple[list[list[Any]], list[Any]]:
-    """Rows and reciprocals over any scalar."""
+    """Factorise a `matrix` of any scalars; return the rows of L and U and the reciprocals of the pivots."""
     rows, reciprocal = [list(row) for row in matrix], list[Any]()
     for k, pivot in enumerate(rows):
         reciprocal.append(1.0 / pivot[k])

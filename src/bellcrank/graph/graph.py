@@ -1,7 +1,7 @@
-"""The data-flow graph of one computation: named inputs, named outputs, and the nodes between, in order of creation.
+"""Data-flow graph of one computation: named inputs, named outputs and the nodes between, in topological order.
 
-Everything else is an interpreter of this object: `evaluate` (the definition), `count`, `span`, the derivatives, the
-drawings, and in `emit/` the targets.
+Everything else interprets this object: `evaluate` (the reference semantics), `count`, `span`, the derivatives, the
+pictures, and the code generators in `emit/`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Count:
-    """How many operations of each kind, as the papers count them."""
+    """Number of operations of each kind, counted as in the literature."""
 
     by_kind: Mapping[str, int]
 
@@ -40,7 +40,7 @@ class Count:
 
     @property
     def arithmetic(self) -> int:
-        """mul + add + sub + div: the number the literature compares."""
+        """Sum of mul, add, sub and div: the figure that the literature compares."""
         return sum(self.by_kind[kind] for kind in ("mul", "add", "sub", "div"))
 
     def _repr_html_(self) -> str:
@@ -59,21 +59,36 @@ class Count:
 )
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A function as data: named inputs and outputs, and the operations between. Prints as assignments; `evaluate` runs
-    it on numbers, `count` and `span` say what it costs, `derivative`, `jvp` and `vjp` are graphs again.
+    """A traced function: named inputs, named outputs and the operations between.
+
+    Prints as a list of assignments. `evaluate` runs it on numbers, `count` and `span` give its cost, and `jacobian`,
+    `jvp` and `vjp` return new graphs.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function.
+    inputs : mapping of str to tuple of int
+        Shapes of the inputs.
+    outputs : mapping of str to ndarray
+        Object arrays of nodes and floats.
+    tape : Tape
+        The nodes in the order in which they were traced.
+    only : str
+        An input: callers need the outputs only where it is positive, so a target may skip the call.
     """
 
     name: str
     inputs: Mapping[str, Shape]
-    outputs: Mapping[str, Array]  # object arrays of nodes and floats
+    outputs: Mapping[str, Array]
     tape: Tape = field(repr=False)
-    only: str = ""  # an input: who calls this needs its outputs only where that is positive; a target may leave it out
+    only: str = ""
 
-    opaque: ClassVar[bool] = False  # whether it does not say which of its outputs are constants or inputs
+    opaque: ClassVar[bool] = False  # true if it is unknown which outputs are constants or inputs
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """The live nodes, arguments before users."""
+        """Nodes on which an output depends, in topological order."""
         live: set[int] = set()
         stack = [x for array in self.outputs.values() for x in array.flat if isinstance(x, Node)]
         while stack:
@@ -85,16 +100,22 @@ class Graph:
 
     @property
     def size(self) -> int:
-        """How many nodes it has."""
+        """Number of live nodes."""
         return len(self.nodes)
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        """The shapes of the outputs, by name."""
+        """Shapes of the outputs, by name."""
         return {name: array.shape for name, array in self.outputs.items()}
 
     def count(self) -> Count:
-        """How many operations of each kind some output needs."""
+        """Count the operations of each kind on which an output depends.
+
+        Returns
+        -------
+        Count
+            Includes the operations of called graphs.
+        """
         kinds = dict.fromkeys(KINDS, 0)
         for node in self.nodes:
             if node.op == "call":
@@ -105,29 +126,96 @@ class Graph:
         return Count(kinds)
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
-        """The time on one processor; `work / span` is the most that many of them can gain."""
+        """Return the time on one processor.
+
+        The ratio of `work` to `span` bounds the speed-up on any number of processors.
+
+        Parameters
+        ----------
+        cost : mapping, optional
+            Cost by operation name; the costs of the operation table (an addition is 1) unless given.
+
+        Returns
+        -------
+        float
+            Sum of the costs of all operations.
+        """
         weight = span.weights(cost)
         return sum(node.args[0].work(cost) if node.op == "call" else weight[node.op] for node in self.nodes)
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
-        """Length of the longest dependent path: the time on infinitely many processors. `cost` is by operation name."""
+        """Return the length of the longest dependent path: the time on infinitely many processors.
+
+        Parameters
+        ----------
+        cost : mapping, optional
+            Cost by operation name; the costs of the operation table (an addition is 1) unless given.
+
+        Returns
+        -------
+        float
+            Sum of the costs along the path.
+        """
         return max(span.finished(self.nodes, cost).values(), default=0.0)
 
     def critical_path(self, cost: Mapping[str, float] | None = None) -> list[Node]:
-        """One longest path, from an input to an output."""
+        """Return one longest path from an input to an output.
+
+        Parameters
+        ----------
+        cost : mapping, optional
+            Cost by operation name; the costs of the operation table (an addition is 1) unless given.
+
+        Returns
+        -------
+        list of Node
+            In order of execution.
+        """
         return span.longest(self.nodes, cost)
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
-        """The definition of every target: plain numpy, one node after the other, any leading batch shape."""
+        """Evaluate the graph with numpy, one node after the other: the reference for every target.
+
+        Parameters
+        ----------
+        **values : array_like
+            Every input by name, shape (..., *shape of the input); leading axes broadcast.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The outputs by name, with the leading axes in front.
+
+        Raises
+        ------
+        InputError
+            If an input is missing, unknown, not real, or of another shape.
+        """
         return numbers.results(self.nodes, self.outputs, numbers.checked(self.name, self.inputs, values))
 
     @property
     def elements(self) -> list[tuple[str, int]]:
-        """Every element of every input, in the order of the arguments of a call."""
+        """Every element of every input as (name, flat index), in the order of the arguments of a call."""
         return [(name, k) for name, shape in self.inputs.items() for k in range(math.prod(shape))]
 
     def flat(self, values: Sequence[Any]) -> list[Any]:
-        """Evaluates with the elements of all inputs in one list, and gives those of all outputs in one."""
+        """Evaluate with the elements of all inputs in one list; return the elements of all outputs in one list.
+
+        Parameters
+        ----------
+        values : sequence
+            One number or array for each of `elements`.
+
+        Returns
+        -------
+        list
+            One array for each element of the outputs, in the order of `shapes`.
+
+        Raises
+        ------
+        InputError
+            If the number of values is not that of `elements`.
+        """
         if not hasattr(values, "__len__") or len(values) != len(self.elements):
             raise InputError(f"{self.name}: {brief(values)}; expected {len(self.elements)} elements in one list.")
         results = self.evaluate(**numbers.by_name(values, self.inputs))
@@ -138,7 +226,23 @@ class Graph:
         ]
 
     def call(self, **values: Any) -> dict[str, Array]:
-        """Uses this graph inside another trace: arrays of that trace's nodes (or numbers) in, arrays of nodes out."""
+        """Use this graph inside another trace.
+
+        Parameters
+        ----------
+        **values : array_like
+            Every input by name: nodes of that trace, or numbers, in the shape of the input.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The outputs by name: arrays of nodes, or of numbers if no value is a node.
+
+        Raises
+        ------
+        InputError
+            If an input is missing, unknown, or of another shape.
+        """
         flat: list[Any] = []
         for name, shape in self.inputs.items():
             if name not in values:
@@ -162,14 +266,14 @@ class Graph:
 
     @cached_property
     def widest(self) -> int:
-        """Elements of its largest array: of those that it reads, gets from calls, and writes."""
+        """Number of elements of the largest array among the inputs, the outputs and the results of calls."""
         called = [node.args[0] for node in self.nodes if node.op == "call"]
         shapes = [*self.inputs.values(), *self.shapes.values(), *(s for g in called for s in g.shapes.values())]
         return max(map(math.prod, shapes), default=0)
 
     @cached_property
     def calls(self) -> list[Graph]:
-        """The graphs that this one calls, and what they call, each once and after its own."""
+        """Graphs that this one calls, directly or indirectly, each once and callees first."""
         found: dict[int, Graph] = {}
         for node in self.nodes:
             if node.op == "call":
@@ -179,51 +283,123 @@ class Graph:
 
     @property
     def within(self) -> list[Graph]:
-        """Graphs that its loops call, where a target makes loops of what its nodes write out (elimination.py)."""
+        """Graphs called by the loops that a target emits in place of the nodes of this one (elimination.py)."""
         return []
 
     @cached_property
     def functions(self) -> list[Graph]:
-        """What it calls, and what the loops call that it calls, each once and after its own."""
+        """Graphs that this one and its loops call, directly or indirectly, each once and callees first."""
         found = [(*(f for inner in g.within for f in (*inner.functions, inner)), g) for g in self.calls]
         return list({id(g): g for some in found for g in some}.values())
 
     def jacobian(self, of: str, wrt: str, mode: str = "auto") -> Graph:
-        """d(of)/d(wrt) as a new graph with the same inputs and one output, `d{of}_d{wrt}`, of shape (*of, *wrt).
+        """Return the derivative of one output with respect to one input as a new graph.
 
-        mode: "forward" (cheap for few inputs), "reverse" (cheap for few outputs), or "auto" by the sizes.
+        Parameters
+        ----------
+        of : str
+            Name of the output.
+        wrt : str
+            Name of the input.
+        mode : {"auto", "forward", "reverse"}
+            Mode of differentiation: "forward" is cheap for few inputs, "reverse" for few outputs, "auto" decides by the
+            sizes.
+
+        Returns
+        -------
+        Graph
+            The same inputs and one output, `d{of}_d{wrt}`, of shape (*of, *wrt).
         """
         return above("graph.variations").jacobian(self, of, wrt, mode)  # type: ignore[no-any-return]
 
     def jvp(self, wrt: Sequence[str] = ()) -> Graph:
-        """The outputs y, and as d_y how fast they change when the inputs x of `wrt` (all, unless told) move by d_x."""
+        """Return a graph of the outputs and their directional derivative (Jacobian-vector product).
+
+        Parameters
+        ----------
+        wrt : sequence of str
+            Inputs that move; all inputs unless given.
+
+        Returns
+        -------
+        Graph
+            Inputs x and, for those in `wrt`, their rates d_x; outputs y and their rates d_y.
+        """
         return above("graph.variations").jvp(self, wrt)  # type: ignore[no-any-return]
 
     def vjp(self, wrt: Sequence[str] = ()) -> Graph:
-        """For weights w_y of the outputs y, the gradient g_x of their weighted sum with respect to each input x."""
+        """Return a graph of the gradient of the weighted sum of the outputs (vector-Jacobian product).
+
+        Parameters
+        ----------
+        wrt : sequence of str
+            Inputs of the gradient; all inputs unless given.
+
+        Returns
+        -------
+        Graph
+            Inputs x and a weight w_y for every output y; outputs g_x, the gradients for the inputs in `wrt`.
+        """
         return above("graph.variations").vjp(self, wrt)  # type: ignore[no-any-return]
 
     @cached_property
     def pullback(self) -> Graph:
-        """Its vjp with respect to all inputs, made once: what the vjp of a graph that calls this one calls."""
+        """The vjp with respect to all inputs, computed once; the vjp of a calling graph calls it."""
         return self.vjp()
 
     def sparsity(self, of: str, wrt: str) -> Array:
-        """Where d(of)/d(wrt) may be other than zero: an array of truths, (*of, *wrt)."""
+        """Return the sparsity pattern of the derivative of one output with respect to one input.
+
+        Parameters
+        ----------
+        of : str
+            Name of the output.
+        wrt : str
+            Name of the input.
+
+        Returns
+        -------
+        ndarray of bool, shape (*of, *wrt)
+            True where the derivative may be other than zero.
+        """
         return above("graph.variations").sparsity(self, of, wrt)  # type: ignore[no-any-return]
 
     def varied(self, wrt: str, directions: int, **others: Sequence[int]) -> Graph:
-        """The same graph with its variations: how all outputs change as its inputs move in so many directions.
+        """Return this graph extended by variations: directional derivatives along several directions at once.
 
-        The input `wrt` of size n grows to n (1 + directions): behind its values stand the n numbers of each direction.
-        others: for each direction, which element of that input moves at unit speed (-1: none). Outputs grow likewise.
+        The input `wrt` of size n grows to n (1 + directions): its values, then the n rates of each direction. Outputs
+        grow likewise.
+
+        Parameters
+        ----------
+        wrt : str
+            Name of the input that carries its rates with it.
+        directions : int
+            Number of directions.
+        **others : sequence of int
+            For another input, the element that moves at unit speed in each direction (-1: none).
+
+        Returns
+        -------
+        Graph
+            The extended graph.
         """
         return above("graph.variations").varied(self, wrt, directions, others)  # type: ignore[no-any-return]
 
     def along(self, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:
-        """How fast some outputs change, (size, directions) each, when the inputs move in so many directions.
+        """Return the rates of some outputs when the inputs move along several directions.
 
-        moves: for an input, numbers or nodes of this graph, (its size, directions).
+        Parameters
+        ----------
+        moves : mapping
+            For each input that moves, numbers or nodes of this graph, shape (size of the input, directions).
+        of : sequence of str
+            Names of the outputs.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Rates, shape (size of the output, directions).
         """
         return above("graph.variations").along(self, moves, of)  # type: ignore[no-any-return]
 
@@ -241,30 +417,49 @@ class Graph:
         return listing.assignments(self.name, self.inputs, self.outputs, self.nodes)
 
     def dot(self) -> str:
-        """The graph in the language of Graphviz."""
+        """Return the graph in the DOT language of Graphviz.
+
+        Returns
+        -------
+        str
+            Text of a .dot file.
+        """
         return listing.dot(self.name, self.outputs, self.nodes)
 
     def svg(self) -> str:
-        """A picture, for small graphs; the critical path is red."""
+        """Return a picture of a small graph, with the critical path in red.
+
+        Returns
+        -------
+        str
+            Text of an SVG file.
+        """
         return str(view("graph_picture").svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path()))
 
     def json(self) -> str:
-        """Inputs, outputs and nodes as JSON."""
+        """Return inputs, outputs and nodes as JSON.
+
+        Returns
+        -------
+        str
+            JSON text.
+        """
         return listing.json_text(self.name, self.inputs, self.outputs, self.nodes)
 
 
 @dataclass(frozen=True, eq=False)
 class Pulled(Graph):
-    """A graph that knows a shorter way back than the chain rule through its nodes.
+    """A graph with a pullback that is cheaper than the chain rule through its nodes.
 
-    way: makes the pullback, (inputs x, r_y, w_y) -> g_x of every input; r_y are the results, which whoever goes back
-    knows.
+    `way` creates the pullback: (inputs x, results r_y, weights w_y) -> g_x of every input. The results r_y are known
+    wherever the pullback is called.
     """
 
     way: Callable[[], Graph] = field(kw_only=True, repr=False)
 
     @cached_property
     def pullback(self) -> Graph:
+        """The vjp with respect to all inputs, created by `way`."""
         return self.way()
 
 
@@ -274,11 +469,31 @@ def trace(
     inputs: Mapping[str, Shape],
     parameters: Collection[str] = (),
 ) -> Graph:
-    """Runs `function(**symbols)` once on symbols and keeps what it did. It returns named (nested) arrays of scalars.
+    """Trace a function: call it once on symbols and record its operations.
 
-    Free numbers of a model (bellcrank.parameters) that it meets are elements of one more input, "p", in this order.
+    Parameters
+    ----------
+    name : str
+        Name of the graph.
+    function : callable
+        Called as `function(**symbols)`; returns a mapping of names to (nested) arrays of scalars.
+    inputs : mapping
+        Shapes of the inputs by name; the symbol of shape () is a scalar.
+    parameters : collection of str
+        Names of free parameters of a model. Those that the function meets become elements of one more input, "p", in
+        this order.
+
+    Returns
+    -------
+    Graph
+        The graph of the outputs.
+
+    Raises
+    ------
+    TraceError
+        If the function branches on a symbol, returns a comparison, or uses symbols of another trace.
     """
-    step("")  # what the last trace was doing is over
+    step("")  # forget the label that the last trace left
     tape = Tape(list(parameters))
     symbols = {
         name: tape.inputs(name, shape) if shape else tape.inputs(name, shape)[()] for name, shape in inputs.items()

@@ -1,8 +1,8 @@
-"""A graph without calls: the nodes of the graphs that it calls stand where the calls were.
+"""Inlining: copy the nodes of called graphs into the caller.
 
-A call is a wall: all its arguments go through memory, and nothing behind it begins before it returns. The stages of a
-Runge-Kutta step need no such wall. The positions of one stage follow from velocities of the stage before, so its sines,
-and much of its mass matrix, can be computed while the accelerations of that stage are still being solved for.
+A call is a barrier: all its arguments go through memory, and no later node starts before it returns. The stages of a
+Runge-Kutta step do not need this barrier. The positions of one stage follow from velocities of the stage before, so
+its sines and much of its mass matrix can be computed while the accelerations of that stage are still being solved for.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
-LIMIT = 5000  # operations: a larger graph gains little, and takes long to compile
+LIMIT = 5000  # operations; a larger graph gains little and takes long to compile
 
 
 def opened(graph: Graph, limit: int | None = None) -> Graph:
-    """Return a graph without calls where that pays, else as it is: a call that may be left out must stay one.
+    """Inline all calls of a small graph; return a larger one unchanged, and one with calls that may be skipped.
 
-    limit: operations up to which it pays; LIMIT unless given.
+    Parameters
+    ----------
+    graph
+        The graph.
+    limit
+        Number of operations up to which inlining pays; the constant of this module unless given.
     """
     limit = LIMIT if limit is None else limit
     small = graph.calls and graph.count().arithmetic <= limit and not any(g.only for g in graph.calls)
@@ -32,7 +37,7 @@ def opened(graph: Graph, limit: int | None = None) -> Graph:
 
 
 def inlined(graph: Graph, recursions: bool = True) -> Graph:
-    """recursions: what calls them is written out, too; else those calls remain."""
+    """Return `graph` with all calls inlined; calls of opaque graphs such as recursions only if `recursions` is true."""
     tape = Tape()
     given = {place: tape.node("input", *place) for place in graph.elements}
     return Graph(graph.name, graph.inputs, moved(graph, tape, given, calls=False, recursions=recursions), tape)
@@ -41,10 +46,22 @@ def inlined(graph: Graph, recursions: bool = True) -> Graph:
 def moved(
     graph: Graph, tape: Tape, given: Mapping[tuple[str, int], Any], calls: bool = True, recursions: bool = True
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """The outputs of a graph on another tape, for nodes of that or numbers as elements of its inputs. calls: they stay
-    calls, and nodes keep their labels. recursions: unless they do, those of recursions are written out as well.
+    """Copy a graph to another tape and return its outputs there.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    tape
+        The tape that receives its nodes.
+    given
+        Node of that tape, or number, for each element of the inputs.
+    calls
+        Keep calls as calls, and the labels of nodes.
+    recursions
+        If calls are inlined: inline those of opaque graphs such as recursions, too.
     """
-    known: dict[int, Any] = {}  # what every node is on the new tape: a node, or a number; a list for a call
+    known: dict[int, Any] = {}  # counterpart on the new tape: a node or a number; a list for a call
     for node in graph.nodes:
         if node.op == "input":
             known[node.serial] = given[node.args]
@@ -62,7 +79,7 @@ def moved(
             known[node.serial] = args[0][args[1]]
         elif sum(isinstance(a, Node) for a in args) == len(node.operands):
             known[node.serial] = tape.node(node.op, *args)
-        else:  # a caller gave numbers: folded as any trace folds them
+        else:  # some arguments have become numbers: fold as a trace does
             known[node.serial] = COMPUTED[node.op](*args)
     if calls:
         step("")

@@ -1,4 +1,4 @@
-"""A graph for people and for other programs: assignments, DOT, JSON."""
+"""Text forms of a graph: assignments, Graphviz DOT and JSON."""
 
 from __future__ import annotations
 
@@ -16,12 +16,23 @@ Array = np.ndarray[Any, Any]
 
 
 def element(name: str, shape: tuple[int, ...], flat: int) -> str:
-    """q[3], M[1,2], or plain t for a scalar."""
+    """Return the printed name of an array element: q[3], M[1,2], or plain t for a scalar.
+
+    Parameters
+    ----------
+    name
+        Name of the array.
+    shape
+        Its shape.
+    flat
+        Flat index of the element.
+    """
     called = line(name)
     return f"{called}[{','.join(str(i) for i in np.unravel_index(flat, shape))}]" if shape else called
 
 
 def spell(node: Node, argument: list[str]) -> str:
+    """Return the expression of one `node` as text, with `argument` as the texts of its arguments."""
     if node.op == "call":
         return f"{line(node.args[0].name)}({', '.join(argument[1:])})"
     if node.op == "result":
@@ -33,7 +44,19 @@ def spell(node: Node, argument: list[str]) -> str:
 def assignments(
     name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]
 ) -> str:
-    """One line per node, with the step that made it as the comment."""
+    """Return one line per node, with the step that created it as a comment.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    inputs
+        Shapes of its inputs.
+    outputs
+        Its outputs: arrays of nodes and numbers.
+    nodes
+        Its nodes in topological order.
+    """
     names: dict[int, str] = {}
     given = ", ".join(f"{key}{list(shape) if shape else ''}" for key, shape in inputs.items())
     lines = [line(f"{name}({given})")]
@@ -51,7 +74,17 @@ def assignments(
 
 
 def dot(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
-    """Graphviz text: boxes labelled with operation and step, arrows from argument to user."""
+    """Return Graphviz text: boxes with operation and step, arrows from argument to user.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    outputs
+        Its outputs: arrays of nodes and numbers.
+    nodes
+        Its nodes in topological order.
+    """
 
     def quote(text: str) -> str:
         return f'"{string(text)}"'
@@ -79,7 +112,21 @@ def dot(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
 def json_text(
     name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]
 ) -> str:
-    """{"id"} is a node, {"graph"} what is called, a bare number a constant; enough to rebuild the graph elsewhere."""
+    """Return a graph as JSON text that is enough to rebuild it elsewhere.
+
+    An argument {"id"} is a node, {"graph"} a called graph, a bare number a constant.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    inputs
+        Shapes of its inputs.
+    outputs
+        Its outputs: arrays of nodes and numbers.
+    nodes
+        Its nodes in topological order.
+    """
 
     def argument(a: Any) -> Any:
         if isinstance(a, Node):

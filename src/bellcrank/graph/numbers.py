@@ -1,4 +1,4 @@
-"""Graphs run on numpy's arrays, one node after the other: what every target must agree with."""
+"""Numpy interpreter of graphs, one node after the other: the reference for every target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ Shape = tuple[int, ...]
 
 
 def results(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs, by name, for checked inputs of any leading batch shape."""
+    """Return the outputs by name for checked inputs with any leading axes.
+
+    Parameters
+    ----------
+    nodes
+        The live nodes in topological order.
+    outputs
+        Arrays of nodes and numbers, by name.
+    arrays
+        The inputs by name, shape (..., size).
+    """
     known = _known(nodes, outputs, arrays)
     batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values())) if arrays else ()
     dtype = np.result_type(np.float32, *(a.dtype for a in arrays.values())) if arrays else np.dtype(np.float64)
@@ -31,7 +41,7 @@ def results(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping
 
 
 def by_name(values: Sequence[Any], inputs: Mapping[str, Shape]) -> dict[str, Array]:
-    """The elements of all inputs, which stand in one list, as arrays."""
+    """Return arrays for all `inputs` (shapes by name) from the flat list `values` of all their elements."""
     named, at = {}, 0
     for name, shape in inputs.items():
         size = math.prod(shape)
@@ -43,7 +53,7 @@ def by_name(values: Sequence[Any], inputs: Mapping[str, Shape]) -> dict[str, Arr
 
 
 def _known(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping[str, Array]) -> dict[int, Any]:
-    """The value of every node that an output is."""
+    """Return the value of every node that is an output."""
     known: dict[int, Any] = {}
     uses: dict[int, int] = {}
     for node in nodes:
@@ -63,7 +73,7 @@ def _known(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping[
                 known[node.serial] = args[0][args[1]]
             else:
                 known[node.serial] = OPS[node.op].value(*args)
-            for a in node.operands:  # a batch of a large graph must not hold every intermediate
+            for a in node.operands:  # free intermediate results: a batch of a large graph would not fit into memory
                 uses[a.serial] -= 1
                 if not uses[a.serial] and a.serial not in kept:
                     del known[a.serial]
@@ -71,7 +81,17 @@ def _known(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping[
 
 
 def checked(graph: str, inputs: Mapping[str, Shape], values: Mapping[str, Any]) -> dict[str, Array]:
-    """Inputs as float arrays of shape (..., size)."""
+    """Return the inputs as float arrays of shape (..., size); raise InputError if one does not fit.
+
+    Parameters
+    ----------
+    graph
+        Name of the graph, for messages.
+    inputs
+        Shapes of the inputs, by name.
+    values
+        The given arrays, by name.
+    """
     for name in values:
         if name not in inputs:
             raise InputError(unknown("input", name, inputs))
@@ -89,7 +109,7 @@ def checked(graph: str, inputs: Mapping[str, Shape], values: Mapping[str, Any]) 
 
 
 def _numbers(graph: str, name: str, value: Any) -> Array:
-    """As floats; what is no number is an error, and not NaN."""
+    """Return an array of floats; a value that is not a number is an error, not NaN."""
     try:
         array = np.asanyarray(value)
         if np.ma.is_masked(array):

@@ -1,14 +1,14 @@
-"""A state machine made of graphs: what is run in lanes and on a GPU, stepped, driven in real time, exported.
+"""A state machine made of graphs: simulated in lanes or on a GPU, stepped, driven in real time, exported.
 
-All that one tick tells the next is a state `s`, laid out by name. Every graph takes s, the inputs u and the free
-numbers p, as far as they exist, and gives the next s. Some fields are signs to whoever calls the graphs:
+All that one tick passes to the next is a state `s`, laid out by name. Every graph takes s, the inputs u and the free
+parameters p, as far as they exist, and returns the next s. Some fields are flags for the caller of the graphs:
 
-    live   the run goes on; where it does not, `tick` leaves the state as it is
-    due    a row is to be written before the next tick       status   why it does not go on (below)
-    hit    `locate` is to be called after this tick          input    which line of a table of inputs is valid now
-    fresh  that line is a new one, or a sample is due: `renew` is to be called before the next tick
+    live   the run continues; if not, `tick` leaves the state unchanged
+    due    a row must be written before the next tick       status   reason why the run has ended (below)
+    hit    `locate` must be called after this tick          input    current line of a table of inputs
+    fresh  that line is new, or a sample is due: `renew` must be called before the next tick
 
-To step one by hand: a state from `begun`, `start` once, then `tick` as often as there is time for.
+To step a program: create a state with `begun`, call `start` once, then `tick` for every step.
 """
 
 from __future__ import annotations
@@ -33,23 +33,25 @@ from bellcrank.scalar import Scalar
 Array = np.ndarray[Any, Any]
 
 
-# Why a run stopped: its field "status".
+# Reasons why a run has ended: values of its field "status".
 RUNNING, FINISHED, NOT_FINITE, TOO_SMALL, EVENT, REPARTITION, NOT_CLOSED, TOO_MANY = range(8)
-BAD_STEP = 8  # of what is exported: a step that is not above zero, or too short for the time
-NEVER = 1e300  # a time that does not come
-HUGE = 1e150  # a state beyond this has left physics
+BAD_STEP = 8  # in exported code: a step that is not positive, or too short for the time
+NEVER = 1e300  # a time that is never reached
+HUGE = 1e150  # a state beyond this is not physical
 
 
-Width = int | tuple[int] | Counter  # what a field is: one scalar, a list of so many, or a counter
+Width = int | tuple[int] | Counter  # of a field: one scalar, a list of this length, or a counter
 
 
 class Layout:
-    """Fields by name, one after the other; a size of 1 is a scalar, a Counter counts, anything else is a list.
+    """Named fields, one after the other in a vector.
 
-    A counter of one word lies where a scalar would; inside a trace it is a Count in either case.
+    A field of size 1 is a scalar, a Counter counts, anything else is a list. A counter of one word is stored like a
+    scalar; inside a trace every counter is a Count.
     """
 
     def __init__(self, fields: Mapping[str, Width]) -> None:
+        """Lay out the `fields` in the given order."""
         self.fields = dict(fields)
         self.places: dict[str, int | slice] = {}
         at = 0
@@ -61,6 +63,7 @@ class Layout:
         self.size = at
 
     def read(self, s: Sequence[Scalar]) -> dict[str, Any]:
+        """Return the fields of the state `s` by name."""
         found: dict[str, Any] = {}
         for name, place in self.places.items():
             words = [s[place]] if isinstance(place, int) else list(s[place])
@@ -71,6 +74,7 @@ class Layout:
         return found
 
     def written(self, values: Mapping[str, Any]) -> list[Scalar]:
+        """Return a state as a flat list from the `values` of all its fields."""
         flat: list[Scalar] = []
         for name in self.places:
             x = values[name]
@@ -78,7 +82,7 @@ class Layout:
         return flat
 
     def constants(self, values: Mapping[str, float]) -> dict[int, float]:
-        """The elements of a state that hold these numbers, by their places; what there is no field for is left out."""
+        """Return the state elements that hold these `values`, by index; names without a field are ignored."""
         found: dict[int, float] = {}
         for name, x in values.items():
             if name in self.places:
@@ -87,12 +91,12 @@ class Layout:
         return found
 
     def words(self, name: str) -> int | None:
-        """How many words a counter has; None for what is not a counter, or not there."""
+        """Return the number of words of the counter `name`; None if it is not a counter or does not exist."""
         kind = self.fields.get(name)
         return kind.words if isinstance(kind, Counter) else None
 
     def count(self, state: Any, name: str) -> Any:
-        """What a counter has counted, in float64: of one state, or of the columns of an array of states."""
+        """Return the count of counter `name` in float64, for one `state` or for the columns of an array of states."""
         return joined([state[k] for k in self._range(name)])
 
     def _range(self, name: str) -> range:
@@ -100,10 +104,19 @@ class Layout:
         return range(place, place + 1) if isinstance(place, int) else range(place.start, place.stop)
 
     def array(self, lanes: int, values: Mapping[str, Any], xp: Any = np, dtype: str = "float64") -> Any:
-        """The state of as many lanes, (size, lanes), from numbers or arrays (lanes,) or (lanes, width); else zero.
+        """Return the states of several lanes, shape (size, lanes); fields without a value are zero.
 
-        Arrays of one lane, (1, width), are of all; what there is no field for is left out. xp: numpy, or what makes
-        arrays elsewhere.
+        Parameters
+        ----------
+        lanes
+            Number of lanes.
+        values
+            Numbers or arrays of shape (lanes,) or (lanes, width) by field; an array of shape (1, width) applies to all
+            lanes. Names without a field are ignored.
+        xp
+            Array library, numpy or cupy.
+        dtype
+            Type of the numbers.
         """
         out = xp.zeros((self.size, lanes), dtype)
         for name, value in values.items():
@@ -126,7 +139,7 @@ class Layout:
         return name in self.places
 
     def put(self, state: Any, values: Mapping[str, Any]) -> Any:
-        """A copy of one lane's state with some fields changed."""
+        """Return a copy of one lane's `state` with the fields in `values` changed."""
         out = state.copy()
         for name, x in values.items():
             if name not in self.places:
@@ -138,12 +151,13 @@ class Layout:
         return out
 
     def span(self, name: str) -> slice:
-        """Where a field is that is a list."""
+        """Return the slice of the list field `name`."""
         found = self.places[name]
         assert isinstance(found, slice)
         return found
 
     def place(self, name: str) -> int:
+        """Return the index of the scalar field `name`."""
         found = self.places[name]
         assert isinstance(found, int)
         return found
@@ -156,17 +170,17 @@ def _width(size: Width) -> int:
 
 
 def size(width: int) -> int | tuple[int]:
-    """A list in a layout, also where it has one element or none."""
+    """Return the field size of a list of `width` elements, also for one element or none."""
     return (width,)
 
 
 def _nothing() -> Any:
-    raise LookupError("this program was made without ports: nobody said what its numbers mean")
+    raise LookupError("this program was created without ports: the meaning of its numbers is not defined")
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """An event: what it is called, what happens (stop, record, switch), and which way its function must cross zero."""
+    """An event: its name, its action (stop, record, switch), and the direction of the zero crossing of its function."""
 
     name: str
     action: str
@@ -175,13 +189,15 @@ class Crossing:
 
 @dataclass(frozen=True, eq=False)
 class Ports:
-    """What the numbers of a program mean: names, units and starts of y, u and p, and what can be observed of them."""
+    """Names, units and start values of y, u and p, and the values that can be observed."""
 
-    names: tuple[str, ...] = ()  # of the elements of y, in their order
-    inputs: Mapping[str, float] = field(default_factory=dict)  # of u, in their order: what holds until one is given
-    parameters: Parameters = field(default_factory=Parameters)  # of p
-    columns: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # which element of which output of `outputs`
-    measuring: Callable[[], Mapping[str, str]] = dict  # these are made when somebody asks
+    names: tuple[str, ...] = ()  # names of the elements of y, in order
+    inputs: Mapping[str, float] = field(default_factory=dict)  # values of u until others are given, in order
+    parameters: Parameters = field(default_factory=Parameters)  # the free parameters p
+    columns: Mapping[str, tuple[str, int]] = field(
+        default_factory=dict
+    )  # output of `outputs` and element in it, by column
+    measuring: Callable[[], Mapping[str, str]] = dict  # this and the following are evaluated on demand
     resting: Callable[[], Array] = _nothing
     watching: Callable[[], Graph] = _nothing
     rating: Callable[[], Graph] = _nothing
@@ -189,43 +205,43 @@ class Ports:
     events: tuple[Crossing, ...] = ()
     indicating: Callable[[], Graph] = _nothing
     switching: Callable[[], Graph] = _nothing
-    clocks: tuple[tuple[float, float], ...] = ()  # of samples: seconds between them, and from the start to the first
-    adaptive: bool = False  # whether the ticks choose their steps by the tolerance
+    clocks: tuple[tuple[float, float], ...] = ()  # per sampled controller: period and time of the first sample, s
+    adaptive: bool = False  # true if the step size is adaptive
 
     @cached_property
     def units(self) -> Mapping[str, str]:
-        """Of columns, and of elements of y."""
+        """Units of the columns and of the elements of y."""
         return self.measuring()
 
     @cached_property
     def elements(self) -> dict[str, str]:
-        """Of y, in their order: their units."""
+        """Units of the elements of y, in their order."""
         return {name: self.units.get(name, "") for name in self.names}
 
     @cached_property
     def rest(self) -> Array:
-        """y where nobody says how it begins."""
+        """Default start value of y."""
         return self.resting()
 
     @cached_property
     def nominals(self) -> Array:
-        """How large the elements of y usually are; 1 for sensitivities, which come last."""
+        """Typical magnitudes of the elements of y; 1 for sensitivities, which come last."""
         own = self.sizing()
         return np.append(own, np.ones(len(self.names) - len(own)))
 
     @cached_property
     def outputs(self) -> Graph:
-        """(t, y, u, p) -> all that can be observed."""
+        """(t, y, u, p) -> all values that can be observed."""
         return self.watching()
 
     @cached_property
     def rate(self) -> Graph:
-        """(t, y, u, p) -> dy, how fast y changes."""
+        """(t, y, u, p) -> dy, the time derivative of y."""
         return self.rating()
 
     @cached_property
     def indicators(self) -> Graph:
-        """(t, y, u, p) -> g, the functions of the events."""
+        """(t, y, u, p) -> g, the event functions."""
         return self.indicating()
 
     @cached_property
@@ -236,78 +252,111 @@ class Ports:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Graphs that complete a state before the first tick, take it one tick further, and read rows from it."""
+    """Graphs that complete a state before the first tick, advance it by one tick, and read rows from it."""
 
     layout: Layout
     start: Graph
     tick: Graph
-    row: int  # elements of a row: the first ones of s, or what `observe` gives
-    observe: Graph | None = None  # outputs row and s, called while a row is due
+    row: int  # elements of a row: the first ones of s, or the row from `observe`
+    observe: Graph | None = None  # has the outputs row and s; called while a row is due
     locate: Graph | None = None
     renew: Graph | None = None
     ports: Ports = field(default_factory=Ports)
 
     @cached_property
     def graphs(self) -> dict[str, Graph]:
+        """The existing graphs by name."""
         found = {name: getattr(self, name) for name in ("start", "tick", "observe", "locate", "renew")}
         return {name: graph for name, graph in found.items() if graph is not None}
 
     @property
     def size(self) -> int:
+        """Number of elements of a state."""
         return self.layout.size
 
     @cached_property
     def nu(self) -> int:
-        """How many inputs there are."""
+        """Number of inputs."""
         return math.prod(self.tick.inputs["u"]) if "u" in self.tick.inputs else 0
 
     @cached_property
     def free(self) -> int:
-        """How many free numbers there are."""
+        """Number of free parameters."""
         return max((math.prod(g.inputs["p"]) for g in self.graphs.values() if "p" in g.inputs), default=0)
 
     def check_counters(self, dtype: str) -> None:
-        """Raise an InputError where the counters are those of numbers that count further than this dtype's."""
+        """Raise InputError if the counters have too few words for numbers of this `dtype`."""
         words = self.layout.words("n")
         if words is not None and words < Counter.of(dtype).words:
             raise InputError(
-                f"{self.tick.name}: this program counts its steps in one number, which {dtype} cannot hold; make it "
+                f"{self.tick.name}: this program counts its steps in one number, which {dtype} cannot hold; create it "
                 f'with dtype="{dtype}" (Simulator.whole, Simulator.program).'
             )
 
-    # Where in s the signs are.
+    # Indices of the flags in s.
 
     @property
     def live(self) -> int:
+        """Index of the flag `live`."""
         return self.layout.place("live")
 
     @property
     def due(self) -> int:
+        """Index of the flag `due`."""
         return self.layout.place("due")
 
     @property
     def hit(self) -> int:
+        """Index of the flag `hit`."""
         return self.layout.place("hit")
 
     @property
     def input(self) -> int:
+        """Index of the field `input`."""
         return self.layout.place("input")
 
     @property
     def fresh(self) -> int:
+        """Index of the flag `fresh`."""
         return self.layout.place("fresh")
 
     def begun(self, y: Array, step: float, xp: Any = np, dtype: str = "float64") -> Any:
-        """States (size, runs) from y (runs, n) for fixed steps without end, and no rows: inputs hold until they are
-        changed. `start` completes them.
+        """Return initial states for fixed steps without end and without rows; inputs hold until they are changed.
+
+        `start` completes them.
+
+        Parameters
+        ----------
+        y
+            Start values, shape (runs, n).
+        step
+            Step size, s.
+        xp
+            Array library, numpy or cupy.
+        dtype
+            Type of the numbers.
+
+        Returns
+        -------
+        array, shape (size, runs)
+            One column per run.
         """
         never = dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER)
         return self.layout.array(len(y), {"y": y, "live": 1.0, "h": step, "stride": 1.0, **never}, xp, dtype)
 
 
 def structure(graph: Graph, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
-    """What a graph is made of, as something that can be compared, for graphs of the same structure are the same code:
-    inputs, outputs and operations. Names of steps are left out; numbers are told apart to the last bit."""
+    """Return a comparable, hashable description of the code of a graph: inputs, outputs and operations.
+
+    Graphs of equal structure compile to the same code. Labels of steps are left out; numbers differ to the last bit.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    known
+        Structures computed so far, by id; this call adds its own.
+    """
     known = {} if known is None else known
     if id(graph) not in known and isinstance(graph, Recursion):
         known[id(graph)] = _of_recursion(graph, known)
@@ -326,12 +375,12 @@ def _told(x: Any, known: dict[int, Any]) -> Any:
     if isinstance(x, Node):
         return x.serial
     if isinstance(x, float):
-        return x.hex()  # for 0.0 equals -0.0
+        return x.hex()  # because 0.0 equals -0.0
     return structure(x, known) if isinstance(x, Graph) else (type(x).__name__, x)
 
 
 def _of_recursion(r: Recursion, known: dict[int, Any]) -> tuple[Any, ...]:
-    """Its cells, the constants of every place, and which place hangs on which."""
+    """Return the cells, the constants of every place, and the tree."""
     cells = tuple((structure(c.graph, known), c.outwards, c.children, c.on_ground) for c in r.cells)
     arrays = (*r.tables, r.tree.parent, r.tree.children, *r.tree.elements.values())
     numbers = tuple((x.shape, x.dtype.str, x.tobytes()) for x in arrays)

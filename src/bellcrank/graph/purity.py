@@ -1,8 +1,8 @@
-"""A function of the user's is traced once, so what it gives must depend on its arguments alone.
+"""Purity check of user functions: a traced function must depend on its arguments alone.
 
 A random number, a clock or a counter inside it would become a constant of the compiled code. Such a function is called
 a second time on the same symbols: equal expressions are the same nodes of a tape, so results can be compared. The first
-call has advanced generators and counters, and time has gone on. A clock that is rounded, to a day say, is not found.
+call has advanced generators and counters, and time has passed. A rounded clock (to a day, for example) is not detected.
 """
 
 from __future__ import annotations
@@ -21,12 +21,24 @@ from bellcrank.graph.program import structure
 from bellcrank.graph.user_code import while_traced
 from bellcrank.nodes.node import Node
 
-LONGEST_CHECKED = 2.0  # seconds: what takes longer to trace is not called again
+LONGEST_CHECKED = 2.0  # s; a function that takes longer to trace is not called again
 OUR_PACKAGE = __name__.partition(".")[0]
 
 
 def steady(what: str, function: Any, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Return call(*arguments), where `call` calls a function of the user's; raise TraceError if it is not pure."""
+    """Return call(*arguments), where `call` calls a user function; raise TraceError if it is not pure.
+
+    Parameters
+    ----------
+    what
+        Name of the function, for messages.
+    function
+        The user function itself.
+    call
+        Calls it.
+    arguments
+        Arguments of `call`.
+    """
     spare, began = [_copied(x) for x in arguments], time.perf_counter()
     with while_traced(what):
         first = call(*arguments)
@@ -37,17 +49,17 @@ def steady(what: str, function: Any, call: Callable[..., Any], *arguments: Any) 
     found = _difference(first, second)
     if found is not None:
         raise TraceError(
-            f"{what}{_place(function)} gives something else each time it is called: {_shown(found[0])}, then "
-            f"{_shown(found[1])}. It is called on symbols, and what it gives then is compiled, so a random number, a "
-            "clock or a counter in it would stay what it was. Draw numbers before and pass them as inputs or free "
-            "numbers (bellcrank.parameter); t is the time; what is remembered from call to call (self.last = q[0]) is "
-            "a state (states=...); a stepper draws starts by start=function(random)."
+            f"{what}{_place(function)} returns a different result each time it is called: {_shown(found[0])}, then "
+            f"{_shown(found[1])}. It is traced once on symbols and the result is compiled, so a random number, a clock "
+            "or a counter in it would become a constant. Draw random numbers before and pass them as inputs or free "
+            "parameters (bellcrank.parameter); t is the time; declare memory between calls (self.last = q[0]) as a "
+            "state (states=...); a stepper draws start states by start=function(random)."
         )
     return first
 
 
 def _is_ours(function: Any) -> bool:
-    """Return whether a function comes with the package, whose tests know that it is pure."""
+    """Return true if a function belongs to this package, whose tests check that it is pure."""
     while isinstance(function, functools.partial):
         function = function.func
     of = function if hasattr(function, "__code__") or isinstance(function, type) else type(function)
@@ -56,7 +68,7 @@ def _is_ours(function: Any) -> bool:
 
 
 def _copied(x: Any) -> Any:
-    """Copy what a call may change: an array, a list, or an object that counts what was taken from it."""
+    """Copy an argument that a call may change: an array, a list, or an object that counts how often it was used."""
     if isinstance(x, Node | float | int | str):
         return x
     if isinstance(x, Mapping):
@@ -91,7 +103,7 @@ def _first(pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, Any] | None:
 
 
 def _of(a: Any, b: Any) -> tuple[Any, Any] | None:
-    """Compare two single values; what is no number and no expression is refused by whoever takes it."""
+    """Compare two single values; the caller rejects values that are neither numbers nor expressions."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape == ():
         a, b = a[()], b[()]
     if isinstance(a, Node) and isinstance(b, Node):
@@ -103,7 +115,7 @@ def _of(a: Any, b: Any) -> tuple[Any, Any] | None:
 
 
 def _apart(a: Node, b: Node) -> tuple[Any, Any] | None:
-    """Compare two expressions. They are one node, unless they differ or call graphs that were made anew."""
+    """Compare two expressions: they are one node unless they differ or call graphs that were created twice."""
     pairs: list[tuple[Any, Any]] = [(a, b)]
     seen: set[tuple[int, int]] = set()
     while pairs:

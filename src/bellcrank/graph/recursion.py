@@ -1,8 +1,8 @@
-"""A graph that is a recursion over a tree of cells: alike parts exist once, and are run for as many as there are.
+"""Recursion over a tree of cells: a graph in which identical bodies share one cell, run as a rolled loop.
 
 It is a Graph like any other (named inputs, one named output, count, work, span, evaluate), but it does not hold a node
-for each operation: `cells` are few, and `cell_of` says which of them each place of the tree is. Whoever asks for
-`nodes`, as targets do that know nothing of recursions, gets them: written out, once, if there are not too many.
+for each operation: there are few `cells`, and each place of the tree refers to one of them. Targets without support for
+recursions use `nodes`, which writes the recursion out once, up to a limit.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from bellcrank.nodes.tape import Tape
 from bellcrank.quoting import line
 from bellcrank.room import free_memory
 
-MOST_WRITTEN = 5_000_000  # operations that are written out one by one
-WRITTEN = 1_600  # bytes that each of them takes
+MOST_WRITTEN = 5_000_000  # operations; larger recursions are not written out
+WRITTEN = 1_600  # bytes per operation written out
 
 
 @dataclass(frozen=True)
 class Run:
-    """Places [begin, end) where the same cells come again and again, in this order; rows: where each of them begins in
-    its table.
+    """Places [begin, end) that repeat a sequence of cells.
+
+    `rows` is the first table row of each cell of the sequence.
     """
 
     cells: tuple[int, ...]
@@ -45,32 +46,35 @@ class Run:
 
     @property
     def repeats(self) -> int:
+        """Number of repetitions of the sequence."""
         return (self.end - self.begin) // len(self.cells)
 
     def step(self, k: int) -> int:
-        """Rows from one kth cell to the next."""
+        """Return the distance in table rows between two repetitions of the cell at position `k` of the sequence."""
         return self.cells.count(self.cells[k])
 
     def at(self, k: int) -> Array:
-        """The places of its kth cell."""
+        """Return the places of the cell at position `k` of the sequence."""
         return np.arange(self.begin + k, self.end, len(self.cells))
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Places, parents before children. children: (places, most children), -1 where there are fewer. elements: for an
-    input and for the result, which elements are those of a place, (places, most), -1 where there are fewer.
+    """The places of a recursion, parents before children.
+
+    `children` has the shape (places, most children), with -1 where there are fewer. `elements` gives for an input and
+    for the result the elements that belong to a place, (places, most), with -1 where there are fewer.
     """
 
     parent: Array
     children: Array
     elements: Mapping[str, Array]
     runs: tuple[Run, ...]
-    chained: bool  # whether in a run each hangs on the one before; else none hangs on another
+    chained: bool  # true if each place of a run is the child of the one before; else no two are connected
 
 
 class Recursion(Graph):
-    """cells, and for each a table with a row for every place that is it."""
+    """A recursion over a tree: cells, and for each a table with one row for every place that uses it."""
 
     def __init__(
         self,
@@ -83,36 +87,60 @@ class Recursion(Graph):
         abreast: bool = False,
         shape: Shape = (),
     ) -> None:
+        """Describe a recursion.
+
+        Parameters
+        ----------
+        name
+            Name of the graph.
+        inputs
+            Shapes of the inputs, by name.
+        output
+            Name of the output and its number of elements.
+        cells
+            The different cells.
+        tables
+            For each cell, a table of constants with one row for every place that uses it.
+        tree
+            The places and their connections.
+        shape
+            Shape of the output; one axis unless given.
+        """
         for key, value in (("name", name), ("inputs", dict(inputs))):
             object.__setattr__(self, key, value)
         self.__dict__.update(output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, abreast=abreast)
         self.__dict__.update(recut=None, shape=shape or (output[1],))
 
-    output: tuple[str, int]  # its name, and how many elements it has
-    shape: Shape  # in which they lie
+    output: tuple[str, int]  # name and number of elements
+    shape: Shape  # shape of the output
     cells: tuple[Cell, ...]
     tables: tuple[Array, ...]
     tree: Tree
-    abreast: bool  # whether many of its runs are alike and wait for each other not: they go side by side (waves.py)
-    recut: Callable[..., Recursion] | None  # the same in fewer runs: so many of a row at most, if there may be many
+    abreast: bool  # true if many runs are alike and independent, so that they can be vectorised (waves.py)
+    recut: (
+        Callable[..., Recursion] | None
+    )  # makes the same recursion with fewer runs; its arguments limit their length and number
 
     @property
     def shapes(self) -> dict[str, Shape]:
+        """Shape of the output, by name."""
         return {self.output[0]: self.shape}
 
-    opaque = True  # what it gives is known when it has run, and not before
+    opaque = True  # no output is known before the recursion has run
 
     @property
     def calls(self) -> list[Graph]:
+        """Called graphs: none."""
         return []
 
     @property
     def outwards(self) -> tuple[bool, ...]:
+        """Direction of each channel."""
         return self.cells[0].outwards
 
     @cached_property
     def counts(self) -> list[int]:
-        """Of every cell, how many there are."""
+        """Number of places of each cell."""
         found = [0] * len(self.cells)
         for run in self.tree.runs:
             for cell in run.cells:
@@ -121,7 +149,7 @@ class Recursion(Graph):
 
     @cached_property
     def wanted(self) -> tuple[tuple[bool, ...], ...]:
-        """Of what each channel carries, what any cell reads."""
+        """For each channel, a flag for each element: true if any cell reads it."""
         found = []
         for k in range(len(self.outwards)):
             read = np.zeros(self.cells[0].graph.outputs[handed(k)].size, bool)
@@ -134,6 +162,7 @@ class Recursion(Graph):
 
     @cached_property
     def cuts(self) -> tuple[Cut, ...]:
+        """The cells after loop fission."""
         found = tuple(cut(cell, self.wanted) for cell in self.cells)
         self._check(found)
         return found
@@ -152,21 +181,22 @@ class Recursion(Graph):
 
     @cached_property
     def stored(self) -> Array:
-        """Which elements of the output some place has. (Frames on the ground have none: nobody reads them.)"""
+        """Flags of the output elements that belong to a place; frames fixed to the ground have none and are unused."""
         elements = self.tree.elements[RESULT]
         found = np.zeros(self.output[1], bool)
         found[elements[elements >= 0]] = True
         return found
 
     def check_whole(self) -> None:
-        """Raise CompileError if an element of the output is not stored, as a kernel of its own must."""
+        """Raise CompileError if an element of the output is not stored; a separate kernel must store all."""
         coverage = Coverage(self.name, self.shapes)
         coverage.note(self.output[0], np.flatnonzero(self.stored))
         coverage.check()
 
-    # -- what it costs
+    # -- cost
 
     def count(self) -> Count:
+        """Count the operations of all places."""
         kinds = dict.fromkeys(KINDS, 0)
         for cell, n in zip(self.cells, self.counts, strict=True):
             for kind, c in cell.graph.count().by_kind.items():
@@ -174,52 +204,59 @@ class Recursion(Graph):
         return Count(kinds)
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
         return sum(n * cell.graph.work(cost) for cell, n in zip(self.cells, self.counts, strict=True))
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the length of the longest dependent path; `cost` is by operation name."""
         return recursion_span.span(self, weights(cost))
 
     @property
     def size(self) -> int:
+        """Number of nodes of all places."""
         return sum(n * cell.graph.size for cell, n in zip(self.cells, self.counts, strict=True))
 
-    # -- the definition
+    # -- reference evaluation
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
+        """Evaluate with numpy; `values` are the inputs by name, with any leading axes."""
         arrays = checked(self.name, self.inputs, values)
         return {self.output[0]: recursion_numbers.result(self, arrays)}
 
-    # -- written out, for whoever knows no recursion
+    # -- written out, for targets without support for recursions
 
     @cached_property
     def written(self) -> Graph:
-        """The same as one graph of nodes."""
+        """The equivalent graph of nodes."""
         operations = self.count().arithmetic
         if operations > MOST_WRITTEN:
             raise InputError(
-                f"{self.name} is {operations:,} operations of {len(self.cells)} kinds of parts, and what is asked for "
-                f"needs them one by one; at most {MOST_WRITTEN:,} are written out. Loops over parts are made for "
+                f"{self.name} has {operations:,} operations of {len(self.cells)} link classes, and this request needs "
+                f"them one by one; at most {MOST_WRITTEN:,} are written out. Loops over identical bodies exist for "
                 'target="cpu" and target="cuda", and for the quantities that docs/size.md lists.'
             )
         if WRITTEN * operations > (free := free_memory()):
             raise InputError(
                 f"{self.name}, operation by operation: {operations:,} of them, some "
-                f"{WRITTEN * operations / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Nothing was begun. Take fewer "
-                "bodies."
+                f"{WRITTEN * operations / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Nothing was started. Use "
+                "fewer bodies."
             )
         with patience.said(f"writing out {operations:,} operations of {line(self.name)}"):
             return recursion_nodes.written(self)
 
     @cached_property
     def outputs(self) -> Mapping[str, Array]:
+        """Outputs of the equivalent graph of nodes."""
         return self.written.outputs
 
     @cached_property
     def tape(self) -> Tape:
+        """Tape of the equivalent graph of nodes."""
         return self.written.tape
 
     @cached_property
     def nodes(self) -> list[Node]:
+        """Nodes of the equivalent graph of nodes."""
         return self.written.nodes
 
     def __repr__(self) -> str:
@@ -227,7 +264,7 @@ class Recursion(Graph):
         return f"<Recursion {self.name}: {n} places of {len(self.cells)} kinds, {self.count().arithmetic} operations>"
 
     def __str__(self) -> str:
-        """What it is made of; the cells are graphs, and print themselves."""
+        """Return a summary of the cells; the cells are graphs and print themselves."""
         rows = [
             f"  {n:>7} x {name}: {work} operations, {constants} constants of its own, {kept} numbers kept"
             for n, name, work, constants, kept in self.kinds
@@ -236,7 +273,7 @@ class Recursion(Graph):
 
     @property
     def kinds(self) -> list[tuple[int, str, int, int, int]]:
-        """Of every cell: how many there are, its name, operations, constants in its table, numbers kept for later."""
+        """For each cell: number of places, name, operations, constants in its table, values stored between loops."""
         return [
             (n, cell.graph.name, cell.graph.count().arithmetic, table.shape[1], cut.kept)
             for n, cell, table, cut in zip(self.counts, self.cells, self.tables, self.cuts, strict=True)

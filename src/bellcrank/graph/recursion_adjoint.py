@@ -1,10 +1,11 @@
-"""How fast a weighted sum of a recursion's results changes with each input: a recursion over the same tree.
+"""Reverse-mode derivative (vjp) of a recursion: a recursion over the same tree.
 
-After the channels of the recursion itself come those of the way back, the last one first and each in the other
-direction: what a place hands on there is how much the sum changes with what it was handed. A parent that handed the
-same to all its children adds up what they say. Children that handed something to their parent are all told the same,
-which is right where the parent adds them up, as all methods do; of a recursion that does otherwise there is no way
-back here. So the gradient of a chain of thousands is traced and compiled once for each class, as the chain itself is.
+The channels of the recursion are followed by the channels of the reverse sweep, the last one first and each in the
+opposite direction. A place sends there the derivative of the weighted sum with respect to the values it received. A
+parent that sent the same values to all its children adds up their adjoints. All children receive the same adjoint from
+their parent, which is right if the parent adds their values, as all methods do; other recursions are not supported
+here. So the gradient of a chain of thousands of bodies is traced and compiled once per link class, as the chain itself
+is.
 """
 
 from __future__ import annotations
@@ -26,7 +27,15 @@ GRADIENT = "g"
 
 
 def vjp(r: Recursion, names: Sequence[str]) -> Graph | None:
-    """(inputs x, w_y) -> g_x of those of names, by a call; None where children matter to their parent differently."""
+    """Return the graph (inputs x, w_y) -> g_x, or None if a parent does not treat its children alike.
+
+    Parameters
+    ----------
+    r
+        The recursion.
+    names
+        Inputs x of the gradient.
+    """
     weight = f"w_{r.output[0]}"
     cells = [_backwards(cell, names, weight) for cell in r.cells]
     if r.abreast or weight in r.inputs or any(cell is None for cell in cells):
@@ -46,7 +55,7 @@ def vjp(r: Recursion, names: Sequence[str]) -> Graph | None:
 
 
 def _backwards(cell: Cell, names: Sequence[str], weight: str) -> Cell | None:
-    """The cell, and behind its channels those of the way back."""
+    """Return the cell extended by the channels of the reverse sweep; None if its children are not treated alike."""
     g, n = cell.graph, len(cell.outwards)
     widths = [g.outputs[handed(k)].size for k in range(n)]
     there = Cell(g, (*cell.outwards, *(not out for out in reversed(cell.outwards))), cell.children, cell.on_ground)
@@ -79,18 +88,22 @@ def _backwards(cell: Cell, names: Sequence[str], weight: str) -> Cell | None:
 
 
 def _told(cell: Cell, k: int, e: int, back: dict[int, Any]) -> Any:
-    """How much element e of a channel matters where it arrived: the same for all children, or None."""
+    """Return the adjoint of element e of channel k at its receivers: the same for all children, or None."""
     if cell.outwards[k]:
         return 0.0 if cell.on_ground else back.get(cell.graph.tape.node("input", taken(k), e).serial, 0.0)
     symbols = cell.graph.tape.table["input"]
-    arrived = [symbols[taken(k, j), e] for j in range(cell.children) if (taken(k, j), e) in symbols]  # else a constant
+    arrived = [
+        symbols[taken(k, j), e] for j in range(cell.children) if (taken(k, j), e) in symbols
+    ]  # else it is constant
     found = {back.get(x.serial, 0.0) for x in arrived} or {0.0}
     return found.pop() if len(found) == 1 else None
 
 
 def _slots(r: Recursion, names: Sequence[str]) -> tuple[Array, dict[str, list[list[int]]]]:
-    """Of every place, where it leaves its gradients; and of every element of an input, where those are that make its
-    own: several places may have read it, or none.
+    """Assign result slots to the gradients.
+
+    Returns the slots of each place, and for every element of an input the slots that add up to its gradient: several
+    places may have read it, or none.
     """
     rows: list[list[int]] = [[] for _ in r.tree.parent]
     readers: dict[str, list[list[int]]] = {}

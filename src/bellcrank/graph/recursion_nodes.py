@@ -1,4 +1,4 @@
-"""A recursion written out, a node for each operation: for whoever knows no recursion."""
+"""Expansion of a recursion into a graph with one node per operation, for targets without support for recursions."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def written(r: Recursion) -> Graph:
-    """The same as one graph of nodes."""
+    """Return the recursion `r` as one graph of nodes."""
     return _Written(r).graph()
 
 
 class _Written:
-    """All places on one tape, each as a trace of its own would have it."""
+    """All places on one tape, as one trace of the whole tree would have them."""
 
     def __init__(self, r: Recursion) -> None:
         self.r, self.tape, n = r, Tape(), len(r.tree.parent)
         self.symbols = {name: self.tape.inputs(name, (math.prod(shape),)) for name, shape in r.inputs.items()}
         self.known: list[dict[Node, Any]] = [{} for _ in range(n)]
         self.given: dict[tuple[int, int], list[Any]] = {}
-        self.cell_of: list[tuple[int, int]] = []  # and which row of its table
+        self.cell_of: list[tuple[int, int]] = []  # the cell of each place, and the row of its table
         for run in r.tree.runs:
             p = len(run.cells)
             for i in range(run.end - run.begin):
@@ -52,7 +52,7 @@ class _Written:
         return self.r.cells[self.cell_of[i][0]].graph
 
     def value(self, i: int, x: Any) -> Any:
-        """Of a node of the cell at place i, what it is on the new tape."""
+        """Return the counterpart on the new tape of a node of the cell at place i."""
         if not isinstance(x, Node):
             return x
         mine = self.known[i]

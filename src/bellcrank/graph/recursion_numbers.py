@@ -1,4 +1,4 @@
-"""A recursion evaluated with numbers: its definition, which every target must agree with."""
+"""Numpy interpreter of a recursion: the reference for every target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def result(r: Recursion, arrays: Mapping[str, Array]) -> Array:
-    """The output of a recursion, of inputs that may have leading axes."""
+    """Return the output of recursion `r` for inputs `arrays`, which may have leading axes."""
     batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
     state = State(r, {k: np.broadcast_to(a, (*batch, a.shape[-1])) for k, a in arrays.items()}, batch)
     for run in r.tree.runs:
@@ -28,9 +28,20 @@ def result(r: Recursion, arrays: Mapping[str, Array]) -> Array:
 
 
 class State:
-    """All that is known of all places, in numpy."""
+    """Values of all places, as numpy arrays."""
 
     def __init__(self, r: Recursion, inputs: Mapping[str, Array], batch: Shape) -> None:
+        """Allocate the values.
+
+        Parameters
+        ----------
+        r
+            The recursion.
+        inputs
+            Its inputs, shape (*batch, size), by name.
+        batch
+            Shape of the leading axes.
+        """
         n = len(r.tree.parent)
         self.r, self.inputs, self.batch = r, inputs, batch
         self.kept = np.full((n, max(c.kept for c in r.cuts), *batch), np.nan)
@@ -39,10 +50,21 @@ class State:
         self.result = np.full((*batch, r.output[1]), np.nan)
 
     def turn(self) -> None:
+        """Compute the sines and cosines of all angles."""
         self.sine, self.cosine = np.sin(self.angles), np.cos(self.angles)
 
     def go(self, bodies: Sequence[Body], run: Run, forwards: bool) -> None:
-        """One place after the other; where none hangs on another, all at once."""
+        """Run one loop over a run: place by place, or all at once if no place depends on another.
+
+        Parameters
+        ----------
+        bodies
+            The loop body of each cell.
+        run
+            The run.
+        forwards
+            Direction of the loop.
+        """
         if not self.r.tree.chained:
             self.do(bodies[run.cells[0]], run.at(0), run.cells[0], run.rows[0])
             return
@@ -52,6 +74,19 @@ class State:
             self.do(bodies[cell], np.array([run.begin + i]), cell, run.rows[i % p] + i // p * run.step(i % p))
 
     def do(self, body: Body, at: Array, cell: int, row: int) -> None:
+        """Run a loop body at some places.
+
+        Parameters
+        ----------
+        body
+            The loop body.
+        at
+            The places.
+        cell
+            Their cell.
+        row
+            First row in its table.
+        """
         if not body.writes:
             return
         x = [self.read(p, at, cell, row) for p in body.reads]
@@ -61,6 +96,19 @@ class State:
             self.write(p, at, y[..., i])
 
     def read(self, p: Place, at: Array, cell: int, row: int) -> Array:
+        """Return one operand of several places.
+
+        Parameters
+        ----------
+        p
+            The operand.
+        at
+            The places.
+        cell
+            Their cell.
+        row
+            First row in its table.
+        """
         tree = self.r.tree
         if p.kind == "input":
             return np.moveaxis(self.inputs[p.name][..., tree.elements[p.name][at, p.element]], -1, 0)
@@ -77,6 +125,7 @@ class State:
         return found
 
     def write(self, p: Place, at: Array, y: Array) -> None:
+        """Store the values `y` of operand `p` at the places `at`."""
         if p.kind == "output":
             self.result[..., self.r.tree.elements[RESULT][at, p.element]] = np.moveaxis(y, 0, -1)
         elif p.kind == "handed":

@@ -1,7 +1,7 @@
-"""The longest dependent path of a Recursion, exactly, without writing it out.
+"""Exact critical path (longest dependent path) of a Recursion, without writing it out.
 
-Of every cell it is found once how much later what it hands on is known than what it was handed. That makes each channel
-a recursion over the tree with maxima for sums, and numbers of a few dozen for a place.
+For each cell, the path length from every received value to every sent value is computed once. Each channel then is a
+recursion over the tree in the max-plus algebra, with a few dozen numbers per place.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 NEVER = -np.inf
-AT_ONCE = 1_000_000  # numbers in the arrays of a step
+AT_ONCE = 1_000_000  # numbers in the arrays of one step
 
 
 def span(r: Recursion, weight: Mapping[str, float]) -> float:
+    """Return the length of the longest dependent path of recursion `r`, with a `weight` for each operation."""
     widths = [len(w) for w in r.wanted]
     later = [_later(cell, widths, weight) for cell in r.cells]
     known = [np.full((len(r.tree.parent), width), NEVER) for width in widths]
     cell_of = np.concatenate([np.tile(run.cells, run.repeats) for run in r.tree.runs])
 
     def arrived(at: Array, cell: Cell, channels: int) -> Array:
-        """When each thing that places of a cell were handed so far is known; last comes what waits for nobody."""
+        """Return the times at which the values received so far are known; the last column is time zero."""
         parts = [np.zeros((len(at), 1))]
         for k in reversed(range(channels)):
             if r.outwards[k]:
@@ -56,14 +57,14 @@ def span(r: Recursion, weight: Mapping[str, float]) -> float:
 
 
 def _alike(level: Array, cell_of: Array) -> list[Array]:
-    """Places of one level and one cell, which wait for none of each other; lower levels first."""
+    """Group places of one level and one cell, which do not depend on each other; lower levels first."""
     order = np.lexsort((cell_of, level))
     changes = (np.diff(level[order]) != 0) | (np.diff(cell_of[order]) != 0)
     return np.split(order, np.flatnonzero(changes) + 1)
 
 
 def _depths(parent: Array) -> Array:
-    """How many places are between each and the ground."""
+    """Return the number of places between each place and the ground."""
     found: list[int] = []
     for p in parent.tolist():
         found.append(found[p] + 1 if p >= 0 else 0)
@@ -71,7 +72,7 @@ def _depths(parent: Array) -> Array:
 
 
 def _heights(parent: Array) -> Array:
-    """How many places follow each other on the longest branch behind it."""
+    """Return the number of places on the longest branch outward of each place."""
     found, places = [0] * len(parent), parent.tolist()
     for i in reversed(range(len(found))):
         if (p := places[i]) >= 0 and found[p] <= found[i]:
@@ -80,7 +81,7 @@ def _heights(parent: Array) -> Array:
 
 
 def _later(cell: Cell, widths: list[int], weight: Mapping[str, float]) -> dict[str, Array]:
-    """Of each output, (its elements, all that the cell is handed and at last nothing): the path between."""
+    """Return for each output the path lengths, shape (its elements, received values and one more for time zero)."""
     column: dict[tuple[str, int], int] = {}
     for k, width in enumerate(widths):
         sources = cell.sources(k)

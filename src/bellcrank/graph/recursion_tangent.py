@@ -1,7 +1,7 @@
-"""How fast a recursion's result changes along a direction: a recursion over the same tree.
+"""Forward-mode derivative (jvp) of a recursion: a recursion over the same tree.
 
-Each cell becomes its own tangent: behind the numbers that a channel carries stand how fast they change, so that the
-derivative of a chain of thousands is traced and compiled once for each class, as the chain itself is.
+Each cell becomes its own tangent: a channel carries values followed by their rates. So the derivative of a chain of
+thousands of bodies is traced and compiled once per link class, as the chain itself is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from bellcrank.graph.recursion import Recursion
 
 
 def jvp(r: Recursion, names: Sequence[str]) -> Graph:
-    """The result y, and as d_y how fast it changes when each input x of names moves by d_x: two calls."""
+    """Return a graph of the result y and its rate d_y when each input x of `names` moves by d_x: two calls.
+
+    Parameters
+    ----------
+    r
+        The recursion.
+    names
+        Inputs that move.
+    """
     moving = tangent(r, names)
     y = r.output[0]
 
@@ -31,7 +39,15 @@ def jvp(r: Recursion, names: Sequence[str]) -> Graph:
 
 
 def tangent(r: Recursion, names: Sequence[str]) -> Recursion:
-    """d_y alone, from the inputs and the d_x of those that move."""
+    """Return the recursion of d_y alone, from the inputs and their rates d_x.
+
+    Parameters
+    ----------
+    r
+        The recursion.
+    names
+        Inputs that move.
+    """
     moving = moves(r.inputs, names)
     inputs = {**r.inputs, **{d: r.inputs[x] for x, d in moving.items()}}
     elements = {**r.tree.elements, **{d: r.tree.elements[x] for x, d in moving.items()}}
@@ -42,7 +58,15 @@ def tangent(r: Recursion, names: Sequence[str]) -> Recursion:
 
 
 def moves(inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """How what says how fast an input moves is called: d_x, or dd_x of what has a d_x already, as a tangent has."""
+    """Return the name of the rate of each input: d_x, or dd_x if d_x exists already, as in a tangent.
+
+    Parameters
+    ----------
+    inputs
+        The existing inputs.
+    names
+        Inputs that move.
+    """
     found: dict[str, str] = {}
     for x in names:
         name = f"d_{x}"
@@ -53,7 +77,7 @@ def moves(inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
 
 
 def _moved(cell: Cell, moving: Mapping[str, str], widths: Sequence[int]) -> Cell:
-    """What a cell hands on is twice as wide: values, and how fast they change."""
+    """Return the tangent of a cell; it sends twice as many numbers: values, then their rates."""
     g = cell.graph
     wide = {name: widths[k] for k in range(len(widths)) for name in cell.sources(k)}
     seeds = {}

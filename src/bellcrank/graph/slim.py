@@ -1,7 +1,7 @@
-"""A recursion without the places that only pass on what they are handed: their neighbours look past them.
+"""Copy elision: remove the places of a recursion that only forward values; their neighbours connect directly.
 
-Inwards such a place hands on what its one child did. Outwards it hands on, from the first element on, what its parent
-meant for it: elements of the parent that begin further on, by the same distance for all.
+Inwards, such a place forwards the values of its one child. Outwards it forwards elements of its parent, starting at an
+offset that is the same for all elements of a channel.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Slim:
-    """further: of every place and channel outwards, how many elements on the parent has what is meant for it."""
+    """A recursion after copy elision.
+
+    `further` is for each place and outward channel the offset at which its parent stores the values meant for it.
+    """
 
     r: Recursion
     further: Array  # (places, channels)
 
 
 def passes(cell: Cell) -> tuple[int, ...] | None:
-    """How much further on its parent has what it hands on, for each channel; None of a cell that does anything else."""
+    """Return the offset of each channel if `cell` only forwards values; None if it does anything else."""
     if cell.children != 1 or cell.on_ground or any(n.op != "input" for n in cell.graph.nodes):
         return None
     found = []
@@ -43,6 +46,7 @@ def passes(cell: Cell) -> tuple[int, ...] | None:
 
 
 def slim(r: Recursion) -> Slim:
+    """Remove the forwarding places of recursion `r`."""
     parent, children = r.tree.parent.copy(), r.tree.children.copy()
     further = np.zeros((len(parent), len(r.outwards)), int)
     known = [passes(cell) if not table.size else None for cell, table in zip(r.cells, r.tables, strict=True)]

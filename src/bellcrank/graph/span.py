@@ -1,4 +1,4 @@
-"""When each operation of a graph is done at the earliest, with as many processors as one likes."""
+"""Earliest finish times and critical path of a graph on unlimited processors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bellcrank.nodes.ops import OPS, PLUMBING
 
 
 def weights(cost: Mapping[str, float] | None) -> dict[str, float]:
-    """Of every operation: as told, or as the table has it."""
+    """Return the cost of every operation: from `cost`, otherwise from the operation table."""
     if cost is not None and not isinstance(cost, Mapping):
         raise InputError(f"cost is {brief(cost)}; expected a mapping, {{operation: cost}}.")
     return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
 
 
 def finished(nodes: Sequence[Node], cost: Mapping[str, float] | None) -> dict[int, float]:
-    """By serial number of a node, when it is done."""
+    """Return the finish time of each node by serial number; `nodes` are in topological order, `cost` by operation."""
     weight = weights(cost)
     finish: dict[int, float] = {}
     for node in nodes:
@@ -27,7 +27,7 @@ def finished(nodes: Sequence[Node], cost: Mapping[str, float] | None) -> dict[in
 
 
 def longest(nodes: Sequence[Node], cost: Mapping[str, float] | None) -> list[Node]:
-    """One longest path, from an input to an output."""
+    """Return one longest path through `nodes` from an input to an output, with `cost` by operation."""
     finish = finished(nodes, cost)
     at: Node | None = max(nodes, key=lambda n: finish[n.serial], default=None)
     path = []

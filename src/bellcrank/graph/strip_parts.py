@@ -1,4 +1,4 @@
-"""What strip_units.py makes its units of: a graph's long sums, and its other nodes level by level."""
+"""Preparation of loop rolling: the long reductions of a graph, and the levels of its other nodes."""
 
 from __future__ import annotations
 
@@ -14,39 +14,51 @@ if TYPE_CHECKING:
     from bellcrank.graph.strips import Strips
 
 LONG_SUM = 16
-LONG = 64  # elements of a loop that is worth while
-FEWEST = 1000  # nodes: smaller graphs are straight-line code, which is faster
-SHARE = 0.8  # of the operations that must be in such loops
-STORED = {*PLUMBING, "sin", "cos"}  # what is read from arrays, or goes there
+LONG = 64  # elements; shorter loops do not pay
+FEWEST = 1000  # nodes; smaller graphs are faster as straight-line code
+SHARE = 0.8  # minimum fraction of the operations in such loops
+STORED = {*PLUMBING, "sin", "cos"}  # operations whose operands or results are in arrays
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
 
 
 def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
-    """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
+    """Roll a graph into loops if that pays; else return None.
+
+    It pays for a large graph of which nearly all operations are in long loops.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    fewest
+        Minimum number of nodes; the constant of this module unless given.
+    """
     if graph.size < (fewest or FEWEST) or graph.widest < LONG:
         return None
     parts = Parts(graph)
-    if parts.share(LONG) < SHARE:  # which is soon known
+    if parts.share(LONG) < SHARE:  # a cheap upper bound
         return None
-    from bellcrank.graph.strips import strips  # which is made of what is here, and for few graphs
+    from bellcrank.graph.strips import strips  # imported late: it imports this module, and few graphs need it
 
     found = strips(graph, parts)
     return found if found.share(LONG) >= SHARE else None
 
 
 class Parts:
-    """A graph's long sums, and its other nodes level by level."""
+    """Long reductions of a graph, and its other nodes level by level."""
 
     def __init__(self, graph: Graph) -> None:
+        """Analyse `graph`."""
         self.graph = graph
         self.sums = _sums(graph)
         self.levels = _levels(graph, self.sums)
 
     def share(self, length: int) -> float:
-        """Of all operations, at most so many are in loops of this length: nodes of a unit do the same with elements of
-        the same units, and so on down to the inputs.
+        """Return an upper bound of the fraction of operations in loops of at least this `length`.
+
+        Nodes that can form a loop apply the same operation to elements of the same groups, down to the inputs.
         """
-        kinds: dict[int, Any] = {}  # of a node, by serial: what nodes of a unit have in common
+        kinds: dict[int, Any] = {}  # by serial: the key that all nodes of a group share
         names: dict[Any, int] = {}
 
         def kind(x: Value) -> Any:
@@ -57,7 +69,7 @@ class Parts:
         alike: Counter[int] = Counter()
         for k, nodes in enumerate(self.levels):
             for n in nodes:
-                if n.op in STORED:  # elements of an array, or what was turned at once
+                if n.op in STORED:  # elements of an array, or sines computed together
                     kinds[n.serial] = n.args[0] if n.op in ("input", "result") else k
                 elif n.serial in self.sums:
                     kinds[n.serial] = "sum", n.serial
@@ -71,7 +83,7 @@ class Parts:
 
 
 def _sums(graph: Graph) -> dict[int, list[Value]]:
-    """Long sums, and largest and smallest ones, in the order in which they are added up: by the node that is all."""
+    """Return long sums, maxima and minima: the terms in the order of evaluation, by serial number of the last node."""
     uses: dict[int, int] = {}
     for n in graph.nodes:
         for a in n.operands:
@@ -101,8 +113,9 @@ def _sums(graph: Graph) -> dict[int, list[Value]]:
 
 
 def _levels(graph: Graph, sums: dict[int, list[Value]]) -> list[list[Node]]:
-    """Nodes by how many others they wait for, one after the other. Comparisons, and what is inside a sum, have no
-    place of their own.
+    """Return the nodes level by level; a node is one level above its highest operand.
+
+    Comparisons and the inner nodes of reductions have no place of their own.
     """
     level: dict[int, int] = {}
     found: list[list[Node]] = []

@@ -1,8 +1,8 @@
-"""Nodes of a graph that do the same, in groups: what strips.py makes loops of.
+"""Grouping of identical operations for loop rolling.
 
-Nodes are grouped from the inputs on, level by level, so that no group needs itself. Those of one operation, whose
-operands are elements of the same groups or arrays at even distances, are one Unit; so are rows of values that are
-stored one behind the other, and long sums.
+Nodes are grouped from the inputs on, level by level, so that no group depends on itself. Nodes of one operation with
+operands that are elements of the same groups, or of arrays at a constant stride, form one Unit; so do values that are
+stored consecutively, and long reductions.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from bellcrank.graph.strip_parts import NEUTRAL, Parts
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.ops import COMPARISONS
 
-WIDE = 16  # angles are turned in vectors of at most so many
-SHORTEST = 8  # elements that are worth a loop
-LONGEST_PERIOD = 24  # of operations with the same operands that come in turn
+WIDE = 16  # lanes of the widest vector of sines and cosines
+SHORTEST = 8  # elements; fewer are not worth a loop
+LONGEST_PERIOD = 24  # of an interleaved sequence of operations
 ArrayName = tuple[str, Any]
 
 
@@ -34,38 +34,41 @@ class Operand(NamedTuple):
 
 @dataclass(eq=False)
 class Unit:
-    """Alike nodes. shape: the operation with comparisons written out, None for each operand; of a fold its operation.
+    """A group of identical operations.
 
-    rows: of every operand the first and the last element, or all of its numbers.
+    `shape` is the operation with comparisons expanded and None for each operand, or the operation of a reduction.
+    `operands` holds the first and the last element of every operand.
     """
 
     kind: str  # input, op, store, fold or call
     count: int = 1
     shape: Any = None
     operands: list[tuple[Operand, Operand]] = field(default_factory=list)
-    numbers: dict[int, list[float]] = field(default_factory=dict)  # of operands that are no units
-    array: ArrayName = ("", 0)  # where its value lies, or goes
-    start: int = 0  # of a store, in the array
-    first: Operand | None = None  # of a fold
-    graph: Graph | None = None  # of a call; without one it is that of sines and cosines
-    room: int = 0  # of angles, in that
+    numbers: dict[int, list[float]] = field(default_factory=dict)  # values of the operands that are constants
+    array: ArrayName = ("", 0)  # array of its values
+    start: int = 0  # of a store: first element in the array
+    first: Operand | None = None  # start value of a reduction
+    graph: Graph | None = None  # called graph; None for a call that computes sines and cosines
+    room: int = 0  # number of angles of that call, with padding
     step: int = -1
 
     def stride(self, k: int) -> int:
+        """Return the distance between consecutive elements of operand `k`."""
         a, b = self.operands[k]
         return (b.place - a.place) // (self.count - 1) if self.count > 1 else 0
 
     def abreast(self, k: int) -> bool:
-        """Whether operand k is a unit of the same length, element by element."""
+        """Return true if operand `k` is a unit of the same length, used element by element."""
         a, b = self.operands[k]
         o = a.unit
         return o is not None and o.kind == "op" and o.count == self.count and a.place == 0 and b.place == o.count - 1
 
 
 class Units:
-    """All units of a graph, each after what it needs."""
+    """All units of a graph in topological order."""
 
     def __init__(self, graph: Graph, parts: Parts) -> None:
+        """Group the nodes of `graph`, using its levels and reductions in `parts`."""
         self.graph = graph
         self.all: list[Unit] = []
         self.home: dict[int, Operand] = {}
@@ -78,7 +81,7 @@ class Units:
             self.store(list(array.flat), ("out", name))
 
     def level(self, nodes: Sequence[Node]) -> None:
-        """Nodes that do not need each other."""
+        """Group `nodes` of one level, which do not depend on each other."""
         alike: dict[Any, list[tuple[Node, list[Operand]]]] = {}
         for n in nodes:
             if n.op == "input":
@@ -100,7 +103,15 @@ class Units:
             self.group(shape, found)
 
     def group(self, shape: Any, found: Sequence[tuple[Node, list[Operand]]]) -> None:
-        """Nodes of one operation with operands of the same units, in as few units as they are."""
+        """Split nodes of one operation with operands of the same units into as few units as possible.
+
+        Parameters
+        ----------
+        shape
+            The operation.
+        found
+            The nodes and their operands.
+        """
         for lane in _lanes([operands for _, operands in found]):
             mine = [found[i] for i in lane]
             for begin, end in _runs([operands for _, operands in mine]):
@@ -109,15 +120,30 @@ class Units:
                     self.home[n.serial] = Operand(unit, place)
 
     def unit(self, kind: str, rows: Sequence[Sequence[Operand]], shape: Any = None, **more: Any) -> Unit:
+        """Append a unit.
+
+        Parameters
+        ----------
+        kind
+            Kind of unit.
+        rows
+            Operands of each element.
+        shape
+            The operation.
+        more
+            Further fields of the unit.
+        """
         ends = list(zip(rows[0], rows[-1], strict=True))
         numbers = {k: [row[k].number for row in rows] for k, (a, _) in enumerate(ends) if a.unit is None}
         self.all.append(Unit(kind, len(rows), shape, ends, numbers, **more))
         return self.all[-1]
 
     def operand(self, x: Value) -> Operand:
+        """Return the operand for a value `x`."""
         return self.home[x.serial] if isinstance(x, Node) else Operand(None, 0, x)
 
     def called(self, n: Node) -> None:
+        """Append the call `n` and the stores of its arguments."""
         function, *values = n.args
         number = len(self.calls)
         self.store(values, ("given", number))
@@ -126,7 +152,7 @@ class Units:
         self.home[n.serial] = Operand(self.calls[-1], 0)
 
     def turned(self, nodes: Sequence[Node]) -> None:
-        """All sines and cosines of a level at once: a call that gives those of its angles, and then these."""
+        """Compute all sines and cosines in `nodes`, which are of one level, by one call."""
         if not nodes:
             return
         angles = {a.serial: (k, a) for k, a in enumerate({n.args[0].serial: n.args[0] for n in nodes}.values())}
@@ -139,7 +165,7 @@ class Units:
             self.home[n.serial] = Operand(self.calls[-1], place if n.op == "sin" else room + place)
 
     def store(self, values: Sequence[Value], array: ArrayName) -> None:
-        """Values one behind the other, in as few rows as they are."""
+        """Store `values` consecutively in `array`, by as few units as possible."""
         rows = [[self.operand(x)] for x in values]
         begin = 0
         while begin < len(rows):
@@ -151,7 +177,7 @@ class Units:
             begin = end
 
     def fold(self, op: str, operands: Sequence[Operand]) -> Operand:
-        """A long sum: one loop after the other, each over elements of one array."""
+        """Append a long reduction with operation `op`: one unit for each sequence of `operands` in one array."""
         last, rows, begin = Operand(None, 0, NEUTRAL[op]), [[o] for o in operands], 0
         while begin < len(rows):
             end = begin + 1
@@ -168,7 +194,7 @@ def _shape(n: Node) -> Any:
 
 
 def _flat(n: Node) -> Iterator[Value]:
-    """Operands, and in the place of a comparison, which is not kept anywhere, its own."""
+    """Yield the operands of a node; a comparison, which is not stored anywhere, is replaced by its own."""
     for a in n.args:
         if isinstance(a, Node) and a.op in COMPARISONS:
             yield from _flat(a)
@@ -177,7 +203,7 @@ def _flat(n: Node) -> Iterator[Value]:
 
 
 def _lanes(rows: Sequence[Sequence[Operand]]) -> list[range]:
-    """Where several of the same come in turn, as for each of many alike parts, every one of them by itself."""
+    """Split an interleaved sequence, such as the operations of many identical parts, into its regular subsequences."""
     n = len(rows)
     if n < 2 * SHORTEST:
         return [range(n)]
@@ -192,7 +218,7 @@ def _lanes(rows: Sequence[Sequence[Operand]]) -> list[range]:
 
 
 def _runs(rows: Sequence[Sequence[Operand]]) -> list[tuple[int, int]]:
-    """Where places of all operands go on at the same distance; what is too short for a loop stands alone."""
+    """Return ranges with a constant stride of all operands; elements too few for a loop are returned one by one."""
     found: list[tuple[int, int]] = []
 
     def close(begin: int, end: int) -> None:
@@ -203,7 +229,7 @@ def _runs(rows: Sequence[Sequence[Operand]]) -> list[tuple[int, int]]:
     for i in range(1, len(rows)):
         now = [b - a for a, b in zip(places[i - 1], places[i], strict=True)]
         if i - begin >= 2 and now != pace:
-            keep = i - 1 if i - begin == 2 else i  # of two that do not go on the second may be a beginning
+            keep = i - 1 if i - begin == 2 else i  # if two elements do not continue, the second may start a new run
             close(begin, keep)
             begin = keep
         pace = now

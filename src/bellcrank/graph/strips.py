@@ -1,8 +1,7 @@
-"""A graph in which the same is done for many elements, as loops: the step of an integrator over a thousand coordinates.
+"""Loop rolling for array-like graphs, such as the step of an integrator over a thousand coordinates.
 
-Units (strip_units.py) of equal length that need each other element by element, and nothing of each other in between,
-are one Loop. What is alone is a unit of length one, so that any graph is such a list of loops and calls; `stripped`
-of strip_parts.py says where that is worth while.
+Units (grouped operations) of equal length that depend on each other element by element, with nothing else in between,
+form one Loop. A single operation is a unit of length one, so any graph becomes a list of loops and calls.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from bellcrank.graph.strip_units import ArrayName, Unit, Units
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.tape import Tape
 
-LARGEST = 400  # operations in one loop
+LARGEST = 400  # operations in one loop body
 
 
 class At(NamedTuple):
     """Elements of an array: start, start + stride, ...
 
-    array: ("in", name) and ("out", name) are the graph's own; ("given", k) and ("got", k) what call k is given and
-    gives, flat; ("value", k) is between two loops, and ("table", 0) never changes.
+    array: ("in", name) and ("out", name) are the inputs and outputs of the graph; ("given", k) and ("got", k) are the
+    flat arguments and results of call k; ("value", k) connects two loops, and ("table", 0) is constant.
     """
 
     array: ArrayName
@@ -37,7 +36,7 @@ class At(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """A number that goes round: op(what it was, an element of y), from `first` on (a number, or where one lies)."""
+    """A reduction: op(previous value, an element of y), starting with `first` (a number, or its location)."""
 
     op: str
     element: int
@@ -47,7 +46,7 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """From x, whose elements are read, to y, of which the first are written, and the others go round."""
+    """A loop: body graph from x to y, where the first elements of y are stored and the others are reduced."""
 
     count: int
     graph: Graph
@@ -57,12 +56,14 @@ class Loop:
 
 
 class Call(NamedTuple):
+    """A call of another graph."""
+
     graph: Graph
     number: int
 
 
 class Turn(NamedTuple):
-    """Sines, and behind them cosines, of so many angles, at once; given and got as by a call."""
+    """A call that computes the sines, followed by the cosines, of several angles."""
 
     number: int
     angles: int
@@ -70,7 +71,10 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Strips:
-    """steps: in their order. sizes: of the arrays between them. counts: how many nodes each unit has."""
+    """A graph rolled into loops.
+
+    `steps` are in order of execution, `sizes` those of the arrays between them, `counts` the elements of each unit.
+    """
 
     steps: tuple[Loop | Call | Turn, ...]
     sizes: dict[ArrayName, int]
@@ -78,12 +82,15 @@ class Strips:
     counts: tuple[int, ...]
 
     def share(self, length: int) -> float:
-        """Of all operations, those that are in loops of at least this length."""
+        """Return the fraction of the operations that are in loops of at least this `length`."""
         return sum(n for n in self.counts if n >= length) / max(1, sum(self.counts))
 
 
 def strips(graph: Graph, parts: Parts | None = None) -> Strips:
-    """The graph as loops, the same operations in the same order for every element."""
+    """Roll `graph` into loops that do the same operations in the same order for every element.
+
+    `parts` are its levels and reductions, if they are known already.
+    """
     return _Making(Units(graph, parts or Parts(graph))).made()
 
 
@@ -91,7 +98,7 @@ class _Making:
     def __init__(self, units: Units) -> None:
         self.units = units
         self.steps: list[list[Unit] | Unit] = []
-        self.roomy: dict[int, list[int]] = {}  # by length: loops that have room
+        self.roomy: dict[int, list[int]] = {}  # by length: loops that are not full
         self.sizes: dict[ArrayName, int] = {}
         self.table: list[float] = []
         for u in units.all:
@@ -117,7 +124,7 @@ class _Making:
         return Strips(tuple(steps), self.sizes, np.array(self.table, float), counts)
 
     def place(self, u: Unit) -> None:
-        """In the first loop of its length that comes after what it needs, or a new one; a call comes last."""
+        """Put a unit into the first loop of its length after its operands, or a new one; a call is its own step."""
         if u.kind != "call":
             since = max((self.known(u, k) for k in range(len(u.operands))), default=0)
             if u.first is not None and u.first.unit is not None:
@@ -134,14 +141,14 @@ class _Making:
                 self.roomy[u.count].remove(u.step)
 
     def known(self, u: Unit, k: int) -> int:
-        """The first step in which an operand is known."""
+        """Return the first step in which an operand is known."""
         o = u.operands[k][0].unit
         if o is None or o.kind == "input":
             return 0
         return o.step if u.abreast(k) else o.step + 1
 
     def keep(self, u: Unit) -> None:
-        """Room for what another loop reads."""
+        """Allocate arrays for operands that come from another loop."""
         read = [
             o.unit for k, (o, _) in enumerate(u.operands) if not (o.unit and o.unit.step == u.step and u.abreast(k))
         ]
@@ -164,7 +171,7 @@ def _check(graph: Graph, steps: Sequence[Loop | Call | Turn]) -> None:
 
 
 class _Body:
-    """What one loop does for one element."""
+    """Builder of the body graph of one loop."""
 
     def __init__(self, making: _Making, units: Sequence[Unit]) -> None:
         self.making, self.units, self.tape = making, units, Tape()

@@ -1,4 +1,4 @@
-"""What a user wrote, called on symbols: where it fails, the error says that it was being traced, and at which line."""
+"""Error reports for user functions during tracing: the message names the function and the failing line."""
 
 from __future__ import annotations
 
@@ -15,16 +15,23 @@ OURS = str(Path(bellcrank.errors.__file__).resolve().parent) + os.sep
 ONCE = "This function runs once, on symbols, and is compiled."
 ADVICE = (
     f"{ONCE} Write where(condition, a, b), minimum, maximum, clip and the functions of bellcrank.scalar (sin, sqrt, "
-    "tanh, ...) for what depends on a state; if and for may depend on the model only."
+    "tanh, ...) for values that depend on a state; if and for may depend on the model only."
 )
-PUZZLING = (TypeError, ValueError, AttributeError, IndexError, KeyError)  # what a symbol raises that is no number
-LONG = 100  # characters of a line of the user's that a message shows
+PUZZLING = (
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    KeyError,
+)  # errors of code that expects a number and gets a symbol
+LONG = 100  # characters of a source line in a message
 
 
 class while_traced:
-    """Report errors of what is called inside in these words."""
+    """Context manager that reports errors inside a user function."""
 
     def __init__(self, what: str) -> None:
+        """Store the name of the user function, `what`, for messages."""
         self.what = what
 
     def __enter__(self) -> None:
@@ -38,7 +45,7 @@ class while_traced:
 
 
 def _where(error: BaseException) -> str:
-    """The last line outside of bellcrank and numpy."""
+    """Return the last traceback line outside of bellcrank and numpy."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
     frames = [f for f in frames if "numpy" not in Path(f.filename).parts] or frames
     if not frames:
@@ -53,6 +60,6 @@ def _said(error: BaseException) -> str:
     if isinstance(error, TraceError):
         return f"{error} {ONCE}"
     if isinstance(error, RecursionError):
-        return f"RecursionError: {error}. {ONCE} Nothing that depends on a state can end a recursion: write a loop."
+        return f"RecursionError: {error}. {ONCE} A condition on the state cannot end a recursion: write a loop."
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return f"{said}. {ADVICE if isinstance(error, PUZZLING) else ONCE}"

@@ -1,8 +1,8 @@
-"""Derivatives of a graph as graphs: along directions (jvp), against weights (vjp), and where they are zero.
+"""Automatic differentiation of graphs: jvp, vjp, Jacobians, variations and sparsity, as new graphs.
 
-Along directions, what a graph calls is written out first, and a recursion stays one, called or not; against weights,
-calls remain calls, of the pullback of what was called. Both give graphs, and so the second derivatives are those of the
-first: the vjp of a jvp is a Hessian times a vector.
+Forward mode inlines called graphs first, except for recursions, which stay recursions. Reverse mode keeps calls, as
+calls of the pullbacks of the called graphs. Both return graphs, so second derivatives are derivatives of derivatives:
+the vjp of a jvp is a Hessian-vector product.
 """
 
 from __future__ import annotations
@@ -21,18 +21,26 @@ from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 
-MOST = 10_000_000  # numbers of all directions together: more would take minutes, and gigabytes
+MOST = 10_000_000  # rates of all directions; more would take minutes and gigabytes
 
 Array = np.ndarray[Any, Any]
-MANY, COMPILED = 150_000, 2e-4  # operations whose vjp takes half a minute and more, and seconds of each
+MANY, COMPILED = 150_000, 2e-4  # operations whose vjp takes more than half a minute, and seconds per operation
 
 
 def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
-    """The outputs y and, as d_y, how fast they change when each input x of `wrt` (all, unless told) moves by d_x."""
+    """Return a graph of the outputs y and their rates d_y when inputs x move by d_x.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    wrt
+        Inputs that move; all unless given.
+    """
     names = _names(graph, wrt)
     for x in names:
         _unused(graph, f"d_{x}")
-    if isinstance(graph, Recursion):  # stays one: nothing of it is written out
+    if isinstance(graph, Recursion):  # the result is a recursion, too: nothing is written out
         return recursion_tangent.jvp(graph, names)
     if any(g.opaque for g in graph.calls):
         moving = tangent(graph, names)
@@ -49,8 +57,18 @@ def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
 
 
 def tangent(graph: Graph, wrt: Sequence[str] = (), made: dict[int, Graph] | None = None) -> Graph:
-    """d_y of every output y alone, where calls stay calls, of the tangents of what is called: of a large mechanism
-    nothing is written out. made: those that there are, by what they are of.
+    """Return the graph of the rates d_y alone, with calls of the tangents of the called graphs.
+
+    Nothing is written out, even for a large mechanism.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    wrt
+        Inputs that move; all unless given.
+    made
+        Tangents created so far, by id of their graph; this call adds its own.
     """
     names = _names(graph, wrt)
     if isinstance(graph, Recursion):
@@ -70,7 +88,7 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), made: dict[int, Graph] | None
 
 
 def _tangents(known: dict[int, Graph]) -> Callable[[Graph], Graph]:
-    """The tangent of whatever is called, each made once."""
+    """Return a function that gives the tangent of a called graph and creates it once."""
 
     def of(function: Graph) -> Graph:
         if id(function) not in known:
@@ -81,14 +99,22 @@ def _tangents(known: dict[int, Graph]) -> Callable[[Graph], Graph]:
 
 
 def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
-    """For weights w_y of the outputs y: the gradient g_x of the weighted sum of all outputs with respect to x."""
+    """Return a graph of the gradients g_x of the weighted sum of the outputs y, with weights w_y.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    wrt
+        Inputs of the gradient; all unless given.
+    """
     g, names = graph, _names(graph, wrt)
     if isinstance(g, Recursion) and (found := recursion_adjoint.vjp(g, names)) is not None:
         return found
     if g.opaque and (operations := g.count().arithmetic) > MANY:
         warn(
-            f"{g.name}: derivatives against weights take {operations:,} operations one by one, some "
-            f"{operations * COMPILED / 60:.0f} minutes to compile. Along directions (jvp) alike bodies share code."
+            f"{g.name}: reverse-mode derivatives write out {operations:,} operations one by one, some "
+            f"{operations * COMPILED / 60:.0f} minutes to compile. In forward mode (jvp) identical bodies share code."
         )
     seeds: dict[int, Any] = {}
     for y, array in g.outputs.items():
@@ -106,7 +132,19 @@ def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
 
 
 def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
-    """d(of)/d(wrt), by the sweep that the mode says."""
+    """Return d(of)/d(wrt) as a graph.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    of
+        Name of the output.
+    wrt
+        Name of the input.
+    mode
+        "forward", "reverse", or "auto", which decides by the sizes.
+    """
     _known(graph, of, graph.outputs)
     _known(graph, wrt, graph.inputs)
     if mode not in ("auto", *derivative.MODES):
@@ -116,7 +154,9 @@ def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
     rows = list(graph.outputs[of].flat)
     if mode == "auto":
         mode = "reverse" if len(rows) < len(columns) else "forward"
-    if mode == "forward" and any(g.opaque for g in graph.calls):  # nothing is written out: a call for each column
+    if mode == "forward" and any(
+        g.opaque for g in graph.calls
+    ):  # one call per column instead of writing the callee out
         units = {x.serial: {j: 1.0} for j, x in enumerate(columns)}
         matrix = _by_calls(graph, rows, units, len(columns), _tangents({}))
     else:
@@ -131,11 +171,23 @@ def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
 
 
 def varied(graph: Graph, wrt: str, directions: int, others: Mapping[str, Sequence[int]]) -> Graph:
-    """The graph with its variations: the input `wrt` has its own behind it, others move at unit speed."""
+    """Return the graph with its variations.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    wrt
+        The input that is followed by its rates.
+    directions
+        Number of directions.
+    others
+        For another input, the element that moves at unit speed in each direction (-1: none).
+    """
     n = math.prod(graph.inputs[_known(graph, wrt, graph.inputs)])
     if n * directions > MOST:
         raise InputError(
-            f"{graph.name}: directions is {directions}, of {n} numbers each; expected {MOST:,} in all, at most."
+            f"{graph.name}: directions is {directions}, of {n} numbers each; expected at most {MOST:,} in all."
         )
     for name, elements in others.items():
         size = math.prod(graph.inputs[_known(graph, name, graph.inputs)])
@@ -169,7 +221,7 @@ def _by_calls(
     directions: int,
     of: Callable[[Graph], Graph],
 ) -> list[list[Any]]:
-    """How fast rows change, direction by direction: a call for each behind every call."""
+    """Return the rates of the rows, direction by direction, with one tangent call per call and direction."""
     each = []
     for j in range(directions):
         rates = derivative.forwards(graph.nodes, {k: mine[j] for k, mine in seeds.items() if j in mine}, of)
@@ -178,7 +230,17 @@ def _by_calls(
 
 
 def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:
-    """How fast outputs change when inputs move by numbers or nodes."""
+    """Return the rates of outputs when inputs move.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    moves
+        Numbers or nodes, shape (size, directions), for each input that moves.
+    of
+        Names of the outputs.
+    """
     for key in of:
         _known(graph, key, graph.outputs)
     moves = {_known(graph, name, graph.inputs): np.asarray(array) for name, array in moves.items()}
@@ -187,7 +249,7 @@ def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[s
         if array.ndim != 2 or size != len(array):
             raise InputError(f"{graph.name}: {name} moves by {array.shape}; expected ({size}, directions).")
     if not moves:
-        raise InputError(f"{graph.name}: nothing moves; expected inputs and how each of them moves.")
+        raise InputError(f"{graph.name}: nothing moves; expected at least one input and its rates.")
     seeds: dict[int, dict[int, Any]] = {}
     for name, array in moves.items():
         for i, row in enumerate(array):
@@ -205,14 +267,34 @@ def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[s
 
 
 def sparsity(graph: Graph, of: str, wrt: str) -> Array:
-    """Where d(of)/d(wrt) may be other than zero, (*of, *wrt): exactly what the operations let through."""
+    """Return the mask of entries of d(of)/d(wrt) that may be nonzero, shape (*of, *wrt), by the operations.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    of
+        Name of the output.
+    wrt
+        Name of the input.
+    """
     D = (inlined(graph) if graph.calls else graph).jacobian(of, wrt)
     (array,) = D.outputs.values()
     return np.array([isinstance(x, Node) or x != 0.0 for x in array.flat]).reshape(array.shape)
 
 
 def given(graph: Graph, name: str, nodes: Sequence[Node]) -> Graph:
-    """The same with one more input, for values that are known already: those of some of its nodes."""
+    """Return the graph with one more input, for values of nodes that the caller knows.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    name
+        Name of the new input.
+    nodes
+        The nodes whose values it holds.
+    """
     tape = Tape()
     known: dict[int, Any] = {x.serial: tape.node("input", name, k) for k, x in enumerate(nodes)}
     for node in graph.nodes:
@@ -232,7 +314,7 @@ def _names(graph: Graph, wrt: Sequence[str]) -> list[str]:
 
 
 def _known(graph: Graph, name: str, among: Mapping[str, Any]) -> str:
-    """The name of an input or an output, or what there is instead."""
+    """Return the name if it exists; raise InputError with the known names if not."""
     if not isinstance(name, str) or name not in among:
         what = "input" if among is graph.inputs else "output"
         raise InputError(f"{graph.name}: {unknown(what, name, among)}")

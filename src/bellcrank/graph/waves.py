@@ -1,7 +1,7 @@
-"""The runs of a recursion that can be gone through side by side: those that are alike and equally far from the root.
+"""Vectorisation of a recursion: groups of identical, independent runs at equal depth.
 
-None of them waits for another, for who waits is further out, or further in. A processor takes as many at a time as it
-has lanes, several cores share them out, and a GPU gives each a thread.
+Runs at equal depth do not depend on each other: dependent runs are farther out or farther in. A processor runs as many
+at a time as it has lanes, several cores share them, and a GPU assigns a thread to each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Wave:
-    """Runs of the same cells, as often; depth: how many runs lie between them and the ground."""
+    """Identical runs at equal depth, counted in runs between them and the ground."""
 
     cells: tuple[int, ...]
     repeats: int
@@ -27,14 +27,15 @@ class Wave:
 
     @property
     def places(self) -> int:
-        """How many places one run has."""
+        """Number of places of one run."""
         return self.repeats * len(self.cells)
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What waves of the same cells and repeats have in common: their code. Runs are numbered through all of them, those
-    of each filled up by its last to a multiple of the width.
+    """The common code of waves with the same cells and repeats.
+
+    Runs are numbered through all waves; those of each wave are padded with its last run to a multiple of the width.
     """
 
     cells: tuple[int, ...]
@@ -43,26 +44,27 @@ class Shape:
 
     @property
     def places(self) -> int:
-        """How many places one run has."""
+        """Number of places of one run."""
         return self.repeats * len(self.cells)
 
     @property
     def begins(self) -> Array:
+        """First place of each run."""
         return np.array([run.begin for run in self.runs])
 
     def rows(self, k: int) -> Array:
-        """Where the rows of the kth cell begin in its table."""
+        """Return the first table row of the cell at position `k` of each run."""
         return np.array([run.rows[k] for run in self.runs])
 
     def at(self, k: int) -> Array:
-        """(runs, repeats): the places of the kth cell."""
+        """Return the places of the cell at position `k`, shape (runs, repeats)."""
         found: Array = self.begins[:, None] + k + len(self.cells) * np.arange(self.repeats)[None]
         return found
 
 
 @dataclass(frozen=True)
 class Share:
-    """Where the runs of a wave lie among those of its shape."""
+    """Range of the runs of a wave within its shape."""
 
     shape: int
     depth: int
@@ -71,6 +73,7 @@ class Share:
 
 
 def shaped(r: Recursion, width: int) -> tuple[list[Shape], list[Share]]:
+    """Group the waves of recursion `r` by their code, padded to multiples of the vector `width`."""
     runs: dict[tuple[tuple[int, ...], int], list[Run]] = {}
     shares = []
     for wave in waves(r):
@@ -82,7 +85,7 @@ def shaped(r: Recursion, width: int) -> tuple[list[Shape], list[Share]]:
 
 
 def waves(r: Recursion) -> list[Wave]:
-    """All runs, those nearest to the ground first."""
+    """Return all runs of recursion `r` grouped into waves, those nearest to the ground first."""
     runs, parent = r.tree.runs, r.tree.parent
     run_of = np.empty(len(parent), int)
     depth = [0] * len(runs)

@@ -1,7 +1,7 @@
-"""Ground that is dug and keeps what is dug: a field of heights, soils with names, and what a blade meets in them.
+"""Diggable ground that conserves soil: a height field, named soils, and the resistance that a blade meets.
 
-soils.py      named soils and where their numbers come from
-wedge.py      the fundamental earthmoving equation: what a wedge of soil in front of a blade resists with
-field.py      heights on a grid, cut, carried, pushed, spilled, at rest: no grain is won or lost
-contact.py    what a machine feels of it: numbers that the compiled step takes as parameters
+soils.py      named soils and the sources of their numbers
+wedge.py      the fundamental earthmoving equation: resistance of the soil wedge in front of a blade
+field.py      heights on a grid: soil is cut, carried, pushed, spilled and slumps, with constant volume
+contact.py    effect on the machine: numbers that the compiled step takes as parameters
 """

@@ -1,12 +1,13 @@
-"""What a machine feels of the ground: numbers that its step takes as parameters, and that are renewed at every look.
+"""Effect of the ground on a machine: parameters of the machine's compiled step, updated at the ground's own rate.
 
-    ground.height, slope_x, slope_y     the surface ahead of the edge, as a plane over the world's x and y
-    ground.square, linear, constant     what the soil resists with there, by depth (wedge.py)
+    ground.height, slope_x, slope_y     plane through the surface ahead of the edge, over the world's x and y
+    ground.square, linear, constant     resistance of the soil there as a polynomial of the depth (wedge.py)
     ground.heel, ground.pin             heights of the ground under the bucket's back and under its pin
-    load.mass, load.x, load.y, load.z   what the bucket carries, in its body's axes; load.extra: and what hangs there
+    load.mass, load.x, load.y, load.z   load in the bucket, in its body's axes
+    load.extra                          additional mass that hangs on the bucket
 
-Between two looks they hold. So the step stays one straight line of machine code, and all that the ground did to it is
-in the record, as columns parameter.ground.height and so on.
+The parameters are constant between two updates. The step therefore stays straight-line machine code, and everything
+that the ground does to it is in the record, as columns parameter.ground.height and so on.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from bellcrank.model import Body, Mechanism
 from bellcrank.parameters import Free, parameter
 
 Array = np.ndarray[Any, Any]
-NEAR, FAR = (0.1, 0.25, 0.4), (0.55, 0.7, 0.85)  # m ahead of the edge: where the surface is looked at
-STEEPEST = 0.7  # rise over run of a surface, in the equation
-RAKES = (math.radians(20.0), math.radians(95.0))  # within which a blade counts
-FALLING = 0.7  # of the blade's own slope: a surface that falls away faster counts as that
-NOWHERE = 1000.0  # m below the level: where back and pin meet nothing
-SLOWEST = 0.05  # m/s: slower, the way it last went is the way ahead
-TYPICAL_RAKE, TYPICAL_DEPTH = math.radians(50.0), 0.3  # before the first look
+NEAR, FAR = (0.1, 0.25, 0.4), (0.55, 0.7, 0.85)  # m ahead of the edge at which the surface is sampled
+STEEPEST = 0.7  # largest rise over run of the surface in the equation
+RAKES = (math.radians(20.0), math.radians(95.0))  # rad, range of rake angles in the equation
+FALLING = 0.7  # share of the blade's own slope; steeper descents are limited to it
+NOWHERE = 1000.0  # m below the level, out of reach of back and pin
+SLOWEST = 0.05  # m/s, below it the mouth's direction is the way ahead
+TYPICAL_RAKE, TYPICAL_DEPTH = math.radians(50.0), 0.3  # rad and m, before the first update
 UNITS = {"height": "m", "slope_x": "", "slope_y": "", "square": "N/m2", "linear": "N/m", "constant": "N"}
 LOAD = {"mass": "kg", "x": "m", "y": "m", "z": "m"}
-EXTRA = "load.extra"  # kg besides, by whoever drives
+EXTRA = "load.extra"  # kg, additional load set by the operator
 
 
 @dataclass(frozen=True)
 class GroundContact:
-    """The free numbers of one machine, and the forces and the laden bucket that are made of them."""
+    """Free parameters of one machine, with the forces and the loaded bucket that depend on them."""
 
     tool: Tool
     tip: tuple[float, float, float]  # the middle of the edge in the bucket's axes
@@ -49,28 +50,39 @@ class GroundContact:
 
     @property
     def cutting(self) -> Cutting:
+        """Cutting force at the edge, with the free parameters."""
         return Cutting(**{name: self.numbers[f"ground.{name}"] for name in UNITS})
 
     @property
     def heel(self) -> tuple[float, float, float]:
-        """The lowest place of the bucket's back."""
+        """Lowest point of the bucket's back, in the bucket's axes, m."""
         x, y, z = (float(a) for a in self.tool.centre(self.tip, 0.0))
         return x, y, z
 
     def pad(self, name: str) -> Pad:
-        """Under "heel" or "pin"."""
+        """Return the bearing pad under the point `name`, "heel" or "pin"."""
         return Pad(self.numbers[f"ground.{name}"])
 
     def laden(self, m: Mechanism, name: str) -> Mechanism:
-        """The mechanism with what its bucket carries."""
+        """Return mechanism `m` with the load added to its body called `name`."""
         load = [self.numbers[f"load.{key}"] for key in LOAD]
-        side = self.tool.capacity ** (2.0 / 3.0) / 6.0  # of a cube of that size: inertia for each kg
+        side = self.tool.capacity ** (2.0 / 3.0) / 6.0  # m2, inertia per kg of a cube of that volume
         mass = load[0] + self.numbers[EXTRA]
         bodies = tuple(_laden(b, mass, load[1:], side) if b.name == name else b for b in m.bodies)
         return replace(m, bodies=bodies)
 
     def values(self, g: Ground, pose: Array, velocity: Place) -> dict[str, float]:
-        """The numbers now; pose: 3x4 of the bucket's body, velocity: of the edge."""
+        """Return the current values of the free parameters.
+
+        Parameters
+        ----------
+        g
+            Ground.
+        pose
+            Pose of the bucket's body in the world, 3x4.
+        velocity
+            Velocity of the edge in the world, m/s.
+        """
         R, origin = pose[:, :3], pose[:, 3]
         tip = R @ self.tip + origin
         way = _ahead(velocity, R @ self.tool.mouth)
@@ -86,7 +98,7 @@ class GroundContact:
         below = g.height([heel[0], pin[0]], [heel[1], pin[1]])
         heights = {f"ground.{n}": self.level + float(h) for n, h in zip(("heel", "pin"), below, strict=True)}
         surface = {"ground.height": height, "ground.slope_x": slope * way[0], "ground.slope_y": slope * way[1]}
-        # Beyond where the equation holds, adhesion on a blade that lies flat would drive it: there nothing resists.
+        # Outside the equation's range, adhesion on a flat blade would drive it, so the resistance is clipped at zero.
         parts = {"square": met.square, "linear": met.linear, "constant": met.constant}
         force = {f"ground.{name}": max(float(x), 0.0) for name, x in parts.items()}
         return surface | force | heights | {"load.mass": g.soil.density * g.load, "load.x": x, "load.y": y, "load.z": z}
@@ -94,25 +106,53 @@ class GroundContact:
     def met(
         self, soil: NamedSoil, teeth: Array, way: Sequence[float], slope: float, depth: float, swept: float
     ) -> Resistance:
-        """What the soil resists with; teeth: where they point; swept: m3 that were swept up."""
+        """Return the resistance of the soil ahead of the edge.
+
+        Parameters
+        ----------
+        soil
+            Properties of the soil.
+        teeth
+            Direction of the teeth in the world.
+        way
+            Horizontal direction of motion.
+        slope
+            Slope of the surface, rise over run.
+        depth
+            Depth of the edge, m.
+        swept
+            Volume of soil that was swept up, m3.
+        """
         forwards = teeth[0] * way[0] + teeth[1] * way[1]
         rake = min(max(math.atan2(-teeth[2], forwards), RAKES[0]), RAKES[1])
         surcharge = soil.unit_weight * swept
-        angle = math.atan(max(slope, -FALLING * math.tan(rake)))  # a blade is in the soil, and not above it
+        angle = math.atan(max(slope, -FALLING * math.tan(rake)))  # keeps the blade inside the soil
         beta = plane_of_failure(soil, self.tool.width, rake, angle, max(depth, 0.05), surcharge)
         return resistance(soil, self.tool.width, rake, angle, beta, surcharge)
 
     def _surface(self, g: Ground, tip: Array, across: Array, way: Sequence[float]) -> tuple[float, float]:
-        """Mean heights ahead, near and far, against the level."""
+        """Return mean heights ahead of the edge, near and far, relative to the level."""
         d, s = np.array([*NEAR, *FAR])[:, None], self.tool.width * np.array([-0.35, 0.0, 0.35])
         h = g.height(tip[0] + d * way[0] + s * across[0], tip[1] + d * way[1] + s * across[1])
         return float(h[: len(NEAR)].mean()), float(h[len(NEAR) :].mean())
 
 
 def contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSoil = SOILS["loam"]) -> GroundContact:
-    """Free numbers whose nominal values are level ground and an empty bucket.
+    """Return free parameters whose nominal values are level ground and an empty bucket.
 
-    Before the first look only the edge meets it: ground that nobody digs would carry the bucket's back in its own hole.
+    Before the first update only the edge touches the ground: with ground that is never dug, the pads would otherwise
+    support the bucket's back where its own hole should be.
+
+    Parameters
+    ----------
+    tool
+        Bucket.
+    tip
+        Middle of the edge in the bucket's axes, m.
+    level
+        Height of the undisturbed ground in the world, m.
+    soil
+        Soil for the nominal resistance.
     """
     beta = plane_of_failure(soil, tool.width, TYPICAL_RAKE, 0.0, TYPICAL_DEPTH)
     first = resistance(soil, tool.width, TYPICAL_RAKE, 0.0, beta)
@@ -127,7 +167,7 @@ def contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSoil = SO
 
 
 def _ahead(velocity: Place, mouth: Place) -> tuple[float, float]:
-    """The level direction in which the edge goes; where it hardly does, the one in which the mouth looks."""
+    """Return the horizontal direction of motion of the edge, or that of the mouth if the edge hardly moves."""
     x, y = velocity[0], velocity[1]
     if math.hypot(x, y) < SLOWEST:
         x, y = mouth[0], mouth[1]
@@ -136,7 +176,7 @@ def _ahead(velocity: Place, mouth: Place) -> tuple[float, float]:
 
 
 def _laden(body: Body, mass: Any, centre: Sequence[Free], side: float) -> Body:
-    """A body and a load in it as one: masses, centres, and inertia about the common centre."""
+    """Return the body combined with a load: total mass, common centre of mass, and inertia about it."""
     whole = body.mass + mass
     share = mass / whole
     r = [c - b for c, b in zip(centre, body.com, strict=True)]

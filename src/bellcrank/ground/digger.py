@@ -1,4 +1,4 @@
-"""One look at a machine and its ground: the edge does its work on the field, and the machine is told what it feels."""
+"""Coupling of a machine to its ground: the edge works on the field, and the machine gets the resulting parameters."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from bellcrank.ground.field import Ground
 from bellcrank.ground.soils import NamedSoil
 
 Array = np.ndarray[Any, Any]
-SOON = 0.2  # s: of two looks that are further apart nobody knows how fast the edge was
+SOON = 0.2  # s: updates further apart give no velocity of the edge
 
 
 class Digger:
-    """ground: the field it keeps; values: parameters of the machine's step, as they are now."""
+    """Ground of one machine, updated from the pose of its bucket.
+
+    Parameters
+    ----------
+    contact
+        Bucket and free parameters of the machine.
+    soil
+        Soil of the ground; loam by default.
+    """
 
     def __init__(self, contact: GroundContact, soil: NamedSoil | None = None) -> None:
         self.contact = contact
@@ -23,7 +31,15 @@ class Digger:
         self._last: tuple[float, Array] | None = None
 
     def look(self, t: float, pose: Array) -> dict[str, float]:
-        """pose: of the bucket's body, 3x4, at the time t. Gives the parameters from now on."""
+        """Update the ground for the bucket's current pose and return the machine's parameters from now on.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        pose
+            Pose of the bucket's body in the world, 3x4.
+        """
         R, origin, tool = pose[:, :3], pose[:, 3], self.contact.tool
         tip = R @ self.contact.tip + origin
         velocity = np.zeros(3)

@@ -1,11 +1,11 @@
-"""The ground around a machine: heights on a grid, which an edge cuts, a bucket carries, pushes and pours out again.
+"""Height field of the ground around a machine, which an edge cuts and a bucket carries, pushes and pours out.
 
-There is one of it, beside the compiled step and at its own rate, so that all pages show the same; what it does to the
-machine is in contact.py. It is remembered, so that a replay shows the hole of its time. Nothing is lost or won: what
-the heights lack is in the bucket. A bucket holds its capacity; what a full one still cuts is pushed ahead of it. Teeth
-that do not move cut nothing. What is steeper than the soil stands runs down, from neighbour to neighbour.
+There is one field, updated beside the compiled step at its own rate, so that all pages show the same ground; contact.py
+computes its effect on the machine. Changes are logged, so that a replay shows the hole at its time. Volume is
+conserved: soil missing from the heights is in the bucket. A bucket holds its capacity; soil that a full bucket cuts is
+pushed ahead of it. Teeth that do not move cut nothing. Soil above its steepest slope slumps from cell to cell.
 
-Departs: soil takes as much room dug as it did before (no swell), and walls stand as long as they are not too steep.
+Departs: soil does not swell when it is dug, and walls stand as long as they are not too steep.
 """
 
 from __future__ import annotations
@@ -23,45 +23,53 @@ from bellcrank.ground.soils import SOILS, NamedSoil
 
 Array = np.ndarray[Any, Any]
 Place = Sequence[float] | Array
-CELL, CELLS = 0.2, 104  # m; so many on a side of the square, with one more height than cells
+CELL, CELLS = 0.2, 104  # m; cells on a side of the square, which has one more height than cells
 ROW, HALF = CELLS + 1, CELL * CELLS / 2
-STILL, JUMP = 2e-3, 1.5  # m between two looks: less is no motion, more is no way that was gone
-HEAP = 0.02  # m above the level: poured
-SWEEPS, RESTED = 6, 1e-3  # of what runs down in one look; m too high from neighbour to neighbour, at which it rests
-AHEAD = 0.4  # m: how far in front of the edge what finds no room is heaped up
-OVER = 0.12  # m above the ground, within which a bucket does not lose what it has
-SPREAD = 0.42  # m, how wide a load falls
-POURS = 1.3  # of the capacity, a second
-LEAST_CHANGE = 1e-4  # m: smaller changes are not told
-MEMORY = 40_000  # changes that are remembered: ten minutes of digging at sixty looks a second
+STILL, JUMP = 2e-3, 1.5  # m between two updates: less counts as no motion, more as a jump
+HEAP = 0.02  # m above the level, from which soil counts as poured
+SWEEPS, RESTED = 6, 1e-3  # slump rounds per update; m of excess step at which soil rests
+AHEAD = 0.4  # m in front of the edge, where excess soil is heaped up
+OVER = 0.12  # m above the ground, within which a bucket keeps its load
+SPREAD = 0.42  # m, width over which a load falls
+POURS = 1.3  # 1/s, share of the capacity that pours out
+LEAST_CHANGE = 1e-4  # m, smaller changes are not reported
+MEMORY = 40_000  # logged changes: ten minutes of digging at 60 Hz
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A bucket that digs: directions in its body's axes, along the edge and out of its mouth; m and m3."""
+    """Digging bucket: directions of edge and mouth in its body's axes, width (m) and capacity (m3)."""
 
     across: tuple[float, float, float]
     mouth: tuple[float, float, float]
     width: float
     capacity: float
-    teeth: float = 0.87  # rad, from the mouth's direction towards the line from pin to teeth: where they point
-    deep: float = 0.6  # how deep it is, as a share of the distance from pin to teeth
+    teeth: float = 0.87  # rad, direction of the teeth, from the mouth towards the line from pin to teeth
+    deep: float = 0.6  # depth, as a share of the distance from pin to teeth
 
     def pointing(self, tip: Sequence[float]) -> Array:
-        """Where the teeth point, in its body's axes; tip: the middle of the edge."""
+        """Return the direction of the teeth in the body's axes; `tip` is the middle of the edge."""
         along = np.asarray(tip, float) / np.linalg.norm(tip)
         found: Array = math.cos(self.teeth) * np.asarray(self.mouth) + math.sin(self.teeth) * along
         return found
 
     def centre(self, tip: Sequence[float], share: float) -> Array:
-        """Of what it carries: first at its back, then up to the middle of it."""
+        """Return the centre of the load in the body's axes: at the back when nearly empty, near the middle when full.
+
+        Parameters
+        ----------
+        tip
+            Middle of the edge in the body's axes, m.
+        share
+            Filled share of the capacity.
+        """
         k = float(np.linalg.norm(tip))
         return 0.52 * np.asarray(tip, float) - (1.0 - 0.45 * min(share, 1.0)) * self.deep * k * np.asarray(self.mouth)
 
 
 @dataclass(frozen=True)
 class Patch:
-    """Heights that changed, by cell. whole: all others are level."""
+    """Changed heights by cell; `whole` marks a full state, in which all other cells are level."""
 
     t: float
     load: float  # m3 in the bucket
@@ -70,12 +78,22 @@ class Patch:
     whole: bool = False
 
     def then(self, later: Patch) -> Patch:
-        """This patch and a later one as one, for who has seen neither."""
+        """Return this patch and a `later` one as one, for a client that has seen neither."""
         return later if later.whole else Patch(later.t, later.load, later.dug, self.cells | later.cells, self.whole)
 
 
 class Ground:
-    """x and y are the world's, heights against the level of the ground."""
+    """Ground as a height field; x and y are the world's, heights are relative to the level of the ground.
+
+    Parameters
+    ----------
+    tool
+        Bucket that digs.
+    level
+        Height of the undisturbed ground in the world, m.
+    soil
+        Soil; loam by default.
+    """
 
     def __init__(self, tool: Tool, level: float, soil: NamedSoil = SOILS["loam"]) -> None:
         self.tool, self.level, self.soil = tool, level, soil
@@ -83,7 +101,7 @@ class Ground:
         self.heal()
 
     def heal(self) -> None:
-        """Back at the start: nothing has been dug."""
+        """Reset the ground to its undisturbed state."""
         with self._lock:
             self.heights = np.zeros((ROW, ROW))
             self._told = np.zeros((ROW, ROW))
@@ -93,17 +111,17 @@ class Ground:
 
     @property
     def balance(self) -> float:
-        """m3 of earth, as far as it differs from what was there: zero, but for rounding."""
+        """Difference of the soil volume from the initial one, m3: zero up to rounding."""
         return float(self.heights.sum()) * CELL * CELL + self.load
 
     def become(self, soil: NamedSoil) -> None:
-        """From now on the ground is of another soil."""
+        """Change the ground's soil to `soil` from now on."""
         with self._lock:
             self.soil = soil
             self._loose = (0, ROW, 0, ROW)
 
     def begin(self) -> None:
-        """Time begins anew; the hole stays."""
+        """Restart the time and the log of changes; the hole stays."""
         with self._lock:
             self._base, self._log = self._told.copy(), deque[Patch]()
             self._last: Array | None = None
@@ -113,7 +131,21 @@ class Ground:
     # -- digging
 
     def work(self, t: float, tip: Place, across: Place, mouth: float, load_at: Place) -> None:
-        """The middle of the edge is at `tip` now, in the world's axes; mouth: how far it looks up, -1 to 1."""
+        """Move the edge to a new position: cut, spill and slump.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        tip
+            Middle of the edge in the world, m.
+        across
+            Direction of the edge in the world.
+        mouth
+            Upward component of the mouth's direction, -1 to 1.
+        load_at
+            Point in the world where a spilled load falls, m.
+        """
         with self._lock:
             now = np.asarray(tip, float) - (0.0, 0.0, self.level)
             dt, self._t = min(max(t - self._t, 0.0), 0.1), t
@@ -132,7 +164,7 @@ class Ground:
             self._slump(SWEEPS)
 
     def _cut(self, p: Array, across: Place, way: Array) -> bool:
-        """Whether it found any earth. What the bucket has no room for is heaped up ahead."""
+        """Cut soil at one position of the edge and return whether there was any; heap up the excess ahead."""
         if p[2] > self.heights.max():
             return False
         along = np.linspace(-0.5, 0.5, 2 * math.ceil(self.tool.width / CELL) + 1) * self.tool.width
@@ -154,12 +186,12 @@ class Ground:
         return True
 
     def _ahead(self, p: Array, way: Array) -> Array | None:
-        """Where soil is pushed to; None: nowhere, for it goes straight up or down."""
+        """Return the point to which soil is pushed, or None if the edge moves straight up or down."""
         far = math.hypot(way[0], way[1])
         return None if far < 0.3 * float(np.linalg.norm(way)) else p + way * (1.5 * AHEAD / far)
 
     def _heap(self, at: Place, wide: float, volume: float) -> None:
-        """Lays earth around a place."""
+        """Add a volume of soil around a point."""
         rows, columns = self._window(at, 2.5 * wide)
         dx = np.arange(ROW)[columns] * CELL - HALF - at[0]
         dy = np.arange(ROW)[rows] * CELL - HALF - at[1]
@@ -171,7 +203,9 @@ class Ground:
         if self.load <= 0.0:
             return
         x = min(max((mouth + 0.2) / 0.65, 0.0), 1.0)
-        below = min(float(self.heights[self._cell(tip[1]), self._cell(tip[0])]), 0.0)  # a heap keeps nothing in it
+        below = min(
+            float(self.heights[self._cell(tip[1]), self._cell(tip[0])]), 0.0
+        )  # a heap does not hold the load in the bucket
         buried = tip[2] < below + OVER
         holds = self.tool.capacity * (1.0 if buried else x * x * (3.0 - 2.0 * x))
         lost = min(self.load - holds, POURS * self.tool.capacity * dt)
@@ -181,7 +215,7 @@ class Ground:
         self._heap(load_at, SPREAD, lost)
 
     def settle(self, most: int = 10_000) -> None:
-        """Until nothing runs down any more."""
+        """Slump until the soil is at rest, in at most `most` rounds."""
         with self._lock:
             for _ in range(most):
                 if self._loose is None:
@@ -189,14 +223,14 @@ class Ground:
                 self._slump(SWEEPS)
 
     def _disturbed(self, at: Place, r: float) -> None:
-        """Around this place soil may run down from now on."""
+        """Mark the area around a point as able to slump."""
         rows, columns = self._window(at, r)
         new = rows.start, rows.stop, columns.start, columns.stop
         a, b, c, d = self._loose or new
         self._loose = min(a, new[0]), max(b, new[1]), min(c, new[2]), max(d, new[3])
 
     def _slump(self, times: int) -> None:
-        """What is too steep runs down, from neighbour to neighbour."""
+        """Let soil that is too steep run down from cell to cell."""
         if self._loose is None:
             return
         a, b, c, d = self._loose
@@ -214,14 +248,14 @@ class Ground:
             if not rows.size:
                 self._loose = None
                 return
-        # From here on only around what still runs.
+        # The next rounds only visit the neighbourhood of moving soil.
         self._loose = (
             max(a + int(rows[0]) - 3, 0), min(a + int(rows[-1]) + 3, ROW),
             max(c + int(columns[0]) - 3, 0), min(c + int(columns[-1]) + 3, ROW),
         )  # fmt: skip
 
     def _window(self, at: Place, r: float) -> tuple[slice, slice]:
-        """Rows and columns around a place, never none."""
+        """Return rows and columns around a point, at least one of each."""
         spans = []
         for c in (at[1], at[0]):
             low, high = self._cell(c - r), self._cell(c + r)
@@ -229,7 +263,7 @@ class Ground:
         return spans[0], spans[1]
 
     def height(self, x: Any, y: Any) -> Any:
-        """Of the ground there, against its level; between four places of the grid it is a smooth sheet."""
+        """Return the ground's height at (`x`, `y`) relative to its level, m, interpolated bilinearly."""
         x, y = (np.clip((np.asarray(c) + HALF) / CELL, 0.0, CELLS - 1e-9) for c in (x, y))
         i, j, h = x.astype(int), y.astype(int), self.heights
         a, b = x - i, y - j
@@ -240,10 +274,10 @@ class Ground:
     def _cell(x: Any) -> Any:
         return np.clip(np.rint((np.asarray(x) + HALF) / CELL), 0, CELLS).astype(int)
 
-    # -- telling
+    # -- reporting changes
 
     def news(self) -> Patch | None:
-        """What has changed since it was last asked; None: nothing."""
+        """Return the changes since the last call, or None."""
         with self._lock:
             changed = np.flatnonzero(np.abs(self.heights - self._told) > LEAST_CHANGE)
             last = self._log[-1] if self._log else None
@@ -259,7 +293,7 @@ class Ground:
             return self._whole() if anew else made
 
     def whole(self) -> Patch:
-        """All of it, as it was last told."""
+        """Return the full state at the last call of `news`."""
         with self._lock:
             return self._whole()
 
@@ -268,7 +302,7 @@ class Ground:
         return Patch(self._t, self.load, self.dug, {int(k): float(h[k]) for k in np.flatnonzero(h)}, whole=True)
 
     def between(self, begin: float, end: float) -> tuple[Array, list[Patch]]:
-        """The heights at one time, and what changed up to another."""
+        """Return the heights at time `begin` and the changes from then to time `end`."""
         with self._lock:
             base, later = self._base.copy(), list[Patch]()
             for patch in self._log:

@@ -1,9 +1,10 @@
-"""Soils by name. Strengths are measured ones, written down from memory and to be compared with the print.
+"""Soils by name, with their strengths, densities and slopes.
 
+The strengths are measured values, written down from memory; they still have to be compared with the printed sources.
 cohesion, friction: J. Y. Wong. Theory of Ground Vehicles. Wiley, table of terrain values (Bekker's parameters).
-density: as it lies before it is dug (bank density), Caterpillar Performance Handbook, table of weights of materials.
-Assumed: friction on steel is two thirds of the friction inside (a common rule), adhesion half of the cohesion, at most
-10 kPa; slopes of heaps and of cut walls.
+density: before digging (bank density), Caterpillar Performance Handbook, table of weights of materials.
+Assumed: friction on steel is two thirds of the internal friction (a common rule), adhesion half of the cohesion, at
+most 10 kPa; slopes of heaps and of cut walls.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ MOST_ADHESION = 1.0e4  # Pa
 
 @dataclass(frozen=True)
 class NamedSoil:
-    """Angles in degrees."""
+    """Properties of one soil; angles in degrees."""
 
     name: str
     density: float  # kg/m3
     cohesion: float  # Pa
-    friction: float  # of soil on soil
-    repose: float  # the slope of a heap, assumed
-    wall: float  # how steep what was not dug stands, assumed
+    friction: float  # degrees, internal friction
+    repose: float  # degrees, slope of a heap, assumed
+    wall: float  # degrees, slope of undisturbed soil, assumed
     source: str
 
     def __post_init__(self) -> None:
@@ -38,7 +39,7 @@ class NamedSoil:
         if not 0 < self.repose <= self.wall < 90:
             raise InputError(
                 f'soil "{self.name}": heaps at {self.repose:g} and walls at {self.wall:g} degrees; expected angles '
-                "above 0 and below 90, and walls that are no flatter than heaps."
+                "above 0 and below 90, and walls at least as steep as heaps."
             )
 
     @property
@@ -48,21 +49,22 @@ class NamedSoil:
 
     @property
     def phi(self) -> float:
+        """Angle of internal friction, rad."""
         return radians(self.friction)
 
     @property
     def delta(self) -> float:
-        """rad, friction on the blade."""
+        """Angle of friction on the blade, rad."""
         return 2.0 / 3.0 * self.phi
 
     @property
     def adhesion(self) -> float:
-        """Pa, on the blade."""
+        """Adhesion on the blade, Pa."""
         return min(0.5 * self.cohesion, MOST_ADHESION)
 
     @property
     def slopes(self) -> tuple[float, float]:
-        """Of heaps and of walls: rise over run."""
+        """Steepest slopes of heaps and of cut walls, rise over run."""
         return tan(radians(self.repose)), tan(radians(self.wall))
 
 
@@ -82,6 +84,7 @@ SOILS: dict[str, NamedSoil] = {
 
 
 def soil_named(name: str) -> NamedSoil:
+    """Return the soil called `name`, or raise an InputError that lists the known soils."""
     if name not in SOILS:
         raise InputError(unknown("soil", name, SOILS))
     return SOILS[name]

@@ -1,4 +1,4 @@
-"""Jobs for who drives, with a score from the ground itself: a trench to grade, and a load on a truck's bed."""
+"""Digging tasks scored from the ground itself: a trench to dig to depth, and a truck bed to load."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 
 from bellcrank.ground.field import CELL, HALF, ROW, Array, Ground
 
-AROUND = 1.0  # m around a place: what is done there by mistake counts
+AROUND = 1.0  # m around the rectangle in which mistakes count
 
 
 @dataclass(frozen=True)
 class Task:
-    """A rectangle on the ground. depth: how deep it is to be dug, m; fill: how much is to lie in it, m3."""
+    """Rectangle on the ground with a depth to dig (m) or a volume to fill in (m3)."""
 
     name: str
-    low: tuple[float, float]  # x and y, of one corner
+    low: tuple[float, float]  # m, x and y of the lower corner
     high: tuple[float, float]
     depth: float = 0.0
     fill: float = 0.0
 
     def score(self, g: Ground) -> float:
-        """0 to 100: what is done of it, less half of what was done beside it or beyond."""
+        """Return the score of ground `g`, 0 to 100: work done, less half of the work done outside the task."""
         inside, near = within(self.low, self.high, 0.0), within(self.low, self.high, AROUND)
         h, cell = g.heights, CELL * CELL
         beside = near & ~inside
@@ -39,7 +39,7 @@ class Task:
 
 
 def within(low: tuple[float, float], high: tuple[float, float], more: float) -> Array:
-    """Cells in a rectangle, and so much around it."""
+    """Return the mask of cells in the rectangle from `low` to `high`, enlarged by `more` (m)."""
     at = np.arange(ROW) * CELL - HALF
     x = (at >= low[0] - more - 1e-9) & (at <= high[0] + more + 1e-9)
     y = (at >= low[1] - more - 1e-9) & (at <= high[1] + more + 1e-9)

@@ -1,4 +1,4 @@
-"""The fundamental earthmoving equation: the force with which a blade breaks a wedge of soil loose, on any slope.
+"""Fundamental earthmoving equation: the force with which a blade breaks a wedge of soil loose, on any slope.
 
 A blade of width w is at the depth d below a surface that rises forwards by the angle a. It leans back by the rake rho
 (from the horizontal, 90 degrees is upright). The soil breaks along a plane that rises forwards by beta from the edge.
@@ -7,12 +7,12 @@ the blade, the soil below (at phi to the plane's normal) and the blade (P, at de
 the soil's reaction:
 
     P sin(rho + delta + beta + phi) = (W + Q) sin(beta + phi) + c w L_f cos phi - c_a w L_b cos(rho + beta + phi)
-    L_f = d / (cos beta (tan beta - tan a))             of the plane of failure
-    L_b = d / (sin rho + cos rho tan a)                 of the blade in the soil
+    L_f = d / (cos beta (tan beta - tan a))             length of the plane of failure
+    L_b = d / (sin rho + cos rho tan a)                 length of the blade in the soil
     W = g w L_f L_b sin(rho + beta) / 2
 
-beta is where P is least: there it breaks. On level ground (a = 0) this is, term by term,
-P = w (g d^2 N_g + c d N_c + c_a d N_ca + q d N_q) with the factors of Reece and McKyes; before an upright blade without
+The soil breaks at the beta for which P is least. On level ground (a = 0) this is, term by term,
+P = w (g d^2 N_g + c d N_c + c_a d N_ca + q d N_q) with the factors of Reece and McKyes; for an upright blade without
 friction it is Rankine's passive pressure.
 
 Source: A. R. Reece. The fundamental equation of earth-moving mechanics. Proceedings of the Institution of Mechanical
@@ -20,7 +20,7 @@ Engineers 179 (3F), 16-22, 1964. E. McKyes. Soil Cutting and Tillage. Elsevier, 
 was swept up as the surcharge: O. Luengo, S. Singh, H. Cannon. Modeling and identification of soil-tool interaction in
 automated excavation. IEEE/RSJ Int. Conf. on Intelligent Robots and Systems, 1900-1906, 1998.
 
-Departs: plane wedge, so no crescents at the sides of a narrow blade, and no speed in it.
+Departs: the wedge is plane, without crescents at the sides of a narrow blade, and without effects of speed.
 """
 
 from __future__ import annotations
@@ -35,25 +35,42 @@ from bellcrank.ground.soils import NamedSoil
 from bellcrank.scalar import Scalar, cos, sin, tan
 
 Array = np.ndarray[Any, Any]
-LEAST, STEPS = 0.05, 200  # rad from the ends of where a plane of failure can be; how many are tried
+LEAST, STEPS = 0.05, 200  # rad, margin at the ends of the range of beta; number of trial angles
 
 
 @dataclass(frozen=True)
 class Resistance:
-    """P of a blade at the depth d: square d^2 + linear d + constant, N."""
+    """Blade force as a polynomial of the depth d: P = square d^2 + linear d + constant, N."""
 
     square: Scalar  # N/m2: the weight of the wedge
     linear: Scalar  # N/m: cohesion and adhesion
     constant: Scalar  # N: the surcharge
 
     def at(self, d: Scalar) -> Scalar:
+        """Return P at depth `d` (m), N."""
         return self.square * d * d + self.linear * d + self.constant
 
 
 def resistance(
     soil: NamedSoil, width: Scalar, rake: Scalar, slope: Scalar, beta: Scalar, surcharge: Scalar = 0.0
 ) -> Resistance:
-    """Along the plane beta; slope: the surface's angle, rad; surcharge: N."""
+    """Return the resistance for a given plane of failure.
+
+    Parameters
+    ----------
+    soil
+        Properties of the soil.
+    width
+        Width of the blade, m.
+    rake
+        Rake angle of the blade, rad.
+    slope
+        Angle of the surface, rad.
+    beta
+        Angle of the plane of failure, rad.
+    surcharge
+        Weight on top of the wedge, N.
+    """
     phi, delta = soil.phi, soil.delta
     share = 1.0 / sin(rake + delta + beta + phi)
     failure = 1.0 / (cos(beta) * (tan(beta) - tan(slope)))
@@ -67,10 +84,18 @@ def resistance(
 def plane_of_failure(
     soil: NamedSoil, width: float, rake: float, slope: float, depth: float, surcharge: float = 0.0
 ) -> float:
-    """beta, rad: where it takes the least force, and the soil above it is a wedge."""
+    """Return the angle beta (rad) of the plane of failure: the one with the least force.
+
+    Parameters
+    ----------
+    soil, width, rake, slope, surcharge
+        As in `resistance`.
+    depth
+        Depth of the edge, m.
+    """
     low = max(slope, 0.0) + LEAST
     high = min(0.5 * pi, pi - rake - soil.delta - soil.phi) - LEAST
-    if high <= low:  # too upright a blade in too steep a slope: the flattest plane there is
+    if high <= low:  # no valid range: upright blade and steep slope, so take the flattest plane
         return low
     tried = np.linspace(low, high, STEPS)
     forces = resistance(soil, width, rake, slope, tried, surcharge).at(depth)

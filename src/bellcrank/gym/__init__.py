@@ -1,4 +1,6 @@
-"""Environments of gymnasium: any plant, and a few of the zoo. Needs gymnasium: pip install "bellcrank[learn]".
+"""Environments of gymnasium: for any plant, and some ready tasks.
+
+It needs gymnasium: pip install "bellcrank[learn]".
 
 from bellcrank.gym import VectorEnv, make
 
@@ -17,16 +19,28 @@ from bellcrank.extras import extra
 
 extra("gymnasium", "learn", "bellcrank.gym")
 
-from bellcrank.gym.environments import Env, VectorEnv  # noqa: E402  # they need it to be there
+from bellcrank.gym.environments import Env, VectorEnv  # noqa: E402  # they need gymnasium
 from bellcrank.gym.tasks import TASKS, Task  # noqa: E402
 
 __all__ = ["TASKS", "Env", "Task", "VectorEnv", "make"]
 
 
 def make(task: str | Task, batch: int | None = None, **settings: Any) -> Env | VectorEnv:
-    """The environment of a task: one run, as gymnasium's Env, or a batch, as its VectorEnv.
+    """Return the environment of a task: gymnasium's Env for one run, or its VectorEnv for a batch.
 
-    settings: arguments of bellcrank.stepper that shall be other than the task's, such as threads= or limit=.
+    Parameters
+    ----------
+    task : str or Task
+        Name of a task in TASKS, or a task.
+    batch : int, optional
+        Number of runs; without it, one run.
+    **settings
+        Arguments of `bellcrank.stepper` that replace those of the task, such as threads or limit.
+
+    Returns
+    -------
+    Env or VectorEnv
+        One run, or a batch of runs.
     """
     if isinstance(task, str):
         if task not in TASKS:

@@ -1,8 +1,8 @@
-"""A stepper as gymnasium knows environments: one (Env), or a batch of them in one call (VectorEnv).
+"""Steppers as environments of gymnasium: one run (Env), or a batch in one call (VectorEnv).
 
-A run that its `ends` ends, or that diverges, is terminated; one that comes to its limit is truncated. In a batch, runs
-begin anew in the same step, as gymnasium's AutoresetMode.SAME_STEP: what is observed is their new start, and
-info["final_obs"] has what was last seen of those of info["_final_obs"].
+A run that meets its condition `ends`, or diverges, is terminated; a run that reaches its time limit is truncated. In a
+batch, ended runs restart in the same step, as in gymnasium's AutoresetMode.SAME_STEP: their observation is the new
+start, and info["final_obs"] has the last observations of the runs in info["_final_obs"].
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from bellcrank.model import Mechanism
 from bellcrank.sim.stepping import stepper
 from bellcrank.sim.systems import System
 
-OPTIONS = ("start", "parameters")  # of a reset
+OPTIONS = ("start", "parameters")  # options of a reset
 Array = np.ndarray[Any, Any]
 Plant = Mechanism | System
 
 
 def _actions(n: int, low: Any, high: Any) -> Box:
-    """The space of the inputs."""
+    """Return the space of the inputs."""
     if not n:
-        raise InputError("gym: the plant has no inputs, so that there is nothing to decide; see bellcrank.system.")
+        raise InputError("gym: the plant has no inputs, so there is no action; see bellcrank.system.")
     try:
         a, b = (np.broadcast_to(np.asarray(x, float), (n,)).copy() for x in (low, high))
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"gym: low is {low!r} and high {high!r}; expected numbers, or one for each of {n}.") from None
-    if not (a <= b).all():  # nor where one is NaN
+    if not (a <= b).all():  # also false if one is NaN
         raise InputError(f"gym: low is {low!r} and high {high!r}; expected low up to high, for each of {n} inputs.")
     return Box(a, b, dtype=np.float64)
 
 
 def _observations(n: int) -> Box:
-    return Box(-HUGE, HUGE, (n,), np.float64)  # a run that goes beyond is ended
+    return Box(-HUGE, HUGE, (n,), np.float64)  # a run beyond these bounds is ended
 
 
 def _reset_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> dict[str, Any]:
@@ -56,7 +56,17 @@ def _reset_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> d
 
 
 class Env(OneEnv[Array, Array]):
-    """One run of a plant. settings: arguments of bellcrank.stepper. low, high: of the inputs."""
+    """Environment of one run of a plant.
+
+    Parameters
+    ----------
+    plant : Mechanism or System
+        Plant to control.
+    low, high : float or array_like
+        Bounds of the inputs.
+    **settings
+        Arguments of `bellcrank.stepper`.
+    """
 
     metadata = {"render_modes": []}
 
@@ -66,19 +76,66 @@ class Env(OneEnv[Array, Array]):
         self.observation_space = _observations(len(self.stepper.outputs))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Begin anew. options: "start" and "parameters", as in Stepper.reset."""
+        """Restart the run.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of random numbers.
+        options : dict, optional
+            "start" and "parameters", as in `Stepper.reset`.
+
+        Returns
+        -------
+        observation : ndarray
+            First observation.
+        info : dict
+            Empty.
+        """
         given = _reset_options(options, OPTIONS)
         super().reset(seed=seed)
         return self.stepper.reset(seed=seed, **given), {}
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Apply an action for one period.
+
+        Parameters
+        ----------
+        action : array_like
+            Inputs of the plant.
+
+        Returns
+        -------
+        observation : ndarray
+            Outputs at the end of the period.
+        reward : float
+            Reward of the period.
+        terminated : bool
+            True if the run has ended before its time limit.
+        truncated : bool
+            True if the run has reached its time limit.
+        info : dict
+            "reason", if the run has ended.
+        """
         y, end = self.stepper.step(action), float(self.stepper.ended)
         info = {"reason": self.stepper.reasons[0]} if end else {}
         return y, float(self.stepper.reward), end not in (0.0, FINISHED), end == FINISHED, info
 
 
 class VectorEnv(ManyEnvs[Array, Array, Array]):
-    """Many runs of a plant. settings: arguments of bellcrank.stepper. low, high: of the inputs."""
+    """Environment of a batch of runs of a plant.
+
+    Parameters
+    ----------
+    plant : Mechanism or System
+        Plant to control.
+    batch : int
+        Number of runs.
+    low, high : float or array_like
+        Bounds of the inputs.
+    **settings
+        Arguments of `bellcrank.stepper`.
+    """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
 
@@ -93,13 +150,48 @@ class VectorEnv(ManyEnvs[Array, Array, Array]):
             self.metadata = {**self.metadata, "autoreset_mode": AutoresetMode.DISABLED}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Begin anew. options: "start" and "parameters", as in Stepper.reset, and "reset_mask", the runs to begin."""
+        """Restart all runs, or some.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of random numbers.
+        options : dict, optional
+            "start" and "parameters", as in `Stepper.reset`, and "reset_mask", the runs to restart.
+
+        Returns
+        -------
+        observation : ndarray, shape (batch, outputs)
+            First observations.
+        info : dict
+            Empty.
+        """
         given = _reset_options(options, (*OPTIONS, "reset_mask"))
         if "reset_mask" in given:
             given["mask"] = given.pop("reset_mask")
         return self.stepper.reset(seed=seed, **given), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """Apply actions for one period.
+
+        Parameters
+        ----------
+        actions : array_like, shape (batch, inputs)
+            Inputs of the plants.
+
+        Returns
+        -------
+        observation : ndarray, shape (batch, outputs)
+            Outputs at the end of the period; of restarted runs, at their new start.
+        reward : ndarray, shape (batch,)
+            Rewards of the period.
+        terminated : ndarray of bool, shape (batch,)
+            Runs that have ended before their time limit.
+        truncated : ndarray of bool, shape (batch,)
+            Runs that have reached their time limit.
+        info : dict
+            "final_obs" and "_final_obs", if runs have restarted.
+        """
         env = self.stepper
         y, end = env.step(actions), env.ended
         truncated = end == FINISHED

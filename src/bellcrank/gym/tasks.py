@@ -1,4 +1,4 @@
-"""Things to learn: plants with a reward, an end and a start. Nothing here needs gymnasium."""
+"""Learning tasks: plants with a reward, an end condition and a start. This module does not need gymnasium."""
 
 from __future__ import annotations
 
@@ -20,7 +20,17 @@ from bellcrank.zoo import puma600
 
 @dataclass(frozen=True)
 class Task:
-    """A plant, the range of its inputs, and arguments of bellcrank.stepper."""
+    """Learning task: a plant, the range of its inputs, and arguments of bellcrank.stepper.
+
+    Parameters
+    ----------
+    plant : System
+        Plant to control.
+    low, high : float or array_like
+        Bounds of the inputs.
+    settings : mapping
+        Arguments of `bellcrank.stepper`, such as reward, ends and start.
+    """
 
     plant: System
     low: Any = -1.0
@@ -29,7 +39,7 @@ class Task:
 
 
 def _cart() -> System:
-    """A cart of 1 kg, a pole of 0.1 kg and 1 m, as in most books; hinge = 0 is upright. push is in 10 N."""
+    """Return a cart of 1 kg with a pole of 0.1 kg and 1 m; hinge = 0 is upright, push is in 10 N."""
     b = Builder("cart_pole")
     b.body("cart", mass=1.0, com=(0, 0, 0), inertia=(0.1, 0.1, 0.1))
     b.body("pole", mass=0.1, com=(0, 0, 0.5), inertia=(0.1 / 12, 0.1 / 12, 1e-5))
@@ -39,7 +49,13 @@ def _cart() -> System:
 
 
 def cart_pole() -> Task:
-    """Balancing, as in gymnasium's CartPole: ends at 12 degrees or 2.4 m, and is done after 10 s."""
+    """Balance a pole on a cart, as in gymnasium's CartPole: ends at 12 degrees or 2.4 m, or after 10 s.
+
+    Returns
+    -------
+    Task
+        The task.
+    """
 
     def start(random: Random) -> list[Scalar]:
         return [random.uniform(-0.05, 0.05) for _ in range(4)]
@@ -52,10 +68,16 @@ def cart_pole() -> Task:
 
 
 def cart_pole_swing_up() -> Task:
-    """Swing the pole up and balance it. A run ends where the cart leaves the track, 3 m to either side.
+    """Swing up the pole of a cart and balance it.
 
-    The pole hangs at first. Observed are sine and cosine of its angle, so that a turn more is the same state. The
-    reward of a step is 3 for a pole that stands in the middle and 1 for one that hangs there.
+    The pole hangs down at the start. A run ends if the cart leaves the track, 3 m to either side. Observations contain
+    sine and cosine of the angle, so that full turns do not change them. The reward of a step is 3 for an upright pole
+    in the middle of the track, and 1 for a hanging one.
+
+    Returns
+    -------
+    Task
+        The task.
     """
     plant = replace(
         _cart(),
@@ -70,7 +92,7 @@ def cart_pole_swing_up() -> Task:
         return {"hinge.q": random.uniform(2.64, 3.64), "slide.q": random.uniform(-0.3, 0.3)}
 
     def reward(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
-        # Every step is worth something, even of a pole that hangs at the end of the track: to end never pays.
+        # Every step has a positive reward, even with a hanging pole at the end of the track: ending is never better.
         return 2.0 + cos(q["hinge"]) - 0.1 * q["slide"] * q["slide"] - 0.01 * u["push"] * u["push"]
 
     settings = {
@@ -81,7 +103,13 @@ def cart_pole_swing_up() -> Task:
 
 
 def double_pendulum() -> Task:
-    """Two links in a plane that hang, with a motor in the second joint: up, and stay there."""
+    """Swing up a planar double pendulum with a motor in its second joint, and balance it.
+
+    Returns
+    -------
+    Task
+        The task.
+    """
     b = Builder("double_pendulum")
     for k, parent in enumerate(("ground", "upper")):
         name = ("upper", "lower")[k]
@@ -100,14 +128,32 @@ def double_pendulum() -> Task:
 
 
 def reacher(mechanism: Mechanism | None = None, frame: str = "", strength: float = 20.0) -> Task:
-    """A point of an arm to where it shall be: any mechanism whose joints are free, by forces on them.
+    """Move the tip of an arm to a target point by forces on its joints.
 
-    The point wanted is where the arm would be in a random pose, so that it can be reached. strength: of the joints, N m
-    or N, at an input of 1. frame: of the mechanism, or the last one.
+    The target is the tip's position in a random pose, so it can be reached.
+
+    Parameters
+    ----------
+    mechanism : Mechanism, optional
+        Arm without loops or quaternions; by default the PUMA 600.
+    frame : str
+        Frame of the tip; by default the last one.
+    strength : float
+        Force of a joint at an input of 1, N m or N.
+
+    Returns
+    -------
+    Task
+        The task.
+
+    Raises
+    ------
+    InputError
+        If a joint has a quaternion, or the frame does not exist.
     """
     m = puma600() if mechanism is None else mechanism
     if m.nq != m.nv:
-        raise InputError(f'reacher: "{m.name}" has joints that are no single coordinate; expected an arm.')
+        raise InputError(f'reacher: "{m.name}" has joints with a quaternion; expected nq equal to nv.')
     names, frames = m.columns[1], list(m.frames)
     frame = frame or (frames[-1] if frames else "")
     if frame not in frames:
@@ -151,9 +197,15 @@ def reacher(mechanism: Mechanism | None = None, frame: str = "", strength: float
 
 
 def excavator_trench() -> Task:
-    """The hydraulic excavator takes its teeth along a trench, one stick for each joint: towards the cab, at one depth.
+    """Move the teeth of the hydraulic excavator along a trench: towards the cab, at a constant depth.
 
-    Observed are what the teeth miss, and joint angles, rates and pressures; the sticks go from -1 to 1.
+    There is one stick for each joint, from -1 to 1. Observations are the tracking error of the teeth, and angles, rates
+    and load pressures of the joints.
+
+    Returns
+    -------
+    Task
+        The task.
     """
     whole = excavator.machine()
     plain, old = whole.system, whole.system.control
@@ -169,7 +221,7 @@ def excavator_trench() -> Task:
     far, depth = excavator.START[0], excavator.GROUND - 0.2
 
     def missing(t: Scalar, q: Any) -> tuple[Scalar, Scalar]:
-        """Of radius and height: 0.2 m a second towards the cab, down to the depth within three seconds."""
+        """Return the errors of radius and height; the reference moves at 0.2 m/s to the cab, and down within 3 s."""
         radius, _, height, _ = arm.forward(list(q))
         down = excavator.START[2] + (depth - excavator.START[2]) * (1.0 - exp(-t))
         return far - 0.2 * t - radius, down - height

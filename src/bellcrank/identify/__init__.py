@@ -1,10 +1,10 @@
-"""Identification: which numbers of a mechanism explain what was measured.
+"""Identification: estimate the numbers of a mechanism from measurements.
 
-regressors, loops       tau = Y(q, v, a) times the numbers, of trees and of closed loops; energy and momentum alike
-numbers                 what they are called, what they are in a mechanism, and a mechanism with others
-base                    which of them, and which sums of them, can be told at all
-least_squares, consistent    least squares with honest errors; bodies that can exist
-excitation              a motion within limits that tells most
+regressors, loops       tau = Y(q, v, a) times the numbers, for trees and closed loops; also for energy and momentum
+numbers                 names of the numbers, their values in a mechanism, and a mechanism with other values
+base                    base parameters: the numbers, and sums of numbers, that are identifiable
+least_squares, consistent    least squares with standard errors; physically consistent bodies
+excitation              exciting trajectories within limits
 output_error, design    any numbers of any plant, through its runs
 """
 

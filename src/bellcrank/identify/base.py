@@ -1,9 +1,9 @@
-"""Base parameters: which numbers, and which sums of them, forces can tell at all.
+"""Base parameters: the numbers, and sums of numbers, that forces can identify.
 
-Columns of the regressor over many random states are taken one by one, from the root to the tip; one that is a sum of
-those taken before is no news, and what it weighs in them is added to their numbers (M. Gautier, Numerical calculation
-of the base inertial parameters of robots, 1991). Bodies come from the root and moments before masses, so that what
-remains are the groups that people print.
+Columns of the regressor over many random states are added one by one, from the root to the tip. A column that depends
+linearly on earlier ones is dropped, and its coefficients are added to their groups (M. Gautier, Numerical calculation
+of the base inertial parameters of robots, 1991). Bodies come from the root and moments before masses, so that the
+groups are those that are usually published.
 """
 
 from __future__ import annotations
@@ -25,43 +25,88 @@ from bellcrank.quoting import line
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
-STATES = 300  # random ones; three rows or more for every number
-NEWS = 1e-8  # of a column's length that must be left for it to be one of the base; the gap is 1e10 and more
+STATES = 300  # least number of rows; three rows or more for every number
+NEWS = 1e-8  # share of a column that must be independent; the gap to dependent ones is 1e10 and more
 CLEAN = 1e-9
 INSIDE = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz", "mx", "my", "mz", "mass")
 
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """The base parameters of a mechanism: base = groups @ numbers, and tau = Y[:, independent] @ base."""
+    """Base parameters of a mechanism: base = groups @ numbers, and tau = Y[:, independent] @ base.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism.
+    numbers : tuple of Number
+        Candidate numbers.
+    independent : tuple of int
+        Indices of the numbers that represent the groups.
+    groups : ndarray, shape (base, numbers)
+        Coefficients of each group; the identity on the independent numbers.
+    unseen : tuple of int
+        Indices of numbers that no force depends on.
+    actuated : tuple of str
+        Driven joints of a mechanism with loops.
+    at : array_like or mapping, optional
+        Guess of a configuration where closed loops are assembled.
+    """
 
     mechanism: Mechanism
     numbers: tuple[Number, ...]
-    independent: tuple[int, ...]  # the numbers that stand for the groups
+    independent: tuple[int, ...]  # numbers that represent the groups
     groups: Array  # (base, numbers); the identity on the independent ones
     unseen: tuple[int, ...]  # numbers that no force depends on
     actuated: tuple[str, ...] = ()
-    at: Any = None  # a guess of where closed loops are assembled
+    at: Any = None  # guess of a configuration where closed loops are assembled
 
     def __len__(self) -> int:
         return len(self.independent)
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the independent numbers."""
         return tuple(self.numbers[k].name for k in self.independent)
 
     @property
     def nominal(self) -> Array:
-        """Of the mechanism itself."""
+        """Base parameters of the mechanism itself."""
         return np.asarray(self.groups @ values_of(self.mechanism, self.numbers))
 
     def regressor(self, q: Any, v: Any, a: Any) -> Array:
-        """What every base number adds to every force: (samples, forces, base)."""
+        """Return the regressor of the base parameters.
+
+        Parameters
+        ----------
+        q : array_like, shape (samples, nq)
+            Joint positions, rad or m.
+        v : array_like, shape (samples, nv)
+            Joint velocities, rad/s or m/s.
+        a : array_like, shape (samples, nv)
+            Joint accelerations, rad/s^2 or m/s^2.
+
+        Returns
+        -------
+        ndarray, shape (samples, forces, base)
+            Contribution of a unit of each base parameter to each force.
+        """
         Y = actuated_regressor(self.mechanism, q, v, a, self.numbers, self.actuated)
         return Y[:, :, list(self.independent)]
 
     def combination(self, k: int) -> str:
-        """What base parameter k is made of: "link2.ixx + link3.iyy - 0.15 link3.mass"."""
+        """Return the group of a base parameter as text: "link2.ixx + link3.iyy - 0.15 link3.mass".
+
+        Parameters
+        ----------
+        k : int
+            Index of the base parameter.
+
+        Returns
+        -------
+        str
+            Sum of numbers by name.
+        """
         text = ""
         order = [self.independent[k], *(j for j in range(len(self.numbers)) if j != self.independent[k])]
         for j in order:
@@ -93,15 +138,36 @@ def base_parameters(
     seed: int = 0,
     at: ArrayLike | Mapping[str, float] | None = None,
 ) -> Base:
-    """joints: which numbers every joint has (armature, damping, friction, stiffness, offset); those of the mechanism
-    where nothing is said. actuated: the joints that are driven, where the mechanism has loops, and at: a guess of a
-    configuration on the branch on which it works (what is assembled from zero where nothing is said).
+    """Return the base parameters of a mechanism.
+
+    Parameters
+    ----------
+    m : Mechanism
+        Mechanism.
+    joints : sequence of str, optional
+        Numbers that every joint has (armature, damping, friction, stiffness, offset); the mechanism's by default.
+    actuated : sequence of str, optional
+        Driven joints, required for a mechanism with loops.
+    seed : int, default 0
+        Seed of the random states.
+    at : array_like or mapping, optional
+        Guess of a configuration on the working branch of a mechanism with loops; the zero configuration by default.
+
+    Returns
+    -------
+    Base
+        Base parameters and their groups.
+
+    Raises
+    ------
+    InputError
+        If the mechanism has no numbers, or the arguments do not fit.
     """
     if at is not None and not m.loops:
-        raise InputError(f'"{m.name}" has no closed loops, and so no branches: leave at= out.')
+        raise InputError(f'"{m.name}" has no closed loops and so no branches: omit at=.')
     numbers = numbers_of(m, joints)
     if not numbers:
-        raise InputError(f'"{m.name}" has no numbers to find.')
+        raise InputError(f'"{m.name}" has no numbers to identify.')
     rows = max(STATES, 3 * len(numbers))
     q, v, a = some_states(m, -(-rows // max(1, len(actuated) or m.nv)) + 20, seed, actuated, at)
     Y = actuated_regressor(m, q, v, a, numbers, tuple(actuated))
@@ -110,7 +176,15 @@ def base_parameters(
 
 
 def reduced(Y: Array, order: Sequence[int]) -> tuple[tuple[int, ...], Array, tuple[int, ...]]:
-    """Columns that are news, in the order in which they are asked; groups; and columns that are nothing."""
+    """Return the independent columns, the groups and the unseen columns of a regressor.
+
+    Parameters
+    ----------
+    Y
+        Regressor, (rows, numbers).
+    order
+        Order in which columns are tried.
+    """
     size = np.linalg.norm(Y, axis=0)
     typical = size.max(initial=0.0)
     unseen = tuple(k for k in range(Y.shape[1]) if size[k] <= 1e-12 * typical)
@@ -121,7 +195,7 @@ def reduced(Y: Array, order: Sequence[int]) -> tuple[tuple[int, ...], Array, tup
             continue
         x = Y[:, k] / size[k]
         rest = x - basis @ (basis.T @ x)
-        rest = rest - basis @ (basis.T @ rest)  # twice is enough
+        rest = rest - basis @ (basis.T @ rest)  # orthogonalised twice against rounding
         if np.linalg.norm(rest) > NEWS:
             basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
             taken.append(k)
@@ -140,7 +214,7 @@ def reduced(Y: Array, order: Sequence[int]) -> tuple[tuple[int, ...], Array, tup
 
 
 def _order(m: Mechanism, numbers: Sequence[Number]) -> list[int]:
-    """Joints and springs first, for they have columns of their own; then bodies from the root, masses last."""
+    """Return the order of columns: joints and springs first, then bodies from the root with masses last."""
     bodies = {b.name: i for i, b in enumerate(m.bodies)}
 
     def place(k: int) -> tuple[int, int, int]:

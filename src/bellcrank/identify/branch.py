@@ -1,9 +1,9 @@
-"""A branch of a looped mechanism: all of its joints as functions of the driven ones, for many samples at once.
+"""Branch of a mechanism with loops: all joints as functions of the driven ones, for many samples at once.
 
-    driven joints x  ->  q on the loops,  v = G x',  a = G x'' + what loops add;  G is the identity on the driven ones
+    driven joints x  ->  q on the loops,  v = G x',  a = G x'' + loop bias;  G is the identity on the driven joints
 
-Each sample is reached on a straight line from the middle of the branch, so that all of them are assembled the same way
-as long as no singular configuration lies between. Within `room` of the middle none does.
+Each sample is reached by continuation along a straight line from the middle of the branch, so that all samples are
+assembled alike as long as no singular configuration lies between. There is none within `room` of the middle.
 """
 
 from __future__ import annotations
@@ -21,17 +21,27 @@ from bellcrank.seeds import generator
 
 Array = np.ndarray[Any, Any]
 CLOSED = 1e-10  # m or rad
-STRIDE = 0.1  # of a driven joint at once, on the way from the middle
-ROUNDS = 12  # of Newton's method at the end of the way, and TRACK on it
+STRIDE = 0.1  # rad or m, largest step of a driven joint in the continuation
+ROUNDS = 12  # Newton iterations at the end of the continuation; TRACK in each step
 TRACK = 3
-REGULAR = 0.2  # of the least singular value in the middle; nearer to a dead centre no motion goes
-CORNERS, INSIDE = 64, 64  # configurations by which a box is judged
+REGULAR = 0.2  # share of the middle's least singular value: limit of the distance to a dead centre
+CORNERS, INSIDE = 64, 64  # sample configurations of a box
 HALVINGS = 7
-WIDEST, NARROW = 2.0, 1e-2  # rad or m either way, of a joint without limits, and of one that begins at its limit
+WIDEST, NARROW = 2.0, 1e-2  # rad or m, half-widths for a joint without limits and for one that starts at its limit
 
 
 class Branch:
-    """Of the mechanism with these driven joints, around where it is assembled from a guess."""
+    """Branch of a mechanism around the configuration that is assembled from a guess.
+
+    Parameters
+    ----------
+    m
+        Mechanism with loops.
+    driven
+        Driven joints, with one coordinate each.
+    guess
+        Guess of the configuration; the zero configuration by default.
+    """
 
     def __init__(self, m: Mechanism, driven: Sequence[str], guess: Any = None) -> None:
         self.m, self.driven = m, [place(m, name) for name in said(m, driven)]
@@ -44,17 +54,17 @@ class Branch:
         self.least = float(self._least(self.q0[None])[0])
         if self.least < 1e-6:
             raise InputError(
-                f'"{m.name}": {", ".join(driven)} do not say how the other joints move, in the configuration that is '
+                f'"{m.name}": {", ".join(driven)} do not determine the other joints in the configuration that is '
                 f"assembled from the guess; give another guess: at=..., or other driven joints."
             )
 
     @property
     def middle(self) -> Array:
-        """Of the driven joints."""
+        """Positions of the driven joints in the middle of the branch."""
         return self.q0[self.coordinates]
 
     def configurations(self, x: Array) -> tuple[Array, Array]:
-        """q (samples, nq) with the driven joints at x (samples, driven), and which of them close the loops."""
+        """Return q (samples, nq) with the driven joints at `x` (samples, driven), and a mask of closed samples."""
         away = x - self.middle
         steps = max(1, int(np.ceil(np.abs(away).max(initial=0.0) / STRIDE)))
         q = np.repeat(self.q0[None], len(x), axis=0)
@@ -69,7 +79,13 @@ class Branch:
         return q, np.isfinite(off) & (off < CLOSED) & (np.abs(q[:, self.coordinates] - x).max(axis=1) < CLOSED)
 
     def motion(self, x: Array, dx: Array, ddx: Array) -> tuple[Array, Array, Array, Array]:
-        """q, v, a (samples, n each) and G (samples, nv, driven)."""
+        """Return q, v, a (samples, n each) and G (samples, nv, driven).
+
+        Parameters
+        ----------
+        x, dx, ddx
+            Positions, velocities and accelerations of the driven joints, (samples, driven).
+        """
         q, good = self.configurations(x)
         if not good.all():
             raise InputError(
@@ -85,14 +101,22 @@ class Branch:
         return q, v, a, G
 
     def towards(self, x: Array) -> None:
-        """The middle goes as far towards x as the branch does."""
+        """Move the middle towards `x` as far as the branch reaches."""
         far = self._farthest(lambda share: self._fits(self.middle + share * (x - self.middle)[None]))
         q, _ = self.configurations(self.middle + far * (x - self.middle)[None])
         self.q0 = q[0]
         self.least = float(self._least(q)[0])
 
     def room(self, most: Array, seed: int = 0) -> Array:
-        """How far each driven joint may be from the middle, whatever the others do within theirs: at most `most`."""
+        """Return the half-widths of a box around the middle on which the branch is regular.
+
+        Parameters
+        ----------
+        most
+            Largest half-width of each driven joint.
+        seed
+            Seed of the sample points in the box.
+        """
         own = np.array([self._alone(k, most) for k in range(len(most))])
         rng = generator(seed)
         signs = np.array(list(product((-1.0, 1.0), repeat=len(own))) if 2 ** len(own) <= CORNERS
@@ -103,7 +127,7 @@ class Branch:
         return np.asarray(share * own)
 
     def speeds(self, fastest: Array) -> Array:
-        """Those of the driven joints at which no other is faster than its limit, wherever in the room it is."""
+        """Return `fastest` scaled so that no other joint exceeds its speed limit within the room."""
         zero = np.zeros_like(self.judged)
         G = np.abs(self.motion(self.judged, zero, zero)[3])
         limits = np.asarray(self.m.limits.velocity)
@@ -112,7 +136,7 @@ class Branch:
         return np.asarray(min(1.0, float(share)) * fastest)
 
     def states(self, samples: int, seed: int) -> tuple[Array, Array, Array]:
-        """q, v and a at random, as far as the branch goes."""
+        """Return random q, v and a on the branch; `samples` states from `seed`."""
         rng = generator(seed)
         limits, at = self.m.limits, self.coordinates
         most = np.minimum(np.minimum(limits.upper[at] - self.middle, self.middle - limits.lower[at]), WIDEST)
@@ -125,7 +149,7 @@ class Branch:
         return self._farthest(lambda share: self._fits(self.middle + share * line)) * float(most[k])
 
     def _farthest(self, fits: Any) -> float:
-        """The largest share, to one in a hundred or so, up to which it fits."""
+        """Return the largest share that fits, to about one percent, by bisection."""
         if fits(1.0):
             return 1.0
         low, high = 0.0, 1.0
@@ -135,7 +159,7 @@ class Branch:
         return low
 
     def _fits(self, x: Array) -> bool:
-        """Whether these close, far from singular, with all joints within their limits."""
+        """Return whether these samples close, far from singular, with all joints within their limits."""
         q, good = self.configurations(x)
         if not good.all() or (self._least(q) < REGULAR * self.least).any():
             return False
@@ -150,7 +174,7 @@ class Branch:
         return np.asarray(np.linalg.svd(C, compute_uv=False)[:, -1])
 
     def _shut(self, q: Array, rounds: int) -> Array:
-        """Newton's method for the other joints."""
+        """Close the loops by Newton's method in the other joints."""
         for _ in range(rounds):
             off = np.asarray(self.m.closure(q))
             if np.abs(off).max(initial=0.0) < CLOSED / 100:
@@ -162,7 +186,7 @@ class Branch:
         return q
 
     def _solved(self, C: Array, b: Array) -> Array:
-        """Least squares for the other joints, by normal equations, twice, which regular ones stand."""
+        """Solve least squares for the other joints by normal equations with one refinement step."""
         A = C[:, :, self.others]
         T = np.swapaxes(A, 1, 2)
         N = T @ A + 1e-14 * np.eye(len(self.others))
@@ -175,7 +199,21 @@ class Branch:
 def some_states(
     m: Mechanism, samples: int, seed: int, actuated: Sequence[str] = (), at: Any = None
 ) -> tuple[Array, ...]:
-    """q, v and a at random; of closed loops on the branch on which they are assembled from the guess."""
+    """Return random q, v and a; for closed loops on the branch assembled from a guess.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    samples
+        Number of states.
+    seed
+        Seed.
+    actuated
+        Driven joints of closed loops.
+    at
+        Guess of a configuration on the branch.
+    """
     if m.loops:
         return Branch(m, actuated, at).states(samples, seed)
     q, v, a = m.random(seed, samples)

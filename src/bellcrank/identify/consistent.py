@@ -1,9 +1,9 @@
-"""Bodies that can exist: masses above zero, inertias that some density could have.
+"""Physically consistent estimates: positive masses, and inertias that some density distribution could have.
 
 Ten numbers are possible if and only if the pseudo-inertia [[S, h], [h', m]] with S = tr(I) / 2 - I is positive
-definite (P. Wensing, S. Kim, J. Slotine, 2018). Its factor by exponentials on the diagonal (the log-Cholesky of
-C. Rucker and P. Wensing, Smooth parameterization of rigid-body inertia, 2022) has no bounds, so that plain least
-squares can move along it.
+definite (P. Wensing, S. Kim, J. Slotine, 2018). Its factor with exponentials on the diagonal (the log-Cholesky
+parametrisation of C. Rucker and P. Wensing, Smooth parameterization of rigid-body inertia, 2022) has no bounds, so that
+unconstrained least squares applies.
 
     U = e^alpha [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]]      pseudo-inertia = U U'
 """
@@ -26,16 +26,28 @@ from bellcrank.model import Mechanism
 from bellcrank.scalar import is_real
 
 Array = np.ndarray[Any, Any]
-STEP = 1e-30  # of the complex step, whose error is its square
+STEP = 1e-30  # of the complex step, whose error is of the order of its square
 
 
 @dataclass(frozen=True, eq=False)
 class Consistent:
-    """A mechanism that can exist, and the forces that it needs."""
+    """Physically consistent mechanism found from measured forces.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism with the values found.
+    values : ndarray
+        Values of `base.numbers`.
+    misfit : float
+        Root mean square of the residuals in units of the noise: 1 if the model explains all but the noise.
+    estimate : Estimate
+        Estimate that it is based on.
+    """
 
     mechanism: Mechanism
-    values: Array  # of base.numbers
-    misfit: float  # root mean square of what is left, in units of the noise: 1 where the model explains all but noise
+    values: Array  # values of base.numbers
+    misfit: float  # root mean square residual in units of the noise; 1 if the model explains all but the noise
     estimate: Estimate
 
 
@@ -43,13 +55,37 @@ class Consistent:
 def consistent_estimate(
     found: Estimate, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prior: float = 1.0
 ) -> Consistent:
-    """The mechanism that explains the forces best among those that can exist.
+    """Return the physically consistent mechanism that explains the forces best.
 
-    What forces cannot tell is taken from the mechanism that the estimate began with: it may differ from that by about
-    `prior` in the logarithm of its masses and sizes, where the data ask for it.
+    Directions that the forces do not determine are taken from the nominal mechanism of the estimate.
+
+    Parameters
+    ----------
+    found : Estimate
+        Estimate of the base parameters.
+    q : array_like, shape (samples, nq)
+        Joint positions, rad or m.
+    v : array_like, shape (samples, nv)
+        Joint velocities, rad/s or m/s.
+    a : array_like, shape (samples, nv)
+        Joint accelerations, rad/s^2 or m/s^2.
+    tau : array_like, shape (samples, forces)
+        Measured forces, N m or N.
+    prior : float, default 1.0
+        Standard deviation, in the logarithm of masses and sizes, of the difference from the nominal mechanism.
+
+    Returns
+    -------
+    Consistent
+        Mechanism, values and misfit.
+
+    Raises
+    ------
+    InputError
+        If an argument does not fit.
     """
     optimize = extra("scipy.optimize", "study", "estimates that can exist")
-    if not is_real(prior) or not 1e-9 <= prior <= 1e9:  # its square is divided by
+    if not is_real(prior) or not 1e-9 <= prior <= 1e9:  # the code divides by its square
         raise InputError(f"prior is {brief(prior)}; expected a number above zero, about 1.")
     base = found.base
     m, numbers = base.mechanism, base.numbers
@@ -94,7 +130,7 @@ def consistent_estimate(
 
 
 def ten_of(theta: Array) -> Array:
-    """The ten numbers (numbers.TEN) of a point without bounds."""
+    """Return the ten inertial numbers of the unbounded parameters `theta`."""
     alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = theta
     e1, e2, e3 = np.exp(d1), np.exp(d2), np.exp(d3)
     U = np.array([[e1, s12, s13, t1], [0.0, e2, s23, t2], [0.0, 0.0, e3, t3], [0.0, 0.0, 0.0, 1.0]])
@@ -105,7 +141,7 @@ def ten_of(theta: Array) -> Array:
 
 
 def pseudo_inertia(x: Array) -> Array:
-    """Of ten numbers; positive definite where a body can have them."""
+    """Return the pseudo-inertia of ten numbers `x`; it is positive definite if a body can have them."""
     m, hx, hy, hz, xx, yy, zz, xy, xz, yz = x
     I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     h = np.array([hx, hy, hz])
@@ -114,11 +150,13 @@ def pseudo_inertia(x: Array) -> Array:
 
 
 def _logarithms(x: Array) -> Array:
-    """theta of ten numbers; those of a body that cannot be, of the nearest that can."""
+    """Return theta of ten numbers; for an inconsistent body those of the nearest consistent one."""
     J = pseudo_inertia(x)
     values, axes = np.linalg.eigh(J)
     if not values[-1] > 0:
-        raise InputError("a body without mass and inertia has no logarithm; lump it with another, or give it a mass.")
+        raise InputError(
+            "a body without mass and inertia has no logarithm; combine it with another body, or give it a mass."
+        )
     J = (axes * np.maximum(values, 1e-6 * values[-1])) @ axes.T
     U = np.linalg.cholesky(J[::-1, ::-1])[::-1, ::-1]  # J = U U' with U upper
     alpha = np.log(U[3, 3])
@@ -128,5 +166,5 @@ def _logarithms(x: Array) -> Array:
 
 
 def _slopes(theta: Array) -> Array:
-    """d ten / d theta, by the complex step."""
+    """Return d ten / d theta by the complex step."""
     return np.stack([np.imag(ten_of(theta + 1j * STEP * e)) / STEP for e in np.eye(10)], axis=1)

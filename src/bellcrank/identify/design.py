@@ -1,7 +1,7 @@
-"""bc.minimize: numbers of a design, such as a link's length or a spring, that make a summary of its runs least.
+"""Design optimisation, `bc.minimize`: numbers such as a link's length or a spring that minimise a summary of runs.
 
-Points are tried in batches: Sobol's sequence over the ranges first, then scipy's SLSQP from the best of them, whose
-slopes are differences of runs that go through the lanes together.
+Points are evaluated in batches: first a Sobol sequence over the ranges, then SLSQP of scipy from the best of them, with
+gradients by differences of runs in the lanes of one batch.
 """
 
 from __future__ import annotations
@@ -25,12 +25,26 @@ from bellcrank.studies.ranges import Range
 
 Array = np.ndarray[Any, Any]
 MOST_TRIES = 10_000_000
-SMALL = 1e-5  # of a range, for differences
+SMALL = 1e-5  # share of a range, step of differences
 
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """The numbers found, what the summary is there, and what it was at the plant's own numbers."""
+    """Result of `minimize`: the numbers found and their summaries.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        Numbers found, by name.
+    least : float
+        Value of the minimised summary.
+    before : float
+        Its value at the plant's nominal numbers.
+    summaries : mapping of str to float
+        All summaries at the numbers found.
+    runs : int
+        Number of simulated runs.
+    """
 
     values: Mapping[str, float]
     least: float
@@ -58,14 +72,44 @@ def minimize(
     tolerance: float | None = None,
     **given: Any,
 ) -> Minimum:
-    """Finds the numbers within their ranges that make a summary least.
+    """Find numbers within ranges that minimise a summary of a run.
 
         bc.minimize(arm, "max(elbow.tau)", {"spring.stiffness": bc.uniform(100, 900)}, seconds=2.0)
 
-    least: a summary as in bc.simulate, "max(elbow.tau)"; "-min(tip.z)" makes it greatest. over: bc.uniform ranges of
-    free numbers, of any that mechanism.free knows, or of elements of the start. within: (lowest, highest) of further
-    summaries, None for either. tries: points of Sobol's sequence before the search. given: q0, v0, x0, inputs,
-    input_step, parameters, target, threads as in bc.simulate.
+    Parameters
+    ----------
+    plant : Mechanism or System
+        Plant to simulate.
+    least : str
+        Summary as in `bc.simulate`, such as "max(elbow.tau)"; a leading minus, "-min(tip.z)", maximises it.
+    over : mapping of str to Range
+        `bc.uniform` ranges of free numbers, of any number that `mechanism.free` accepts, or of elements of the start.
+    seconds : float
+        Duration of a run, s.
+    within : mapping of str to (float or None, float or None), optional
+        (lowest, highest) of further summaries; None for no bound.
+    tries : int, default 32
+        Number of Sobol points before the search.
+    seed : int, default 0
+        Seed of the Sobol sequence.
+    integrator : str, optional
+        Integrator of the runs.
+    step : float, optional
+        Step size of the runs, s.
+    tolerance : float, optional
+        Tolerance of an integrator with adaptive step size.
+    **given
+        q0, v0, x0, inputs, input_step, parameters, target, threads as in `bc.simulate`.
+
+    Returns
+    -------
+    Minimum
+        Numbers found and their summaries.
+
+    Raises
+    ------
+    InputError
+        If an argument does not fit, or no run gives a finite summary.
     """
     if not over:
         raise InputError("over is empty; expected ranges by name.")
@@ -91,11 +135,11 @@ class _Design:
         self.settings = {k: x for k, x in settings.items() if x is not None}
         self.sim = Simulator(self.system, integrator, summary=asked)
         if len(self.sim.saving.summary) != len(asked):
-            raise InputError("a * in a summary stands for several; expected one column each.")
+            raise InputError("a * in a summary matches several columns; expected one column each.")
         self.runs = 0
 
     def values(self, x: Array) -> dict[str, Array]:
-        """Summaries at points (points, names); NaN where a run failed or cannot be."""
+        """Return summaries at points `x` (points, names); NaN where a run failed or is invalid."""
         try:
             return self._ran(x)
         except InputError:
@@ -119,6 +163,7 @@ class _Design:
 
     @property
     def nominal(self) -> Array:
+        """Nominal values of the design numbers."""
         starts, m = start_names(self.system), self.system.mechanism
         usual = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {
             z.name: z.initial for z in self.system.states
@@ -130,7 +175,7 @@ def _searched(
     of: _Design, sign: float, word: str, low: Array, high: Array, within: Mapping[str, Any], tries: int, seed: int
 ) -> Minimum:
     optimize, qmc = (extra(n, "study", "bellcrank.minimize") for n in ("scipy.optimize", "scipy.stats.qmc"))
-    before = float(of._ran(of.nominal[None])[word][0])  # what cannot be at all is said here
+    before = float(of._ran(of.nominal[None])[word][0])  # raises for an invalid plant or start
     for n in within:
         if n not in of.asked:
             raise InputError(f"within: {unknown('summary', n, of.asked)}")
@@ -146,10 +191,12 @@ def _searched(
     kept: dict[bytes, dict[str, tuple[float, Array]]] = {}
 
     def at(z: Array) -> dict[str, tuple[float, Array]]:
-        """Summaries and their slopes at a point of the unit cube, from one batch."""
+        """Return summaries and their gradients at a point of the unit cube, from one batch."""
         key = z.tobytes()
         if key not in kept:
-            up, down = (np.minimum(SMALL, room) for room in (1.0 - z, z))  # central, but for the faces of the cube
+            up, down = (
+                np.minimum(SMALL, room) for room in (1.0 - z, z)
+            )  # central differences, one-sided at the faces of the cube
             y = of.values(low + (high - low) * np.vstack([z[None], z + np.diag(up), z - np.diag(down)]))
             n, kept[key] = len(z), {}
             gap = up + down
@@ -181,7 +228,7 @@ def _searched(
 
 
 def _broken(found: Mapping[str, Array], within: Mapping[str, Any]) -> Array:
-    """By how much rules are broken, in parts of their bounds; infinite where there is no number."""
+    """Return the constraint violation, relative to the bounds; infinite where there is no number."""
     total = np.zeros(len(next(iter(found.values()))))
     for n, (lo, hi) in within.items():
         size = max(abs(lo or 0.0), abs(hi or 0.0), 1e-12)

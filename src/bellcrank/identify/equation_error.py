@@ -1,4 +1,7 @@
-"""Equation error: measured rates less those that the plant has in the measured state. No run, and no start to find."""
+"""Equation-error residuals: measured rates less those of the plant in the measured state.
+
+They need no runs and no estimate of the start.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,27 @@ Array = np.ndarray[Any, Any]
 def equation_error(
     s: System, names: Sequence[str], measured: Sequence[Experiment], parameters: Mapping[str, float] | None
 ) -> Rates:
+    """Return the equation-error residuals, after a check that the data have all states.
+
+    Parameters
+    ----------
+    s
+        System.
+    names
+        Free numbers.
+    measured
+        Experiments.
+    parameters
+        Values of further parameters.
+    """
     m = s.mechanism
     if m.loops or m.nq != m.nv or s.sampled:
-        raise InputError('error="equation" is for trees of plain joints without samples; take error="output".')
+        raise InputError(
+            'error="equation" is for trees of one-coordinate joints without sampled controllers; use error="output".'
+        )
     for n in names:
         if n not in s.parameters:
-            raise InputError(f'free: "{n}" belongs to the start, which rates do not ask for; take error="output".')
+            raise InputError(f'free: "{n}" belongs to the start, on which rates do not depend; use error="output".')
     for e in measured:
         for n in (*(f"{j}.q" for j in m.columns[0]), *(z.name for z in s.states)):
             if n not in e.seen:
@@ -46,6 +64,7 @@ class Rates:
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """Names of the residuals."""
         s = self.system
         return (*(f"{n}.a" for n in s.mechanism.columns[1]), *(f"d({z.name})/dt" for z in s.states))
 
@@ -56,7 +75,7 @@ class Rates:
 
     @cached_property
     def _states(self) -> tuple[Array, Array, Array, Array]:
-        """t, y, u and dy of all samples."""
+        """Times, states, inputs and state rates of all samples."""
         s, m = self.system, self.system.mechanism
         parts = []
         for e in self.measured:
@@ -67,20 +86,21 @@ class Rates:
             u = np.zeros((len(q), len(s.inputs)))
             for k, n in enumerate(s.inputs):
                 u[:, k] = e.inputs.get(n, s.defaults.get(n, 0.0))
-            u[1:] = 0.5 * (u[1:] + u[:-1])  # a line of inputs holds from its time on, and differences see both sides
+            u[1:] = 0.5 * (u[1:] + u[:-1])  # an input holds from its sample on; central differences cover both sides
             dy = np.concatenate([_rate(v, e.t), _rate(x, e.t)], axis=1)
-            cut = slice(2, -2)  # differences are worse at the ends
+            cut = slice(2, -2)  # differences are less accurate at the ends
             parts.append([a[cut] for a in (e.t, np.concatenate([q, v, x], axis=1), u, dy)])
         t, y, u, dy = (np.concatenate(p) for p in zip(*parts, strict=True))
         return t, y, u, dy
 
     def off(self, x: Array) -> tuple[Array, Array]:
+        """Return residuals (columns, samples) at values `x`, and their slopes (columns, samples, free)."""
         rate, slope = self._graphs
         t, y, u, dy = self._states
         try:
             p = self.system.parameters.vector({**self.parameters, **dict(zip(self.names, x.tolist(), strict=True))})
         except InputError:
-            if not self.begun:  # where the search begins, everything must be as it can be
+            if not self.begun:  # the starting point must be valid
                 raise
             return np.full(dy.T.shape, np.nan), np.zeros((*dy.T.shape, len(self.names)))
         self.begun = True
@@ -93,9 +113,11 @@ class Rates:
         return (found - dy).T, np.moveaxis(np.asarray(J), 0, 1)
 
     def sizes(self) -> Array:
+        """Return the standard deviation of each measured rate, as a scale."""
         return np.asarray(self._states[3].std(axis=0))
 
     def costs(self, x: Array, noise: Array) -> Array:
+        """Return the sum of squares in units of `noise` at each of the points `x` (points, free)."""
         return np.array([float(((self.off(one)[0] / noise[:, None]) ** 2).sum()) for one in x])
 
 

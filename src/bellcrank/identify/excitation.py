@@ -1,9 +1,9 @@
-"""Exciting trajectories: a motion within limits along which forces tell most of the base parameters.
+"""Exciting trajectories: motions within limits with a well-conditioned regressor of the base parameters.
 
 Each joint follows a Fourier series (J. Swevers et al., Optimal robot excitation and identification, 1997) about the
-middle of its range, blended in and out so that it begins and ends at rest. Whatever the coefficients are, the series is
-made as large as the limits allow; so the search for the least condition number has no constraints. With closed loops
-the driven joints do, in a box around a configuration within which the loops close, and the others move along.
+middle of its range, blended in and out so that it starts and ends at rest. For any coefficients the series is scaled to
+the limits, so the search for the least condition number has no constraints. With closed loops the driven joints follow
+such series, in a box around a configuration within which the loops close, and the other joints move along.
 """
 
 from __future__ import annotations
@@ -30,18 +30,33 @@ from bellcrank.seeds import generator
 from bellcrank.sim import amounts
 
 Array = np.ndarray[Any, Any]
-FASTEST, STRONGEST = 2.0, 8.0  # of a joint whose limits say nothing; accelerations are never limited in robot files
-MARGIN = 0.95  # of what limits allow
-SAMPLES = 60  # of a trajectory, while it is searched for
+FASTEST, STRONGEST = 2.0, 8.0  # rad/s and rad/s^2 without limits; robot files never limit accelerations
+MARGIN = 0.95  # share of the limits that is used
+SAMPLES = 60  # of a trajectory, during the search
 MOST_HARMONICS, MOST_TRIES = 1000, 10_000
-BLEND = 1.0  # seconds at either end, at most a fifth
+BLEND = 1.0  # s at either end, at most a fifth of the duration
 
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """A motion: t (samples), q (samples, nq), v and a (samples, nv).
+    """Exciting trajectory.
 
-    cost: the condition number of its regressor, columns scaled.
+    Parameters
+    ----------
+    base : Base
+        Base parameters that it excites.
+    t : ndarray, shape (samples,)
+        Times, s.
+    q : ndarray, shape (samples, nq)
+        Joint positions.
+    v : ndarray, shape (samples, nv)
+        Joint velocities.
+    a : ndarray, shape (samples, nv)
+        Joint accelerations.
+    cost : float
+        Condition number of the regressor with scaled columns.
+    begun : float
+        Condition number before the search.
     """
 
     base: Base
@@ -50,10 +65,23 @@ class Excitation:
     v: Array
     a: Array
     cost: float
-    begun: float = field(default=np.nan)  # what it was before the search
+    begun: float = field(default=np.nan)  # condition number before the search
 
     def save(self, path: str | Path) -> Path:
-        """A CSV file that a controller can play: t, then JOINT.q, JOINT.v and JOINT.a of every joint."""
+        """Write a CSV file that a controller can play.
+
+        The columns are t, then JOINT.q, JOINT.v and JOINT.a of every joint.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         q, v = self.base.mechanism.columns
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -67,13 +95,38 @@ class Excitation:
 def excite(
     base: Base, seconds: float = 20.0, rate: float = 100.0, harmonics: int = 5, tries: int = 4, seed: int = 0
 ) -> Excitation:
-    """A motion of so many seconds, sampled at `rate` Hz, within the limits of the joints. harmonics: of each joint.
-    tries: random starts of the search, of which the best is gone on with. With closed loops the driven joints are
-    moved, on the branch of the base parameters.
+    """Return an exciting trajectory within the limits of the joints.
+
+    Parameters
+    ----------
+    base : Base
+        Base parameters to identify. With closed loops the driven joints are moved, on the branch of `base`.
+    seconds : float, default 20.0
+        Duration, s.
+    rate : float, default 100.0
+        Sampling rate, Hz.
+    harmonics : int, default 5
+        Number of harmonics of each joint.
+    tries : int, default 4
+        Number of random starts; the search continues from the best.
+    seed : int, default 0
+        Seed of the random starts.
+
+    Returns
+    -------
+    Excitation
+        Trajectory and condition number.
+
+    Raises
+    ------
+    InputError
+        If an argument does not fit, or the mechanism is a tree with quaternions.
     """
     m = base.mechanism
     if not m.loops and m.nq != m.nv:
-        raise InputError(f'"{m.name}" has quaternions; exciting motions are for trees of plain joints, or for loops.')
+        raise InputError(
+            f'"{m.name}" has quaternions; exciting trajectories are for trees of one-coordinate joints, or for loops.'
+        )
     seconds, rate = amounts.duration("seconds", seconds), amounts.rate("rate", rate)
     amounts.check_work("seconds", seconds, 1.0 / rate, amounts.MOST_SAMPLES)
     harmonics = amounts.count("harmonics", harmonics, MOST_HARMONICS)
@@ -94,7 +147,7 @@ def excite(
 
 
 def _ranges(m: Mechanism, coordinates: Sequence[int], joints: Sequence[int]) -> tuple[Array, Array, Array]:
-    """Middles, how far either way, and how fast, by the limits of these joints."""
+    """Return centres, half-widths and speeds from the limits of these joints."""
     lower, upper, velocity = (x[list(k)] for x, k in zip(m.limits[:3], (coordinates, coordinates, joints)))
     wide = np.isfinite(lower) & np.isfinite(upper)
     low, high = np.where(wide, lower, np.maximum(lower, -WIDEST)), np.where(wide, upper, np.minimum(upper, WIDEST))
@@ -102,7 +155,7 @@ def _ranges(m: Mechanism, coordinates: Sequence[int], joints: Sequence[int]) -> 
 
 
 class _Series:
-    """Of the joints whose middles, ranges and speeds are given: of a tree, all."""
+    """Fourier series of joints with given centres, ranges and speeds; for a tree, of all joints."""
 
     def __init__(self, base: Base, seconds: float, harmonics: int, middle: Array, room: Array, fastest: Array) -> None:
         self.base, self.seconds, self.harmonics = base, seconds, harmonics
@@ -114,14 +167,15 @@ class _Series:
         self.fading = np.tile(np.repeat(np.arange(1, harmonics + 1), 2), len(middle))
 
     def whole(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Of all joints (samples, n)."""
+        """Return the motion of all joints, (samples, n), from `q`, `v` and `a` of the moved ones."""
         return q, v, a
 
     def regressor(self, q: Array, v: Array, a: Array) -> Array:
+        """Return the regressor of the base parameters along `q`, `v`, `a` of the moved joints."""
         return self.base.regressor(q, v, a)
 
     def motion(self, x: Array, t: Array) -> tuple[Array, Array, Array]:
-        """q, v and a (trials, times, nv) of coefficients (trials, size), as large as the limits allow."""
+        """Return q, v and a (trials, times, nv) for coefficients `x` (trials, size) at times `t`, within limits."""
         q, v, a = self._shape(x, t)
         Q, V, A = (np.abs(y).max(axis=1) for y in self._shape(x, self.dense))
         scale = np.min([self.room / np.maximum(Q, 1e-9), self.fastest / np.maximum(V, 1e-9),
@@ -129,7 +183,7 @@ class _Series:
         return self.middle + scale * q, scale * v, scale * a
 
     def _shape(self, x: Array, t: Array) -> tuple[Array, Array, Array]:
-        """Before it is made large: series times a window, and its derivatives."""
+        """Return the unscaled series times a window, and its derivatives."""
         c = x.reshape(len(x), len(self.middle), self.harmonics, 2)
         w = 2.0 * np.pi * np.arange(1, self.harmonics + 1) / self.seconds * max(1.0, round(self.seconds / 10.0))
         S, C = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
@@ -140,7 +194,7 @@ class _Series:
         return g * f, dg * f + g * d, eg * f + 2.0 * dg * d + g * e
 
     def _window(self, t: Array) -> tuple[Array, Array, Array]:
-        """From 0 to 1 and back, with two derivatives that are 0 at the ends: 10 s^3 - 15 s^4 + 6 s^5."""
+        """Return a window 10 s^3 - 15 s^4 + 6 s^5 from 0 to 1 and back, and two derivatives that are 0 at the ends."""
         T = min(BLEND, self.seconds / 5.0)
         s = np.clip(np.minimum(t, self.seconds - t) / T, 0.0, 1.0)
         sign = np.where(t < self.seconds / 2, 1.0, -1.0)
@@ -150,7 +204,7 @@ class _Series:
         return g, dg, eg
 
     def costs(self, x: Array) -> Array:
-        """log of the condition number of the regressor, columns scaled, of each trial."""
+        """Return the log of the condition number of the regressor, columns scaled, for each trial in `x`."""
         q, v, a = self.motion(x, self.grid)
         trials, samples, n = q.shape
         Y = self.regressor(q.reshape(-1, n), v.reshape(-1, n), a.reshape(-1, n))
@@ -161,14 +215,14 @@ class _Series:
         return np.asarray(0.5 * np.log(s[:, -1] / np.maximum(s[:, 0], 1e-14)))
 
     def cost_and_slope(self, x: Array) -> tuple[float, Array]:
-        """By differences: all of them are one batch of samples."""
+        """Return cost and gradient at `x` by differences, evaluated in one batch of samples."""
         h = 1e-5
         found = self.costs(np.vstack([x[None], x + h * np.eye(len(x))]))
         return float(found[0]), (found[1:] - found[0]) / h
 
 
 class _Looped(_Series):
-    """Of the driven joints of closed loops; the others move along."""
+    """Fourier series of the driven joints of closed loops; the other joints move along."""
 
     def __init__(self, base: Base, seconds: float, harmonics: int, branch: Branch) -> None:
         m, at = base.mechanism, branch.coordinates
@@ -179,17 +233,21 @@ class _Looped(_Series):
         most = np.minimum(np.minimum(m.limits.upper[at] - middle, middle - m.limits.lower[at]), WIDEST)
         if (most <= 0.0).any():
             raise InputError(
-                f'"{m.name}" begins outside of the limits of {", ".join(base.actuated)}; give a guess inside: at=...'
+                f'"{m.name}" starts outside the limits of {", ".join(base.actuated)}; give a guess inside them: at=...'
             )
         room = branch.room(most)
         super().__init__(base, seconds, harmonics, middle, room, branch.speeds(fastest))
         self.branch = branch
 
     def whole(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Return the motion of all joints, (samples, n), from `q`, `v` and `a` of the driven ones."""
         return self.branch.motion(q, v, a)[:3]
 
     def regressor(self, q: Array, v: Array, a: Array) -> Array:
-        """G^T Y: no force of the loops has power along G, which is the identity on the driven joints (loops.py)."""
+        """Return G^T Y along `q`, `v`, `a` of the driven joints.
+
+        Constraint forces have no power along G, which is the identity on the driven joints.
+        """
         q, v, a, G = self.branch.motion(q, v, a)
         Y = regressor(self.base.mechanism, q, v, a, self.base.numbers)[:, :, list(self.base.independent)]
         return np.asarray(np.swapaxes(G, 1, 2) @ Y)

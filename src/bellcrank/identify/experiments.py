@@ -1,4 +1,4 @@
-"""What was measured: columns over equal steps of time, from records, files or mappings, checked before any run."""
+"""Measured experiments: columns over equal time steps, from records, files or mappings, checked before any run."""
 
 from __future__ import annotations
 
@@ -25,21 +25,30 @@ HEAD = re.compile(r"(.*?)\s*\[([^\]]*)\]")  # "boom.p [Pa]"
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One run of the real thing."""
+    """One measured run."""
 
     where: str
     t: Array  # from 0, in equal steps
-    seen: Mapping[str, Array]  # what the model is to explain
+    seen: Mapping[str, Array]  # columns that the model has to explain
     inputs: Mapping[str, Array]
 
     @property
     def gap(self) -> float:
+        """Time step, s."""
         return float(self.t[1] - self.t[0])
 
 
 def experiments(s: System, data: Any, observe: Sequence[str] | None) -> list[Experiment]:
-    """data: a Record, a file (.csv, .parquet, .mcap, .npz), a mapping of columns with "t", or a list of these. A column
-    that the plant has is observed, one with the name of an input is fed; observe: only those of them.
+    """Return the experiments of measured data; columns of the plant are observed, columns of inputs are fed to it.
+
+    Parameters
+    ----------
+    s
+        System.
+    data
+        A Record, a file (.csv, .parquet, .mcap, .npz), a mapping of columns with "t", or a list of these.
+    observe
+        Columns to observe; all that the plant has by default.
     """
     many = data if isinstance(data, (list, tuple)) else [data]
     if not many:
@@ -53,7 +62,7 @@ def _experiment(s: System, data: Any, where: str, observe: Sequence[str] | None)
     known = units(s)
     for name, unit in given.items():
         if unit and known.get(name) and unit != known[name]:
-            raise InputError(f'{where}: column "{name}" is in {unit}, and the plant has it in {known[name]}.')
+            raise InputError(f'{where}: column "{name}" is in {unit}, but the plant has it in {known[name]}.')
     names = [n for n in table if n in known] if observe is None else list(observe)
     for n in names:
         if n not in table:
@@ -61,7 +70,7 @@ def _experiment(s: System, data: Any, where: str, observe: Sequence[str] | None)
         if n not in known:
             raise InputError(f"observe: {unknown('column', n, known)}")
     if not names:
-        raise InputError(f"{where}: none of the columns {', '.join(table)} is one of the plant's.")
+        raise InputError(f"{where}: none of the columns {', '.join(table)} is a column of the plant.")
     for name in s.inputs:
         if name not in table and name not in s.defaults:
             raise InputError(f'{where}: there is no column for the input "{name}".')
@@ -71,7 +80,7 @@ def _experiment(s: System, data: Any, where: str, observe: Sequence[str] | None)
 
 
 def _even_times(table: Mapping[str, Array], where: str) -> Array:
-    """Return the times from 0 in equal steps, after a look at the size of all numbers."""
+    """Return the times from 0 in equal steps, after a check of the magnitude of all numbers."""
     for n in table:
         bad = np.flatnonzero(~(np.abs(table[n]) < LARGEST))
         if len(bad):
@@ -88,7 +97,7 @@ def _even_times(table: Mapping[str, Array], where: str) -> Array:
 
 
 def _columns(data: Any, where: str) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """Columns, and their units where they are said."""
+    """Return the columns, and their units as far as they are given."""
     if isinstance(data, Record):
         if data.batch:
             raise InputError(f"{where} is a record of {data.runs} runs; expected one. Give a list of records.")

@@ -1,7 +1,7 @@
-"""Base parameters from measured forces, by weighted least squares, with standard errors that hold.
+"""Weighted least squares for base parameters from measured forces, with valid standard errors.
 
-Every joint has a noise of its own; it is taken from what is left of a first fit, and weighs the second. What the motion
-cannot tell stays as the mechanism has it, is named, and has no error to be stated.
+Every joint has its own noise level, estimated from the residuals of a first fit and used as the weight of the second.
+Directions that the motion does not identify keep their nominal values, are named, and have an infinite error.
 """
 
 from __future__ import annotations
@@ -22,14 +22,32 @@ from bellcrank.scalar import float_array
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
-UNTOLD = 1e-9  # of the largest singular value: below, a direction of the parameters leaves no trace in the forces
-SHARE = 1e-6  # of an untold direction that makes a parameter untold
+UNTOLD = 1e-9  # share of the largest singular value, below which a direction is not identified
+SHARE = 1e-6  # component in an unidentified direction that makes a parameter unidentified
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Base parameters found from measurements. values and errors (standard deviations) are in the order of base.names;
-    an error is infinite where the measurements do not tell.
+    """Base parameters found from measurements, in the order of `base.names`.
+
+    Parameters
+    ----------
+    base : Base
+        Base parameters.
+    values : ndarray
+        Values found.
+    errors : ndarray
+        Standard deviations; infinite for a parameter that the measurements do not identify.
+    covariance : ndarray
+        Covariance of the values.
+    noise : ndarray
+        Standard deviation of each measured force.
+    condition : float
+        Condition number of the regressor with scaled columns.
+    samples : int
+        Number of samples.
+    untold : tuple of str
+        Directions that the motion does not identify, as text.
     """
 
     base: Base
@@ -37,23 +55,39 @@ class Estimate:
     errors: Array
     covariance: Array
     noise: Array  # standard deviation of each measured force
-    condition: float  # of the regressor, its columns scaled: how far the motion is from telling nothing of something
+    condition: float  # condition number of the regressor with scaled columns
     samples: int
-    untold: tuple[str, ...]  # in words
+    untold: tuple[str, ...]  # directions that are not identified, as text
 
     def predicted(self, q: Any, v: Any, a: Any) -> Array:
-        """Forces by what was found, (samples, forces)."""
+        """Return the forces predicted by the estimate.
+
+        Parameters
+        ----------
+        q : array_like, shape (samples, nq)
+            Joint positions, rad or m.
+        v : array_like, shape (samples, nv)
+            Joint velocities, rad/s or m/s.
+        a : array_like, shape (samples, nv)
+            Joint accelerations, rad/s^2 or m/s^2.
+
+        Returns
+        -------
+        ndarray, shape (samples, forces)
+            Forces, N m or N.
+        """
         return np.asarray(self.base.regressor(q, v, a) @ self.values)
 
     @cached_property
     def correlations(self) -> Array:
+        """Correlation matrix of the values."""
         size = np.sqrt(np.diag(self.covariance))
         size = np.where(size > 0, size, 1.0)
         return np.asarray(self.covariance / np.outer(size, size))
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Names of those that are no larger than twice their error: nothing says that they are not zero."""
+        """Names of parameters smaller than twice their error: they may be zero."""
         return tuple(n for n, x, e in zip(self.base.names, self.values, self.errors) if abs(x) < 2.0 * e)
 
     def __str__(self) -> str:
@@ -66,25 +100,61 @@ class Estimate:
             f"{self.condition:.3g}",
             "",
             table(("base parameter", "found", "error", "nominal", ""), rows, right=(1, 2, 3)),
-            *(f"the motion does not tell {line(words)}" for words in self.untold),
+            *(f"the motion does not identify {line(words)}" for words in self.untold),
         ]
         return "\n".join(lines)
 
 
 @explained
 def estimate(base: Base, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike) -> Estimate:
-    """The base parameters that explain the forces tau (samples, forces) along a measured motion."""
+    """Return the base parameters that explain measured forces best.
+
+    Parameters
+    ----------
+    base : Base
+        Base parameters to estimate.
+    q : array_like, shape (samples, nq)
+        Joint positions, rad or m.
+    v : array_like, shape (samples, nv)
+        Joint velocities, rad/s or m/s.
+    a : array_like, shape (samples, nv)
+        Joint accelerations, rad/s^2 or m/s^2.
+    tau : array_like, shape (samples, forces)
+        Measured forces, N m or N.
+
+    Returns
+    -------
+    Estimate
+        Values with standard errors.
+
+    Raises
+    ------
+    InputError
+        If the arguments do not fit.
+    """
     return estimated(base, base.regressor(q, v, a), tau)
 
 
 def factored(Y: Array) -> list[tuple[Array, Array]]:
-    """Q and R of each force's part of a regressor (samples, forces, base)."""
+    """Return the factors Q and R of each force's part of the regressor `Y` (samples, forces, base)."""
     pairs = (np.linalg.qr(np.ascontiguousarray(Y[:, j])) for j in range(Y.shape[1]))
     return [(np.asarray(Q), np.asarray(R)) for Q, R in pairs]
 
 
 def estimated(base: Base, Y: Array, tau: Any, factors: list[tuple[Array, Array]] | None = None) -> Estimate:
-    """The same from a regressor. factors: those of Y, for whoever has many measurements of one motion."""
+    """Return the estimate for a given regressor.
+
+    Parameters
+    ----------
+    base
+        Base parameters.
+    Y
+        Regressor, (samples, forces, base).
+    tau
+        Measured forces, (samples, forces).
+    factors
+        Result of `factored(Y)`, to reuse it for many measurements of one motion.
+    """
     tau = checked_forces(tau, Y.shape[:2], base.actuated or base.mechanism.columns[1])
     off = tau - Y @ base.nominal
     parts = []
@@ -93,7 +163,7 @@ def estimated(base: Base, Y: Array, tau: Any, factors: list[tuple[Array, Array]]
         parts.append((R, z, float(np.sum((b - Q @ z) ** 2))))
     least = 1e-12 * max(float(np.abs(tau).max()), 1e-30)
     noise = np.ones(len(parts))
-    for _ in range(3):  # without weights, with them, and with better ones
+    for _ in range(3):  # without weights, with first weights, with improved ones
         delta, told, spread, condition, unseen = _solved(parts, noise)
         left = np.array([np.sum((R @ delta - z) ** 2) + rest for R, z, rest in parts])
         noise = np.maximum(np.sqrt(left / len(tau) * tau.size / max(1, tau.size - told)), least)
@@ -106,6 +176,17 @@ def estimated(base: Base, Y: Array, tau: Any, factors: list[tuple[Array, Array]]
 
 
 def checked_forces(tau: Any, shape: tuple[int, int], names: Any) -> Array:
+    """Return forces as an array, or raise an InputError if they do not fit.
+
+    Parameters
+    ----------
+    tau
+        Measured forces.
+    shape
+        Expected shape, (samples, forces).
+    names
+        Names of the forces, for messages.
+    """
     try:
         tau = float_array(tau)
     except (TypeError, ValueError, OverflowError):
@@ -121,14 +202,14 @@ def checked_forces(tau: Any, shape: tuple[int, int], names: Any) -> Array:
 
 
 def compressed(A: Array, b: Array) -> tuple[Array, Array, float]:
-    """R, z and a rest with |A x - b|^2 = |R x - z|^2 + rest, whatever x is."""
+    """Return R, z and a rest such that |`A` x - `b`|^2 = |R x - z|^2 + rest for every x."""
     R: Array = np.asarray(np.linalg.qr(np.column_stack([A, b]), mode="r"))
     n = A.shape[1]
     return R[:n, :n], R[:n, n], float(R[n, n] ** 2) if len(R) > n else 0.0
 
 
 def _solved(parts: list[tuple[Array, Array, float]], noise: Array) -> tuple[Array, int, Array, float, Array]:
-    """delta, how many directions were told, its covariance, the condition, and the directions that were not told."""
+    """Return delta, the rank, its covariance, the condition number, and the directions that are not identified."""
     A = np.concatenate([R / sigma for (R, _, _), sigma in zip(parts, noise, strict=True)])
     b = np.concatenate([z / sigma for (_, z, _), sigma in zip(parts, noise, strict=True)])
     size = np.linalg.norm(A, axis=0)
@@ -143,7 +224,7 @@ def _solved(parts: list[tuple[Array, Array, float]], noise: Array) -> tuple[Arra
 
 
 def in_words(names: tuple[str, ...], directions: Array) -> tuple[str, ...]:
-    """Directions as sums of names, their largest parts."""
+    """Return each of the `directions` as text: a sum of its largest components, with `names`."""
     found = []
     for d in directions:
         order = np.argsort(-np.abs(d))[:4]

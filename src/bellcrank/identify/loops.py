@@ -1,7 +1,7 @@
-"""Closed loops: what only some joints drive, and how the others move along.
+"""Closed loops: regressor of the driven joints, and completion of a measured motion.
 
-Loops leave the velocities v = G u; no force of the loops has power along G. So with the regressor Y of the tree and the
-columns E of the driven joints, G^T E tau = G^T Y x, and tau = (G^T E)^-1 G^T Y x: linear in the same numbers.
+The loops allow the velocities v = G u; constraint forces have no power along G. With the regressor Y of the tree and
+the columns E of the driven joints, G^T E tau = G^T Y x, so tau = (G^T E)^-1 G^T Y x is linear in the same numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,19 @@ Array = np.ndarray[Any, Any]
 def actuated_regressor(
     m: Mechanism, q: Any, v: Any, a: Any, numbers: Sequence[Number], actuated: Sequence[str] = ()
 ) -> Array:
-    """Y of the driven joints, (samples, driven, numbers); of a tree, of all."""
+    """Return the regressor of the driven joints, (samples, driven, numbers); for a tree, of all joints.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    q, v, a
+        Motion, (samples, n) each.
+    numbers
+        Columns of the regressor.
+    actuated
+        Driven joints.
+    """
     Y = regressor(m, q, v, a, numbers)
     if not m.loops:
         if actuated:
@@ -38,20 +50,38 @@ def actuated_regressor(
 
 
 def freedoms(m: Mechanism, q: Array) -> Array:
-    """G (samples, nv, freedoms): velocities that keep the loops closed, of length 1."""
-    found = m.loop_analysis  # decides the rank, and knows natural sizes
+    """Return G (samples, nv, freedoms), an orthonormal basis of velocities that keep the loops of `m` closed at `q`."""
+    found = m.loop_analysis  # gives the rank and the scales of rows and columns
     _, s, Vt = np.linalg.svd(found.scales.applied(np.asarray(m.closure_jacobian(q))))
     rank = found.rank.rank
     if rank and (s[:, rank - 1] < found.cut).any():
-        raise InputError(f'some states of "{m.name}" are singular: its loops leave more freedoms there.')
+        raise InputError(f'some states of "{m.name}" are singular: its loops have more freedoms there.')
     allowed = np.swapaxes(Vt[:, rank:], 1, 2) * found.scales.columns[:, None]
     return np.asarray(np.linalg.qr(allowed)[0])
 
 
 @explained
 def completed(m: Mechanism, moved: Mapping[str, Any], guess: Any = None) -> tuple[Array, Array, Array]:
-    """(q, v, a) of all joints from (q, v, a) of some, as many as there are freedoms: {"crank": (q, v, a)}, arrays over
-    the samples. guess: where to begin, near the first sample.
+    """Return the motion of all joints from that of some, with closed loops.
+
+    Parameters
+    ----------
+    m : Mechanism
+        Mechanism with loops.
+    moved : mapping of str to (q, v, a)
+        Measured joints, as many as there are freedoms: {"crank": (q, v, a)}, arrays over the samples.
+    guess : array_like, optional
+        Configuration near the first sample; the neutral one by default.
+
+    Returns
+    -------
+    tuple[ndarray, ndarray, ndarray]
+        q, v and a of all joints, (samples, n) each.
+
+    Raises
+    ------
+    InputError
+        If the arguments do not fit, or the loops do not close.
     """
     names = list(moved)
     own = [place(m, n) for n in names]
@@ -91,7 +121,7 @@ def _closed(m: Mechanism, q: Array, others: Sequence[int]) -> Array:
         C = np.asarray(m.closure_jacobian(q))[:, others] * size[:, None]
         q = q.copy()
         q[list(others)] -= np.linalg.lstsq(C, off, rcond=None)[0]
-    raise InputError(f'the loops of "{m.name}" do not close at {q.round(4).tolist()}; are the joints measured right?')
+    raise InputError(f'the loops of "{m.name}" do not close at {q.round(4).tolist()}; check the measured joints.')
 
 
 def _solved(C: Array, b: Array) -> Array:
@@ -99,23 +129,33 @@ def _solved(C: Array, b: Array) -> Array:
 
 
 def as_many(m: Mechanism, G: Array, actuated: Sequence[str]) -> None:
-    """Driven joints as freedoms, or it is said."""
+    """Raise an InputError unless there are as many driven joints as freedoms.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    G
+        Basis of the allowed velocities.
+    actuated
+        Driven joints.
+    """
     if G.shape[2] != len(actuated):
         raise InputError(
-            f'"{m.name}" moves in {G.shape[2]} way(s), and {len(actuated)} joint(s) are said to be driven '
+            f'"{m.name}" has {G.shape[2]} freedom(s), but {len(actuated)} joint(s) are given as driven '
             f"({', '.join(actuated)}); expected as many."
         )
 
 
 def said(m: Mechanism, actuated: Sequence[str]) -> Sequence[str]:
-    """The driven joints, which nobody else knows of closed loops."""
+    """Return the driven joints `actuated`, or raise an InputError if mechanism `m` has loops and there are none."""
     if not actuated:
-        raise InputError(f'"{m.name}" has closed loops; say which joints are driven: actuated=[...].')
+        raise InputError(f'"{m.name}" has closed loops; name the driven joints: actuated=[...].')
     return actuated
 
 
 def place(m: Mechanism, name: str) -> int:
-    """Of a joint, among velocities."""
+    """Return the index of the joint `name` among the velocities of `m`."""
     if name not in m.columns[1]:
         raise InputError(f'"{m.name}": {unknown("joint", name, m.columns[1])}')
     return m.columns[1].index(name)

@@ -1,4 +1,4 @@
-"""A measured motion from a file: t, then JOINT.q, JOINT.v, JOINT.a and JOINT.tau, in any order."""
+"""Measured motions from files with columns t, JOINT.q, JOINT.v, JOINT.a and JOINT.tau, in any order."""
 
 from __future__ import annotations
 
@@ -19,15 +19,28 @@ Array = np.ndarray[Any, Any]
 def measured(
     m: Mechanism, path: Path, actuated: Sequence[str] = (), at: Any = None
 ) -> tuple[Array, Array, Array, Array]:
-    """q, v, a and tau (samples, n each). Velocities and accelerations that are not there are differences of what is.
-    With closed loops the driven joints are enough: the others follow, on the branch that is assembled from `at`.
+    """Return q, v, a and tau (samples, n each) from a file.
+
+    Velocities and accelerations that are missing are computed by differences. With closed loops the driven joints are
+    enough: the others follow, on the branch that is assembled from a guess.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    path
+        File of the measurement.
+    actuated
+        Driven joints; all joints by default.
+    at
+        Guess of a configuration on the branch.
     """
     table = checked_table(read_table(path), str(path))
     driven = tuple(actuated) or m.columns[1]
     if m.loops and not {f"{n}.q" for n in m.columns[0]} <= set(table):
         q, v, a, _ = Branch(m, driven, at).motion(*_motion(table, driven, str(path)))
     elif m.nq != m.nv:
-        raise InputError(f'"{m.name}" has quaternions; files of measurements are for plain joints.')
+        raise InputError(f'"{m.name}" has quaternions; measurement files are for one-coordinate joints.')
     else:
         q, v, a = _motion(table, m.columns[1], str(path))
     return q, v, a, _stacked(table, driven, "tau", str(path))
@@ -41,16 +54,16 @@ def _motion(table: Mapping[str, Array], names: Sequence[str], where: str) -> tup
 
 
 def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
-    """Columns of finite numbers of one length, with a time "t" that runs forwards."""
+    """Return the columns of `table` as finite numbers of one length with increasing times; errors name `where`."""
     if "t" not in table:
-        raise ReadError(f'{where}: {unknown("column", "t", table)} The time is called "t".')
+        raise ReadError(f'{where}: {unknown("column", "t", table)} The time column is named "t".')
     found: dict[str, Array] = {}
     for name, x in table.items():
         x = np.asanyarray(x)
         if x.dtype.kind not in "fiu":
-            raise ReadError(f'{where}: column "{name}" has words; expected numbers.')
+            raise ReadError(f'{where}: column "{name}" has text; expected numbers.')
         if np.ma.is_masked(x):
-            raise ReadError(f'{where}: column "{name}" has masked entries; expected numbers. Leave these rows out.')
+            raise ReadError(f'{where}: column "{name}" has masked entries; expected numbers. Omit these rows.')
         if x.shape != np.asarray(table["t"]).shape:
             raise ReadError(f'{where}: column "{name}" has the length {len(x)}, and t {len(table["t"])}.')
         bad = np.flatnonzero(~np.isfinite(x.astype(float)))
@@ -59,7 +72,7 @@ def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
         found[name] = np.asarray(x, float)
     t = found["t"]
     if len(t) < 3:
-        raise ReadError(f"{where}: {len(t)} rows; expected three at least.")
+        raise ReadError(f"{where}: {len(t)} rows; expected at least three.")
     back = np.flatnonzero(np.diff(t) <= 0)
     if len(back):
         k = int(back[0])

@@ -1,7 +1,7 @@
-"""What the model says of experiments, and how that changes with the numbers that are to be found.
+"""Model runs of experiments, with their derivatives by the numbers to identify.
 
-Trees follow their sensitivities along the run; with closed loops, samples and events there are none, and differences of
-runs take their place, all of them lanes of one batch.
+Trees use forward sensitivities along the run. Closed loops and sampled controllers have none; differences of runs
+replace them, all in the lanes of one batch.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System, system
 
 Array = np.ndarray[Any, Any]
-MOST_STEPS = 1e9  # of one run: a quarter of an hour, where a step takes a microsecond
-SMALL = 1e-6  # of a number's size, for differences
+MOST_STEPS = 1e9  # of one run: a quarter of an hour at a microsecond per step
+SMALL = 1e-6  # share of a number's size, step of differences
 
 
 def with_free(plant: Any, free: Sequence[str]) -> System:
-    """The plant, with those numbers freed that are neither free nor of the start."""
+    """Return the system of `plant` with the numbers `free` made free parameters, unless they belong to the start."""
     s = system(plant)
     starts = start_names(s)
     missing = [n for n in free if n not in s.parameters and n not in starts]
@@ -36,21 +36,21 @@ def with_free(plant: Any, free: Sequence[str]) -> System:
 
 
 def start_names(s: System) -> dict[str, tuple[str, str]]:
-    """Elements of the start by the name of their column: which vector, and their name in it."""
+    """Return, by column name, the start vector of system `s` and the name of the element in it."""
     q, v = s.mechanism.columns
     found = {f"{n}.q": ("q0", n) for n in q} | {f"{n}.v": ("v0", n) for n in v}
     return found | {z.name: ("x0", z.name) for z in s.states}
 
 
 def _as_long(column: Array, e: Experiment) -> Array:
-    """A column of runs, (runs, times), with NaN for times that none of them came to."""
+    """Return a column (runs, times), padded with NaN for times that no run reached."""
     missing = len(e.t) - column.shape[1]
     return np.pad(column, ((0, 0), (0, missing)), constant_values=np.nan) if missing else column
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A plant whose numbers `free` are asked for, run as experiments were."""
+    """Plant with numbers to identify, run as the experiments were."""
 
     system: System
     free: tuple[str, ...]
@@ -62,6 +62,7 @@ class Model:
 
     @property
     def differences(self) -> bool:
+        """True if derivatives are differences of runs."""
         return bool(self.system.mechanism.loops or self.system.sampled)
 
     @cached_property
@@ -73,12 +74,12 @@ class Model:
         return Simulator(self.system, self.integrator, sensitivities=self.free)
 
     def seen(self, x: Array, e: Experiment) -> Array:
-        """(points, columns, times) at values x (points, free); NaN where a run failed."""
+        """Return columns (points, columns, times) of experiment `e` at `x` (points, free); NaN where a run failed."""
         run = self._run(self._plain, np.atleast_2d(x), e)
         return np.stack([_as_long(run[n], e) for n in self.columns], axis=1)
 
     def slopes(self, x: Array, e: Experiment) -> tuple[Array, Array]:
-        """(columns, times), and (columns, times, free)."""
+        """Return columns (columns, times) and slopes (columns, times, free) of experiment `e` at values `x`."""
         if self.differences:
             h = SMALL * np.maximum(np.abs(x), 1e-3)
             found = self.seen(np.vstack([x[None], x + np.diag(h), x - np.diag(h)]), e)

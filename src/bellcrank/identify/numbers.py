@@ -1,10 +1,10 @@
-"""The numbers in which inverse dynamics is linear, by name, and a mechanism that has others.
+"""Inertial and passive numbers, in which inverse dynamics is linear: names, values, and mechanisms with other values.
 
 BODY.mass                      m, kg
 BODY.mx my mz                  first moments m c, kg m, in the body's frame
-BODY.ixx iyy izz ixy ixz iyz   moments about the origin of the body's frame, kg m^2, as the inertia matrix has them
+BODY.ixx iyy izz ixy ixz iyz   inertia matrix about the origin of the body's frame, kg m^2
 JOINT.armature damping friction stiffness       as the joint has them
-JOINT.offset                   a constant force: -stiffness * rest, or what a sensor adds
+JOINT.offset                   constant force: -stiffness * rest, or a sensor's offset
 SPRING.stiffness, .preload (stiffness * length), .damping
 """
 
@@ -34,24 +34,51 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a body, a joint or a spring."""
+    """Number of a body, a joint or a spring, in which inverse dynamics is linear.
+
+    Parameters
+    ----------
+    part : str
+        Name of the body, joint or spring.
+    kind : str
+        Kind of number, such as "mass", "damping" or "spring stiffness".
+    """
 
     part: str
     kind: str
 
     @property
     def name(self) -> str:
+        """Name, such as "link2.mass"."""
         return f"{self.part}.{self.kind.removeprefix('spring ')}"
 
     @property
     def unit(self) -> str:
+        """Unit; "" for numbers of joints, whose unit depends on the joint."""
         return UNITS.get(self.kind, "")
 
 
 @explained
 def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Number, ...]:
-    """All of a mechanism: bodies from the root on, then joints, then springs. joints: which of OF_JOINT; what the
-    mechanism itself has where nothing is said.
+    """Return all numbers of a mechanism: bodies from the root, then joints, then springs.
+
+    Parameters
+    ----------
+    m : Mechanism
+        Mechanism.
+    joints : sequence of str, optional
+        Numbers that every joint has (armature, damping, friction, stiffness, offset); by default those that the
+        mechanism's joints have.
+
+    Returns
+    -------
+    tuple[Number, ...]
+        Numbers.
+
+    Raises
+    ------
+    InputError
+        If a number of `joints` is unknown, or the mechanism has flexible bodies or free parameters.
     """
     _plain(m)
     for kind in () if joints is None else joints:
@@ -69,20 +96,40 @@ def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Numbe
 
 
 def own(m: Mechanism, numbers: Sequence[Number]) -> tuple[Number, ...]:
-    """The numbers, if this mechanism has them: those of another one would be left out in silence."""
+    """Return `numbers`, or raise an InputError if mechanism `m` does not have one of them."""
     kinds = dict.fromkeys(TEN, m.bodies) | dict.fromkeys(OF_JOINT, m.joints) | dict.fromkeys(OF_SPRING, m.springs)
     parts = {kind: {part.name for part in those} for kind, those in kinds.items()}
     for n in numbers:
         if not isinstance(n, Number) or n.kind not in parts:
             raise InputError(f"numbers has {brief(n)}; expected those of identify.numbers_of(m).")
         if n.part not in parts[n.kind]:
-            raise InputError(f'"{n.name}" is no number of "{m.name}": {unknown("part", n.part, sorted(parts[n.kind]))}')
+            raise InputError(
+                f'"{n.name}" is not a number of "{m.name}": {unknown("part", n.part, sorted(parts[n.kind]))}'
+            )
     return tuple(numbers)
 
 
 @explained
 def values_of(m: Mechanism, numbers: Sequence[Number]) -> Array:
-    """What they are in the mechanism."""
+    """Return the values of numbers in a mechanism.
+
+    Parameters
+    ----------
+    m : Mechanism
+        Mechanism.
+    numbers : sequence of Number
+        Numbers of the mechanism.
+
+    Returns
+    -------
+    ndarray, shape (len(numbers),)
+        Values in SI units.
+
+    Raises
+    ------
+    InputError
+        If the mechanism does not have one of them.
+    """
     own(m, numbers)
     tens = {b.name: ten(b) for b in m.bodies}
     joints = {j.name: j for j in m.joints}
@@ -102,17 +149,17 @@ def values_of(m: Mechanism, numbers: Sequence[Number]) -> Array:
 
 
 def ten(b: Body) -> Array:
-    """m, m c, and the inertia about the origin of the body's frame."""
+    """Return m, m c, and the inertia about the origin of the frame of body `b`."""
     c = np.asarray(b.com, float)
     I = np.asarray(b.inertia, float) + b.mass * (c @ c * np.eye(3) - np.outer(c, c))
     return np.array([b.mass, *(b.mass * c), I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
 
 
 def body_with(b: Body, x: Array) -> Body:
-    """The body that these ten numbers make."""
+    """Return body `b` with the ten numbers `x`."""
     m = float(x[0])
     if not m > 0:
-        raise InputError(f'body "{b.name}" would have the mass {m:.4g}; expected one above zero.')
+        raise InputError(f'body "{b.name}" would have the mass {m:.4g}; expected a mass above zero.')
     c = x[1:4] / m
     xx, yy, zz, xy, xz, yz = x[4:]
     I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (c @ c * np.eye(3) - np.outer(c, c))
@@ -121,7 +168,27 @@ def body_with(b: Body, x: Array) -> Body:
 
 @explained
 def mechanism_with(m: Mechanism, numbers: Sequence[Number], values: Array) -> Mechanism:
-    """The same mechanism with these numbers."""
+    """Return a copy of a mechanism with other values of numbers.
+
+    Parameters
+    ----------
+    m : Mechanism
+        Mechanism.
+    numbers : sequence of Number
+        Numbers of the mechanism.
+    values : array_like, shape (len(numbers),)
+        New values.
+
+    Returns
+    -------
+    Mechanism
+        The copy.
+
+    Raises
+    ------
+    InputError
+        If the arguments do not fit, or a mass is not above zero.
+    """
     if np.shape(values) != (len(numbers),):
         raise InputError(f"values have the shape {np.shape(values)}; expected one for each of {len(numbers)} numbers.")
     own(m, numbers)
@@ -150,6 +217,6 @@ def _spring(s: Spring, given: Mapping[tuple[str, str], float]) -> Spring:
 
 def _plain(m: Mechanism) -> None:
     if m.flexible:
-        raise InputError(f'"{m.name}" has bodies that bend; expected rigid ones: their modes are no ten numbers.')
+        raise InputError(f'"{m.name}" has flexible bodies; expected rigid ones: modes have no ten inertial numbers.')
     if depends(m.bodies, m.joints, m.springs, m.gravity):
-        raise InputError(f'"{m.name}" has free numbers; give it with plain ones: mechanism.at().')
+        raise InputError(f'"{m.name}" has free parameters; pass it with fixed ones: mechanism.at().')

@@ -1,6 +1,7 @@
-"""bc.fit: numbers of a plant from records of it, through its runs, with standard errors and what the data cannot tell.
+"""Output-error identification, `bc.fit`: numbers of a plant from records of it, with standard errors.
 
-Output error: what a run says less what was measured, in units of the noise. The least squares are scipy's.
+The residuals are model outputs less measured ones, in units of the noise; the least squares are scipy's. Numbers that
+the data do not identify are reported.
 """
 
 from __future__ import annotations
@@ -51,19 +52,61 @@ def fit(
     target: str | None = None,
     threads: int | None = None,
 ) -> Fit:
-    """Finds numbers of a plant from what was measured of it.
+    """Find numbers of a plant from measurements of it.
 
         bc.fit(plant, "measured.csv", free=["bob.mass", "hinge.damping", "hinge.q"], q0={"hinge": 0.5})
 
-    data: a Record, a CSV, Parquet or MCAP file, a mapping of columns with "t", or a list of these, one for each
-    experiment. Columns with names of the plant's are observed (or those of observe=), those with names of inputs are
-    fed. free: free numbers, any that mechanism.free knows, or elements of the start ("hinge.q"). begin: where the
-    search begins; the plant's own numbers where nothing is said. bounds: (lowest, highest) by name. priors: (value,
-    standard deviation) by name. noise: of columns, where it is known; else it is taken from what is left. loss: linear,
-    or robust against outliers: "soft_l1", "huber", "cauchy", "arctan". starts: searches from as many points within the
-    bounds, the best of many that are tried in one batch.
-    error="equation" compares rates instead of runs (all states must be measured): there is no start to be found, but
-    noise of the measured states biases it.
+    Columns with names of the plant's columns are observed, columns with names of inputs are fed to it.
+
+    Parameters
+    ----------
+    plant : Mechanism or System
+        Plant to fit.
+    data : Record, str, Path, mapping or sequence of these
+        A record, a CSV, Parquet, MCAP or NPZ file, a mapping of columns with "t", or a list, one for each experiment.
+    free : sequence of str
+        Numbers to find: free numbers, any number that `mechanism.free` accepts, or elements of the start ("hinge.q").
+    error : str, default "output"
+        "output" compares runs. "equation" compares rates and needs measurements of all states: no start has to be
+        found, but noise of the measured states causes a bias.
+    observe : sequence of str, optional
+        Columns to observe; all that the plant has by default.
+    begin : mapping of str to float, optional
+        Starting point of the search; the plant's own numbers by default.
+    bounds : mapping of str to (float, float), optional
+        (lowest, highest) by name.
+    priors : mapping of str to (float, float), optional
+        (value, standard deviation) by name.
+    noise : mapping of str to float, optional
+        Known standard deviations of columns; the others are estimated from the residuals.
+    loss : str, default "linear"
+        "linear", or robust against outliers: "soft_l1", "huber", "cauchy", "arctan".
+    starts : int, default 1
+        Number of searches from points within the bounds, the best of many that are evaluated in one batch.
+    seed : int, default 0
+        Seed of these points.
+    q0, v0, x0 : mapping of str to float, optional
+        Start of the runs.
+    parameters : mapping of str to float, optional
+        Values of further free parameters.
+    integrator : str, optional
+        Integrator of the runs.
+    step : float, default 1e-3
+        Largest step size, s.
+    target : str, optional
+        Target of the runs, as in `bc.simulate`.
+    threads : int, optional
+        Number of threads.
+
+    Returns
+    -------
+    Fit
+        Numbers found, standard errors, and what the data do not identify.
+
+    Raises
+    ------
+    InputError
+        If an argument or the data do not fit.
     """
     names = tuple(listed("free", free, "names"))
     s = with_free(plant, names)
@@ -84,12 +127,12 @@ def fit(
     if error == "equation":
         runs = {"q0": q0, "v0": v0, "x0": x0, "integrator": integrator, "target": target, "threads": threads}
         for n in [n for n, x in (runs | {"starts": None if starts == 1 else starts}).items() if x is not None]:
-            raise InputError(f'{n}= is for runs, and error="equation" makes none; leave it out.')
+            raise InputError(f'{n}= is for runs, and error="equation" has none; omit it.')
         return problem.found(equation_error(s, names, measured, parameters), 1, seed)
     columns = tuple(measured[0].seen)
     for e in measured:
         if tuple(e.seen) != columns:
-            raise InputError(f"{e.where} observes {', '.join(e.seen)}, and the first {', '.join(columns)}.")
+            raise InputError(f"{e.where} observes {', '.join(e.seen)}, but the first observes {', '.join(columns)}.")
     where = {k: x for k, x in {"target": target, "threads": threads}.items() if x is not None}
     model = Model(s, names, step, integrator or Solver().integrator, given, columns, where)
     return problem.found(_Outputs(model, measured), starts, seed)
@@ -97,7 +140,7 @@ def fit(
 
 @dataclass(eq=False)
 class _Outputs:
-    """Experiments as residuals by column."""
+    """Residuals of runs, by column."""
 
     model: Model
     measured: list[Experiment]
@@ -108,11 +151,11 @@ class _Outputs:
         return self.model.columns
 
     def off(self, x: Array) -> tuple[Array, Array]:
-        """(columns, times of all experiments), and its slopes (columns, times, free)."""
+        """Return residuals (columns, times of all experiments) at `x` and their slopes (columns, times, free)."""
         try:
             parts = [self.model.slopes(x, e) for e in self.measured]
         except InputError:
-            if not self.runs:  # where the search begins, everything must be as it can be
+            if not self.runs:  # the starting point must be valid
                 raise
             parts = [self._nowhere(e) for e in self.measured]
         self.runs += len(parts)
@@ -121,7 +164,7 @@ class _Outputs:
         return r, np.concatenate([J for _, J in parts], axis=1)
 
     def _nowhere(self, e: Experiment) -> tuple[Array, Array]:
-        """Of values that nothing can have, as a search may try them."""
+        """Return NaN residuals, for invalid values that a search may try."""
         shape = (len(self.columns), len(e.t))
         return np.full(shape, np.nan), np.zeros((*shape, len(self.model.free)))
 
@@ -139,7 +182,7 @@ class _Outputs:
 
 
 def _nominal(s: System, names: Sequence[str], given: Mapping[str, Any], begin: Mapping[str, float] | None) -> Array:
-    """Where the search begins."""
+    """Return the starting point of the search."""
     m, starts = s.mechanism, start_names(s)
     for n in begin or {}:
         if n not in names:

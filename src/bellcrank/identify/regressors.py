@@ -1,10 +1,10 @@
-"""The regressor: inverse dynamics is linear in ten numbers of each body, and in friction, rotor inertia and springs.
+"""Regressors: inverse dynamics is linear in ten numbers of each body, and in friction, rotor inertia and springs.
 
-    tau = Y(q, v, a) x        x   see numbers.py: of a body m, h = m c and I about the origin of its own frame
+    tau = Y(q, v, a) x        x   for a body: m, h = m c and I about the origin of its own frame
 
-Each number's share is the force that moves a body with that number alone, brought to all joints that carry it (Atkeson,
-An, Hollerbach, Estimation of inertial parameters of manipulator loads and links, 1986). It is computed on whole columns
-of samples at once. Generalised momentum M v and energy are linear in the same numbers.
+The column of a number is the force that moves a body with that number alone, transformed to all joints that carry it
+(Atkeson, An, Hollerbach, Estimation of inertial parameters of manipulator loads and links, 1986). It is computed for
+whole arrays of samples at once. Generalised momentum M v and energy are linear in the same numbers.
 """
 
 from __future__ import annotations
@@ -30,20 +30,41 @@ from bellcrank.scalar import float_array
 from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, Sym, Vec, euler_moment, vec
 
 Array = np.ndarray[Any, Any]
-LARGEST = 1e50  # of what is measured: squares are summed up, and squared again
+LARGEST = 1e50  # limit of measured values: their squares are summed and squared again
 UNITS = [Sym(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as Sym has them
 
 
 @explained
 def regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, numbers: Sequence[Number] | None = None) -> Array:
-    """Y with inverse_dynamics = Y x, (samples, nv, len(numbers)), of the mechanism as a tree.
+    """Return Y with inverse_dynamics = Y x, for the mechanism as a tree.
 
-    q (samples, nq), v and a (samples, nv). numbers: those of numbers_of(m) where nothing else is said.
+    Parameters
+    ----------
+    m : Mechanism
+        Mechanism.
+    q : array_like, shape (samples, nq)
+        Joint positions, rad or m.
+    v : array_like, shape (samples, nv)
+        Joint velocities, rad/s or m/s.
+    a : array_like, shape (samples, nv)
+        Joint accelerations, rad/s^2 or m/s^2.
+    numbers : sequence of Number, optional
+        Columns of the result; those of `numbers_of(m)` by default.
+
+    Returns
+    -------
+    ndarray, shape (samples, nv, len(numbers))
+        Force on each joint for a unit of each number.
+
+    Raises
+    ------
+    InputError
+        If the arguments do not fit.
     """
     asked = own(m, numbers) if numbers is not None else numbers_of(m)
     q, v, a = (_samples(m, name, x, n) for name, x, n in (("q", q, m.nq), ("v", v, m.nv), ("a", a, m.nv)))
     if not len(q) == len(v) == len(a):
-        raise InputError(f"q, v and a have {len(q)}, {len(v)} and {len(a)} samples; expected as many of each.")
+        raise InputError(f"q, v and a have {len(q)}, {len(v)} and {len(a)} samples; expected equal numbers.")
     tree = marked(m)
     Y = np.zeros((len(q), m.nv, len(asked)))
     places = {number: k for k, number in enumerate(asked)}
@@ -67,8 +88,30 @@ def regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, numbers: S
 
 @explained
 def momentum_regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequence[Number] | None = None) -> Array:
-    """Y with M(q) v = Y x, (samples, nv, len(numbers)): inverse dynamics without gravity of what accelerates by v from
-    rest. Its rate needs no acceleration to be measured.
+    """Return Y with M(q) v = Y x, the regressor of the generalised momentum.
+
+    It is the inverse dynamics without gravity for an acceleration v from rest. Its rate needs no measured acceleration.
+
+    Parameters
+    ----------
+    m : Mechanism
+        Mechanism.
+    q : array_like, shape (samples, nq)
+        Joint positions, rad or m.
+    v : array_like, shape (samples, nv)
+        Joint velocities, rad/s or m/s.
+    numbers : sequence of Number, optional
+        Columns of the result; those of `numbers_of(m)` by default.
+
+    Returns
+    -------
+    ndarray, shape (samples, nv, len(numbers))
+        Momentum of each joint for a unit of each number.
+
+    Raises
+    ------
+    InputError
+        If the arguments do not fit.
     """
     asked = own(m, numbers) if numbers is not None else numbers_of(m)
     floating = replace(m, gravity=(0.0, 0.0, 0.0))
@@ -81,7 +124,29 @@ def momentum_regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequen
 def energy_regressor(
     m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequence[Number] | None = None
 ) -> tuple[Array, Array]:
-    """Rows with kinetic energy = T x and potential energy = U x, (samples, len(numbers)) each."""
+    """Return rows T and U with kinetic energy T x and potential energy U x.
+
+    Parameters
+    ----------
+    m : Mechanism
+        Mechanism.
+    q : array_like, shape (samples, nq)
+        Joint positions, rad or m.
+    v : array_like, shape (samples, nv)
+        Joint velocities, rad/s or m/s.
+    numbers : sequence of Number, optional
+        Columns of the result; those of `numbers_of(m)` by default.
+
+    Returns
+    -------
+    tuple[ndarray, ndarray]
+        T and U, shape (samples, len(numbers)) each.
+
+    Raises
+    ------
+    InputError
+        If the arguments do not fit.
+    """
     asked = own(m, numbers) if numbers is not None else numbers_of(m)
     q, v = _samples(m, "q", q, m.nq), _samples(m, "v", v, m.nv)
     p = momentum_regressor(m, q, v, asked)
@@ -104,13 +169,16 @@ def energy_regressor(
 
 
 def marked(m: Mechanism) -> Tree:
-    """The tree, with the frame of each body as the user has it under its number."""
+    """Return the tree of mechanism `m`, with the user's frame of each body under its index."""
     marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}
     return tree_of(m.bodies, m.joints, marks, m.gravity, m.ground)
 
 
 def _unit_forces(link: int, R: Mat, p: Vec, A: Acceleration) -> list[Force]:
-    """In the link's F: the force that moves a body which has one of the ten numbers and no other. R, p: its frame."""
+    """Return, in the link's frame F, the force that moves a body with one of the ten numbers and no other.
+
+    R and p are the pose of the body's frame.
+    """
     back = R.T
     B = Acceleration(back @ A.w, back @ A.dw, back @ (A.a + A.K @ p))
     forces = [Force(ZERO, B.a)]
@@ -122,7 +190,7 @@ def _unit_forces(link: int, R: Mat, p: Vec, A: Acceleration) -> list[Force]:
 
 
 def _brought_down(tree: Tree, q: list[Array], i: int, forces: list[Force], samples: int) -> dict[int, Array]:
-    """What each element of v feels of forces on link i, (forces, samples)."""
+    """Return the generalised forces on each element of v from forces on link i, (forces, samples)."""
 
     def stacked(part: str, axis: str) -> Array:
         return np.stack([np.broadcast_to(getattr(getattr(f, part), axis), samples) for f in forces])
@@ -142,7 +210,7 @@ def _brought_down(tree: Tree, q: list[Array], i: int, forces: list[Force], sampl
 def _passive(
     m: Mechanism, tree: Tree, number: Number, q: list[Array], v: list[Array], a: list[Array]
 ) -> list[tuple[int, Array]]:
-    """(element of v, share) of a number of a joint or of a spring between bodies."""
+    """Return (element of v, column) for a number of a joint or of a spring between bodies."""
     if number.kind.startswith("spring "):
         return _spring(m, tree, number, q, v)
     link = next(x for x in tree.links if x.joint.name == number.part)
@@ -164,7 +232,7 @@ def _passive(
 
 
 def _spring(m: Mechanism, tree: Tree, number: Number, q: list[Array], v: list[Array]) -> list[tuple[int, Array]]:
-    """Tension k L - k l0 + c dL/dt along dL/dv."""
+    """Return the columns of the tension k L - k l0 + c dL/dt along dL/dv."""
     s = next(x for x in m.springs if x.name == number.part)
     J = [_point(m, tree, frame, q) for frame in (s.a, s.b)]
     (pa, Ja), (pb, Jb) = J
@@ -178,7 +246,7 @@ def _spring(m: Mechanism, tree: Tree, number: Number, q: list[Array], v: list[Ar
 
 
 def _point(m: Mechanism, tree: Tree, frame: str, q: list[Array]) -> tuple[Array, Array]:
-    """A frame's place (samples, 3) and its Jacobian (samples, 3, nv), in world axes."""
+    """Return a frame's position (samples, 3) and its Jacobian (samples, 3, nv), in world axes."""
     f, n = m.frames[frame], len(q[0])
     J = np.zeros((n, 3, m.nv))
     if f.body == m.ground:

@@ -1,4 +1,4 @@
-"""The search behind bc.fit: residuals in units of the noise, scipy's least squares over what data tell, and errors."""
+"""Parameter search of `bc.fit`: least squares in units of the noise, identifiable directions, standard errors."""
 
 from __future__ import annotations
 
@@ -18,16 +18,40 @@ from bellcrank.seeds import generator
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
-UNTOLD = 1.0  # standard errors above this part of a number's size tell nothing of it
-LEASH = 0.1  # of a number's size, in units of the noise: next to nothing where the data tell anything
-TRIED = 16  # random points for each start, all in one batch
-SMALLEST_SCALE = 1e-12  # of a column that does not vary
-FAR = 1e6  # in units of the noise: what a run says that failed
+UNTOLD = 1.0  # standard error relative to a number's size above which it is not identified
+LEASH = 0.1  # per number's size, in units of the noise: negligible where the data identify it
+TRIED = 16  # random points evaluated for each start, in one batch
+SMALLEST_SCALE = 1e-12  # scale of a column that does not vary
+FAR = 1e6  # residual of a failed run, in units of the noise
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Numbers found. errors: standard deviations, infinite for what the data do not tell, which stays as it was."""
+    """Result of `fit`: numbers found, with standard errors.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the numbers.
+    values : ndarray
+        Values found.
+    errors : ndarray
+        Standard deviations; infinite for numbers that the data do not identify, which keep their starting values.
+    covariance : ndarray
+        Covariance of the values.
+    correlations : ndarray
+        Correlation matrix of the values.
+    noise : mapping of str to float
+        Standard deviation of each observed column.
+    untold : tuple of str
+        Directions that the data do not identify, as text.
+    held : tuple of str
+        Numbers that were held at their starting values because of these directions.
+    misfit : float
+        Root mean square of the residuals in units of the noise.
+    runs : int
+        Number of runs in the search.
+    """
 
     names: tuple[str, ...]
     values: Array
@@ -35,10 +59,10 @@ class Fit:
     covariance: Array
     correlations: Array
     noise: Mapping[str, float]  # standard deviation of each observed column
-    untold: tuple[str, ...]  # directions that the data do not tell, in words
-    held: tuple[str, ...]  # numbers that were left as they were, because of that
-    misfit: float  # root mean square of what is left, in units of the noise
-    runs: int  # that the search took
+    untold: tuple[str, ...]  # directions that the data do not identify, as text
+    held: tuple[str, ...]  # numbers held at their starting values because of them
+    misfit: float  # root mean square residual in units of the noise
+    runs: int  # number of runs in the search
 
     def __getitem__(self, name: str) -> float:
         if name not in self.names:
@@ -47,26 +71,42 @@ class Fit:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """By name, as parameters= takes them."""
+        """Values by name, for `parameters=`."""
         return dict(zip(self.names, self.values.tolist(), strict=True))
 
     def __str__(self) -> str:
         rows = [
-            (n, f"{x:.6g}", f"{e:.2g}", "not told" if n in self.held else "")
+            (n, f"{x:.6g}", f"{e:.2g}", "not identified" if n in self.held else "")
             for n, x, e in zip(self.names, self.values, self.errors)
         ]
         lines = [table(("number", "found", "error", ""), rows, right=(1, 2))]
-        lines += [f"the data do not tell {line(words)}" for words in self.untold]
+        lines += [f"the data do not identify {line(words)}" for words in self.untold]
         C = np.abs(np.triu(self.correlations, 1))
         lines += [
-            f"{line(self.names[i])} and {line(self.names[j])} go together: correlation {self.correlations[i, j]:.3f}"
+            f"{line(self.names[i])} and {line(self.names[j])} are correlated: correlation {self.correlations[i, j]:.3f}"
             for i, j in zip(*np.where(C > 0.95))
         ]
         return "\n".join(lines)
 
 
 class Problem:
-    """Numbers with their sizes, bounds and priors."""
+    """Numbers to find, with their scales, bounds and priors.
+
+    Parameters
+    ----------
+    names
+        Names of the numbers.
+    nominal
+        Starting values.
+    bounds
+        (lowest, highest) by name.
+    priors
+        (value, standard deviation) by name.
+    loss
+        Loss function of scipy's least squares.
+    noise
+        Known standard deviations by column.
+    """
 
     def __init__(self, names: tuple[str, ...], nominal: Array, bounds: Any, priors: Any, loss: str, noise: Any) -> None:
         self.names, self.nominal, self.loss, self.noise = names, nominal, loss, dict(noise or {})
@@ -90,10 +130,21 @@ class Problem:
         self.size = np.where(nominal != 0, np.abs(nominal), np.where(width > 0, width, 1.0))
         self.priors = {names.index(n): pair for n, pair in believed.items()}
         if any(not float(p[1]) > 1.0 / LARGEST for p in self.priors.values()):
-            raise InputError(f"priors: a standard deviation is to be above zero, at least {1.0 / LARGEST:g}.")
+            raise InputError(f"priors: expected standard deviations above zero, at least {1.0 / LARGEST:g}.")
 
-    @np.errstate(over="ignore", invalid="ignore")  # what comes of it is looked at (_usable)
+    @np.errstate(over="ignore", invalid="ignore")  # the results are checked by _usable
     def found(self, of: Any, starts: int, seed: int) -> Fit:
+        """Run the search and return its result.
+
+        Parameters
+        ----------
+        of
+            Residuals, with columns, off, sizes, costs and runs.
+        starts
+            Number of starting points.
+        seed
+            Seed of the starting points.
+        """
         columns = of.columns
         for c, x in self.noise.items():
             if c not in columns:
@@ -109,11 +160,11 @@ class Problem:
         sigma = np.where(known, noise, 0.05 * scale)
         active = np.ones(len(self.names), bool)
         x = self._first(of, sigma, starts, seed)
-        for again in range(3):  # with a guess of the noise, with what is left, and without what is not told
+        for again in range(3):  # guessed noise, then estimated noise, then without unidentified numbers
             x = self._searched(of, x, sigma, active, 0.0 if again else LEASH)
             r, J = self._final(of, x, sigma)
             left = np.sqrt((r**2).mean(axis=1) * r.size / max(1, r.size - active.sum()))
-            if self.loss != "linear":  # outliers are not the noise
+            if self.loss != "linear":  # a robust estimate, because outliers are not noise
                 left = 1.4826 * np.median(np.abs(r - np.median(r, axis=1)[:, None]), axis=1)
             sigma = np.where(known, noise, np.maximum(left, 1e-9 * scale))
             words, held = self._told(J, sigma)
@@ -124,7 +175,7 @@ class Problem:
         return self._result(of, x, sigma, active, words)
 
     def _searched(self, of: Any, x: Array, sigma: Array, active: Array, leash: float) -> Array:
-        """scipy's least squares over the numbers that are told; a leash holds what may turn out not to be."""
+        """Run scipy's least squares over the active numbers; a leash holds those that may not be identifiable."""
         optimize = extra("scipy.optimize", "study", "a fit")
         if not active.any():
             return x
@@ -156,22 +207,22 @@ class Problem:
             lambda z: both(z)[0], start, lambda z: both(z)[1], bounds=limits, loss=self.loss, x_scale="jac", xtol=1e-10
         )
         if not np.isfinite(done.x).all():
-            raise InputError(f"begin: from {self._numbers(x)} the search finds no way. Begin with other numbers.")
+            raise InputError(f"begin: from {self._numbers(x)} the search does not converge. Begin with other numbers.")
         return full(done.x)
 
     def _usable(self, r: Array, J: Array, sigma: Array) -> Array:
-        """Return which residuals are numbers that can be squared and added up, and their slopes, too."""
+        """Return a mask of residuals that, with their slopes, can be squared and summed."""
         with np.errstate(all="ignore"):
             slopes = np.abs(J * self.size).max(axis=-1, initial=0.0)
             return np.asarray((np.abs(r) < LARGEST * sigma[:, None]) & (slopes < LARGEST * sigma[:, None]))
 
     def _final(self, of: Any, x: Array, sigma: Array) -> tuple[Array, Array]:
-        """Residuals and slopes at numbers that the search came to.
+        """Return residuals and slopes at the numbers that the search found.
 
         Raises
         ------
         InputError
-            If some of them are no numbers: the model fails before the measurement ends, or leaves all bounds.
+            If some of them are not finite: the model fails before the measurement ends, or grows beyond all bounds.
         """
         r, J = of.off(x)
         if not (good := self._usable(r, J, sigma)).all():
@@ -198,7 +249,7 @@ class Problem:
         return r, J
 
     def _told(self, J: Array, sigma: Array) -> tuple[tuple[str, ...], Array]:
-        """Untold directions in words, and of each of them the number that is held."""
+        """Return the unidentified directions as text, and a mask of one number to hold for each of them."""
         A = (J / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
         A = np.concatenate([A, self._prior(self.nominal)[1]])
         _, s, Vt = np.linalg.svd(A, full_matrices=False)
@@ -243,7 +294,7 @@ def _check_size(what: str, x: float) -> None:
 
 
 def _pairs(names: tuple[str, ...], what: str, given: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
-    """What people wrote by name, as pairs of numbers."""
+    """Return pairs of numbers by name, after a check."""
     found = {}
     for n, pair in (given or {}).items():
         if n not in names:

@@ -1,9 +1,9 @@
-"""Integrators: pure steps of dy/dt = f(t, y) over any scalar. Knows nothing of graphs.
+"""Integrators: pure steps of dy/dt = f(t, y) over any scalar, independent of graphs.
 
-`f` is how often a step evaluates f, without what only its dense output needs: in a traced step nobody pays for what
-nobody reads. rkf45 without a reader of its error takes 5.
+`f` is the number of evaluations of f in a step, without those that only its dense output needs: a traced step omits
+unused values. rkf45 without a use of its error estimate takes 5.
 
-| name     | order | f | error | df/dy | dense order | remembers | what it is                                      |
+| name     | order | f | error | df/dy | dense order | memory    | method                                          |
 |----------|-------|---|-------|-------|-------------|-----------|-------------------------------------------------|
 | euler    | 1     | 1 | no    | no    | 1           | nothing   | semi-implicit Euler                             |
 | rk4      | 4     | 4 | no    | no    | 3           | nothing   | the classical Runge-Kutta method                |
@@ -32,7 +32,7 @@ INTEGRATORS: dict[str, Integrator] = {
 
 
 def integrator(name: str) -> Integrator:
-    """The integrator of that name."""
+    """Return the integrator called `name`."""
     if name not in INTEGRATORS:
         raise InputError(unknown("integrator", name, INTEGRATORS))
     return INTEGRATORS[name]

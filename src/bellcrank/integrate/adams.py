@@ -1,16 +1,16 @@
 """Adams-Bashforth-Moulton of order 4, predict - evaluate - correct - evaluate, in Nordsieck's form.
 
-What is remembered is not the last four rates but the cubic through them, as the scaled derivatives
+The memory is not the last four rates but the cubic through them, as the scaled derivatives
 
     z_k = h^k y^(k) / k!,  k = 1 ... 4,
 
-from which a change of the step size is a multiplication: z_k (ratio)^k. While h stays the same the numbers are those of
+so that a change of the step size is a multiplication: z_k (ratio)^k. While h stays the same the numbers are those of
 the classical formulas
 
     p  = y + h/24 (55 f_n - 59 f_n-1 + 37 f_n-2 - 9 f_n-3)      Bashforth
     y1 = y + h/24 (9 f(t + h, p) + 19 f_n - 5 f_n-1 + f_n-2)    Moulton
 
-since Taylor's series of the cubic is p, and the corrector differs from p by 3/8 of what the rate is off its forecast.
+since Taylor's series of the cubic is p, and the corrector differs from p by 3/8 of the error of the predicted rate.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ START = (
 
 
 def _begin(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
-    """The cubic through the rates of three small Runge-Kutta steps, within the first step.
+    """Return the cubic through the rates of three small Runge-Kutta steps, within the first step.
 
-    They go forward, for a run begins where something happened: before t another law may have held.
+    The small steps go forward, because a run may begin at an event, before which another law held.
     """
     small = h * (1 / 3)
     rates = [problem.rate(t, y)]

@@ -1,6 +1,6 @@
-"""Semi-implicit Euler: the new velocity first, then the position with it. First order.
+"""Semi-implicit Euler: first the new velocity, then the position with it. First order.
 
-Symplectic where the mass matrix is constant and forces depend on q alone: a pendulum, and not a top.
+Symplectic where the mass matrix is constant and forces depend on q alone: for a pendulum, but not for a top.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bellcrank.scalar import Scalar
 
 
 def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> Step:
-    """v1 = v + h dv/dt, q1 = q moved by h v1, x1 = x + h dx/dt; all rates at (t, y)."""
+    """Step by v1 = v + h dv/dt, q1 = q moved by h v1, x1 = x + h dx/dt; all rates at (t, y)."""
     q, v, x = problem.split(y)
     f0 = problem.rate(t, y)
     scalar.step("step", "euler")

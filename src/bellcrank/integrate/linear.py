@@ -1,15 +1,15 @@
 """Linear systems of implicit steps: (1 - g df/dy) x = b, by elimination in the order of the state, without pivoting.
 
 q comes first, and its rows are nearly empty: dq/dt = N(q) v gives the row of an ordinary coordinate the pivot 1 and
-entries in the columns of v alone. Eliminating it costs no division, and what is left to solve is of size nv + nx; zeros
-that the model knows cost nothing.
+entries in the columns of v alone. Eliminating it costs no division, and the remaining system is of size nv + nx; zeros
+known from the model cost nothing.
 
 No rows are exchanged: that would be a branch on values. The pivots are near 1 for short steps. They stay positive for a
-g of any size where what is stiff acts in the joints: with a mass matrix M and springs and dampers of rates L >= 0 along
-the coordinates, what remains for v is 1 + M^-1 L, and each leading minor of it is det(1 + L^1/2 P L^1/2) >= 1 for a
-block P of M^-1. Stiffness across coordinates (a spring in space on an arm) and long steps together have no such
-promise: a pivot may pass through 0 at some h. Numbers then grow large or are not finite, which rodas4's error estimate
-shows, and a shorter step mends.
+g of any size where the stiffness acts in the joints: with a mass matrix M and springs and dampers of rates L >= 0 along
+the coordinates, the system for v is 1 + M^-1 L, and each leading minor of it is det(1 + L^1/2 P L^1/2) >= 1 for a block
+P of M^-1. Stiffness across coordinates (a spring in space on an arm) and long steps together have no such guarantee: a
+pivot may pass through 0 at some h. Numbers then grow large or are not finite, which the error estimate of rodas4 shows
+and a shorter step cures.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from bellcrank.scalar import Scalar, is_zero
 
 @dataclass(frozen=True)
 class Factors:
-    """L U: L below the diagonal with ones on it, U above and on it; the diagonal is kept as its reciprocals."""
+    """LU factors: L below the diagonal with ones on it, U above and on it; the diagonal is stored inverted."""
 
     rows: list[State]
     reciprocal: State
 
     def solve(self, b: Sequence[Scalar]) -> State:
+        """Return the solution x for the right-hand side `b`."""
         x = list(b)
         n = len(x)
         for i in range(n):
@@ -46,6 +47,7 @@ class Factors:
 
 
 def factored(matrix: Sequence[Sequence[Scalar]]) -> Factors:
+    """Return the LU factors of `matrix`, without pivoting."""
     rows = [list(row) for row in matrix]
     n = len(rows)
     reciprocal: State = []
@@ -63,19 +65,24 @@ def factored(matrix: Sequence[Sequence[Scalar]]) -> Factors:
 
 @dataclass(frozen=True)
 class Woodbury:
-    """(1 - g left right)^-1 = 1 + g left (1 - g right left)^-1 right: only the small matrix in the middle is solved."""
+    """Inverse by the Woodbury identity, which needs only a small system.
+
+    (1 - g left right)^-1 = 1 + g left (1 - g right left)^-1 right.
+    """
 
     of: Product
     g: Scalar
     middle: Factors
 
     def solve(self, b: Sequence[Scalar]) -> State:
+        """Return the solution x for the right-hand side `b`."""
         inner = self.middle.solve([dot(row, b) for row in self.of.right])
         scaled = [self.g * x for x in inner]
         return [x + dot(row, scaled) for x, row in zip(b, self.of.left, strict=True)]
 
 
 def dot(row: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+    """Return the scalar product of `row` and `x`."""
     total: Scalar = 0.0
     for a, b in zip(row, x, strict=True):
         if not is_zero(a) and not is_zero(b):
@@ -84,7 +91,7 @@ def dot(row: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
 
 
 def implicit(jacobian: Sequence[Sequence[Scalar]] | Product | Slopes, g: Scalar) -> Any:
-    """1 - g df/dy, to be solved."""
+    """Return the solver of (1 - `g` df/dy) x = b for the `jacobian` df/dy."""
     if isinstance(jacobian, Slopes):
         return jacobian.implicit(g)
     if isinstance(jacobian, Product):

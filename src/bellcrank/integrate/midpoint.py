@@ -1,8 +1,8 @@
-"""The implicit midpoint rule: y1 = y + h f(t + h/2, (y + y1)/2). Second order, keeps quadratic invariants.
+"""The implicit midpoint rule: y1 = y + h f(t + h/2, (y + y1)/2). Second order, conserves quadratic invariants.
 
-A rotation of the result is that of the start, turned by the Cayley map of h w, w the angular velocity of the midpoint,
-and not the sum of quaternions: the rule turns an angular momentum in body axes by the very map of -h w, so that in the
-world it stands still.
+A rotation of the result is that of the start, turned by the Cayley map of h w, where w is the angular velocity at the
+midpoint, and not the sum of quaternions. The rule turns an angular momentum in body axes by the map of -h w, so that it
+is constant in the world.
 
 The midpoint is found by a fixed number of Newton steps with df/dy at the beginning. Each gains a factor O(h^2), so that
 four leave an error of O(h^9) beside the O(h^3) of the rule itself; on a linear system the first is already exact.
@@ -45,7 +45,7 @@ def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> St
         y1[: problem.nq] = problem.rolled(q, y1[: problem.nq], times(h, v))
     y1 = problem.project(y1)
     dense = hermite(y, times(h, problem.rate(t, y)), y1, times(h, problem.rate(t + h, y1)))
-    return Step(y1, None, [], dense, rough=[scalar.fabs(2.0 * x) for x in last])  # by which Newton's method went on
+    return Step(y1, None, [], dense, rough=[scalar.fabs(2.0 * x) for x in last])  # the last Newton step
 
 
 MIDPOINT = Integrator(

@@ -1,8 +1,8 @@
-"""What an integrator is given and what it gives back, and the sums of states that it makes.
+"""Interface of integrators: the problem, the step and its result, and sums of states.
 
-An integrator is a pure step over any scalar: y at t + h from y at t. It looks at no value, so the same text runs on
-floats, on arrays of many states, and on graph nodes that record it. What it must remember from step to step is a flat
-list that the caller keeps. In sums a weight that is the constant 0 costs nothing. Between two steps the state is a
+An integrator is a pure step over any scalar: y at t + h from y at t. It does not branch on values, so the same code
+runs on floats, on arrays of many states, and on graph nodes that record it. Its memory from step to step is a flat list
+that the caller keeps. In sums a weight that is the constant 0 costs nothing. Between two steps the state is a
 polynomial in s = (time since the step began) / h.
 """
 
@@ -29,46 +29,50 @@ class Product:
 
 
 class Slopes(ABC):
-    """A matrix that is nowhere written: all that it is for is what it knows how to do."""
+    """A matrix-free Jacobian df/dy, which only provides the solver that implicit methods need."""
 
     @abstractmethod
     def implicit(self, g: Scalar) -> Any:
-        """What solves (1 - g df/dy) x = b, by `solve`."""
+        """Return an object whose `solve` solves (1 - `g` df/dy) x = b."""
 
 
 Jacobian = Callable[[Scalar, State], tuple[list[State] | Product | Slopes, State]]
 
 
 def identity(y: State) -> State:
+    """Return `y`."""
     return y
 
 
 @dataclass(frozen=True)
 class Problem:
-    """dy/dt = f(t, y). y is q, then v, then the rest x."""
+    """The differential equation dy/dt = f(t, y), with y = [q, v, other states x]."""
 
     f: Rate
     nq: int
     nv: int
     nx: int
     jacobian: Jacobian | None = None  # (rows of df/dy, df/dt); implicit methods need it
-    moved: Callable[[State, State], State] | None = None  # (q, displacement): q moved, on its manifold; None: addition
-    project: Callable[[State], State] = identity  # puts y back on its manifold; every step applies it to its result
-    # (q, q1, displacement): q1, but its rotations are those of q turned by Cayley's map of the displacement. Their
-    # quaternions are not yet of unit length. None: q1 has none.
+    moved: Callable[[State, State], State] | None = (
+        None  # (q, displacement) -> q moved, on its manifold; None: addition
+    )
+    project: Callable[[State], State] = identity  # projects y onto its manifold; every step applies it to its result
+    # (q, q1, displacement) -> q1, whose rotations are those of q turned by Cayley's map of the displacement. Their
+    # quaternions are not yet of unit length. None: q1 has no rotations.
     rolled: Callable[[State, State, State], State] | None = None
-    implicit: Callable[[Any, Scalar], Any] | None = None  # what is used instead of linear.implicit
+    implicit: Callable[[Any, Scalar], Any] | None = None  # replaces linear.implicit
 
     @property
     def size(self) -> int:
+        """Number of states."""
         return self.nq + self.nv + self.nx
 
     def split(self, y: State) -> tuple[State, State, State]:
-        """q, v and x of a state, or of a rate."""
+        """Return q, v and x of a state, or of a rate, `y`."""
         return y[: self.nq], y[self.nq : self.nq + self.nv], y[self.nq + self.nv :]
 
     def rate(self, t: Scalar, y: State) -> State:
-        """f(t, y), and a clear word where it is not as long as y."""
+        """Return f(`t`, `y`); raise an InputError if its length is not that of y."""
         dy = list(self.f(t, y))
         if len(dy) != self.size:
             raise InputError(
@@ -78,7 +82,15 @@ class Problem:
         return dy
 
     def linearised(self, t: Scalar, y: State, method: str) -> tuple[list[State] | Product | Slopes, State]:
-        """(df/dy, df/dt) at (t, y), for the method that asks."""
+        """Return (df/dy, df/dt).
+
+        Parameters
+        ----------
+        t, y
+            The operating point.
+        method
+            Name of the integrator, for messages.
+        """
         if self.jacobian is None:
             raise InputError(
                 f'The integrator "{method}" is implicit and needs df/dy, and the problem has no jacobian. '
@@ -95,41 +107,49 @@ class Problem:
 
 @dataclass(frozen=True)
 class Step:
+    """Result of one step."""
+
     y: State  # at t + h
     error: State | None  # local error estimate by component, None where the method has none
-    memory: State  # what the next step wants to know
+    memory: State  # input of the next step
     dense: list[State]  # y(t + s h) for s in [0, 1] as a polynomial: dense[k] multiplies s**k
-    rough: State | None = None  # by component, much more than the error: two of the step's own stages, compared
+    rough: State | None = None  # by component, a rough upper bound: the difference of two stages of the step
 
 
 def no_memory(problem: Problem) -> int:
+    """Return 0, the size of the memory for any `problem`."""
     return 0
 
 
 def begin_with_nothing(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
+    """Return an empty memory for any `problem`, `t`, `y` and `h`."""
     return []
 
 
 def unscaled(problem: Problem, memory: State, ratio: Scalar) -> State:
-    """For a memory in which h does not appear."""
+    """Return `memory`, which for this `problem` does not depend on h, for any `ratio` of step sizes."""
     return memory
 
 
 @dataclass(frozen=True)
 class Integrator:
+    """An integration method: its properties and its step function."""
+
     name: str
     order: int
     adaptive: bool  # gives an error estimate
     stiff: bool  # needs the jacobian
     source: str  # where it was published
     step: Callable[[Problem, Scalar, State, Scalar, State], Step]  # (problem, t, y, h, memory)
-    memory: Callable[[Problem], int] = no_memory  # how much it remembers
-    begin: Callable[[Problem, Scalar, State, Scalar], State] = begin_with_nothing  # (problem, t, y, h): what, at first
-    rescale: Callable[[Problem, State, Scalar], State] = unscaled  # (problem, memory, ratio): after h became ratio h
+    memory: Callable[[Problem], int] = no_memory  # size of the memory
+    begin: Callable[[Problem, Scalar, State, Scalar], State] = begin_with_nothing  # (problem, t, y, h) -> first memory
+    rescale: Callable[[Problem, State, Scalar], State] = (
+        unscaled  # (problem, memory, ratio) -> memory after h became ratio h
+    )
 
 
 def weighted(weights: Sequence[Scalar], states: Sequence[State]) -> State:
-    """sum of weights[i] states[i]."""
+    """Return the sum of `weights`[i] `states`[i]."""
     terms = [(w, s) for w, s in zip(weights, states, strict=True) if not is_zero(w)]
     (w, first), *rest = terms
     total = [w * x for x in first]
@@ -139,21 +159,33 @@ def weighted(weights: Sequence[Scalar], states: Sequence[State]) -> State:
 
 
 def plus(a: State, b: State) -> State:
+    """Return `a` + `b`."""
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def minus(a: State, b: State) -> State:
+    """Return `a` - `b`."""
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
 def times(k: Scalar, a: State) -> State:
+    """Return `k` `a`."""
     return [k * x for x in a]
 
 
 def hermite(y0: State, hf0: State, y1: State, hf1: State, bump: State | None = None) -> list[State]:
-    """The cubic with these values and slopes (h f) at s = 0 and s = 1, plus bump s^2 (1 - s)^2, which moves neither.
+    """Return the cubic Hermite polynomial in s, plus bump s^2 (1 - s)^2, which changes no value or slope at the ends.
 
     The cubic is off by h^4 y''''/24 s^2 (1 - s)^2 and higher terms, so a bump near h^4 y''''/24 gains an order.
+
+    Parameters
+    ----------
+    y0, hf0
+        Value and slope (h f) at s = 0.
+    y1, hf1
+        Value and slope (h f) at s = 1.
+    bump
+        Its coefficient, by component; None for zero.
     """
     rise = minus(y1, y0)
     c2 = [3.0 * d - 2.0 * a - b for d, a, b in zip(rise, hf0, hf1, strict=True)]
@@ -164,7 +196,7 @@ def hermite(y0: State, hf0: State, y1: State, hf1: State, bump: State | None = N
 
 
 def interpolate(dense: Sequence[State], s: Scalar) -> State:
-    """y(t + s h), by Horner's rule."""
+    """Return y(t + `s` h) from the coefficients `dense`, by Horner's rule."""
     *lower, y = dense
     for c in reversed(lower):
         y = [a + s * x for a, x in zip(c, y, strict=True)]

@@ -1,11 +1,11 @@
-"""Rosenbrock methods: implicit where it matters, one linear system and no iteration. RODAS of order 4(3).
+"""Rosenbrock methods: linearly implicit, with one linear system and no iteration. RODAS of order 4(3).
 
-In the variables u of Hairer and Wanner (IV.7), which spare products with df/dy, with W = 1 - h g df/dy:
+In the variables u of Hairer and Wanner (IV.7), which avoid products with df/dy, with W = 1 - h g df/dy:
 
     W u_i = g (h f(t + alpha_i h, Y_i) + sum_j c_ij u_j + gamma_i h^2 df/dt),   Y_i = y + sum_j a_ij u_j
 
-The method is stiffly accurate: the result is Y_s + u_s, a component with an infinitely fast decay lands on its
-equilibrium, and u_s itself estimates the error.
+The method is stiffly accurate: the result is Y_s + u_s, a component with an infinitely fast decay reaches its
+equilibrium in one step, and u_s itself estimates the error.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class Rosenbrock:
+    """Coefficients of a Rosenbrock method."""
+
     g: float
     a: tuple[Numbers, ...]
     c: tuple[Numbers, ...]
     alpha: Numbers
     gamma: Numbers
-    dense: tuple[Numbers, Numbers]  # s (1 - s) (d_1 + s d_2) bends the chord from y to y1, with d = sum dense_j u_j
+    dense: tuple[Numbers, Numbers]  # dense output: chord from y to y1 plus s (1 - s) (d_1 + s d_2), d = sum dense_j u_j
 
 
 _LAST = (1.221224509226641, 6.019134481288629, 12.53708332932087, -0.6878860361058950)
@@ -68,6 +70,20 @@ RODAS = Rosenbrock(
 
 
 def stiffly_accurate(name: str, order: int, table: Rosenbrock, source: str) -> Integrator:
+    """Return the integrator of a stiffly accurate Rosenbrock method.
+
+    Parameters
+    ----------
+    name
+        Name of the integrator.
+    order
+        Its order.
+    table
+        Its coefficients.
+    source
+        Its publication.
+    """
+
     def step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> Step:
         jacobian, dfdt = problem.linearised(t, y, name)
         scalar.step("W", name)

@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta methods, from their tables."""
+"""Explicit Runge-Kutta methods, from their tableaus."""
 
 from __future__ import annotations
 
@@ -18,11 +18,23 @@ from bellcrank.integrate.problem import (
 from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA, Numbers, Tableau
 from bellcrank.scalar import Scalar
 
-LAST = 0.01  # of how far the last stage of a step is from those in its middle
+LAST = 0.01  # weight of the difference between the last stage and those in the middle of a step
 
 
 def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator:
-    """The integrator of a table. A last stage that is the next first one is remembered, and not computed twice."""
+    """Return the integrator of a tableau. A last stage that equals the next first one is kept and not computed again.
+
+    Parameters
+    ----------
+    name
+        Name of the integrator.
+    order
+        Its order.
+    tableau
+        Its coefficients.
+    source
+        Its publication.
+    """
     fsal = tableau.first_same_as_last
     inner = tableau.a[1:-1] if fsal else tableau.a[1:]
     twice = next(((i, j) for j, c in enumerate(tableau.c) for i in range(1, j) if c == tableau.c[i]), None)
@@ -35,14 +47,14 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
         scalar.step("step", name)
         b = tableau.b[:-1] if fsal else tableau.b
         y1 = problem.project(plus(y, _sum(h, b, k)))
-        f1 = problem.rate(t + h, y1)  # after the projection: this, not the raw sum, is where the next step begins
+        f1 = problem.rate(t + h, y1)  # after the projection, because the next step begins at y1
         scalar.step("step", name)
         stages = [*k, f1] if fsal else k
         error = None
         if tableau.embedded is not None:
             error = _sum(h, tuple(b - e for b, e in zip(tableau.b, tableau.embedded, strict=True)), stages)
-        # Two stages at one time differ by h^2: h times that is what a method of second order would be wrong by. The
-        # last one is looked at too, because it is at the end of the step; it differs by h, so that little of it counts.
+        # Two stages at one time differ by O(h^2): h times that is the error of a method of second order. The last
+        # stage, at the end of the step, is included with a small weight, because it differs by O(h).
         rough = None
         if twice is not None and error is None:
             ends = ((k[twice[1]], k[twice[0]]), (k[-1], k[twice[1]]))
@@ -67,7 +79,7 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
 
 
 def _sum(h: Scalar, weights: Numbers, k: list[State]) -> State:
-    """h sum w_i k_i; the products h w_i are shared by all components."""
+    """Return h sum w_i k_i; the products h w_i are shared by all components."""
     return weighted([0.0 if w == 0.0 else h * w for w in weights], k)
 
 

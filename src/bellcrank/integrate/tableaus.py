@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta methods: each is its table of numbers, and tests/laws proves the numbers.
+"""Coefficients of explicit Runge-Kutta methods; tests/laws verify the order conditions.
 
 k_i = f(t + c_i h, y + h sum_j a_ij k_j),   y1 = y + h sum b_i k_i,   error = h sum (b_i - b*_i) k_i
 """
@@ -12,15 +12,17 @@ Numbers = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Tableau:
+    """Butcher tableau of an explicit method, with embedded weights and dense output."""
+
     a: tuple[Numbers, ...]  # row i has i numbers
     b: Numbers
     c: Numbers
-    embedded: Numbers | None = None  # b* of the method that judges the error
+    embedded: Numbers | None = None  # b* of the embedded method for the error estimate
     bump: Numbers | None = None  # with h k_i and, last, h f(y1): the s^2 (1 - s)^2 of the dense output (dense.py)
 
     @property
     def first_same_as_last(self) -> bool:
-        """Whether the last stage is f at the result, and so the first stage of the next step."""
+        """True if the last stage is f at the result, and so the first stage of the next step."""
         return self.b == (*self.a[-1], 0.0)
 
 
@@ -30,9 +32,9 @@ KUTTA = Tableau(
     c=(0.0, 1 / 2, 1 / 2, 1.0),
 )
 
-# The result is the fourth-order one, for which Fehlberg made the error small; the fifth-order one only judges it.
-# The bump is ours: of all that make the dense output of order 4 (the sixth weight is free) the one whose largest error
-# of order 5 is least.
+# The result is of fourth order, for which Fehlberg minimised the error; the fifth-order result only estimates it. The
+# bump is our own: among all with a dense output of order 4 (the sixth weight is free), the one with the least maximal
+# error of order 5.
 FEHLBERG = Tableau(
     a=(
         (),
@@ -48,7 +50,7 @@ FEHLBERG = Tableau(
     bump=(-263 / 288, 0.0, 3424 / 855, -24167 / 5472, 53 / 40, -5 / 2, 5 / 2),
 )
 
-# The result is the fifth-order one. The bump gives Shampine's interpolant of order 4.
+# The result is of fifth order. The bump gives Shampine's interpolant of order 4.
 DORMAND_PRINCE = Tableau(
     a=(
         (),

@@ -1,4 +1,4 @@
-"""Triangles from files: STL, OBJ, COLLADA (.dae) and glTF (.gltf, .glb), for pictures alone. Textures are left out."""
+"""Triangle meshes from files, for drawing only: STL, OBJ, COLLADA (.dae) and glTF (.gltf, .glb), without textures."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A mesh of fewer triangles: corners that share a cell of a grid become one, in their middle.
+"""Mesh simplification by vertex clustering: corners that share a cell of a grid are merged into their centre.
 
 Source: J. Rossignac, P. Borrel. Multi-resolution 3D approximations for rendering complex scenes. In: Modeling in
-Computer Graphics, Springer, 455-465, 1993. The grid is made coarser until there are few enough.
+Computer Graphics, Springer, 455-465, 1993. The grid is made coarser until there are few enough triangles.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FINEST = 256  # cells along the longest side
 
 
 def simpler(mesh: Mesh, most: int) -> Mesh:
-    """At most so many triangles; itself where it has no more."""
+    """Return `mesh` with at most `most` triangles, or `mesh` itself if it has no more."""
     cells = min(FINEST, int(2.0 * most**0.5) + 4)  # a surface goes through about cells^2 of them
     found = mesh
     while len(found.triangles) > most and cells >= 4:

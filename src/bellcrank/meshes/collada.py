@@ -1,7 +1,7 @@
-"""COLLADA (.dae): geometries placed by the nodes of a scene, in the file's unit.
+"""Reader of COLLADA (.dae): geometries placed by the nodes of a scene, in the file's unit.
 
-Which way it says is up is not looked at, as other readers of robots do: a mesh is in its link's axes as it stands. Read
-are triangles, polylists and polygons of <mesh>; of materials the diffuse colour. Animations, skins, textures are left
+The declared up axis is ignored, as in other readers of robots: a mesh is in its link's axes as it is. Triangles,
+polylists and polygons of <mesh> are read, and the diffuse colour of materials. Animations, skins and textures are left
 out. Parsing is defusedxml's: no DTD, no entities, nothing external.
 """
 
@@ -18,13 +18,14 @@ from bellcrank.meshes.mesh import Array, Mesh, Scene, joined, used
 
 
 def read_dae(file: Path) -> Mesh:
+    """Return the mesh in `file`."""
     from defusedxml.ElementTree import fromstring
 
     data = file.read_bytes()
     try:
         root = fromstring(data)
-    except Exception as error:  # whatever defusedxml and expat say: it is no COLLADA
-        raise ValueError(f"no XML that is read: {error}") from None
+    except Exception as error:  # whatever defusedxml and expat raise, it is not COLLADA
+        raise ValueError(f"not readable XML: {error}") from None
     for e in root.iter():
         e.tag = e.tag.rpartition("}")[2]
     ids = {e.get("id"): e for e in root.iter() if e.get("id")}
@@ -108,7 +109,7 @@ class _Reader:
         return corners, np.array(cut, int).reshape(-1, 3)
 
     def _colour(self, material: Any) -> tuple[float, float, float] | None:
-        """The diffuse one of a material's effect."""
+        """Return the diffuse colour of a material's effect."""
         found = self.ids.get(_ref(material)) if material else None
         link = found.find("instance_effect") if found is not None else None
         effect = self.ids.get(_ref(link.get("url"))) if link is not None else None
@@ -134,7 +135,7 @@ def _ref(url: Any) -> str:
 
 
 def _matrix(node: Any) -> Array:
-    """Of all transformations of a node, in their order."""
+    """Return the product of all transformations of a node, in their order."""
     made = np.eye(4)
     for e in node:
         x = [float(a) for a in (e.text or "").split()] if e.tag in ("matrix", "translate", "rotate", "scale") else []
@@ -152,7 +153,7 @@ def _matrix(node: Any) -> Array:
 
 
 def turned(axis: Any, angle: float) -> Array:
-    """The rotation about an axis (Rodrigues)."""
+    """Return the matrix of a rotation by `angle` about `axis` (Rodrigues)."""
     e = np.asarray(axis, float) / max(float(np.linalg.norm(axis)), 1e-300)
     K = np.array([[0, -e[2], e[1]], [e[2], 0, -e[0]], [-e[1], e[0], 0]])
     found: Array = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * (K @ K)

@@ -1,7 +1,7 @@
-"""glTF 2.0: .glb, and .gltf with its buffers inside or beside it. Meshes placed by the nodes of the scene.
+"""Reader of glTF 2.0: .glb, and .gltf with its buffers inside or beside it; meshes are placed by the scene's nodes.
 
-glTF has y up, but of a robot's mesh URDF says that it is in the link's axes as it stands: it is not turned. Read are
-triangles with float positions, and the base colour. Skins, animations and textures are left out.
+glTF has y up, but a robot's mesh is in the link's axes as it is, according to URDF: it is not rotated. Triangles with
+float positions are read, and the base colour. Skins, animations and textures are left out.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from bellcrank.meshes.mesh import Array, Mesh, Scene, joined, used
 
 TYPES = {5121: "<u1", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
-TRIANGLES = 4  # the mode of a primitive
-MOST_BYTES = 100_000_000  # of the file and its buffers
+TRIANGLES = 4  # mode of a primitive
+MOST_BYTES = 100_000_000  # size of the file and its buffers
 
 
 def read_gltf(file: Path) -> Mesh:
+    """Return the mesh in `file`."""
     data = file.read_bytes()
     inside = b""
     if data[:4] == b"glTF":
@@ -41,7 +42,7 @@ def read_gltf(file: Path) -> Mesh:
 
 
 def _chunks(data: bytes) -> tuple[bytes, bytes]:
-    """JSON and bytes of a .glb."""
+    """Return the JSON and the binary chunk of a .glb."""
     found, at = dict[int, bytes](), 12
     while at + 8 <= len(data):
         size, kind = struct.unpack_from("<II", data, at)

@@ -1,4 +1,4 @@
-"""A surface of triangles."""
+"""Triangle mesh, assembled from the parts of a scene."""
 
 from __future__ import annotations
 
@@ -9,29 +9,40 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-DEEPEST = 60  # nodes in nodes
+DEEPEST = 60  # depth of nested nodes
 PLACES, LARGEST = 5_000, 20_000_000  # nodes of a scene, and triangles in all of them
-PART_WORK = 50  # triangles that take as long as a part without any
+PART_WORK = 50  # triangles that take as long as an empty part
 ALWAYS_ALLOWED = 1_000_000  # triangles that a file of any size may have
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
+    """A triangle mesh with one colour."""
+
     corners: Array  # (n, 3), m
     triangles: Array  # (k, 3), which corners; counter-clockwise from outside
-    colour: tuple[float, float, float] | None = None  # where the file says one for all of it
+    colour: tuple[float, float, float] | None = None  # if the file defines one for the whole mesh
 
     def moved(self, matrix: Array) -> Mesh:
-        """By a 4x4 matrix; one that mirrors turns the triangles round."""
+        """Return the mesh transformed by the 4x4 `matrix`; a reflection reverses the orientation of triangles."""
         corners = self.corners @ matrix[:3, :3].T + matrix[:3, 3]
         turned = self.triangles[:, ::-1] if np.linalg.det(matrix[:3, :3]) < 0 else self.triangles
         return Mesh(corners, turned, self.colour)
 
 
 def used(corners: Array, triangles: Array, colour: tuple[float, float, float] | None = None) -> Mesh:
-    """Return the mesh of these triangles with only the corners that they use.
+    """Return a mesh with only those corners that its triangles use.
 
     Several parts of a file may share one large list of corners, which is not copied for each of them.
+
+    Parameters
+    ----------
+    corners
+        (n, 3), m.
+    triangles
+        (k, 3), indices of corners.
+    colour
+        Colour of the mesh.
     """
     if triangles.size and (triangles.min() < 0 or triangles.max() >= len(corners)):
         raise ValueError("a triangle has a corner that is not there")
@@ -57,26 +68,26 @@ class Scene:
         self.places = self.triangles = 0
 
     def enter(self, deep: int) -> None:
-        """Count a node, so many nodes deep."""
+        """Count a node at the depth `deep`."""
         self.places += 1
         if deep > DEEPEST or self.places > PLACES:
-            raise ValueError(f"nodes within nodes without end, or more than {PLACES} of them")
+            raise ValueError(f"nodes nested without end, or more than {PLACES} of them")
 
     def count(self, triangles: int) -> None:
-        """Count the triangles of a part that is about to be read or placed."""
+        """Count the `triangles` of a part that is about to be read or placed."""
         self.triangles += max(PART_WORK, triangles)
         limit = min(LARGEST, ALWAYS_ALLOWED + self.size)
         if self.triangles > limit:
             raise ValueError(f"more than {limit} triangles, the most that are read from a file of this size")
 
     def add(self, part: Mesh, matrix: Array) -> None:
-        """Place a copy of the part."""
+        """Place a copy of `part`, transformed by the 4x4 `matrix`."""
         self.count(len(part.triangles))
         self.parts.append(part.moved(matrix))
 
 
 def joined(parts: Sequence[Mesh]) -> Mesh:
-    """Several as one; its colour is that of the largest part."""
+    """Return the `parts` as one mesh; its colour is that of the largest part."""
     if not parts:
         return Mesh(np.zeros((0, 3)), np.zeros((0, 3), int))
     offsets = np.cumsum([0, *(len(p.corners) for p in parts)])
@@ -86,7 +97,13 @@ def joined(parts: Sequence[Mesh]) -> Mesh:
 
 
 def sorted_out(corners: Array, cells: int) -> tuple[int, Array]:
-    """How many cells of a grid have corners in them, and the number of each corner's cell; at most 2^20 along it."""
+    """Sort `corners` into a grid with so many `cells` along its longest side, at most 2^20.
+
+    Returns
+    -------
+    tuple
+        Number of occupied cells, and the index of each corner's cell.
+    """
     low = corners.min(axis=0)
     size = max(float((corners.max(axis=0) - low).max()), 1e-300) / (cells - 1)
     x = np.rint((corners - low) / size).astype(np.int64)
@@ -96,7 +113,7 @@ def sorted_out(corners: Array, cells: int) -> tuple[int, Array]:
 
 
 def middles(corners: Array, n: int, index: Array) -> Array:
-    """The middle of the corners of each of n cells."""
+    """Return the mean of the `corners` in each of `n` cells; `index` is the cell of each corner."""
     counts = np.bincount(index, minlength=n)[:, None]
     found: Array = np.stack([np.bincount(index, corners[:, k], n) for k in range(3)], -1) / counts
     return found

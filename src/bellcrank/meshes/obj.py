@@ -1,4 +1,4 @@
-"""Wavefront OBJ: lines of corners (v) and faces (f), which are cut into triangles. Materials are left out."""
+"""Reader of Wavefront OBJ: corners (v) and faces (f), which are cut into triangles; materials are left out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bellcrank.meshes.mesh import Mesh
 
 
 def read_obj(file: Path) -> Mesh:
+    """Return the mesh in `file`."""
     corners: list[list[float]] = []
     triangles: list[tuple[int, int, int]] = []
     with file.open(encoding="utf-8", errors="replace") as lines:

@@ -1,4 +1,4 @@
-"""Which reader a file takes, and what is refused."""
+"""Choice of a mesh reader by file suffix, and validation of its result."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from bellcrank.meshes.obj import read_obj
 from bellcrank.meshes.stl import read_stl
 from bellcrank.plain_file import BROKEN
 
-LARGEST = 100_000_000  # bytes; what is larger takes minutes and memory for a picture
+LARGEST = 100_000_000  # bytes; drawing a larger mesh takes minutes and too much memory
 READERS = {".stl": read_stl, ".obj": read_obj, ".dae": read_dae, ".gltf": read_gltf, ".glb": read_gltf}
-FAR = 1e6  # m
+FAR = 1e6  # m; largest coordinate of a corner
 
 
 def read_mesh(path: str | os.PathLike[str]) -> Mesh:
-    """The triangles in a file; an error names the file and what to do."""
+    """Return the triangles in the file `path`; an error names the file and what to do."""
     file = Path(path)
     reader = READERS.get(file.suffix.lower())
     if reader is None:
-        raise ReadError(f"{file}: a mesh of the kind {file.suffix or '(none)'}; readable are {', '.join(READERS)}.")
+        raise ReadError(f"{file}: a mesh of the type {file.suffix or '(none)'}; readable are {', '.join(READERS)}.")
     if not file.is_file():
-        raise ReadError(f"{file}: there is no such mesh. Put it there, or read the robot from the folder it came in.")
+        raise ReadError(f"{file}: the mesh does not exist. Put it there, or read the robot from its original folder.")
     size = file.stat().st_size
     if size > LARGEST:
         raise ReadError(
@@ -35,7 +35,7 @@ def read_mesh(path: str | os.PathLike[str]) -> Mesh:
             "Simplify it, in Blender or MeshLab, say."
         )
     try:
-        with np.errstate(all="ignore"):  # what is not finite is found below
+        with np.errstate(all="ignore"):  # values that are not finite are refused below
             made = reader(file)
     except (*BROKEN, OSError) as error:
         said = f"{type(error).__name__}: {brief(str(error), 200)}"
@@ -43,7 +43,7 @@ def read_mesh(path: str | os.PathLike[str]) -> Mesh:
     if not len(made.triangles):
         raise ReadError(f"{file}: has no triangles.")
     if made.triangles.min() < 0 or made.triangles.max() >= len(made.corners):
-        raise ReadError(f"{file}: a triangle has a corner that is not there.")
+        raise ReadError(f"{file}: a triangle refers to a corner that does not exist.")
     if not np.isfinite(made.corners).all() or np.abs(made.corners).max() > FAR:
         raise ReadError(f"{file}: has corners that are not finite, or further away than {FAR:g} m.")
     if made.colour is not None and not all(0.0 <= x <= 1.0 for x in made.colour):

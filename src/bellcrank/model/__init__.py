@@ -1,4 +1,4 @@
-"""Mechanisms as data, and the internal form that the methods work on. Knows nothing of graphs."""
+"""Mechanisms as data, and the internal tree that methods work on; independent of graphs."""
 
 from bellcrank.model.from_parts import mechanism_of
 from bellcrank.model.mechanism import Mechanism

@@ -1,11 +1,11 @@
-"""A body that bends, as the methods see it: polynomials of its modal coordinates n, in its internal frame F.
+"""Flexible bodies as the methods use them: polynomials of the modal coordinates n, in the internal frame F of the body.
 
     h(n) = h + sum n_k (A_k + 1/2 sum E_kl n_l)            I(n) = I + sum n_k (I_k + sum I_kl n_l)
     Ct_k = A_k + sum E_kl n_l                              Cr_k = C_k + sum C_kl n_l
     T    = rigid body with h(n), I(n)  +  sum dn_k (Ct_k.u + Cr_k.w)  +  1/2 sum M_kl dn_k dn_l
 
-u and w are the velocities of F. All forces follow from this T, so energy is kept although T is cut off at the second
-order of n and dn. Where it is emptied of mass (model/tree.py), that is h and I of the link, and nothing here.
+u and w are the velocities of F. All forces follow from this T, so energy is conserved although T is truncated at the
+second order of n and dn. Regrouping (model/tree.py) changes h and I of the link, and none of the terms here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.vector import NO_FORCE, SYM_ZERO, ZERO, Acceleration, Force, Motion, Sym, Vec, sym, vec
 
-# What is smaller than this part of the largest of its kind is rounding of the finite elements.
+# Relative to the largest entry of an array, smaller entries are rounding errors of the finite elements.
 ROUNDING = 1e-11
 
 Vector = Sequence[Scalar]
@@ -29,7 +29,9 @@ Vector = Sequence[Scalar]
 
 @dataclass(frozen=True, eq=False)
 class Bending:
-    link: int  # -1: it is fixed to the ground
+    """Inertia, stiffness and damping of a flexible body in its internal frame F."""
+
+    link: int  # -1: fixed to the ground
     q_index: tuple[int, ...]
     v_index: tuple[int, ...]
     stiffness: tuple[float, ...]
@@ -43,14 +45,15 @@ class Bending:
     M: tuple[tuple[float, ...], ...]
 
     def own(self, x: Vector) -> list[Scalar]:
-        """Modal coordinates (or rates) of a vector of the mechanism."""
+        """Return the body's own elements of `x`, a vector of velocities or accelerations of the mechanism."""
         return [x[i] for i in self.v_index]
 
     def coordinates(self, q: Vector) -> list[Scalar]:
+        """Return the modal coordinates of the body from the positions `q` of the mechanism."""
         return [q[i] for i in self.q_index]
 
     def inertia(self, q: Vector) -> Inertia:
-        """What is added to that of the unbent body."""
+        """Return the inertia at positions `q` less that of the undeformed body."""
         n = self.coordinates(q)
         h, I = ZERO, SYM_ZERO
         for k, x in enumerate(n):
@@ -59,44 +62,53 @@ class Bending:
         return Inertia(0.0, h, I)
 
     def felt(self, q: Vector) -> list[Force]:
-        """(Cr_k, Ct_k): the momentum that a unit of each modal velocity has, about F."""
+        """Return for each mode at positions `q` the momentum (Cr_k, Ct_k) of a unit modal velocity, about F."""
         n = self.coordinates(q)
         return [
             Force(self.C0[k] + _sum(self.C1[k], n), self.A[k] + _sum(self.E[k], n)) for k in range(len(n))
         ]  # fmt: skip
 
     def felt_by(self, k: int, v: Vector) -> Force:
-        """How felt(q)[k] changes with the modal velocities."""
+        """Return the rate of felt(q)[k] with the modal velocities of `v`."""
         dn = self.own(v)
         return Force(_sum(self.C1[k], dn), _sum(self.E[k], dn))
 
     def felt_of(self, k: int, v: Vector) -> Force:
-        """How the modes' felt(q), each times its velocity, change with coordinate k."""
+        """Return the derivative by coordinate `k` of the momentum of the modal velocities of `v`."""
         dn = self.own(v)
         return Force(_sum([row[k] for row in self.C1], dn), _sum([row[k] for row in self.E], dn))
 
     def inertia_slopes(self, q: Vector) -> list[Inertia]:
-        """How `inertia` changes with each coordinate."""
+        """Return the derivatives of `inertia` by each modal coordinate at positions `q`."""
         n, felt = self.coordinates(q), self.felt(q)
         return [
             Inertia(0.0, f.lin, self.I1[k] + _double(_sum_sym(self.I2[k], n))) for k, f in enumerate(felt)
         ]  # fmt: skip
 
     def inertia_rate(self, q: Vector, v: Vector) -> Inertia:
+        """Return the time derivative of `inertia` at positions `q` and velocities `v`."""
         h, I = ZERO, SYM_ZERO
         for slope, rate in zip(self.inertia_slopes(q), self.own(v), strict=True):
             h, I = h + slope.h * rate, I + _scaled(slope.I, rate)
         return Inertia(0.0, h, I)
 
     def momentum(self, q: Vector, v: Vector) -> Force:
-        """What the modal velocities add to that of the rigid body."""
+        """Return the momentum of the modal velocities, about F, at positions `q` and velocities `v`."""
         total = NO_FORCE
         for f, rate in zip(self.felt(q), self.own(v), strict=True):
             total = total + f * rate
         return total
 
     def kinetic_energy(self, q: Vector, v: Vector, V: Motion) -> Scalar:
-        """What is added to that of the rigid body, whose frame moves with V."""
+        """Return the kinetic energy less that of the rigid body.
+
+        Parameters
+        ----------
+        q, v
+            Positions and velocities of the mechanism.
+        V
+            Velocity of the frame F.
+        """
         dn = self.own(v)
         energy = V.dot(self.momentum(q, v))
         for k, x in enumerate(dn):
@@ -104,8 +116,16 @@ class Bending:
         return energy
 
     def newton_euler(self, q: Vector, v: Vector, a: Vector, m: Acceleration) -> tuple[Force, list[Scalar]]:
-        """What moves the body so, beside what its unbent self needs and what `inertia` adds to it: a force about F, and
-        a force on each mode.
+        """Return the force about F, and the force on each mode, that accelerate the deformed body.
+
+        They are additional to those of the undeformed body and of the inertia that `inertia` adds to it.
+
+        Parameters
+        ----------
+        q, v, a
+            Positions, velocities and accelerations of the mechanism.
+        m
+            Acceleration of the frame F.
         """
         n, dn, ddn = self.coordinates(q), self.own(v), self.own(a)
         felt = self.felt(q)
@@ -122,16 +142,17 @@ class Bending:
         return force, tau
 
     def passive(self, q: Vector, v: Vector) -> list[Scalar]:
-        """Elastic and damping forces on the modes."""
+        """Return the elastic and damping forces on the modes at positions `q` and velocities `v`."""
         rows = zip(self.stiffness, self.damping, self.coordinates(q), self.own(v), strict=True)
         return [(-(x * k) if k else 0.0) - (rate * d if d else 0.0) for k, d, x, rate in rows]
 
     def limp(self) -> Bending:
-        """The same without stiffness and damping."""
+        """Return the same body without stiffness and damping."""
         none = (0.0,) * len(self.stiffness)
         return replace(self, stiffness=none, damping=none)
 
     def elastic_energy(self, q: Vector) -> Scalar:
+        """Return the elastic energy at positions `q`."""
         energy: Scalar = 0.0
         for k, x in zip(self.stiffness, self.coordinates(q), strict=True):
             energy = energy + x * x * (0.5 * k)
@@ -139,7 +160,17 @@ class Bending:
 
 
 def bending(given: Modal, link: int, q_index: tuple[int, ...], v_index: tuple[int, ...]) -> Bending:
-    """given: in the link's frame F."""
+    """Return the flexible body of modal data.
+
+    Parameters
+    ----------
+    given
+        Modal data in the frame F of the link.
+    link
+        Index of the link; -1 for the ground.
+    q_index, v_index
+        Indices of the modal coordinates in q and v.
+    """
     A, B, D, E, F = given.arrays
     S1, S2 = B + np.swapaxes(B, -1, -2), D + (F + np.swapaxes(F, -1, -2)) / 2
     C1 = vee(np.swapaxes(D, 0, 1)) + vee(F)
@@ -165,13 +196,13 @@ def _syms(x: Array) -> tuple[Sym, ...]:
 
 
 def vee(X: Array) -> Array:
-    """Integrals of a x b from those of a b^T."""
+    """Return the integrals of a x b from those of a b^T, `X` with shape (..., 3, 3)."""
     rows = [X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0]]
     return np.stack(rows, axis=-1)
 
 
 def _moments(S: Array) -> Array:
-    """Moments of inertia from second moments: tr(S) 1 - S."""
+    """Return moments of inertia from second moments: tr(S) 1 - S."""
     return np.asarray(np.trace(S, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - S)
 
 

@@ -1,4 +1,4 @@
-"""Whether parts are physically possible. A complaint names the element, the value, what was expected and what to do.
+"""Checks that parts are physically possible; messages give the element, the value, the expected value and a remedy.
 
 Free parameters are judged by their nominal values.
 """
@@ -18,40 +18,52 @@ from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Line, Ma
 from bellcrank.parameters import nominal
 from bellcrank.quoting import refused
 
-# Files are typed with a few digits: what is off by less than this is rounding, not physics.
+# Numbers in files have few digits: relative errors below this are rounding.
 ROUNDING = 1e-3
-# Moments below this (kg m^2) are zeros with dirt on them: exporters write -2e-35.
+# Moments below this (kg m^2) are taken as zero: exporters write -2e-35.
 NEGLIGIBLE = 1e-15
-# How far from perpendicular to the first axis a second one may be (as a cosine) and still be meant so.
+# Largest cosine between the axes of a universal joint that still counts as perpendicular.
 SLANTED = 1e-3
-# No number of a mechanism is this large, and products of a few such still are finite.
+# Upper bound of all numbers of a mechanism; products of a few such numbers are still finite.
 HUGE = 1e50
 
 
 def level(checks: object) -> str:
-    """How much is an error."""
+    """Return `checks`, "error" or "warn"; raise a ModelError for any other value."""
     if checks not in ("error", "warn"):
         raise ModelError(f'check is {checks!r}; expected "error" or "warn".')
     return str(checks)
 
 
 def finite(where: str, what: str, values: object) -> None:
+    """Raise a ModelError unless all numbers are finite.
+
+    Parameters
+    ----------
+    where
+        The element, for the message.
+    what
+        The property, for the message.
+    values
+        A number or nested sequences of numbers.
+    """
     if _fine(values):
         return
     values = nominal(values)
     array = np.asarray(values, dtype=float)
-    if not np.all(np.abs(array) < HUGE):  # NaN is not below anything
+    if not np.all(np.abs(array) < HUGE):  # a comparison with NaN is false
         raise ModelError(f"{where}: {what} is {values}; expected finite numbers (below {HUGE:g}). Correct the source.")
 
 
 def _fine(values: object) -> bool:
-    """A number, three, or three times three, as most are: looked at without making an array of them."""
+    """Return whether values are valid; fast for a number, three numbers or a 3x3, which are most."""
     if type(values) is not tuple:
         return type(values) is float and abs(values) < HUGE
     return all(abs(x) < HUGE if type(x) is float else _fine(x) for x in values)
 
 
 def names(what: str, items: Iterable[str]) -> None:
+    """Raise a ModelError unless all names of `items` are valid and differ; `what` is their kind."""
     seen: set[str] = set()
     for name in items:
         if not name:
@@ -64,7 +76,10 @@ def names(what: str, items: Iterable[str]) -> None:
 
 
 def numbers(b: Body) -> None:
-    """What no reading of the file can excuse: NaN, and an inertia that is no matrix of inertia."""
+    """Raise a ModelError if the body `b` has numbers that are not finite, or an inertia that is not symmetric.
+
+    These are errors even with check="warn".
+    """
     where = f'body "{b.name}"'
     finite(where, "mass", b.mass)
     finite(where, "centre of mass", b.com)
@@ -80,7 +95,7 @@ def numbers(b: Body) -> None:
 
 
 def mass(b: Body) -> None:
-    """Of a body that moves, with all that is welded to it."""
+    """Raise a ModelError if the mass of the moving body `b`, with all bodies welded to it, is negative."""
     kilograms = nominal(b.mass)
     if kilograms < 0.0:
         raise ModelError(
@@ -91,21 +106,29 @@ def mass(b: Body) -> None:
 
 @dataclass(frozen=True)
 class Doubt:
-    """An inertia that no body has."""
+    """An inertia that is physically impossible."""
 
     name: str
     what: str
     remedy: str
-    size: float  # of the moments, how much is wrong
+    size: float  # error relative to the moments
 
     @property
     def refused(self) -> bool:
-        """Whether it is more than numbers in files are rounded by."""
+        """The error is larger than the rounding of numbers in files."""
         return self.size > ROUNDING
 
 
 def doubt(b: Body, planar: bool = False) -> Doubt | None:
-    """What is wrong with the body's mass and inertia. planar: one moment is all that it can feel."""
+    """Return the defect of mass and inertia of a body, or None.
+
+    Parameters
+    ----------
+    b
+        The body.
+    planar
+        The body moves in a plane, where only one moment has an effect.
+    """
     b = nominal(b)
     if b.mass < 0.0:
         remedy = "Correct it, or leave mass and inertia out if the body is meant to be massless."
@@ -131,25 +154,39 @@ def doubt(b: Body, planar: bool = False) -> Doubt | None:
 
 
 def one_moment(b: Body) -> bool:
-    """As people write a body of a planar mechanism; whether it is one is known when its joints are."""
+    """Return whether body `b` has a single principal moment, as bodies of planar mechanisms are often written.
+
+    Planarity itself is only known with the joints.
+    """
     moments = np.abs(np.linalg.eigvalsh(np.asarray(nominal(b.inertia), dtype=float)))
     return bool(np.count_nonzero(moments > 1e-9 * moments.max()) == 1)
 
 
 def refuse(found: Doubt | None) -> None:
+    """Raise a ModelError for the defect `found` unless it is None or rounding."""
     if found is not None and found.refused:
         raise ModelError(f'body "{found.name}": {found.what}. {found.remedy} (check="warn" takes it as it is.)')
 
 
 def doubts(found: Sequence[Doubt]) -> list[Line]:
-    """Lines of a report: one warning, and notes for each where there are several."""
+    """Return the report lines of the defects `found`: one warning, with notes for each where there are several."""
     ranked = sorted(found, key=lambda d: -d.size)
     lines = [Line(f'body "{d.name}"', f"{d.what}", "warning") for d in ranked]
-    return gathered(lines, "have an inertia that no body has, used as it is. The worst")
+    return gathered(lines, "have a physically impossible inertia, used as it is. The worst")
 
 
 def gathered(lines: Sequence[Line], what: str, of: str = "bodies") -> list[Line]:
-    """One warning for many alike; each stays as a note."""
+    """Return one warning in place of many, which become notes.
+
+    Parameters
+    ----------
+    lines
+        The lines.
+    what
+        What they have in common.
+    of
+        Plural noun of the elements.
+    """
     if len(lines) < 2:
         return list(lines)
     head = Line(f"{len(lines)} {of}", f"{what}: {lines[0].element}, {lines[0].outcome}", "warning")
@@ -157,6 +194,15 @@ def gathered(lines: Sequence[Line], what: str, of: str = "bodies") -> list[Line]
 
 
 def joint(j: Joint, known: Collection[str]) -> Iterator[Line]:
+    """Raise a ModelError if a joint is invalid; yield notes and warnings.
+
+    Parameters
+    ----------
+    j
+        The joint.
+    known
+        Names of the ground and of all bodies.
+    """
     j = nominal(j)
     where = f'joint "{j.name}"'
     if j.kind not in KINDS and not j.kind.startswith(PREFIX):
@@ -215,7 +261,7 @@ def _second_axis(where: str, j: Joint) -> Iterator[Line]:
 
 
 def _unused(where: str, j: Joint) -> Iterator[Line]:
-    """What was given to a joint that has no use for it."""
+    """Yield warnings about properties that the joint's type does not use."""
     if j.pitch and j.kind != "helical":
         yield Line(where, f"pitch {j.pitch:g} not used: only helical joints have one, and this is {j.kind}", "warning")
     if j.kind == "helical" and not j.pitch:
@@ -235,6 +281,17 @@ def _unused(where: str, j: Joint) -> Iterator[Line]:
 
 
 def direction(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
+    """Raise a ModelError if an axis has no direction; yield a note where it is normalised.
+
+    Parameters
+    ----------
+    where
+        The element, for the message.
+    what
+        The property, for the message.
+    axis
+        Three numbers.
+    """
     finite(where, what, axis)
     length = float(np.linalg.norm(axis))
     if length < 1e-9:
@@ -247,17 +304,19 @@ def direction(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the cosine of the angle between vectors `a` and `b`."""
     return float(np.dot(a, b) / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
 def frame(f: Frame, known: Collection[str]) -> None:
+    """Raise a ModelError if frame `f` is invalid; `known` are the names of the ground and of all bodies."""
     f = nominal(f)
     if f.body not in known:
         raise ModelError(f'frame "{f.name}": {unknown("body", f.body, known)}')
     if f.name in known and f.name != f.body:
         raise ModelError(
-            f'frame "{f.name}" on "{f.body}": a body has this name, and every body is a frame of its own name already. '
-            "Rename the frame."
+            f'frame "{f.name}" on "{f.body}": a body has this name, and every body is already a frame of its own '
+            "name. Rename the frame."
         )
     finite(f'frame "{f.name}"', "pose", [*f.point, *(x for row in f.rotation for x in row)])
     _rotation(f'frame "{f.name}"', f.rotation)

@@ -1,7 +1,7 @@
-"""Check a finished Mechanism whose parts did not come from `mechanism_of`: one that a record was read with.
+"""Consistency check of a finished Mechanism that did not come from `mechanism_of`, such as one read from a record.
 
-`mechanism_of` checks parts before it lumps and sorts them. A mechanism in a record is stored as it was after that, so
-whoever changed the file can have changed what every later step relies on.
+`mechanism_of` checks parts before it merges welded bodies and sorts them. A record stores the mechanism after that
+step, and an edited file may violate what later steps rely on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_consistency(m: Mechanism) -> None:
-    """Raise a ModelError unless all numbers are finite and parts refer to parts that exist, in order."""
+    """Raise a ModelError unless all numbers of mechanism `m` are finite and parts refer to existing parts, in order."""
     check.finite(f'mechanism "{m.name}"', "gravity", m.gravity)
     check.names("body", [m.ground, *(b.name for b in m.bodies)])
     check.names("joint", [j.name for j in m.joints])
@@ -51,11 +51,11 @@ def _check_tree(m: Mechanism) -> None:
     for joint, body in zip(m.joints, m.bodies, strict=True):
         where = f'joint "{joint.name}"'
         for _ in check.joint(joint, (*before, body.name)):
-            pass  # notes, which the report of the mechanism has
+            pass  # notes, which the report of the mechanism already holds
         if joint.child != body.name or joint.parent == body.name:
             raise ModelError(f'{where}: joins "{joint.parent}" to "{joint.child}"; expected it to move "{body.name}".')
         if joint.kind == "fixed":
-            raise ModelError(f"{where}: is fixed; expected one that moves, because welded bodies are one body here.")
+            raise ModelError(f"{where}: is fixed; expected one that moves, because welded bodies are merged into one.")
         if joint.mimic is None:
             own[joint.name] = joint
         elif joint.mimic.joint not in own:
@@ -70,7 +70,7 @@ def _check_modes(modes: Modal, bodies: Collection[str]) -> None:
     if modes.body not in bodies:
         raise ModelError(f"{where}: {unknown('body', modes.body, bodies)}")
     if len(modes.damping) != n:
-        raise ModelError(f"{where}: {n} stiffnesses and {len(modes.damping)} numbers of damping; expected as many.")
+        raise ModelError(f"{where}: {n} stiffnesses and {len(modes.damping)} damping coefficients; expected as many.")
     shapes = {"A": (n, 3), "B": (n, 3, 3), "D": (n, n, 3, 3), "E": (n, n, 3), "F": (n, n, 3, 3)}
     for letter, shape in shapes.items():
         check.finite(where, letter, getattr(modes, letter))

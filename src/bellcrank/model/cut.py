@@ -1,18 +1,18 @@
-"""Where to cut closed loops open: which joints carry the bodies, and which become loops between them.
+"""Choice of the joints that open closed loops: which joints form the tree, and which become loop equations.
 
-The rule, in this order:
+The criteria, in this order:
 
-1. Nothing is lost: a joint with forces in it (damping, friction, a spring, a rotor), one that others follow (mimic,
+1. Nothing is lost: a joint with forces in it (damping, friction, a spring, a rotor), one that others depend on (mimic,
    gear) or one that no loop can replace (helical) is not cut.
-2. The fewest equations: cut the joints with the most freedom. The tree has then the fewest coordinates, too.
-3. Joints with limits stay, because limits are watched in coordinates.
-4. Short ways to the ground: the least sum of depths, so that mass matrices are small and sparse.
-5. What was given first stays.
+2. The fewest equations: cut the joints with the most freedom. The tree then has the fewest coordinates, too.
+3. Joints with limits stay, because limits are checked in coordinates.
+4. Short paths to the ground: the least sum of depths, so that mass matrices are small and sparse.
+5. Earlier joints in the given order stay.
 
-1 to 3 are a minimum spanning tree (grown from the ground as R. C. Prim, Shortest connection networks, 1957); 4 and 5
-are then bettered by exchanging a joint of the tree for a cut one, as long as that helps. A joint may have to carry its
-parent instead of its child. Turned round, a revolute, prismatic, cylindrical or helical joint has the same coordinate
-about the opposite axis, and stays what it was; the others do not, and are not turned.
+Criteria 1 to 3 give a minimum spanning tree (grown from the ground as in R. C. Prim, Shortest connection networks,
+1957); criteria 4 and 5 are then improved by exchanging a joint of the tree for a cut one, as long as that helps. A
+joint may have to carry its parent instead of its child. A reversed revolute, prismatic, cylindrical or helical joint
+has the same coordinate about the opposite axis, and keeps its type; other joints do not, and are not reversed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORCES = ("armature", "damping", "friction", "stiffness")
 
 @dataclass(frozen=True)
 class Cut:
-    """The joints by name: those that must carry their parent, and those that become loops."""
+    """Names of the joints that are reversed, to carry their parent, and of those that become loops."""
 
     reversed: tuple[str, ...]
     cut: tuple[str, ...]
@@ -38,17 +38,29 @@ class Cut:
 
 @dataclass(frozen=True)
 class Arc:
-    """A body's way to the ground: over this joint, from there."""
+    """The joint that carries a body, and the body at its other end."""
 
     joint: int
     parent: str
 
 
-Tree = dict[str, Arc]  # by body
+Tree = dict[str, Arc]  # keys are bodies
 
 
 def best_cut(joints: Sequence[Joint], ground: str, bodies: Sequence[str], followed: Mapping[str, str]) -> Cut:
-    """Which joints to cut and which to turn round. followed: joints that may not be cut, and why."""
+    """Return the joints to cut and the joints to reverse.
+
+    Parameters
+    ----------
+    joints
+        All joints.
+    ground
+        Name of the ground.
+    bodies
+        Names of the bodies.
+    followed
+        Joints that must not be cut, with the reason.
+    """
     problem = _Problem(joints, ground, followed)
     tree = problem.grown(bodies)
     while (better := problem.improved(tree)) is not None:
@@ -73,7 +85,7 @@ class _Problem:
             self.at.setdefault(j.child, []).append(i)
 
     def weight(self, i: int) -> tuple[int, int, int]:
-        """What it costs to keep joint i in the tree: nothing if it may not be cut, then its freedom, then no limits."""
+        """Return the cost of keeping joint i in the tree: (0 if it must stay, its freedom, 1 without limits)."""
         j = self.joints[i]
         limited = abs(_plain(j.limits.lower)) + abs(_plain(j.limits.upper)) < float("inf")
         return 0 if self.kept[i] else 1, KINDS[j.kind].nv, 0 if limited else 1
@@ -103,12 +115,12 @@ class _Problem:
         for j in self.joints:
             if j.child in depth and j.parent not in depth:
                 raise ModelError(
-                    f'joint "{j.name}": "{j.parent}" hangs on it alone, but is its parent, and a {j.kind} joint cannot '
-                    f'be turned round. Give "{j.child}" as its parent and "{j.parent}" as its child.'
+                    f'joint "{j.name}": "{j.parent}" is connected by it alone, but is its parent, and a {j.kind} joint '
+                    f'cannot be reversed. Give "{j.child}" as its parent and "{j.parent}" as its child.'
                 )
         for b in bodies:
             if b not in depth:
-                what = "hangs in the air: its joints do not lead" if b in self.at else "has no joint that leads"
+                what = "is not connected: its joints do not lead" if b in self.at else "has no joint that leads"
                 raise ModelError(
                     f'body "{b}" {what} to "{self.ground}"; add one, such as joint("...", "floating", "{self.ground}", '
                     f'"{b}").'
@@ -122,13 +134,13 @@ class _Problem:
         return a, b, c, depth, sum(used)
 
     def up(self, tree: Tree, body: str) -> Iterator[str]:
-        """The body and those that carry it, the ground not."""
+        """Yield the body and those that carry it, without the ground."""
         while body in tree:
             yield body
             body = tree[body].parent
 
     def sides(self, tree: Tree, i: int) -> tuple[list[str], list[str]]:
-        """The loop that joint i closes: what carries its parent and what carries its child, without what they share."""
+        """Return the two branches of the loop that joint i closes, without common bodies."""
         a, b = (list(self.up(tree, end)) for end in (self.joints[i].parent, self.joints[i].child))
         while a and b and a[-1] == b[-1]:
             a.pop()
@@ -140,7 +152,7 @@ class _Problem:
         return [*(tree[body].joint for body in reversed(a)), *(tree[body].joint for body in b), i]
 
     def improved(self, tree: Tree) -> Tree | None:
-        """A better tree with one joint exchanged, or none."""
+        """Return a better tree with one joint exchanged, or None."""
         used = {arc.joint for arc in tree.values()}
         best, least = None, self.cost(tree)
         for i in range(len(self.joints)):
@@ -154,7 +166,7 @@ class _Problem:
         return best
 
     def exchanged(self, tree: Tree, i: int, side: list[str]) -> Tree | None:
-        """Hangs side[0] on joint i and turns round the way from there to side[-1], whose own joint is cut."""
+        """Attach side[0] by joint i and reverse the path from there to side[-1], whose own joint is cut."""
         parent = self.other(i, side[0])
         arcs = [Arc(i, parent), *(Arc(tree[below].joint, below) for below in side[:-1])]
         if not all(self.usable(arc.joint, arc.parent) for arc in arcs):
@@ -165,12 +177,12 @@ class _Problem:
         why = "; ".join(f'"{self.joints[i].name}" {self.kept[i]}' for i in cycle)
         return ModelError(
             f"these joints form a closed loop, and none of them can be cut: {why}. Write one of them as close(...) "
-            "instead of joint(...), without what keeps it."
+            "instead of joint(...), without the property that keeps it."
         )
 
 
 def _why_not(j: Joint) -> str:
-    """Why a joint may not be cut, or nothing."""
+    """Return why a joint must not be cut, or ""."""
     if j.kind not in EQUATIONS and j.kind != "floating":
         return f"is {j.kind}, which no loop can replace"
     forces = [what for what in FORCES if not (isinstance(getattr(j, what), (int, float)) and getattr(j, what) == 0.0)]

@@ -1,14 +1,14 @@
-"""Whether kinetic energy can be negative: what of its inertia a body can feel, and what the mass matrix makes of it.
+"""Check that kinetic energy cannot be negative: sufficient conditions on bodies, then sampled mass matrices.
 
-Robot files hold inertias that no body has, mostly on parts welded to something large. What counts is the body that
-moves, all its welded parts together: its kinetic energy is m |v_c|^2 / 2 + w.I w / 2, about its centre of mass. Hence
+Robot files hold physically impossible inertias, mostly on parts welded to something large. Only the moving body with
+all its welded parts matters: its kinetic energy is m |v_c|^2 / 2 + w.I w / 2, about its centre of mass. Hence
 
     m >= 0 and w.I w >= 0 for every w the body can turn with   =>   no mass matrix has a negative eigenvalue, at any q
 
 The triangle inequality is not needed for that, nor is any moment about an axis that the body never turns about: a body
 in a plane needs one moment only. Where the left side fails the right one may still hold, because a body shares its
-motion with its neighbours (the hips of a Romeo do): then mass matrices are looked at. A negative eigenvalue proves the
-contrary and is an error; that none was found is no proof, and a warning says so.
+motion with its neighbours (as at the hips of a Romeo): then mass matrices are sampled. A negative eigenvalue is an
+error; finding none is not a proof, and a warning states that.
 """
 
 from __future__ import annotations
@@ -26,33 +26,40 @@ from bellcrank.model.parts import Array, Body, Joint, Line, Triple
 from bellcrank.parameters import nominal
 from bellcrank.spatial.vector import AXES, ZERO, Force, Motion
 
-# Axes nearer to parallel than this turn a body about one direction.
+# Largest sine between axes that count as parallel.
 PARALLEL = 1e-6
-# What rounding may leave of a zero, of the largest.
+# Rounding error of a zero, relative to the largest entry.
 ROUNDING = 1e-9
-# Mass matrices looked at where there is no proof.
+# Number of mass matrices sampled where there is no proof.
 LOOKS = 20
-# Distances (m) from which it is asked what is left of the moments beside them: a body at the end of d metres adds m d^2
-# about the other axes, which is rounded. Fewer digits than FEWEST are an error, fewer than FEW are told.
+# Distance (m) from which digits of the moments are checked: a body at a distance of d metres adds m d^2 about the other
+# axes, with rounding. Fewer digits than FEWEST are an error, fewer than FEW a warning.
 FAR = 100.0
 FEWEST, FEW = 3, 8
 UNITS = [*(Motion(e, ZERO) for e in AXES), *(Motion(ZERO, e) for e in AXES)]
 
-# The directions a body can turn about, as rows: none, one, or all three.
+# The directions that a body can turn about, as rows: none, one, or all three.
 Turning = Array
 
 
 def turning(joints: Sequence[Joint], ground: str) -> dict[str, Turning]:
-    """Of every body, in its own frame; parents stand before their children.
+    """Return for every body the directions that it can turn about, in its own frame.
 
-    A hinge in a body that turns about another direction lets its child turn about all: the other one goes round it.
+    A hinge in a body that turns about another direction lets its child turn about all directions.
+
+    Parameters
+    ----------
+    joints
+        The joints, parents before children.
+    ground
+        Name of the ground.
     """
     found, known = {ground: np.zeros((0, 3))}, dict[tuple[object, ...], Turning]()
     alike: dict[bytes, Turning] = {}
     for j in joints:
         rotation, axis = nominal((j.rotation, j.axis))
         key = id(found[j.parent]), j.kind, rotation, axis
-        if key not in known:  # alike joints on alike bodies are asked once
+        if key not in known:  # identical joints on identical bodies are computed once
             made = _turned(found[j.parent] @ np.asarray(rotation, dtype=float), j.kind, np.asarray(axis, dtype=float))
             known[key] = alike.setdefault(made.tobytes(), made)
         found[j.child] = known[key]
@@ -60,7 +67,7 @@ def turning(joints: Sequence[Joint], ground: str) -> dict[str, Turning]:
 
 
 def _turned(carried: Turning, kind: str, axis: Array) -> Turning:
-    """carried: what its parent can turn about, in the joint's frame."""
+    """Return the directions of a child, in the joint's frame; `carried` are those of its parent."""
     columns = KINDS[kind]().subspace(KINDS[kind]().neutral())
     own = len(np.flatnonzero([any((*s.ang,)) for s in columns]))
     if own > 1 or (own == 1 and not _along(carried, axis)):
@@ -73,7 +80,15 @@ def _along(directions: Turning, axis: Array) -> bool:
 
 
 def in_a_plane(inertia: Array, turns: Turning) -> bool:
-    """One moment only, about the one direction that the body turns about: all that a planar mechanism needs."""
+    """Return whether a body has one moment only, about the one direction that it turns about: enough in a plane.
+
+    Parameters
+    ----------
+    inertia
+        Inertia about the centre of mass, (3, 3).
+    turns
+        The directions that the body can turn about, as rows.
+    """
     if len(turns) != 1:
         return False
     (n,) = turns
@@ -82,7 +97,7 @@ def in_a_plane(inertia: Array, turns: Turning) -> bool:
 
 
 def check_energy(mechanism: Mechanism) -> Iterator[Line]:
-    """An error where a mass matrix has a negative eigenvalue; a warning where it may have, for all that is known."""
+    """Raise a ModelError if a mass matrix of `mechanism` has a negative eigenvalue; yield a warning if one may have."""
     m = mechanism.at() if mechanism.parameters else mechanism
     yield from _check_digits(m)
     turns = turning(m.joints, m.ground)
@@ -104,10 +119,10 @@ def check_energy(mechanism: Mechanism) -> Iterator[Line]:
             names = dict.fromkeys(n.partition(".")[0] for n, x in zip(m.columns[1], moving, strict=True) if x > 0.1)
             raise ModelError(
                 f"the mass matrix has a negative eigenvalue, at q = {_short(q)}: moving "
-                f"{', '.join(names)} would take a negative energy. What has a negative moment, with all that is welded "
-                f"to it, is {noun} {listed}. Correct the inertia there."
+                f"{', '.join(names)} would have negative kinetic energy. A negative moment, with all parts welded "
+                f"to it, has {noun} {listed}. Correct the inertia there."
             )
-    what = "a moment below zero, with all that is welded there: used as it is"
+    what = "a moment below zero, with all welded parts: used as it is"
     seen = f"mass matrices at {LOOKS} configurations have no negative eigenvalue, which is no proof for all others"
     yield Line(f"{noun} {listed}", f"{what}; {seen}", "warning")
 
@@ -119,20 +134,21 @@ def _proven(b: Body, turns: Turning) -> bool:
 
 
 def _check_digits(m: Mechanism) -> Iterator[Line]:
-    """An error where parts are so far away that what a joint feels is rounding: its sign is chance then. A warning
-    where little more is left of it.
+    """Raise a ModelError if the moments of a joint are rounding error, because parts are far away.
+
+    Yield a warning if few digits are left.
     """
     farthest = max((math.hypot(*x) for x in _offsets(m)), default=0.0)
     if not farthest > FAR:
         return
     digits, (name, least, about) = min(found for q in [m.neutral(), *m.random(0, 3)[0]] for found in _digits(m, q))
     told = (
-        f"carries parts up to {farthest:.3g} m away, which have {about:.3g} kg m^2 about all axes together: of the "
+        f"carries parts up to {farthest:.3g} m away, which have {about:.3g} kg m^2 about all axes together: for the "
         f"{least:.3g} that it turns"
     )
     if digits < FEWEST:
         raise ModelError(
-            f'joint "{name}" {told} nothing is left but rounding. Correct the distances, or shift origins towards the '
+            f'joint "{name}" {told} only rounding error is left. Correct the distances, or shift origins towards the '
             "bodies."
         )
     if digits < FEW:
@@ -140,7 +156,7 @@ def _check_digits(m: Mechanism) -> Iterator[Line]:
 
 
 def _digits(m: Mechanism, q: Array) -> Iterator[tuple[float, tuple[str, float, float]]]:
-    """Of what each joint turns, at q: how many digits rounding leaves, and (joint, least moment, all about it)."""
+    """Yield for each joint at q the digits that rounding leaves, and (joint, least moment, moments about all axes)."""
     coordinates = [float(x) for x in q]
     carried = list(m.tree.inertias(coordinates))
     yield math.inf, ("", 0.0, 0.0)
@@ -149,7 +165,7 @@ def _digits(m: Mechanism, q: Array) -> Iterator[tuple[float, tuple[str, float, f
         felt = np.array([[float(s.dot(carried[i] @ r)) for r in turned] for s in turned]).reshape(2 * [len(turned)])
         least = float(np.linalg.eigvalsh(felt + float(link.armature) * np.eye(len(turned))).min(initial=math.inf))
         about = sum(float(e.dot(carried[i] @ e)) for e in UNITS[:3])
-        if turned and np.diag(felt).all() and about > 0.0:  # what is nothing at all is singular, which others say
+        if turned and np.diag(felt).all() and about > 0.0:  # a zero moment is singular, which other checks report
             left = max(least / about, 1e-300) * 2.0**52
             yield math.log10(left), (link.joint.name, least, about)
         if link.parent >= 0:
@@ -157,13 +173,16 @@ def _digits(m: Mechanism, q: Array) -> Iterator[tuple[float, tuple[str, float, f
 
 
 def _offsets(m: Mechanism) -> Iterator[Triple]:
-    """Distances from frame to frame. Where the roots stand on the ground is felt by nothing."""
+    """Yield offsets from frame to frame; the position of the roots on the ground has no effect."""
     yield from (b.com for b in m.bodies)
     yield from (j.point for j in m.joints if j.parent != m.ground)
 
 
 def mass_matrix(m: Mechanism, q: Sequence[float] | Array) -> Array:
-    """The sum of J.T I J over the bodies. (methods/ has faster ways, and stands above this.)"""
+    """Return the mass matrix of `m` at `q`, (nv, nv), as the sum of J^T I J over the bodies.
+
+    The methods in dynamics/ are faster, but belong to a higher layer.
+    """
     coordinates = [float(x) for x in q]
     J: dict[int, Array] = {-1: np.zeros((6, m.nv))}
     M = np.zeros((m.nv, m.nv))
@@ -182,12 +201,14 @@ def _six(x: Motion | Force) -> list[float]:
 
 
 def _negative(M: Array) -> Array | None:
-    """How much each coordinate moves in the direction of negative energy, if there is one."""
+    """Return how much each coordinate moves along a negative eigenvector, or None."""
     diagonal = np.diag(M)
     tiny = 1e-14 * np.abs(diagonal).max(initial=0.0)
     if diagonal.min(initial=0.0) < -tiny:
         return np.asarray(diagonal == diagonal.min(), dtype=float)
-    scale = np.sqrt(np.where(diagonal > tiny, diagonal, np.inf))  # what moves nothing is singular, not negative
+    scale = np.sqrt(
+        np.where(diagonal > tiny, diagonal, np.inf)
+    )  # a coordinate that moves nothing is singular, not negative
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
     return np.abs(vectors[:, 0]) if len(values) and values[0] < -ROUNDING else None
 

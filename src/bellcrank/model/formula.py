@@ -1,12 +1,12 @@
-"""A function as text: what a cam's lift or a surface is in a mechanism, which is data.
+"""Functions as text: the law of a cam or the shape of a surface, stored as data of a mechanism.
 
-The function is called once, on symbols; what it does to them is written down, operation by operation:
+The function is called once, on symbols, and its operations are recorded:
 
     sin %0;mul 0x1.8p+1 #0                3 sin(x)
 
-%0 is the first argument, #0 the first operation, other words are numbers, exactly. The last operation is the value. So
-a mechanism with such a law is stored, compared and hashed as any other, and the law is computed on any scalar: numbers,
-symbols, jets. Only operations that are in the table are ever computed.
+Here %0 is the first argument, #0 the first operation; other words are exact numbers. The last operation is the value. A
+mechanism with such a law is stored, compared and hashed like any other, and the law is computed on any scalar: numbers,
+symbols, jets. Only operations of a fixed table are ever computed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,26 @@ Row = tuple[str, tuple[tuple[str, float | int], ...]]
 
 
 def formula(where: str, function: Callable[..., Scalar], count: int) -> str:
-    """The text of a function of `count` scalars."""
+    """Return the text of a function.
+
+    Parameters
+    ----------
+    where
+        The element, for messages.
+    function
+        A function of scalars.
+    count
+        Its number of arguments.
+    """
     if not callable(function):
-        raise ModelError(f"{where}: {function!r} is no function; expected one of {count} number{'s' * (count > 1)}.")
+        raise ModelError(f"{where}: {function!r} is not a function; expected one of {count} number{'s' * (count > 1)}.")
     tape = Tape()
     try:
         found = function(*tape.inputs("x", (count,)))
-    except Exception as error:  # whatever somebody's function does
+    except Exception as error:  # a user's function may raise anything
         why = str(error) if isinstance(error, BellcrankError) else f"{type(error).__name__}: {error}"
         raise ModelError(
-            f"{where}: its function failed on symbols: {why}. It is called once, with bellcrank's sin, sqrt, where, "
+            f"{where}: its function failed on symbols: {why}. It is called once: use bellcrank's sin, sqrt, where, "
             "interp instead of math's."
         ) from error
     if not isinstance(found, Node):
@@ -47,7 +57,7 @@ def formula(where: str, function: Callable[..., Scalar], count: int) -> str:
     rows: list[str] = []
     for node in ordered(found):
         if node.tape is not tape:
-            raise ModelError(f"{where}: its function has a symbol of another trace. It must be made of its arguments.")
+            raise ModelError(f"{where}: its function has a symbol of another trace. Use its arguments only.")
         if node.op == "input":
             words[node] = f"%{node.args[1]}"
             continue
@@ -62,7 +72,7 @@ def formula(where: str, function: Callable[..., Scalar], count: int) -> str:
 
 
 def computed(text: str, *given: Scalar) -> Scalar:
-    """The value of the function with this text."""
+    """Return the value of the function with this `text` at the arguments `given`."""
     found: list[Scalar] = []
     for op, args in _rows(text):
         values = [given[int(k)] if of == "%" else found[int(k)] if of == "#" else k for of, k in args]

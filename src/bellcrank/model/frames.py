@@ -1,4 +1,4 @@
-"""Frames in which as many constants as possible are 0 or 1: from a mechanism's parts to its Tree.
+"""Internal frames in which as many constants as possible are 0 or 1: from a mechanism's parts to its Tree.
 
 The user's frames stay as given at the API; inside, a body's frame F has z along its joint's axis and x along the
 common perpendicular to the axis of its largest subtree (W. Khalil and J. F. Kleinfinger, A new geometric notation for
@@ -6,9 +6,9 @@ open and closed-loop robots, 1986); where it carries nothing, x points to its ow
 constant moves are then: shift by a along x, turn about x by alpha, shift by d along z, with an additional turn about z
 by gamma only for further branches. Quarter turns are exact.
 
-Free parameters: any frame with z along the axis is right, so frames are chosen by nominal values and are constants, but
-for an axis that is free itself (model/pose.py). What depends on parameters in them stays an expression and is taken for
-neither 0 nor 1. A foot that a parameter would move is left at the origin instead.
+Free parameters: any frame with z along the axis is right, so frames are chosen by nominal values and are constants,
+except for an axis that is free itself (model/pose.py). Expressions of parameters stay expressions and are not replaced
+by 0 or 1. A foot of a perpendicular that a parameter would move is replaced by the origin.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from bellcrank.spatial.inertia import Inertia, about_centre
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import Mat, Vec, sym, vec
 
-# Axes closer to parallel than this have no trustworthy common perpendicular.
+# Axes with a smaller sine than this have no reliable common perpendicular.
 PARALLEL = 1e-6
-# Nor is one any good whose foot is further away than this many sizes of the mechanism: inertias about it would drown.
+# Largest distance of a foot, in sizes of the mechanism: inertias about farther points lose their digits.
 FARTHEST_FOOT = 10.0
-# And lines that pass closer than this, against the farthest foot, are taken to meet: their direction apart would be
-# rounding.
+# Lines closer than this, relative to the farthest foot, are taken to meet: the direction between them would be rounding
+# error.
 MEETING_GAP = 1e-8
 
 
@@ -59,6 +59,23 @@ def tree_of(
     ground: str,
     flexible: Sequence[Modal] = (),
 ) -> Tree:
+    """Return the Tree of a mechanism's parts.
+
+    Parameters
+    ----------
+    bodies
+        The moving bodies.
+    joints
+        joints[i] moves bodies[i]; parents before children.
+    frames
+        The user's frames.
+    gravity
+        In the world, m/s^2.
+    ground
+        Name of the ground.
+    flexible
+        Modes of flexible bodies.
+    """
     index = {ground: -1} | {b.name: i for i, b in enumerate(bodies)}
     parent = [index[j.parent] for j in joints]
     main = _main_children(parent)
@@ -66,7 +83,7 @@ def tree_of(
     given = [_pose_of(j) for j in joints]
     nodes = {node.joint: node for body in flexible for node in body.nodes}
 
-    # F of every body in the user's body frame; -1 is the ground's in the world.
+    # F of every body in the user's body frame; key -1: F of the ground in the world.
     F: dict[int, Pose] = {-1: _ground_frame(joints, given, main[-1], nominal(gravity))}
     links: list[Link] = []
     poses: dict[tuple[object, ...], Pose] = {}
@@ -74,7 +91,7 @@ def tree_of(
     for i, j in enumerate(joints):
         up, child, b = parent[i], main[i], bodies[i]
         ahead = (given[child], joints[child]) if child is not None else None
-        # What is made of the same numbers is the same, and made once: large mechanisms repeat themselves.
+        # Identical numbers give identical links: large mechanisms repeat, and each is computed once.
         key = (id(F[up]), up < 0, _told(j), ahead and _told(ahead[1]), b.mass, b.com, b.inertia, j.name in nodes and i)
         if key not in alike:
             made = _place(j, b, given[i], F[up], ahead, size, up < 0, nodes)
@@ -95,7 +112,7 @@ def tree_of(
 
 
 def _told(j: Joint) -> tuple[object, ...]:
-    """All of a joint that its frame follows from."""
+    """Return the properties of a joint that determine its frame."""
     return j.kind, j.rotation, j.point, j.axis, j.second_axis, j.pitch
 
 
@@ -109,7 +126,10 @@ def _place(
     on_ground: bool,
     nodes: Mapping[str, Node],
 ) -> tuple[Pose, Kind, Transform, Inertia]:
-    """F of a body; and how it moves, with its inertia, in that. up: F of its parent. ahead: where its main child is."""
+    """Return F of a body, and in it the joint's kind, its placement and the body's inertia.
+
+    up: F of its parent. ahead: pose and joint of its main child.
+    """
     at_zero = up.inverse() @ given  # the user's body frame in the parent's F
     F = _frame(standing(j), nominal(at_zero), nominal(ahead), constant(np.asarray(b.com)), FARTHEST_FOOT * size)
     if depends(j.axis, j.second_axis, ahead or at_zero):
@@ -128,7 +148,7 @@ def _bending(body: Modal, index: Mapping[str, int], F: Mapping[int, Pose], links
 
 
 def _main_children(parent: Sequence[int]) -> dict[int, int | None]:
-    """Of each body, and of the ground (-1), the child that carries the largest subtree."""
+    """Return for each body, and for the ground (-1), the child that carries the largest subtree."""
     weight = [1] * len(parent)  # bodies in the subtree
     children: dict[int, list[int]] = {i: [] for i in range(-1, len(parent))}
     for i in reversed(range(len(parent))):
@@ -139,18 +159,21 @@ def _main_children(parent: Sequence[int]) -> dict[int, int | None]:
 
 
 def _size(bodies: Sequence[Body], joints: Sequence[Joint], parent: Sequence[int]) -> float:
-    """The longest of its lengths. Where it stands in the world says nothing: joints on the ground do not count."""
+    """Return the longest offset of the mechanism, without joints on the ground, whose position is arbitrary."""
     lengths = [j.point for j, up in zip(joints, parent, strict=True) if up >= 0] + [b.com for b in bodies]
     return max(1e-9, *(float(np.linalg.norm(x)) for x in nominal(lengths))) if lengths else 1.0
 
 
 def _motion(j: Joint, R: Array, p: Array, size: float, nodes: Mapping[str, Node]) -> tuple[Kind, list[Move]]:
-    """Joint j, whose F is R and p in that of its parent at zero: constant moves, and what it starts from after them."""
+    """Return the kind of joint j with its offsets, and the constant moves before it.
+
+    R and p are its F in the F of its parent, at zero.
+    """
     own = {"node": nodes[j.name]} if j.name in nodes else {"pitch": j.pitch} if j.kind == "helical" else {}
     kind = KINDS[j.kind](**own)
     turns, theta = _turns(R)
     if kind.has_axis:
-        along: Number = p @ R[:, 2] if j.kind != "revolute" else 0.0  # a slide starts there instead of being shifted
+        along: Number = p @ R[:, 2] if j.kind != "revolute" else 0.0  # an offset of the slide instead of a shift
         p = clean(p - along * R[:, 2], size)
         kept = depends(along) or abs(along) > NOISE * size
         kind = replace(kind, angle0=theta, distance0=along if kept else 0.0)
@@ -163,9 +186,9 @@ def _motion(j: Joint, R: Array, p: Array, size: float, nodes: Mapping[str, Node]
 
 
 def _apart(p: Array, z: Array, size: float) -> tuple[Array, float]:
-    """A shift p, or what is left of it before one along z: two shifts by one number each are cheaper than one by three.
+    """Split a shift p into a rest and a shift along z: two shifts by one number each are cheaper than one by three.
 
-    The second may stand behind the constant turns, because a turn about z does not change it.
+    The shift along z may follow the constant turns, because a turn about z does not change it.
     """
     if depends(p, z):
         return p, 0.0
@@ -175,7 +198,7 @@ def _apart(p: Array, z: Array, size: float) -> tuple[Array, float]:
 
 
 def _indices(joints: Sequence[Joint]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Where the coordinates of every joint stand in q and v; a mimic's are its master's."""
+    """Return the indices of each joint's coordinates in q and v; a mimic joint has those of its master."""
     own, q, v = {}, 0, 0
     for j in joints:
         if j.mimic is None:
@@ -186,7 +209,7 @@ def _indices(joints: Sequence[Joint]) -> list[tuple[tuple[int, ...], tuple[int, 
 
 
 def _ground_frame(joints: Sequence[Joint], poses: Sequence[Pose], first: int | None, gravity: Triple) -> Pose:
-    """The ground's frame is free: put it where the main joint finds it, turned so that gravity has no y component."""
+    """Return the ground's frame, at the main joint, turned so that gravity has no y component."""
     if first is None:
         return Pose(np.eye(3), np.zeros(3))
     (given,), joint = constants([poses[first]]), standing(joints[first])
@@ -200,7 +223,7 @@ def _ground_frame(joints: Sequence[Joint], poses: Sequence[Pose], first: int | N
 
 
 def _frame(j: Joint, at_zero: Pose, child: tuple[Pose, Joint] | None, com: Array, reach: float) -> Pose:
-    """F in the user's body frame."""
+    """Return F in the user's body frame."""
     kind = KINDS[j.kind]
     z = np.asarray(j.axis)
     if j.kind == "universal":
@@ -215,15 +238,18 @@ def _frame(j: Joint, at_zero: Pose, child: tuple[Pose, Joint] | None, com: Array
         direction = pose.R @ np.asarray(next_joint.axis) if KINDS[next_joint.kind].has_axis else z
         next_towards, foot = _towards(direction, pose.p, z, reach)
         towards = next_towards if next_towards is not None else towards
-    # With nothing to look at, it stands as the parent does, with no offset of the angle.
+    # Without a direction to align with, x is parallel to the parent's, so that the angle has no offset.
     x = towards if towards is not None else some_normal(z, at_zero.R.T @ np.array([1.0, 0.0, 0.0]))
     if child is None and min(abs(com @ x), abs(com @ np.cross(z, x))) > MEETING_GAP * reach:
-        x = com  # towards the mass: one first moment instead of two
+        x = com  # towards the centre of mass: one first moment instead of two
     return Pose(axes(z, x), foot * z)
 
 
 def _towards(direction: Array, point: Array, z: Array, reach: float) -> tuple[Array | None, float]:
-    """Common perpendicular from the axis z through the origin to another line: its direction and its foot on z."""
+    """Return the direction of the common perpendicular of axis z and another line, and its foot on z.
+
+    z goes through the origin, the other line through the point.
+    """
     n = np.cross(z, direction)
     length = float(np.linalg.norm(n))
     if length > PARALLEL:
@@ -236,18 +262,19 @@ def _towards(direction: Array, point: Array, z: Array, reach: float) -> tuple[Ar
 
 
 def _zxz(R: Array) -> tuple[float, float, float]:
-    """R = Rz(gamma) Rx(alpha) Rz(theta), with gamma = 0 where that is a choice, in [-pi/2, pi/2] otherwise, quarters
-    exact.
+    """Return angles with R = Rz(gamma) Rx(alpha) Rz(theta).
+
+    gamma is 0 where it is arbitrary and in [-pi/2, pi/2] otherwise; quarter turns are exact.
     """
     s = math.hypot(R[0, 2], R[1, 2])
     if s < NOISE:
         gamma, alpha = 0.0, 0.0 if R[2, 2] > 0 else math.pi
     else:
         gamma, sign = math.atan2(R[0, 2], -R[1, 2]), 1.0
-        if abs(gamma) > math.pi / 2 + NOISE:  # turn the other way round, so that gamma = pi becomes 0
+        if abs(gamma) > math.pi / 2 + NOISE:  # use the opposite turn, so that gamma = pi becomes 0
             gamma, sign = gamma - math.copysign(math.pi, gamma), -1.0
         gamma, alpha = _quarter(gamma), _quarter(sign * math.atan2(s, R[2, 2]))
-    # theta is what is left, so that it makes up for a gamma that is nearly a choice.
+    # theta follows from gamma and alpha, which compensates a nearly arbitrary gamma.
     cg, sg, (x, y, z) = math.cos(gamma), math.sin(gamma), R[:, 0]
     return (
         gamma,
@@ -257,7 +284,7 @@ def _zxz(R: Array) -> tuple[float, float, float]:
 
 
 def _turns(R: Array) -> tuple[list[Move], float]:
-    """R as constant turns, and what is left about z; as one rotation where it depends on parameters."""
+    """Return R as constant turns and the remaining angle about z; as one rotation where it depends on parameters."""
     if not depends(R):
         gamma, alpha, theta = _zxz(R)
         return [_constant_turn(2, gamma), _constant_turn(0, alpha)], theta
@@ -270,7 +297,7 @@ def _turns(R: Array) -> tuple[list[Move], float]:
 
 
 def _quarter(angle: float) -> float:
-    """The angle, or the multiple of a quarter turn that rounding hid."""
+    """Return the angle, or the multiple of a quarter turn within rounding."""
     nearest = round(angle / (math.pi / 2)) * (math.pi / 2)
     return nearest if abs(angle - nearest) < NOISE else angle
 
@@ -294,7 +321,7 @@ def _pose_of(f: Frame | Joint) -> Pose:
 def _seen(
     frames: Mapping[str, Frame], index: Mapping[str, int], F: Mapping[int, Pose], size: float
 ) -> dict[str, tuple[int, Mat, Vec]]:
-    """The user's frames in those of their bodies."""
+    """Return the user's frames in the internal frames of their bodies."""
     known: dict[tuple[object, ...], tuple[Mat, Vec]] = {}
     found = {}
     for f in frames.values():

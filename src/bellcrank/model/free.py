@@ -1,10 +1,10 @@
-"""Numbers of a finished mechanism by dotted names, so that what came from a file or the zoo can have parameters too.
+"""Free parameters of a finished mechanism by dotted names, as for one read from a file or from the zoo.
 
     BODY.mass, BODY.com.x, BODY.inertia.xy       JOINT.point.x, JOINT.axis.x, JOINT.damping, JOINT.mimic.offset, ...
     FRAME.point.x                                gravity.z
     LOOP.value, LOOP.offset                      SPRING.stiffness, SPRING.length, SPRING.damping
 
-BODY.com stands for all three, BODY.inertia for all six. A body's numbers are those of all that is welded to it.
+BODY.com stands for all three, BODY.inertia for all six. Values of a body include all parts welded to it.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from bellcrank.parameters import Free, parameter
 
 MOMENTS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 OF_JOINT = ("armature", "damping", "friction", "friction_speed", "stiffness", "rest")
-OF_SHAPE = ("mass", "com", "inertia", "point")  # what the modes of a body that bends were made with
+OF_SHAPE = ("mass", "com", "inertia", "point")  # properties that the modes of a flexible body depend on
 LIMITS = ("lower", "upper", "velocity", "effort")
 
-Mechanism: TypeAlias = Any  # model/mechanism.py is above
-Put: TypeAlias = Callable[[Any, Number], Any]  # a part and a number to the part with that number
+Mechanism: TypeAlias = Any  # model/mechanism.py imports this module
+Put: TypeAlias = Callable[[Any, Number], Any]  # (part, number) -> the part with that number
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a number stands."""
+    """A number of a mechanism that can become a parameter."""
 
     name: str
-    group: str  # of several that can be named together
+    group: str  # name for several numbers together
     value: Number
     unit: str
-    put: Put  # into a mechanism
+    put: Put  # sets the number in a mechanism
 
 
 def freed(mechanism: Mechanism, names: Sequence[str]) -> Mechanism:
-    """With a parameter at each named place, nominal where it was."""
+    """Return `mechanism` with a parameter for each of `names`, whose nominal value is the present number."""
     where = f'mechanism "{mechanism.name}"'
     places: dict[str, Place] = {}
     for place in _places(mechanism):
@@ -54,11 +54,11 @@ def freed(mechanism: Mechanism, names: Sequence[str]) -> Mechanism:
     bent = [name for body in mechanism.flexible for name in (body.body, *(node.joint for node in body.nodes))]
     for p in asked.values():
         if any(p.name.startswith(tuple(f"{name}.{what}" for what in OF_SHAPE)) for name in bent):
-            raise InputError(f'{where}: "{p.name}" cannot be free: the body bends, and its modes were made with it.')
+            raise InputError(f'{where}: "{p.name}" cannot be free: the body is flexible, and its modes depend on it.')
         if isinstance(p.value, Free):
-            raise InputError(f'{where}: "{p.name}" depends on a parameter already: {p.value:g}.')
+            raise InputError(f'{where}: "{p.name}" already depends on a parameter: {p.value:g}.')
         mechanism = p.put(mechanism, parameter(p.name, p.value, p.unit))
-    _ = mechanism.parameters  # raises where a name means two things
+    _ = mechanism.parameters  # raises where a name has two meanings
     return mechanism
 
 
@@ -122,7 +122,7 @@ def _now(x: Number) -> float:
     return x.value if isinstance(x, Free) else float(x)
 
 
-# -- how to put a number into its place
+# -- functions that set a number
 
 
 def _field(name: str) -> Put:
@@ -148,7 +148,7 @@ def _moment(i: int, k: int) -> Put:
 
 
 def _inside(places: Iterator[Place], parts: str, i: int) -> Iterator[Place]:
-    """Places of part i as places of the mechanism."""
+    """Yield the numbers of part i as numbers of the mechanism."""
 
     def of_mechanism(put: Put) -> Put:
         def whole(m: Mechanism, x: Number) -> Mechanism:

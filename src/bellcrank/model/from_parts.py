@@ -1,4 +1,4 @@
-"""From loose parts to a Mechanism: check them, hang them on the ground, lump what is welded, put them in order."""
+"""From loose parts to a Mechanism: check them, connect them to the ground, merge welded bodies, put them in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Loop, Report,
 from bellcrank.parameters import Parameters, depends, nominal
 
 Place = tuple[str, Array, Array]  # body, rotation and point in the body's frame
-EYE, ZERO = np.eye(3), np.zeros(3)  # of every body that moves by itself
+EYE, ZERO = np.eye(3), np.zeros(3)  # identical objects mark bodies that no weld has moved
 
 
 def mechanism_of(
@@ -40,13 +40,32 @@ def mechanism_of(
     lines: Sequence[Line] = (),
     checks: str = "error",
 ) -> Mechanism:
-    """checks="warn" turns impossible inertias, and mimics of nobody, into warnings of the report; never bad names,
-    topology or NaN, nor a mass matrix with a negative eigenvalue.
+    """Return the mechanism of checked, merged and sorted parts.
+
+    Parameters
+    ----------
+    name
+        Name of the mechanism.
+    bodies, joints, frames, loops, springs, flexible, outlines
+        Its parts.
+    ground
+        Name of the ground.
+    gravity
+        In the world, m/s^2.
+    source
+        Origin of the parts, for the report.
+    lines
+        First lines of the report.
+    checks
+        "error", or "warn" to turn impossible inertias, and mimics of missing joints, into warnings of the report.
+        Invalid names, topology or NaN, and a mass matrix with a negative eigenvalue, are always errors.
     """
     check.level(checks)
     if len(tuple(gravity)) != 3 or any(_several(g) for g in gravity):
         raise ModelError(f'mechanism "{name}": gravity is {brief(gravity)}; expected three numbers.')
-    check.finite(f'mechanism "{name}"', "gravity", gravity)  # after that: a list may hold itself
+    check.finite(
+        f'mechanism "{name}"', "gravity", gravity
+    )  # after the check of the length, because a list may contain itself
     found = [*lines, *_checked(bodies, joints, frames, ground)]
     welded = _Welded(bodies, ground)
     for j in _in_order(joints, ground, [b.name for b in bodies]):
@@ -80,17 +99,20 @@ def mechanism_of(
     idle = [parameter for parameter in given if parameter not in made.parameters]
     found += [Line(f'parameter "{parameter}"', "moves nothing and is not used", "warning") for parameter in idle]
     reported = replace(made, report=Report(source, tuple(found)))
-    vars(reported)["parameters"] = made.parameters  # the same parts have the same ones: not looked for again
+    vars(reported)["parameters"] = made.parameters  # the parts are equal, so their parameters are not searched again
     return reported
 
 
 def _several(x: object) -> bool:
-    """Whether it is no single number. numpy is not asked about lists: one that holds itself is too deep for it."""
+    """Return whether x is not a single number.
+
+    numpy is not applied to lists: one that contains itself is too deep for it.
+    """
     return bool(x.ndim) if isinstance(x, np.ndarray) else isinstance(x, Collection)
 
 
 def _checked(bodies: Sequence[Body], joints: Sequence[Joint], frames: Sequence[Frame], ground: str) -> list[Line]:
-    """An error for bad names and numbers; what else there is to say of the joints."""
+    """Raise a ModelError for invalid names and numbers; return the other report lines of the joints."""
     known = dict.fromkeys([ground, *(b.name for b in bodies)])
     check.names("body", [ground, *(b.name for b in bodies)])
     check.names("joint", [j.name for j in joints])
@@ -104,7 +126,7 @@ def _checked(bodies: Sequence[Body], joints: Sequence[Joint], frames: Sequence[F
 
 
 class _Welded:
-    """What is left when fixed joints are gone: joints that move, and which bodies move as one."""
+    """The mechanism without fixed joints: joints that move, and the merged bodies."""
 
     def __init__(self, bodies: Sequence[Body], ground: str) -> None:
         self.ground = ground
@@ -115,9 +137,9 @@ class _Welded:
         self.lines: list[Line] = []
 
     def add(self, j: Joint) -> None:
-        """The next joint; that of its parent came before."""
+        """Add the next joint; the joint of its parent must have been added before."""
         body, R, p = self.places[j.parent]
-        if R is EYE and p is ZERO and j.kind != "fixed":  # on a body that no weld has moved, as most
+        if R is EYE and p is ZERO and j.kind != "fixed":  # the usual case: on a body that no weld has moved
             rotation, point = [[x + 0.0 for x in row] for row in j.rotation], [x + 0.0 for x in j.point]  # no -0.0
             self._move(replace(straight(j), parent=body, rotation=matrix(rotation), point=triple(point)))
             return
@@ -144,7 +166,7 @@ class _Welded:
 
 
 def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> list[Joint]:
-    """The given order as far as parents allow: a joint waits until its parent hangs on the ground."""
+    """Return joints so that parents come first, in the given order where possible."""
     owner: dict[str, Joint] = {}
     for j in joints:
         if j.child == ground:
@@ -161,7 +183,7 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
     hanging: dict[str, list[int]] = {}
     for i, j in enumerate(joints):
         hanging.setdefault(j.parent, []).append(i)
-    ready = list(hanging.get(ground, ()))  # a heap: the first of those given that can be placed
+    ready = list(hanging.get(ground, ()))  # a heap: the earliest given joint that can be placed
     while ready:
         j = joints[heapq.heappop(ready)]
         order.append(j)
@@ -176,7 +198,10 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
         end = owner.get(chain[-1])
         trail = " <- ".join(f'"{c}"' for c in ([*chain, end.parent] if end else chain))
         why = "the parent relation closes on itself" if end else f'"{chain[-1]}" has no joint to the ground'
-        raise ModelError(f'bodies hang in the air: {trail}: {why}. Every body needs one chain of joints to "{ground}".')
+        raise ModelError(
+            f"bodies are not connected to the ground: {trail}: {why}. Every body needs one chain of joints to "
+            f'"{ground}".'
+        )
     for b in bodies:
         if b not in reached:
             raise ModelError(
@@ -186,9 +211,9 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
 
 
 def _doubts(bodies: Sequence[Body], welded: _Welded, checks: str) -> list[Line]:
-    """Inertias that no body can have; an error where checks is "error"."""
+    """Return warnings about physically impossible inertias; raise a ModelError where `checks` is "error"."""
     turns = turning(welded.moving, welded.ground)
-    fine: set[tuple[object, ...]] = set()  # what alike bodies have
+    fine: set[tuple[object, ...]] = set()  # keys of valid bodies, which identical bodies share
     found = []
     for b in bodies:
         body, R, _ = welded.places[b.name]
@@ -208,7 +233,7 @@ def _doubt(b: Body, place: Place, turns: Mapping[str, Turning]) -> check.Doubt |
 
 
 def _merged(parts: Sequence[Body]) -> Body:
-    """One body of several welded ones."""
+    """Return one body made of several welded ones."""
     first = parts[0]
     if len(parts) == 1:
         return replace(first, links=(first.name,))
@@ -230,12 +255,12 @@ def _merged(parts: Sequence[Body]) -> Body:
 
 
 def _massless(bodies: Sequence[Body], joints: Sequence[Joint], checks: str, inner: set[str]) -> list[Line]:
-    """inner: parts of beams, which have none by design."""
+    """Return warnings about massless moving bodies; `inner` are parts of beams, which are massless by design."""
     bare = []
     for b, j in zip(bodies, joints, strict=True):
         where = f'body "{b.name}"'
         if nominal(b.mass) > 0.0 or KINDS[j.kind].name == "modal" or b.name in inner:
-            continue  # a node of a body that bends has none of its own
+            continue  # a node of a flexible body has no mass of its own
         if b.declared and checks == "error" and not depends(b.mass):
             raise ModelError(
                 f'{where} moves on joint "{j.name}" but its mass is {b.mass:g} kg; expected a positive mass. '
@@ -247,7 +272,7 @@ def _massless(bodies: Sequence[Body], joints: Sequence[Joint], checks: str, inne
 
 
 def _coupled(joints: Sequence[Joint], known: set[str], checks: str) -> tuple[list[Joint], list[Line]]:
-    """Resolves chains of mimics to the joint that has the coordinate. known: the fixed joints too."""
+    """Resolve chains of mimic joints to the joint that has the coordinate; `known` includes fixed joints."""
     by_name = {j.name: j for j in joints}
     lines = []
     for j in joints:
@@ -258,17 +283,17 @@ def _coupled(joints: Sequence[Joint], known: set[str], checks: str) -> tuple[lis
             by_name[j.name] = replace(j, mimic=None)
             lines.append(Line(f'joint "{j.name}"', f"mimic not used, it moves by itself: {lost}", "warning"))
     resolved = [_resolved(j, by_name) for j in by_name.values()]
-    return resolved, check.gathered(lines, "mimic what is not there. The first", "joints")
+    return resolved, check.gathered(lines, "mimic joints that do not exist. The first", "joints")
 
 
 def _resolved(j: Joint, by_name: Mapping[str, Joint]) -> Joint:
-    """With the multiplier and offset to the joint at the end of its chain of mimics."""
+    """Return the joint with multiplier and offset relative to the joint at the end of its chain of mimics."""
     m = j.mimic
     where, seen = f'joint "{j.name}"', {j.name}
     while m is not None:
         if m.joint in seen:
             raise ModelError(
-                f'{where} mimics itself through "{m.joint}"; one joint of the circle must have its own coordinate.'
+                f'{where} mimics itself through "{m.joint}"; one joint of the cycle must have its own coordinate.'
             )
         check.finite(where, "mimic", [m.multiplier, m.offset])
         master = by_name[m.joint]
@@ -287,7 +312,7 @@ def _resolved(j: Joint, by_name: Mapping[str, Joint]) -> Joint:
 
 
 def _frames(frames: Sequence[Frame], places: dict[str, Place]) -> Iterator[Frame]:
-    """Every link is a frame, lumped or not; then the user's own."""
+    """Yield a frame for every link, merged or not; then the user's own."""
     taken = {f.name for f in frames}
     for link, (body, R, p) in places.items():
         if link not in taken:

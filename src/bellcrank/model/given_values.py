@@ -1,6 +1,4 @@
-"""Whether values that are given to free parameters make a mechanism that can be: what check.py asks of nominal values,
-asked of whole batches at once.
-"""
+"""Check of the values given to free parameters: the checks of check.py on nominal values, for whole batches at once."""
 
 from __future__ import annotations
 
@@ -14,18 +12,32 @@ from bellcrank.model.check import NEGLIGIBLE, ROUNDING
 from bellcrank.model.parts import Array, Body, Joint, Spring
 from bellcrank.parameters import depends, evaluated, expressions, nominal, replaced
 
-Mechanism: TypeAlias = Any  # model/mechanism.py is above
+Mechanism: TypeAlias = Any  # model/mechanism.py imports this module
 
 
 class ValueDoubt(NamedTuple):
-    what: str  # of the value, in words
-    value: Array  # for each of the batch, or one for all
+    """A property of a part with its values and whether they are valid."""
+
+    what: str  # the property, in words
+    value: Array  # for each element of the batch, or one for all
     good: Array
     expected: str = "zero or more"
 
 
 def possible(m: Mechanism, names: Sequence[str], p: Array, where: str) -> None:
-    """An error where p (..., len(names)) gives a body, a joint or a spring numbers that nothing can have."""
+    """Raise an InputError where parameter values give a part impossible numbers.
+
+    Parameters
+    ----------
+    m
+        The mechanism.
+    names
+        Names of the parameters.
+    p
+        Their values, (..., len(names)).
+    where
+        The element, for the message.
+    """
     flat, known = p.reshape(-1, len(names)), dict[Any, Any]()
 
     def at(part: Any) -> Any:
@@ -57,12 +69,12 @@ def _body(b: Body, plain: Body) -> Iterator[ValueDoubt]:
     scale = np.abs(moments).max(axis=-1)
     least = moments[..., 0]
     yield ValueDoubt("the principal moment of inertia", least, least >= -np.maximum(1e-9 * scale, NEGLIGIBLE))
-    if _gap(before) <= max(ROUNDING * np.abs(before).max(), NEGLIGIBLE):  # else it was read like that, with a warning
+    if _gap(before) <= max(ROUNDING * np.abs(before).max(), NEGLIGIBLE):  # otherwise it was read so, with a warning
         yield ValueDoubt(
             "a principal moment of inertia greater than the sum of the other two, by",
             _gap(moments),
             _gap(moments) <= np.maximum(ROUNDING * scale, NEGLIGIBLE),
-            "the inertia of a body that can be",
+            "a physically possible inertia",
         )
 
 
@@ -83,7 +95,7 @@ def _at_least_zero(what: str, value: Any) -> ValueDoubt:
 
 
 def _moments(b: Body) -> Array:
-    """Principal ones, in order; what is not finite cannot be either."""
+    """Return the sorted principal moments; non-finite elements are replaced so that the inertia is invalid."""
     each = np.broadcast_arrays(*(np.asarray(x, float) for row in b.inertia for x in row))
     I = np.stack(each, axis=-1).reshape(*each[0].shape, 3, 3)
     return np.linalg.eigvalsh(np.where(np.isfinite(I), I, -1.0))

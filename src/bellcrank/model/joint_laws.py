@@ -1,6 +1,4 @@
-"""What must hold of a joint type, so that one that contradicts itself never computes anything: asked of those that
-people add. (Of ours the tests ask it, and more closely.)
-"""
+"""Consistency laws of joint types, checked when a user registers one; tests check the shipped types more closely."""
 
 from __future__ import annotations
 
@@ -16,13 +14,13 @@ from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, ZERO, Motion
 
 Array = np.ndarray[Any, Any]
-SMALL, NEAR = 1e-5, 1e-7  # step of a difference, and what it is wrong by at most
-START = (0.31, -0.23, 0.47, 0.11, -0.38, 0.29)  # where to look: anywhere but at zero
+SMALL, NEAR = 1e-5, 1e-7  # step of a central difference, and its tolerance
+START = (0.31, -0.23, 0.47, 0.11, -0.38, 0.29)  # a displacement to a generic configuration
 SPEED = (0.7, -0.4, 0.5, 0.9, 0.3, -0.6)
 
 
 def check(joint: type[Kind]) -> None:
-    """An InputError with the first law that is broken."""
+    """Raise an InputError with the first law that the joint type `joint` violates."""
     for what in ("nq", "nv", "coordinates"):
         if not hasattr(joint, what):
             raise InputError(f'joint "{joint.name}" has no {what}.')
@@ -76,8 +74,8 @@ def _forces(kind: Kind, q: Sequence[float]) -> None:
     try:
         W, T = kind.forces(q)
     except (StopIteration, RuntimeError):
-        told = f'joint "{kind.name}": the columns of subspace(q) are no coordinate axes'
-        raise InputError(f"{told}; write its forces(q), too (bellcrank/model/kind.py).") from None
+        told = f'joint "{kind.name}": the columns of subspace(q) are not coordinate axes'
+        raise InputError(f"{told}; define its forces(q), too (bellcrank/model/kind.py).") from None
     power = np.reshape([[s.dot(f) for f in (*W, *T)] for s in S], (len(S), len(W) + len(T)))
     _law(
         kind, "forces(q) are six, of which each does unit power along its own column, or none", power, np.eye(len(S), 6)
@@ -85,7 +83,7 @@ def _forces(kind: Kind, q: Sequence[float]) -> None:
 
 
 def _slope(kind: Kind, f: Callable[[Any], Any], q: list[float], v: Sequence[float]) -> Array:
-    """How f(q) changes along v."""
+    """Return the derivative of f(q) along v, by a central difference."""
     ends = (f(kind.integrate(q, [h * x for x in v])) for h in (SMALL, -SMALL))
     ahead, behind = (np.asarray(x, float) for x in ends)
     return np.asarray((ahead - behind) / (2.0 * SMALL))
@@ -101,7 +99,7 @@ def _along(columns: Sequence[Motion], v: Sequence[float]) -> Array:
 
 
 def _swept(kind: Kind, v: Sequence[float], q: Sequence[float]) -> Array:
-    """The motion S v that rates v make at q."""
+    """Return the motion S v of rates v at q."""
     return _along(kind.subspace(q), v)
 
 

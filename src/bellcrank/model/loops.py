@@ -1,6 +1,6 @@
-"""Whether loops and springs make sense: their ends exist and can move against each other, and none contradicts another.
+"""Checks of loops and springs: their ends exist and can move relative to each other, and no two contradict each other.
 
-Equations that contradict each other only together with others are found where the equations are.
+Equations that are contradictory only in combination with others are found with the equations themselves.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from bellcrank.model.parts import COUPLINGS, EQUATIONS, Array, Frame, Joint, Lin
 from bellcrank.parameters import nominal
 
 TURNING = ("revolute", "helical")
-JOINED = ("combination", "cam")  # between coordinates, too, but not of two that are proportional
-# Two ends at the same place to within this (metres, or cosines) are one end.
+JOINED = ("combination", "cam")  # also between coordinates, but not a ratio of two
+# Two ends whose positions agree to within this (metres, or cosines) are one end.
 SAME_LAW = 1e-9
 
 
@@ -27,12 +27,23 @@ Place = tuple[str, Array]
 
 @dataclass(frozen=True)
 class Ends:
-    """Where frames are: as they were given, and on the body that is left of all that is welded together."""
+    """Frames as given, and on the merged bodies of welded parts."""
 
     given: Mapping[str, Frame]
     found: Mapping[str, Frame]
 
     def check(self, where: str, verb: str, a: str, b: str) -> None:
+        """Raise a ModelError unless two frames exist and are on bodies that can move relative to each other.
+
+        Parameters
+        ----------
+        where
+            The element, for the message.
+        verb
+            Its action, for the message.
+        a, b
+            Names of the frames.
+        """
         for end in (a, b):
             if end not in self.found:
                 raise ModelError(f"{where}: {unknown('frame', end, self.found)}")
@@ -46,13 +57,23 @@ class Ends:
             )
 
     def place(self, end: str) -> tuple[str, Array]:
-        """The body and where on it: rotation and point."""
+        """Return the body of frame `end` and its pose there: three rows of rotation, and the point."""
         f = nominal(self.found[end])
         return f.body, np.array([*f.rotation, f.point], dtype=float)
 
 
 def check_loops(loops: Sequence[Loop], ends: Ends, joints: Sequence[Joint]) -> Iterator[Line]:
-    """Errors for what cannot be; yields warnings for what is said twice. joints: those that move."""
+    """Raise a ModelError for invalid loops; yield warnings about redundant ones.
+
+    Parameters
+    ----------
+    loops
+        The loops.
+    ends
+        The frames.
+    joints
+        The joints that move.
+    """
     by_name = {j.name: j for j in joints}
     check.names("joint or loop", [*by_name, *(loop.name for loop in loops)])
     for loop in loops:
@@ -69,14 +90,15 @@ def check_loops(loops: Sequence[Loop], ends: Ends, joints: Sequence[Joint]) -> I
             ends.check(where, "joins", loop.a, loop.b)
         if loop.kind == "distance" and not nominal(loop.value) > 0.0:
             raise ModelError(
-                f"{where}: distance is {nominal(loop.value):g} m; expected a positive one. "
-                "Points that are to meet are a spherical joint."
+                f"{where}: distance is {nominal(loop.value):g} m; expected a positive distance. "
+                "To make the points coincide, use a spherical joint."
             )
     yield from _twice(loops, ends)
     yield from _couplings_twice(loops, by_name)
 
 
 def check_springs(springs: Sequence[Spring], ends: Ends) -> Iterator[Line]:
+    """Raise a ModelError for invalid `springs` between the frames `ends`; yield warnings about suspicious ones."""
     check.names("spring", [s.name for s in springs])
     for s in springs:
         where = f'spring "{s.name}"'
@@ -87,13 +109,13 @@ def check_springs(springs: Sequence[Spring], ends: Ends) -> Iterator[Line]:
             if nominal(getattr(s, what)) < 0.0:
                 raise ModelError(f"{where}: {what} is {nominal(getattr(s, what)):g}; expected zero or more.")
         if nominal(s.stiffness) < 0.0:
-            yield Line(where, f"stiffness {s.stiffness:g} is negative: it pushes away from its rest", "warning")
+            yield Line(where, f"stiffness {s.stiffness:g} is negative: it pushes away from its rest length", "warning")
         if isinstance(s.stiffness, float) and isinstance(s.damping, float) and s.stiffness == s.damping == 0.0:
             yield Line(where, "has neither stiffness nor damping: it does nothing", "warning")
 
 
 def _joined(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
-    """Combinations and cams: of joints that exist, have one coordinate each, and differ."""
+    """Check that a combination or cam couples different existing joints with one coordinate each."""
     for name in loop.joints:
         if name not in joints:
             raise ModelError(f"{where} couples: {unknown('moving joint', name, joints)}")
@@ -103,7 +125,7 @@ def _joined(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
                 "coordinate each (revolute, prismatic or helical)."
             )
     if len(set(loop.joints)) != len(loop.joints) or len(loop.joints) < 2:
-        raise ModelError(f"{where}: joints is {list(loop.joints)}; expected the names of two or more that differ.")
+        raise ModelError(f"{where}: joints is {list(loop.joints)}; expected two or more different names.")
     if loop.kind == "combination" and (
         len(loop.weights) != len(loop.joints) or any(nominal(w) == 0.0 for w in loop.weights)
     ):
@@ -144,29 +166,29 @@ def _coupling(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
 
 
 def _twice(loops: Sequence[Loop], ends: Ends) -> Iterator[Line]:
-    """Loops of the same kind at the same place."""
+    """Yield warnings about loops of the same kind at the same place."""
     by_bodies: dict[tuple[str, frozenset[str]], list[tuple[Loop, Place, Place]]] = {}
     for loop in loops:
         if loop.kind in COUPLINGS or loop.kind in JOINED:
             continue
         a, b = ends.place(loop.a), ends.place(loop.b)
         earlier = by_bodies.setdefault((loop.kind, frozenset((a[0], b[0]))), [])
-        turned = loop.kind in ("universal", "point_on_line")  # where it matters which end is which
+        turned = loop.kind in ("universal", "point_on_line")  # types whose two ends differ
         for other, c, d in earlier:
             if (_alike(a, c) and _alike(b, d)) or (not turned and _alike(a, d) and _alike(b, c)):
                 yield from _said(loop, other, nominal((loop.value,)), nominal((other.value,)))
                 break
-        else:  # one of each kind is enough to compare with
+        else:  # one loop of each kind is enough for comparison
             earlier.append((loop, a, b))
 
 
 def _alike(one: Place, other: Place) -> bool:
-    """Whether two places are the same."""
+    """Return whether two places are the same."""
     return one[0] == other[0] and bool(np.abs(one[1] - other[1]).max() <= SAME_LAW)
 
 
 def _couplings_twice(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> Iterator[Line]:
-    """Gears and racks between the same two joints; a mimic is one, too."""
+    """Yield warnings about gears, racks and mimics between the same two joints."""
     known: dict[tuple[str, str], tuple[str, tuple[float, float]]] = {}
     mimics = [
         Loop(f"mimic of {j.name}", "gear", "", "", m.multiplier, m.offset, (m.joint, j.name))
@@ -185,10 +207,10 @@ def _couplings_twice(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> Iter
 def _said(loop: Loop, other: Loop, law: Sequence[float], before: Sequence[float]) -> Iterator[Line]:
     if not np.allclose(law, before, rtol=SAME_LAW, atol=SAME_LAW):
         raise ModelError(
-            f'loop "{loop.name}" contradicts "{other.name}": between the same two ends one asks for {_shown(law)} and '
-            f"the other for {_shown(before)}. Remove one of them."
+            f'loop "{loop.name}" contradicts "{other.name}": between the same two ends one requires {_shown(law)} and '
+            f"the other {_shown(before)}. Remove one of them."
         )
-    yield Line(f'loop "{loop.name}"', f'says the same as "{other.name}": redundant', "warning")
+    yield Line(f'loop "{loop.name}"', f'equals "{other.name}": redundant', "warning")
 
 
 def _shown(law: Sequence[float]) -> str:

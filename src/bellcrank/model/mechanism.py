@@ -1,7 +1,7 @@
 """The Mechanism: bodies on joints, validated, immutable, with no algorithm in it.
 
-The quantities (`arm.forward_dynamics(q, v, tau)` and the rest, quantities.py) are compiled on first use by build/, to
-which only stairs.py leads: this tower knows nothing of graphs.
+The quantities (`arm.forward_dynamics(q, v, tau)` and the rest, quantities.py) are compiled on first use by build/,
+which is imported only through stairs.py: the model layer does not depend on graphs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bellcrank.text import table
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-# How far `random` moves joints of a type; bodies bend by little.
+# Range of `random` for each joint type, either way; modal coordinates are small.
 REACH = {"revolute": np.pi, "helical": np.pi, "universal": np.pi, "modal": 1e-3}
 
 
@@ -47,28 +47,51 @@ REACH = {"revolute": np.pi, "helical": np.pi, "universal": np.pi, "modal": 1e-3}
 class Mechanism(Quantities):
     """Bodies on joints. Prints as a table; `bc.read`, `bc.Builder` and `bc.zoo` make them.
 
-    Any quantity is a method (forward_dynamics, mass_matrix, pose, ...): compiled on first use, kept on disk, for one
+    Any quantity is a method (forward_dynamics, mass_matrix, pose, ...): compiled on first use, cached on disk, for one
     state or a batch. q are positions (nq), v velocities (nv), in the order of `columns`; SI units and radians.
+
+    Parameters
+    ----------
+    name, ground : str
+        Names of the mechanism and of the ground.
+    gravity : tuple of 3 floats
+        In world axes, m/s^2.
+    bodies : tuple of Body
+        The moving bodies.
+    joints : tuple of Joint
+        joints[i] moves bodies[i]; parents come before children.
+    frames : mapping of str to Frame
+        Frames on bodies, by name.
+    report : Report
+        Parts that were read, cut or ignored.
+    loops : tuple of Loop
+        Closures of loops over the tree of the joints.
+    springs : tuple of Spring
+        Springs and dampers between two points.
+    flexible : tuple of Modal
+        Modes of flexible bodies.
+    outlines : tuple of Outline
+        Appearance and loads of beams, without effect on the motion.
     """
 
     name: str
     ground: str
     gravity: Triple
     bodies: tuple[Body, ...]
-    joints: tuple[Joint, ...]  # joints[i] moves bodies[i]; a parent stands before its children
+    joints: tuple[Joint, ...]
     frames: Mapping[str, Frame] = field(default_factory=dict)
     report: Report = field(default_factory=lambda: Report("builder"))
-    loops: tuple[Loop, ...] = ()  # what closes loops over the tree of the joints
+    loops: tuple[Loop, ...] = ()
     springs: tuple[Spring, ...] = ()
-    flexible: tuple[Modal, ...] = ()  # what bodies do that bend
-    outlines: tuple[Outline, ...] = ()  # what beams look like and carry; they move nothing
+    flexible: tuple[Modal, ...] = ()
+    outlines: tuple[Outline, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_names()
-        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))  # read-only, as everything here
+        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))  # read-only, like all fields
 
     def _check_names(self) -> None:
-        """Parts come from files, and from records past all readers: this is the one door that all go through."""
+        """Check all names: parts come from files and records, and every mechanism passes through this check."""
         for what, names in self._given_names():
             for name in names:
                 if why := refused(name):
@@ -77,7 +100,7 @@ class Mechanism(Quantities):
         check_outlines(self.outlines, self.columns[0], {self.ground, *(b.name for b in self.bodies)})
 
     def _given_names(self) -> tuple[tuple[str, list[str]], ...]:
-        """All that somebody has called something, by what it is."""
+        """Return all names in the parts, by kind of part."""
         return (
             ("mechanism", [self.name, self.ground]),
             ("body", [name for b in self.bodies for name in (b.name, *b.links)]),
@@ -91,17 +114,17 @@ class Mechanism(Quantities):
         )
 
     def _check_columns(self) -> None:
-        """What belongs to a joint of several elements is called after it, and nobody else may be."""
+        """Check that the names of coordinates differ."""
         for elements in self.columns:
             if len(set(elements)) < len(elements):
                 twice = next(x for x in elements if elements.count(x) > 1)
                 raise ModelError(
-                    f'two joints have an element that is called "{twice}": what belongs to a joint is called after it '
-                    '("base.x"), and here another joint has that name. Rename one of them.'
+                    f'two joints have an element named "{twice}": elements of a joint are named after it '
+                    '("base.x"), and another joint has that name. Rename one of them.'
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the parts, not the compiled code."""
+        """Pickle the parts, not the compiled code."""
         return Mechanism, (
             self.name,
             self.ground,
@@ -118,17 +141,17 @@ class Mechanism(Quantities):
 
     @cached_property
     def own_joints(self) -> tuple[Joint, ...]:
-        """The joints with coordinates of their own: all but the mimics."""
+        """The joints with coordinates of their own: all but the mimic joints."""
         return tuple(j for j in self.joints if j.mimic is None)
 
     @cached_property
     def nq(self) -> int:
-        """How many positions there are."""
+        """Number of positions."""
         return sum(KINDS[j.kind].nq for j in self.own_joints)
 
     @cached_property
     def nv(self) -> int:
-        """How many velocities there are: less than nq where joints have quaternions."""
+        """Number of velocities: less than nq where joints have quaternions."""
         return sum(KINDS[j.kind].nv for j in self.own_joints)
 
     @cached_property
@@ -139,7 +162,7 @@ class Mechanism(Quantities):
 
     @cached_property
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the elements of q and of v. Those of modes are the same: boom.end.mode1."""
+        """Names of the elements of q and of v; those of modes are equal, as in boom.end.mode1."""
         q, v = [], []
         for j in self.own_joints:
             kind = KINDS[j.kind]
@@ -153,9 +176,10 @@ class Mechanism(Quantities):
 
     @cached_property
     def limits(self) -> LimitVectors:
-        """Limits of the joints as arrays: lower and upper as q is ordered, velocity and effort as v. Infinite where
-        nothing is said, and for quaternions; nominal where a limit is free. They are data and do not act. Those of a
-        joint that follows another are its own business, and not in here.
+        """Limits of the joints as arrays: lower and upper in the order of q, velocity and effort in the order of v.
+
+        Infinite where none is given, and for quaternions; nominal where a limit is a free parameter. Limits are data
+        and do not act on the motion. Limits of mimic joints are not included.
         """
         found = LimitVectors(np.empty(self.nq), np.empty(self.nq), np.empty(self.nv), np.empty(self.nv))
         i = k = 0
@@ -171,11 +195,36 @@ class Mechanism(Quantities):
         return found
 
     def neutral(self) -> Array:
-        """The zero configuration: zeros, and unit quaternions."""
+        """Return the zero configuration: zeros, and unit quaternions.
+
+        Returns
+        -------
+        ndarray, shape (nq,)
+            Positions, rad or m.
+        """
         return np.array([x for j in self.own_joints for x in KINDS[j.kind]().neutral()])
 
     def random(self, seed: int | None = None, batch: int | tuple[int, ...] = ()) -> tuple[Array, Array, Array]:
-        """q, v and tau to try things with: angles in +-pi (or inside the limits), unit quaternions, the rest in +-1."""
+        """Return a random state for experiments.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of the generator.
+        batch : int or tuple of int
+            Leading axes.
+
+        Returns
+        -------
+        tuple of ndarray
+            q (..., nq): angles in +-pi or inside the limits, unit quaternions, the rest in +-1; v and tau (..., nv) in
+            +-1.
+
+        Raises
+        ------
+        InputError
+            If the batch does not fit into memory.
+        """
         rng = generator(seed)
         batch = (int(batch),) if isinstance(batch, (int, np.integer)) else tuple(batch)
         parts = []
@@ -188,7 +237,7 @@ class Mechanism(Quantities):
             try:
                 x = rng.uniform(low, high, (*batch, kind.nq))
             except (MemoryError, OverflowError, ValueError):
-                raise InputError(f"random: batch is {brief(batch)}; expected as many as memory can hold.") from None
+                raise InputError(f"random: batch is {brief(batch)}; expected a batch that fits into memory.") from None
             if kind.nq > kind.nv:
                 x[..., -4:] = rng.normal(size=(*batch, 4))
                 x[..., -4:] /= np.linalg.norm(x[..., -4:], axis=-1, keepdims=True)
@@ -202,47 +251,95 @@ class Mechanism(Quantities):
         v_guess: ArrayLike | Mapping[str, float] | None = None,
         fixed: Sequence[str] = (),
     ) -> tuple[Array, Array]:
-        """(q, v) that close all loops, the nearest to the guesses that is found.
+        """Return positions and velocities that close all loops, near the guesses.
 
-        Guesses are arrays, or mappings by the names in `columns`; without one it is the zero configuration, at rest.
-        fixed: joints that keep what the guesses say.
+        Parameters
+        ----------
+        q_guess : array_like, shape (nq,), or mapping of str to float, optional
+            Positions to start from, rad or m, or some of them by their names in `columns`; by default the zero
+            configuration.
+        v_guess : array_like, shape (nv,), or mapping of str to float, optional
+            Velocities to start from, rad/s or m/s; by default zero.
+        fixed : sequence of str
+            Joints that keep the values of the guesses.
+
+        Returns
+        -------
+        tuple of ndarray
+            q (nq,) and v (nv,).
         """
         found: tuple[Array, Array] = above("dynamics.loops").assemble(self, q_guess, v_guess, fixed)
         return found
 
     @cached_property
     def loop_analysis(self) -> Any:
-        """What the loops do: mobility, which coordinates depend on others, which equations are redundant. Prints as a
-        table.
-        """
+        """Analysis of the loops: mobility, dependent coordinates, redundant equations. Prints as a table."""
         return above("dynamics.loops").analysis(self)
 
     def frame(self, name: str) -> Frame:
-        """A frame by its name; an error says which there are."""
+        """Return a frame by its name.
+
+        Parameters
+        ----------
+        name : str
+            A body, link or frame.
+
+        Returns
+        -------
+        Frame
+            Its body and its pose there.
+
+        Raises
+        ------
+        InputError
+            If there is no such frame; the message lists the existing ones.
+        """
         if name not in self.frames:
             raise InputError(f'mechanism "{self.name}": {unknown("frame", name, self.frames)}')
         return self.frames[name]
 
     def frictionless(self) -> Mechanism:
-        """The same mechanism without damping, friction and springs (what Pinocchio's algorithms see)."""
+        """Return the mechanism without damping, friction and springs (the model of Pinocchio's algorithms).
+
+        Returns
+        -------
+        Mechanism
+            A new mechanism.
+        """
         bare = tuple(replace(j, damping=0.0, friction=0.0, stiffness=0.0) for j in self.joints)
         return replace(self, joints=bare, springs=())
 
     @cached_property
     def tree(self) -> Tree:
-        """The form that the methods work on: frames re-chosen so that constants vanish."""
+        """Internal form for the methods, with frames chosen so that many constants are 0 or 1."""
         plain = tree_of(self.bodies, self.joints, self.frames, self.gravity, self.ground, self.flexible)
         return replace(plain, loops=self.loops, springs=self.springs)
 
     @cached_property
     def parameters(self) -> Parameters:
-        """Names and nominal values of the numbers that were left free; they are the input `p` of every kernel."""
+        """Names and nominal values of the free parameters, which are the input `p` of every kernel."""
         frames = tuple(self.frames.values())
         parts = (self.gravity, self.bodies, self.joints, frames, self.loops, self.springs)
         return Parameters(*parts, judge=partial(possible, self))
 
     def at(self, parameters: Mapping[str, float] = MappingProxyType({})) -> Mechanism:
-        """The same mechanism with plain numbers: these, and nominal ones for the rest."""
+        """Return the mechanism with plain numbers in place of free parameters.
+
+        Parameters
+        ----------
+        parameters : mapping of str to float
+            Values by name; the other parameters take their nominal values.
+
+        Returns
+        -------
+        Mechanism
+            A new mechanism without free parameters.
+
+        Raises
+        ------
+        InputError
+            If a value is not a single number, or makes a part impossible.
+        """
         p = self.parameters.vector(parameters, f'mechanism "{self.name}"')
         if p.ndim > 1:
             raise InputError(f'mechanism "{self.name}": at() takes one value for each parameter; got arrays.')
@@ -255,16 +352,29 @@ class Mechanism(Quantities):
         return replace(found, joints=tuple(straight(new) if new is not old else new for new, old in pairs))
 
     def free(self, *names: str) -> Mechanism:
-        """The same mechanism with these numbers as parameters of that name.
+        """Return the mechanism with some of its numbers as free parameters.
 
-        "boom.mass", "boom.com.x" or "boom.com" for all three, "gravity.z", "elbow.damping" (model/free.py).
+        Parameters
+        ----------
+        *names : str
+            "boom.mass", "boom.com.x" or "boom.com" for all three, "gravity.z", "elbow.damping" (model/free.py).
+
+        Returns
+        -------
+        Mechanism
+            A new mechanism; each parameter has the name of its number, and the present value as the nominal one.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown, or its number cannot be free.
         """
         found: Mechanism = freed(self, names)
         return found
 
     @cached_property
     def fingerprint(self) -> str:
-        """Equal for equal mechanisms, in every process."""
+        """Hash of the parts: equal for equal mechanisms, in every process."""
         frames = sorted(self.frames.items())
         parts = (self.gravity, self.ground, self.bodies, self.joints, frames, self.loops, self.springs)
         bent = (self.flexible,) if self.flexible else ()
@@ -301,7 +411,18 @@ class Mechanism(Quantities):
         return f"{head}\n" + "\n\n".join(tables)
 
     def closing(self, loop: Loop) -> tuple[str, str, str, str]:
-        """A loop in words: name, type, what meets, and its number where it has one."""
+        """Return a loop as text for a table.
+
+        Parameters
+        ----------
+        loop : Loop
+            A loop of the mechanism.
+
+        Returns
+        -------
+        tuple of str
+            Name, type, the two ends, and its number where it has one.
+        """
         if loop.kind in COUPLINGS:
             shift = f" + {loop.offset:g}" if nominal(loop.offset) else ""
             return (
@@ -316,6 +437,17 @@ class Mechanism(Quantities):
         return loop.name, loop.kind, f"{self.frame(loop.a).body} - {self.frame(loop.b).body}", value
 
     def between(self, s: Spring) -> tuple[str, str, str, str, str]:
-        """A spring in words: name, its two bodies, stiffness, length, damping."""
+        """Return a spring as text for a table.
+
+        Parameters
+        ----------
+        s : Spring
+            A spring of the mechanism.
+
+        Returns
+        -------
+        tuple of str
+            Name, the two bodies, stiffness, length and damping.
+        """
         bodies = f"{self.frame(s.a).body} - {self.frame(s.b).body}"
         return s.name, bodies, f"{s.stiffness:g}", f"{s.length:g}", f"{s.damping:g}"

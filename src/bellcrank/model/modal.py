@@ -1,14 +1,16 @@
-"""Bodies that bend, as data: what their modes do to their inertia and to their nodes. Made in structures/ or elsewhere.
+"""Modes of flexible bodies as data: the shape integrals of a body and the mode shapes at its nodes.
 
-A body carries m modal coordinates n_1 .. n_m beside its frame. A point of it at r is then at
+A body carries m modal coordinates n_1 .. n_m besides its frame. A point of it at r is then at
 
     r + sum phi_k n_k + 1/2 sum g_kl n_k n_l
 
-with phi its modes, and g what comes with bending to second order (a beam that bends gets shorter): it makes a spinning
-blade stiff. The body's inertia needs integrals of these over its mass only, kept to second order in n:
+where phi are its modes and g the second-order displacements (a beam that bends gets shorter), which stiffen a spinning
+blade. The body's inertia needs integrals of these over its mass only, kept to second order in n:
 
     A_k   phi_k                B_k   r phi_k^T            D_kl   phi_k phi_l^T
     E_kl  g_kl                 F_kl  r g_kl^T
+
+structures/ makes these data, or any other source.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ Matrices = tuple[Matrix, ...]
 
 @dataclass(frozen=True)
 class Node:
-    """How a place on the body moves with the modes, in the axes of its joint: its phi, how it turns, and its g."""
+    """Mode shapes at a point of the body, in the axes of its joint: displacements phi, rotations, and g."""
 
-    joint: str  # from the body to the body of no mass that stands for the node
+    joint: str  # from the body to the massless body that represents the node
     shift: Triples
     turn: Triples
     second: tuple[Triples, ...]
@@ -36,9 +38,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Modal:
-    """The modes of a body, in its frame, with its rigid inertia in the Body of that name.
+    """The modes of a body, in its frame; its rigid inertia is in the Body of that name.
 
-    stiffness and damping are those of each coordinate: K and D are diagonal.
+    stiffness and damping belong to the single coordinates: K and D are diagonal.
     """
 
     body: str
@@ -53,15 +55,32 @@ class Modal:
 
     @property
     def modes(self) -> int:
+        """Number of modal coordinates."""
         return len(self.stiffness)
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
+        """The integrals A, B, D, E and F as arrays."""
         A, B, D, E, F = (np.asarray(x, dtype=float) for x in (self.A, self.B, self.D, self.E, self.F))
         return A, B, D, E, F
 
     def seen_from(self, body: str, R: Any, p: Any) -> Modal:
-        """The same about another frame, in which this one stands at p with axes R. Nodes have their own axes."""
+        """Return the same modes about another frame; nodes keep their own axes.
+
+        Parameters
+        ----------
+        body : str
+            The body of that frame.
+        R : array_like, shape (3, 3)
+            Axes of this frame in the other one.
+        p : array_like, shape (3,)
+            Origin of this frame in the other one, m.
+
+        Returns
+        -------
+        Modal
+            The modes in the other frame.
+        """
         A, B, D, E, F = self.arrays
         R, p = np.asarray(R, dtype=float), np.asarray(p, dtype=float)
         A, E = A @ R.T, E @ R.T
@@ -72,7 +91,7 @@ class Modal:
 
 
 def moments(A: Array, B: Array, D: Array, E: Array, F: Array) -> dict[str, Any]:
-    """The fields of a Modal, from arrays."""
+    """Return the fields of a Modal from the arrays `A`, `B`, `D`, `E` and `F`."""
     return {
         "A": tuple(triple(a) for a in A.tolist()),
         "B": tuple(matrix(b) for b in B.tolist()),

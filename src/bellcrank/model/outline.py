@@ -1,7 +1,7 @@
-"""What beams look like and what they carry, as data: sections along them, each on a body, each linear in coordinates q.
+"""Appearance and section loads of beams as data: sections along them, each on a body, each linear in coordinates q.
 
-A beam with modes and a chain of rigid pieces are the same here: where a section stands and turns is its body's motion
-and a sum over some coordinates, and so are the loads that pass through it. Nothing of this moves anything.
+A beam with modes and a chain of rigid pieces have the same description: the position and rotation of a section are the
+motion of its body plus a sum over some coordinates, and so are the loads through it. It has no effect on the motion.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.model.parts import Array, Matrix, Triple, matrix, triple
 
-LOADS = ("N", "Vy", "Vz", "T", "My", "Mz")  # what the part beyond a section does to it, in the section's axes
+LOADS = ("N", "Vy", "Vz", "T", "My", "Mz")  # loads of the part beyond a section on it, in the section's axes
 STRESS = "stress"
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A section of a beam, across its x. What depends on q has a row for each of `coordinates`, names of columns of q:
-    displacement and turn in the body's axes, and the LOADS.
+    """A section of a beam, across its x axis.
 
-    corners: of the section, (y, z) in metres. fibres: stress at each of them of a unit of N, My and Mz; none where the
-    section is known by its stiffness only. round: the corners stand for a circle.
+    shift, turn (in the body's axes) and loads have a row for each of `coordinates`, which are names of columns of q.
+    corners: of the section, (y, z) in metres. fibres: stress at each of them for a unit of N, My and Mz; empty where
+    only the section's stiffness is known. round: the corners approximate a circle.
     """
 
     body: str
@@ -39,7 +39,22 @@ class Slice:
     loads: tuple[tuple[float, ...], ...]
 
     def seen_from(self, body: str, R: Any, p: Any) -> Slice:
-        """The same on another body, in whose frame this one's stands at p with axes R."""
+        """Return the same section on another body.
+
+        Parameters
+        ----------
+        body : str
+            The other body.
+        R : array_like, shape (3, 3)
+            Axes of this body's frame in the other one's.
+        p : array_like, shape (3,)
+            Origin of this body's frame in the other one's, m.
+
+        Returns
+        -------
+        Slice
+            The section on the other body.
+        """
         R, p = np.asarray(R, dtype=float), np.asarray(p, dtype=float)
         return replace(
             self,
@@ -51,15 +66,37 @@ class Slice:
         )
 
     def load(self, q: Array) -> Array:
-        """(..., 6) from the values of `coordinates`, (..., n)."""
+        """Return the section loads LOADS.
+
+        Parameters
+        ----------
+        q : ndarray, shape (..., n)
+            Values of `coordinates`.
+
+        Returns
+        -------
+        ndarray, shape (..., 6)
+            N and N m, in the section's axes.
+        """
         return np.asarray(q @ np.array(self.loads, dtype=float).reshape(-1, len(LOADS)))
 
     def stress(self, q: Array) -> Array:
-        """The largest stress along the beam of any fibre, of pull and bending, without its sign; in Pa."""
+        """Return the largest magnitude of the axial stress over the fibres, from normal force and bending.
+
+        Parameters
+        ----------
+        q : ndarray, shape (..., n)
+            Values of `coordinates`.
+
+        Returns
+        -------
+        ndarray, shape (...)
+            Pa.
+        """
         load = self.load(q)
         N, My, Mz = (load[..., [LOADS.index(x)]] for x in ("N", "My", "Mz"))
         pull, about_y, about_z = (x * np.array(f) for x, f in zip((N, My, Mz), np.transpose(self.fibres), strict=True))
-        if self.round:  # the fibre that bends most lies between two corners
+        if self.round:  # the fibre with the largest stress lies between two corners
             _, y, z = self.fibres[0]
             return np.asarray(np.abs(pull[..., 0]) + np.hypot(y, z) * np.hypot(My, Mz)[..., 0])
         return np.asarray(np.abs(pull + about_y + about_z).max(axis=-1))
@@ -67,8 +104,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class Skin:
-    """A body that is not made of beams: points of it, how each moves with `coordinates` (a row each, in the body's
-    axes), and what to draw between them: lines of two points, or faces of three.
+    """Surface of a flexible structure that is not made of beams.
+
+    points of the body, their displacements for each of `coordinates` (a row each, in the body's axes), and cells to
+    draw between them: lines of two points, or faces of three.
     """
 
     body: str
@@ -78,7 +117,22 @@ class Skin:
     cells: tuple[tuple[int, ...], ...]
 
     def seen_from(self, body: str, R: Any, p: Any) -> Skin:
-        """The same on another body, in whose frame this one's stands at p with axes R."""
+        """Return the same skin on another body.
+
+        Parameters
+        ----------
+        body : str
+            The other body.
+        R : array_like, shape (3, 3)
+            Axes of this body's frame in the other one's.
+        p : array_like, shape (3,)
+            Origin of this body's frame in the other one's, m.
+
+        Returns
+        -------
+        Skin
+            The skin on the other body.
+        """
         R, p = np.asarray(R, dtype=float), np.asarray(p, dtype=float)
         turned = (np.array(self.shift, dtype=float).reshape(len(self.points), -1, 3) @ R.T).tolist()
         points = (p + np.array(self.points, dtype=float).reshape(-1, 3) @ R.T).tolist()
@@ -90,7 +144,13 @@ class Skin:
         )
 
     def fits(self) -> bool:
-        """Whether every point has its rows, and every line and face its points."""
+        """Return whether every point has its rows, and every line and face its points.
+
+        Returns
+        -------
+        bool
+            False for inconsistent data.
+        """
         n = len(self.points)
         rows = {len(self.shift) == n, *(len(x) == len(self.coordinates) for x in self.shift)}
         return rows == {True} and all(len(c) in (2, 3) and all(0 <= i < n for i in c) for c in self.cells)
@@ -98,7 +158,7 @@ class Skin:
 
 @dataclass(frozen=True)
 class Section:
-    """A place along a beam whose loads are columns of a record: BEAM.NAME.My, ..., BEAM.NAME.stress."""
+    """A named place along a beam whose loads are columns of a record: BEAM.NAME.My, ..., BEAM.NAME.stress."""
 
     name: str
     slice: Slice
@@ -106,9 +166,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Outline:
-    """What bends: the bodies that it is made of; of a beam the slices that draw it, and its named sections; of any
-    other structure its skin.
-    """
+    """Appearance of a flexible structure: its bodies, and the slices and sections of a beam or the skin otherwise."""
 
     name: str
     bodies: tuple[str, ...]
@@ -118,11 +176,22 @@ class Outline:
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """Of what is drawn first; a body with modes has the same everywhere."""
+        """Coordinates of the skin or of the first slice; all slices of a body with modes have the same ones."""
         return self.skin.coordinates if self.skin is not None else self.slices[0].coordinates
 
     def seen_from(self, places: Any) -> Outline:
-        """places: {body: (the body that it is part of, R, p)}."""
+        """Return the same outline on merged bodies.
+
+        Parameters
+        ----------
+        places : mapping
+            {body: (the body that it is part of, R, p)}.
+
+        Returns
+        -------
+        Outline
+            The outline on those bodies.
+        """
         return replace(
             self,
             slices=tuple(s.seen_from(*places[s.body]) for s in self.slices),
@@ -132,7 +201,7 @@ class Outline:
 
     @property
     def columns(self) -> dict[str, tuple[Slice, str]]:
-        """Of a record: which slice, and which of its LOADS or STRESS."""
+        """Columns of a record: {name: (slice, one of its LOADS or STRESS)}."""
         found: dict[str, tuple[Slice, str]] = {}
         for section in self.sections:
             what = (*LOADS, STRESS) if section.slice.fibres else LOADS
@@ -141,7 +210,17 @@ class Outline:
 
 
 def check_outlines(outlines: tuple[Outline, ...], coordinates: tuple[str, ...], bodies: set[str]) -> None:
-    """That what they say is there: they come from files, too."""
+    """Raise a ModelError unless everything that outlines refer to exists; they may come from files.
+
+    Parameters
+    ----------
+    outlines
+        The outlines.
+    coordinates
+        Names of the columns of q.
+    bodies
+        Names of the bodies and of the ground.
+    """
     for outline in outlines:
         _check_slices(outline, {*coordinates, *bodies})
         _check_skin(outline, {*coordinates, *bodies})

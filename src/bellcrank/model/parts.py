@@ -1,7 +1,7 @@
 """The parts of a mechanism as the user gives them: plain immutable data, no algorithm.
 
-Frames follow the robot-file convention: a joint's frame sits at `point` with axes `rotation` in its parent body's
-frame, and the child body's frame is the joint frame moved by the joint. At the zero configuration the two coincide.
+Frames follow the robot-file convention: a joint's frame is at `point` with axes `rotation` in its parent body's frame,
+and the child body's frame is the joint frame moved by the joint. At the zero configuration the two coincide.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ ALONG = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 def triple(xyz: Any) -> Triple:
+    """Return `xyz` as three floats or parameter expressions."""
     x, y, z = (e if isinstance(e, Free) else float(e) for e in xyz)
     return x, y, z
 
 
 def matrix(rows: Any) -> Matrix:
+    """Return the three `rows` as triples."""
     a, b, c = (triple(row) for row in rows)
     return a, b, c
 
@@ -44,13 +46,13 @@ class Body:
     mass: Number = 0.0
     com: Triple = ORIGIN
     inertia: Matrix = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-    declared: bool = True  # False: the file gave no inertia at all, and massless is what it means
-    links: tuple[str, ...] = ()  # the names that were lumped into this body, itself first
+    declared: bool = True  # False: the file gave no inertia at all, so the body is meant to be massless
+    links: tuple[str, ...] = ()  # names of the bodies merged into this one, itself first
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a joint is allowed to do; infinite where nothing was said."""
+    """Limits of a joint; infinite where none is given."""
 
     lower: Number = -math.inf
     upper: Number = math.inf
@@ -60,7 +62,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Mimic:
-    """The joint has no coordinate of its own: it moves by multiplier * (coordinate of `joint`) + offset."""
+    """Coupling of a mimic joint, which has no coordinate: multiplier * (coordinate of `joint`) + offset."""
 
     joint: str
     multiplier: Number = 1.0
@@ -69,7 +71,7 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint and what acts in it. All joint forces are data here, so no method has a case for them.
+    """A joint and the forces in it. All joint forces are data here, so no method has a special case for them.
 
     armature: rotor inertia seen at the joint. damping: viscous, per unit of v. friction: Coulomb, reached at the speed
     `friction_speed` (a ramp through zero, so that the equations stay smooth enough to integrate). stiffness and rest: a
@@ -96,9 +98,9 @@ class Joint:
 
 
 def straight(j: Joint) -> Joint:
-    """With an axis of length 1, and a universal joint's second axis exactly perpendicular to it and of length 1.
+    """Return joint `j` with unit axes, a universal joint's second axis being perpendicular to the first.
 
-    Free axes stay as they are: model/frames.py makes them so for whatever they will be.
+    Axes with free parameters stay as they are: model/frames.py normalises them for all values.
     """
     second = j.second_axis if j.kind == "universal" else None
     if depends(j.axis, second):
@@ -122,7 +124,7 @@ class Frame:
     point: Triple = ORIGIN
 
 
-# How many equations each way of closing a loop adds. Free: what is left of six (or of a relation between coordinates).
+# Number of equations for each type of loop closure; the freedom left is six less this (or a relation of coordinates).
 EQUATIONS = {
     "revolute": 5,
     "prismatic": 5,
@@ -143,18 +145,18 @@ EQUATIONS = {
     "combination": 1,
     "cam": 1,
 }
-SHIPPED = dict(EQUATIONS)  # what the table was before anybody added to it
-COUPLINGS = ("gear", "rack")  # between the coordinates of two joints; the others are between two frames
+SHIPPED = dict(EQUATIONS)  # the table without user extensions
+COUPLINGS = ("gear", "rack")  # between the coordinates of two joints
 
 
 @dataclass(frozen=True)
 class Loop:
-    """What closes a loop: two frames that meet as in a joint of this kind, or two joints that move together.
+    """A loop closure: two frames that meet as in a joint of this kind, or coupled joint coordinates.
 
     z of both frames is the axis (planar: the normal), x the second axis. universal: the axis is z of a, the second axis
     x of b. point_on_line: the line is z of a, the point is b. distance: between the two points. Where the joint allows
-    it, the frames coincide when the loop is closed. The plane on which something rolls is z = 0 of a, a wheel's axle z
-    of b, a blade along x of b. Surfaces and curves are functions of where b is in a (model/formula.py).
+    it, the frames coincide when the loop is closed. A plane to roll on is z = 0 of a, a wheel's axle is z of b, a blade
+    is along x of b. Surfaces and curves are functions of the position of b in a (model/formula.py).
     """
 
     name: str
@@ -185,7 +187,7 @@ class Spring:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a mechanism's report: what was found where, and what became of it."""
+    """One line of a mechanism's report: an element of the source and its outcome."""
 
     element: str
     outcome: str
@@ -194,13 +196,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Report:
-    """Every element of the source and what became of it. Nothing is dropped silently."""
+    """Every element of the source and its outcome. Nothing is dropped silently."""
 
     source: str
     lines: tuple[Line, ...] = ()
 
     @property
     def warnings(self) -> tuple[Line, ...]:
+        """The lines that are warnings."""
         return tuple(line for line in self.lines if line.level == "warning")
 
     def __str__(self) -> str:

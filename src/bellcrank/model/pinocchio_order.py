@@ -1,8 +1,8 @@
-"""Coordinates of a mechanism in Pinocchio's order, and back.
+"""Conversion of coordinates between a mechanism's order and Pinocchio's.
 
-Pinocchio sorts the joints that hang on one body by their names, a mechanism has them as the file does. It writes the
-angle of a `continuous` (and the last of a planar) joint as its cosine and sine, and unless it is told otherwise it lets
-joints that mimic others move by themselves.
+Pinocchio sorts the joints on one body by name, whereas a mechanism keeps the order of the file. It stores the angle of
+a `continuous` joint (and the last coordinate of a planar one) as cosine and sine, and by default its mimic joints have
+coordinates of their own.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ PLAIN, COSINE, SINE = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class PinocchioOrder:
-    """Where each of Pinocchio's coordinates is in the mechanism's arrays, and functions that convert arrays.
+    """Index arrays between Pinocchio's coordinates and the mechanism's, with functions that convert arrays.
 
     q : (model.nq,) index in the mechanism's q. Both numbers of a continuous joint have the index of its angle.
-    v : (model.nv,) index in the mechanism's v. Joints that mimic another have the index of that one.
+    v : (model.nv,) index in the mechanism's v. A mimic joint has the index of its master.
 
     The functions take one state or a batch, (..., n), and return new arrays.
     """
@@ -36,22 +36,44 @@ class PinocchioOrder:
     q: Array
     v: Array
     form: Array  # (model.nq,) PLAIN, COSINE or SINE
-    multiplier: Array  # (model.nq,) of a joint that mimics another, 1 elsewhere
+    multiplier: Array  # (model.nq,) of a mimic joint, 1 elsewhere
     offset: Array  # (model.nq,)
     v_multiplier: Array  # (model.nv,)
-    own_q: Array  # (nq,) place in Pinocchio's q of each of the mechanism's; of an angle that of its cosine
-    own_v: Array  # (nv,) place in Pinocchio's v
+    own_q: Array  # (nq,) index in Pinocchio's q of each of the mechanism's; for an angle that of its cosine
+    own_v: Array  # (nv,) index in Pinocchio's v
     mechanism: Mechanism
 
     called: ClassVar[str] = "pinocchio_order"
 
     def q_to_pinocchio(self, q: Any) -> Array:
-        """Return Pinocchio's q of the mechanism's."""
+        """Convert positions to Pinocchio's.
+
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Positions of the mechanism, rad or m.
+
+        Returns
+        -------
+        ndarray, shape (..., model.nq)
+            Pinocchio's positions.
+        """
         x = self._given(q, len(self.own_q), "q")[..., self.q] * self.multiplier + self.offset
         return np.where(self.form == PLAIN, x, np.where(self.form == COSINE, np.cos(x), np.sin(x)))
 
     def q_from_pinocchio(self, q: Any) -> Array:
-        """Return the mechanism's q of Pinocchio's. Angles of continuous joints are between -pi and pi."""
+        """Convert positions from Pinocchio's.
+
+        Parameters
+        ----------
+        q : array_like, shape (..., model.nq)
+            Pinocchio's positions.
+
+        Returns
+        -------
+        ndarray, shape (..., nq)
+            Positions of the mechanism; angles of continuous joints are between -pi and pi.
+        """
         x = self._given(q, len(self.q), "q")
         found: Array = x[..., self.own_q].copy()
         angles = np.flatnonzero(self.form[self.own_q] == COSINE)
@@ -60,24 +82,68 @@ class PinocchioOrder:
         return found
 
     def v_to_pinocchio(self, v: Any) -> Array:
-        """Return Pinocchio's velocities, or accelerations, of the mechanism's."""
+        """Convert velocities, or accelerations, to Pinocchio's.
+
+        Parameters
+        ----------
+        v : array_like, shape (..., nv)
+            Velocities or accelerations of the mechanism.
+
+        Returns
+        -------
+        ndarray, shape (..., model.nv)
+            Pinocchio's velocities or accelerations.
+        """
         found: Array = self._given(v, len(self.own_v), "v")[..., self.v] * self.v_multiplier
         return found
 
     def v_from_pinocchio(self, v: Any) -> Array:
-        """Return the mechanism's velocities, or accelerations, of Pinocchio's."""
+        """Convert velocities, or accelerations, from Pinocchio's.
+
+        Parameters
+        ----------
+        v : array_like, shape (..., model.nv)
+            Pinocchio's velocities or accelerations.
+
+        Returns
+        -------
+        ndarray, shape (..., nv)
+            Velocities or accelerations of the mechanism.
+        """
         found: Array = self._given(v, len(self.v), "v")[..., self.own_v].copy()
         return found
 
     def tau_to_pinocchio(self, tau: Any) -> Array:
-        """Return Pinocchio's joint forces of the mechanism's; those of joints that mimic another are zero."""
+        """Convert joint forces to Pinocchio's.
+
+        Parameters
+        ----------
+        tau : array_like, shape (..., nv)
+            Joint forces of the mechanism, N m or N.
+
+        Returns
+        -------
+        ndarray, shape (..., model.nv)
+            Pinocchio's joint forces; zero for mimic joints.
+        """
         x = self._given(tau, len(self.own_v), "tau")
         found = np.zeros((*x.shape[:-1], len(self.v)))
         found[..., self.own_v] = x
         return found
 
     def tau_from_pinocchio(self, tau: Any) -> Array:
-        """Return the mechanism's joint forces of Pinocchio's. Those of mimicking joints act on the one they follow."""
+        """Convert joint forces from Pinocchio's.
+
+        Parameters
+        ----------
+        tau : array_like, shape (..., model.nv)
+            Pinocchio's joint forces, N m or N.
+
+        Returns
+        -------
+        ndarray, shape (..., nv)
+            Joint forces of the mechanism; those of mimic joints act on their masters.
+        """
         x = self._given(tau, len(self.v), "tau") * self.v_multiplier
         found = np.zeros((*x.shape[:-1], len(self.own_v)))
         for k, column in enumerate(self.v):
@@ -96,10 +162,27 @@ class PinocchioOrder:
 
 @explained
 def pinocchio_order(mechanism: Mechanism, model: Any) -> PinocchioOrder:
-    """Return where the coordinates of a pinocchio.Model are in those of the mechanism, from the same URDF file.
+    """Return the map between the coordinates of a mechanism and of a pinocchio.Model of the same URDF file.
 
-    Joints are matched by their names, a floating base by being one. With `mimic=True` or without it, and for a model
-    of `pin.buildReducedModel` where the mechanism was read with `lock=` of the same joints.
+    Joints are matched by name, and a floating base by its type. The model may be read with or without `mimic=True`, and
+    may come from `pin.buildReducedModel` if the mechanism was read with `lock=` of the same joints.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism.
+    model : pinocchio.Model
+        Pinocchio's model.
+
+    Returns
+    -------
+    PinocchioOrder
+        Index arrays and conversion functions.
+
+    Raises
+    ------
+    InputError
+        If the joints of the two differ.
     """
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"pinocchio_order: mechanism is {brief(mechanism)}; expected a Mechanism.")
@@ -112,7 +195,7 @@ def pinocchio_order(mechanism: Mechanism, model: Any) -> PinocchioOrder:
     own_q, own_v = np.zeros(mechanism.nq, int), np.zeros(mechanism.nv, int)
     for j, link in zip(mechanism.joints, mechanism.tree.links):
         if j.name not in matched:
-            continue  # it mimics another, in both
+            continue  # a mimic joint in both
         its = matched[j.name]
         scale, offset = (1.0, 0.0) if j.mimic is None else (float(j.mimic.multiplier), float(j.mimic.offset))
         forms = _forms(j.name, j.kind, int(its.nq))
@@ -136,7 +219,7 @@ def pinocchio_order(mechanism: Mechanism, model: Any) -> PinocchioOrder:
 
 
 def _matched(m: Mechanism, theirs: dict[str, Any]) -> dict[str, Any]:
-    """Return the joints of the model by the names that the mechanism has for them."""
+    """Return the joints of the model by the mechanism's names for them."""
     ours = {j.name: j for j in m.joints}
     found = {name: theirs[name] for name in ours if name in theirs}
     found |= _base(m, theirs, found)
@@ -153,7 +236,7 @@ def _matched(m: Mechanism, theirs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _base(m: Mechanism, theirs: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Return the floating base where it has another name in the model: people choose it."""
+    """Return the floating base where it has another name in the model."""
     ours = [j.name for j in m.joints if j.kind == "floating" and j.name not in found]
     other = [its for name, its in theirs.items() if name not in found and its.nq == KINDS["floating"].nq]
     return {ours[0]: other[0]} if len(ours) == len(other) == 1 else {}
@@ -164,7 +247,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _forms(name: str, kind: str, nq: int) -> list[int]:
-    """Return what each of Pinocchio's coordinates is of ours."""
+    """Return the form of each of Pinocchio's coordinates of a joint."""
     own = KINDS[kind].nq
     if nq == own:
         return [PLAIN] * own

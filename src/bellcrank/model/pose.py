@@ -1,4 +1,4 @@
-"""Places of frames as numpy arrays, for model/frames.py: of floats, or of objects where a parameter is free."""
+"""Poses of frames as numpy arrays, for model/frames.py: of floats, or of objects where a parameter is free."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from bellcrank.model.parts import Array, Joint, triple
 from bellcrank.parameters import Free, depends, nominal
 from bellcrank.scalar import where
 
-# Geometry below this (relative to the mechanism's size, or in radians) is the rounding of our own arithmetic.
+# Geometry below this (relative to the mechanism's size, or in radians) is rounding error.
 NOISE = 1e-13
 
 
 @dataclass(frozen=True)
 class Pose:
+    """A rotation R (3, 3) and a position p (3,)."""
+
     R: Array
     p: Array
 
@@ -26,18 +28,22 @@ class Pose:
         return Pose(product(self.R, o.R), self.p + product(self.R, o.p))
 
     def inverse(self) -> Pose:
+        """Return the inverse pose."""
         return Pose(self.R.T, -product(self.R.T, self.p))
 
 
 def product(a: Array, b: Array) -> Array:
-    """a @ b. Rounding in a rotation does not become the coefficient of a parameter."""
+    """Return `a` @ `b`, without rounding errors of a rotation as coefficients of a parameter."""
     if a.dtype == object or b.dtype == object:
         a, b = (clean(x, 1.0) if x.ndim == 2 else x for x in (a, b))
     return np.asarray(a @ b)
 
 
 def clean(x: Array, scale: float) -> Array:
-    """Zeros for noise. What depends on a parameter is none, whatever its nominal value."""
+    """Return `x` with zeros for values that are noise relative to `scale`.
+
+    Expressions of parameters are kept, whatever their nominal values.
+    """
     if x.dtype != object:
         return np.where(np.abs(x) < NOISE * scale, 0.0, x)
     flat = [e if isinstance(e, Free) or abs(e) >= NOISE * scale else 0.0 for e in x.flat]
@@ -47,25 +53,25 @@ def clean(x: Array, scale: float) -> Array:
 
 
 def constant(xyz: Array) -> Array:
-    """Without what depends on parameters."""
+    """Return `xyz` with zeros for expressions of parameters."""
     return np.array([0.0 if isinstance(x, Free) else x for x in xyz], dtype=float)
 
 
 def constants(poses: Sequence[Pose]) -> list[Pose]:
-    """Places to stand that no parameter moves: there, or on the way to there."""
+    """Return `poses` at nominal rotations, with positions that no parameter moves."""
     return [Pose(nominal(pose.R), constant(pose.p)) for pose in poses]
 
 
 def axes(z: Array, x: Array) -> Array:
-    """A right-handed frame with this z and x in the plane of z and x, orthonormal to the last digit."""
-    for _ in range(2):  # once more, because the first difference may be of nearly equal numbers
+    """Return a right-handed orthonormal frame with this `z`, and x in the plane of `z` and `x`."""
+    for _ in range(2):  # twice, because the first difference may cancel
         x = x - (x @ z) * z
         x = x / np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])
 
 
 def some_normal(z: Array, hint: Array) -> Array:
-    """A unit vector across z, as near to the hint as can be."""
+    """Return a unit vector perpendicular to `z`, as near to `hint` as possible."""
     for h in (hint, np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])):
         if np.linalg.norm(nominal(h - (h @ z) * z)) > 1e-3:
             x = h - (h @ z) * z
@@ -74,7 +80,7 @@ def some_normal(z: Array, hint: Array) -> Array:
 
 
 def standing(j: Joint) -> Joint:
-    """At nominal values, the axis of length 1."""
+    """Return joint `j` at nominal values, with a unit axis."""
     if not depends(j):
         return j
     j = nominal(j)
@@ -82,25 +88,25 @@ def standing(j: Joint) -> Joint:
 
 
 def following(R: Array, j: Joint) -> Array:
-    """R, whose z is along the joint's axis, for every direction of an axis that is free.
+    """Return `R`, whose z is along the axis of joint `j`, for every direction of an axis that is free.
 
-    Where the frame about it is ours to choose, R is turned the shortest way from the nominal axis to the axis, which is
-    a way to all directions but the opposite one.
+    Where x and y are arbitrary, R is turned the shortest way from the nominal axis to the axis, which is defined for
+    all directions but the opposite one.
     """
     used = KINDS[j.kind].has_axis or j.kind in ("universal", "planar")
     if not used or not depends(j.axis, j.second_axis):
         return R
     z = np.asarray(j.axis)
-    if depends(z) and np.count_nonzero(z) < 2:  # and its sign would say which of two opposite directions
+    if depends(z) and np.count_nonzero(z) < 2:  # its sign would switch between opposite directions
         raise ModelError(
-            f'joint "{j.name}": axis is {j.axis}; a free number alone does not turn it. Let another element of it '
+            f'joint "{j.name}": axis is {j.axis}; a single free number does not turn it. Let another element of it '
             "be free or different from zero, or leave this one constant."
         )
     z = z / np.linalg.norm(z)
     if j.kind == "universal":
         return axes(z, np.asarray(j.second_axis))
     if j.kind == "planar":
-        # As some_normal does for numbers, and at every value: which x it is says what the coordinates are.
+        # As some_normal does for numbers, but at every value, because x determines the meaning of the coordinates.
         usual = z[1] * z[1] + z[2] * z[2] > 1e-6
         return axes(z, np.array([where(usual, 1.0, 0.0), where(usual, 0.0, 1.0), 0.0]))
     n = nominal(z)

@@ -1,7 +1,7 @@
-"""What can be asked of a mechanism, as methods of it.
+"""Quantities of a mechanism, as its methods.
 
-Written from the table in dynamics/quantities.py by tests/generated.py: change that, and not this. On a mechanism each
-name is the kernel itself (stairs.py); what is written here is for help(), editors and type checkers, and runs only
+Written from the table in dynamics/quantities.py by tests/generated.py: change the generator and not this file. On a
+mechanism each name is the compiled kernel; the functions here serve help(), editors and type checkers, and run only
 where a method is called on the class.
 """
 
@@ -22,6 +22,8 @@ Array = np.ndarray[Any, Any]
 
 
 class Quantities:
+    """Signatures and documentation of all quantities of a mechanism."""
+
     @compiled
     def forward_dynamics(
         self,
@@ -34,18 +36,34 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Accelerations from forces: (..., nv).
+        """Return the joint accelerations under joint forces.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        tau: forces and moments of the joints (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        wrenches: {"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        tau : array_like, shape (..., nv)
+            Joint forces, N m or N.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        wrenches : mapping of str to array_like, shape (..., 6), optional
+            External wrenches by frame: [force, moment] in world axes at the origin of the frame, N and N m.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv)
+            Accelerations, rad/s^2 or m/s^2.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "forward_dynamics", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "forward_dynamics", ...) offers other methods, float32, threads and GPUs.
         """
         return self.forward_dynamics(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
@@ -62,19 +80,36 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Forces from accelerations: (..., nv).
+        """Return the joint forces for joint accelerations.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        a: accelerations (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        wrenches: {"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame
-        actuated: the joints that are driven, by name, where the mechanism has loops
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        a : array_like, shape (..., nv)
+            Joint accelerations, rad/s^2 or m/s^2.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        wrenches : mapping of str to array_like, shape (..., 6), optional
+            External wrenches by frame: [force, moment] in world axes at the origin of the frame, N and N m.
+        actuated : sequence of str, optional
+            Names of the actuated joints, if the mechanism has loops.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv)
+            Joint forces, N m or N.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "inverse_dynamics", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "inverse_dynamics", ...) offers other methods, float32, threads and GPUs.
         """
         return self.inverse_dynamics(q, v, a, p=p, wrenches=wrenches, actuated=actuated, parameters=parameters, out=out)
 
@@ -90,18 +125,34 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> ForwardDerivatives:
-        """D a / dq (along the velocities), d a / dv and d a / dtau, by name or in that order: each (..., nv, nv).
+        """Return the derivatives of forward_dynamics.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        tau: forces and moments of the joints (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        wrenches: {"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        tau : array_like, shape (..., nv)
+            Joint forces, N m or N.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        wrenches : mapping of str to array_like, shape (..., 6), optional
+            External wrenches by frame: [force, moment] in world axes at the origin of the frame, N and N m.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ForwardDerivatives
+            dq: d a / dq, along the velocities; dv: d a / dv; dtau: d a / dtau. Each has the shape (..., nv, nv).
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "forward_dynamics_derivatives", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "forward_dynamics_derivatives", ...) offers other methods, float32, threads and GPUs.
         """
         return self.forward_dynamics_derivatives(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
@@ -118,19 +169,36 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> InverseDerivatives:
-        """D tau / dq (along the velocities), d tau / dv and d tau / da, by name or in that order: each (..., nv, nv).
+        """Return the derivatives of inverse_dynamics.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        a: accelerations (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        wrenches: {"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame
-        actuated: the joints that are driven, by name, where the mechanism has loops
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        a : array_like, shape (..., nv)
+            Joint accelerations, rad/s^2 or m/s^2.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        wrenches : mapping of str to array_like, shape (..., 6), optional
+            External wrenches by frame: [force, moment] in world axes at the origin of the frame, N and N m.
+        actuated : sequence of str, optional
+            Names of the actuated joints, if the mechanism has loops.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        InverseDerivatives
+            dq: d tau / dq, along the velocities; dv: d tau / dv; da: d tau / da. Each has the shape (..., nv, nv).
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "inverse_dynamics_derivatives", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "inverse_dynamics_derivatives", ...) offers other methods, float32, threads and GPUs.
         """
         return self.inverse_dynamics_derivatives(
             q, v, a, p=p, wrenches=wrenches, actuated=actuated, parameters=parameters, out=out
@@ -145,15 +213,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Joint-space inertia M: (..., nv, nv).
+        """Return the joint-space inertia matrix M.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv, nv)
+            Symmetric, kg m^2, kg m or kg.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "mass_matrix", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "mass_matrix", ...) offers other methods, float32, threads and GPUs.
         """
         return self.mass_matrix(q, p=p, parameters=parameters, out=out)
 
@@ -166,15 +247,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """M^-1: (..., nv, nv).
+        """Return the inverse of the mass matrix, M^-1.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv, nv)
+            Symmetric; takes forces to accelerations.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "inverse_mass_matrix", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "inverse_mass_matrix", ...) offers other methods, float32, threads and GPUs.
         """
         return self.inverse_mass_matrix(q, p=p, parameters=parameters, out=out)
 
@@ -187,15 +281,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """U above the diagonal and D on it, M = U D U^T: (..., nv, nv).
+        """Return the factors of the mass matrix, M = U D U^T.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv, nv)
+            U above the diagonal, whose own diagonal is 1, and D on the diagonal.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "mass_matrix_factors", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "mass_matrix_factors", ...) offers other methods, float32, threads and GPUs.
         """
         return self.mass_matrix_factors(q, p=p, parameters=parameters, out=out)
 
@@ -209,16 +316,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Coriolis, centrifugal and gravity forces: (..., nv).
+        """Return the Coriolis, centrifugal and gravity forces.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv)
+            Joint forces, N m or N, with M a + bias = tau + passive_torque.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "bias", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "bias", ...) offers other methods, float32, threads and GPUs.
         """
         return self.bias(q, v, p=p, parameters=parameters, out=out)
 
@@ -231,15 +352,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Forces that hold it still: (..., nv).
+        """Return the joint forces that balance gravity.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv)
+            Joint forces, N m or N: bias at rest.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "gravity_torque", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "gravity_torque", ...) offers other methods, float32, threads and GPUs.
         """
         return self.gravity_torque(q, p=p, parameters=parameters, out=out)
 
@@ -253,16 +387,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Coriolis and centrifugal forces: (..., nv).
+        """Return the Coriolis and centrifugal forces.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv)
+            Joint forces, N m or N: bias without gravity.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "coriolis_torque", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "coriolis_torque", ...) offers other methods, float32, threads and GPUs.
         """
         return self.coriolis_torque(q, v, p=p, parameters=parameters, out=out)
 
@@ -276,16 +424,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """C with C v = coriolis_torque and C + C^T = dM/dt: (..., nv, nv).
+        """Return the Coriolis matrix of Christoffel's symbols.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv, nv)
+            C with C v = coriolis_torque and C + C^T = dM/dt.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "coriolis_matrix", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "coriolis_matrix", ...) offers other methods, float32, threads and GPUs.
         """
         return self.coriolis_matrix(q, v, p=p, parameters=parameters, out=out)
 
@@ -301,18 +463,35 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """[force, moment] that each joint passes on to its body: (..., bodies, 6).
+        """Return the wrench that each joint transmits to its body.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        tau: forces and moments of the joints (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        wrenches: {"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        tau : array_like, shape (..., nv)
+            Joint forces, N m or N.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        wrenches : mapping of str to array_like, shape (..., 6), optional
+            External wrenches by frame: [force, moment] in world axes at the origin of the frame, N and N m.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., bodies, 6)
+            [force, moment] in world axes, moments about the origin of the body's frame, N and N m; bodies in the order
+            of mechanism.bodies.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "reactions", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "reactions", ...) offers other methods, float32, threads and GPUs.
         """
         return self.reactions(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
@@ -328,18 +507,34 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """How much of each force that a joint bears: 6 less its axes, joint by joint: (..., constraints).
+        """Return the Lagrange multipliers of the joint constraints.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        tau: forces and moments of the joints (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        wrenches: {"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        tau : array_like, shape (..., nv)
+            Joint forces, N m or N.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        wrenches : mapping of str to array_like, shape (..., 6), optional
+            External wrenches by frame: [force, moment] in world axes at the origin of the frame, N and N m.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., constraints)
+            The constraint forces joint by joint, 6 less the number of its axes for each, N or N m.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "multipliers", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "multipliers", ...) offers other methods, float32, threads and GPUs.
         """
         return self.multipliers(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
@@ -352,15 +547,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """By how much each equation that closes a loop is missed: (..., equations).
+        """Return the residual of each loop equation.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., equations)
+            Zero where all loops are closed, m or rad.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "closure", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "closure", ...) offers other methods, float32, threads and GPUs.
         """
         return self.closure(q, p=p, parameters=parameters, out=out)
 
@@ -373,15 +581,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """C with d closure / dt = C v: (..., equations, nv).
+        """Return the constraint Jacobian of the loops.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., equations, nv)
+            C with d closure / dt = C v.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "closure_jacobian", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "closure_jacobian", ...) offers other methods, float32, threads and GPUs.
         """
         return self.closure_jacobian(q, p=p, parameters=parameters, out=out)
 
@@ -395,16 +616,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Second derivative of closure while accelerations are zero: (..., equations).
+        """Return the second time derivative of closure at zero acceleration.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., equations)
+            (dC/dt) v, where C is closure_jacobian.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "closure_bias", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "closure_bias", ...) offers other methods, float32, threads and GPUs.
         """
         return self.closure_bias(q, v, p=p, parameters=parameters, out=out)
 
@@ -420,18 +655,34 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """[force, moment] that each loop passes on to its second body: (..., loops, 6).
+        """Return the wrench that each loop joint transmits to its second body.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        tau: forces and moments of the joints (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        wrenches: {"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        tau : array_like, shape (..., nv)
+            Joint forces, N m or N.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        wrenches : mapping of str to array_like, shape (..., 6), optional
+            External wrenches by frame: [force, moment] in world axes at the origin of the frame, N and N m.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., loops, 6)
+            [force, moment] at the frame b of the loop, in world axes, N and N m; loops in the order of mechanism.loops.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "loop_forces", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "loop_forces", ...) offers other methods, float32, threads and GPUs.
         """
         return self.loop_forces(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
@@ -445,16 +696,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Damping, friction and springs: (..., nv).
+        """Return the joint forces of damping, friction and springs.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv)
+            Joint forces, N m or N.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "passive_torque", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "passive_torque", ...) offers other methods, float32, threads and GPUs.
         """
         return self.passive_torque(q, v, p=p, parameters=parameters, out=out)
 
@@ -468,16 +733,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Energy of motion: (...).
+        """Return the kinetic energy.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (...)
+            J, including rotor inertia (armature).
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "kinetic_energy", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "kinetic_energy", ...) offers other methods, float32, threads and GPUs.
         """
         return self.kinetic_energy(q, v, p=p, parameters=parameters, out=out)
 
@@ -490,15 +769,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Energy of height and of springs: (...).
+        """Return the potential energy of gravity and springs.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (...)
+            J; zero with all mass at the world's origin and springs at rest.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "potential_energy", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "potential_energy", ...) offers other methods, float32, threads and GPUs.
         """
         return self.potential_energy(q, p=p, parameters=parameters, out=out)
 
@@ -512,16 +804,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """A frame in the world, as a matrix: (..., 4, 4).
+        """Return the pose of a frame in the world.
 
-        q: positions (..., nq)
-        frame: a body, a joint or a link, by its name in mechanism.frames
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        frame : str
+            A body, a joint or a link, by its name in mechanism.frames.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 4, 4)
+            Homogeneous matrix that takes coordinates in the frame to the world, with lengths in m.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "pose", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "pose", ...) offers other methods, float32, threads and GPUs.
         """
         return self.pose(q, frame, p=p, parameters=parameters, out=out)
 
@@ -537,19 +843,35 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """A frame's [linear, angular] velocity, in world axes or as reference says: (..., 6).
+        """Return the velocity of a frame.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        frame: a body, a joint or a link, by its name in mechanism.frames
-        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
-          "world": at the origin of the world, in world axes
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        frame : str
+            A body, a joint or a link, by its name in mechanism.frames.
+        reference : {"aligned", "local", "world"}, optional
+            "aligned": at the origin of the frame, in world axes; "local": at the origin of the frame, in its own axes;
+            "world": at the origin of the world, in world axes.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 6)
+            [linear, angular], m/s and rad/s, at the point and in the axes that reference selects.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "velocity", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "velocity", ...) offers other methods, float32, threads and GPUs.
         """
         return self.velocity(q, v, frame, reference=reference, p=p, parameters=parameters, out=out)
 
@@ -564,18 +886,33 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """D velocity / d v of a frame: (..., 6, nv).
+        """Return the Jacobian of a frame.
 
-        q: positions (..., nq)
-        frame: a body, a joint or a link, by its name in mechanism.frames
-        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
-          "world": at the origin of the world, in world axes
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        frame : str
+            A body, a joint or a link, by its name in mechanism.frames.
+        reference : {"aligned", "local", "world"}, optional
+            "aligned": at the origin of the frame, in world axes; "local": at the origin of the frame, in its own axes;
+            "world": at the origin of the world, in world axes.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 6, nv)
+            d velocity / d v, linear rows first, at the point and in the axes that reference selects.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "jacobian", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "jacobian", ...) offers other methods, float32, threads and GPUs.
         """
         return self.jacobian(q, frame, reference=reference, p=p, parameters=parameters, out=out)
 
@@ -588,15 +925,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Every body in the world, as matrices: (..., bodies, 4, 4).
+        """Return the poses of all bodies in the world.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., bodies, 4, 4)
+            Homogeneous matrices in the order of mechanism.bodies, with lengths in m.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "poses", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "poses", ...) offers other methods, float32, threads and GPUs.
         """
         return self.poses(q, p=p, parameters=parameters, out=out)
 
@@ -613,20 +963,37 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """A frame's [linear, angular] acceleration without gravity, in world axes or as reference says: (..., 6).
+        """Return the acceleration of a frame, without gravity.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        a: accelerations (..., nv)
-        frame: a body, a joint or a link, by its name in mechanism.frames
-        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
-          "world": at the origin of the world, in world axes
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        a : array_like, shape (..., nv)
+            Joint accelerations, rad/s^2 or m/s^2.
+        frame : str
+            A body, a joint or a link, by its name in mechanism.frames.
+        reference : {"aligned", "local", "world"}, optional
+            "aligned": at the origin of the frame, in world axes; "local": at the origin of the frame, in its own axes;
+            "world": at the origin of the world, in world axes.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 6)
+            [linear, angular], m/s^2 and rad/s^2, at the point and in the axes that reference selects.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "acceleration", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "acceleration", ...) offers other methods, float32, threads and GPUs.
         """
         return self.acceleration(q, v, a, frame, reference=reference, p=p, parameters=parameters, out=out)
 
@@ -643,20 +1010,38 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Acceleration less angular x linear velocity of a frame, as spatial vectors have it: (..., 6).
+        """Return the spatial acceleration of a frame.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        a: accelerations (..., nv)
-        frame: a body, a joint or a link, by its name in mechanism.frames
-        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
-          "world": at the origin of the world, in world axes
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        a : array_like, shape (..., nv)
+            Joint accelerations, rad/s^2 or m/s^2.
+        frame : str
+            A body, a joint or a link, by its name in mechanism.frames.
+        reference : {"aligned", "local", "world"}, optional
+            "aligned": at the origin of the frame, in world axes; "local": at the origin of the frame, in its own axes;
+            "world": at the origin of the world, in world axes.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 6)
+            acceleration less angular x linear velocity: [linear, angular], m/s^2 and rad/s^2, at the point and in the
+            axes that reference selects.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "spatial_acceleration", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "spatial_acceleration", ...) offers other methods, float32, threads and GPUs.
         """
         return self.spatial_acceleration(q, v, a, frame, reference=reference, p=p, parameters=parameters, out=out)
 
@@ -672,19 +1057,35 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """D jacobian / dt of a frame: (..., 6, nv).
+        """Return the time derivative of the Jacobian of a frame.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        frame: a body, a joint or a link, by its name in mechanism.frames
-        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
-          "world": at the origin of the world, in world axes
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        frame : str
+            A body, a joint or a link, by its name in mechanism.frames.
+        reference : {"aligned", "local", "world"}, optional
+            "aligned": at the origin of the frame, in world axes; "local": at the origin of the frame, in its own axes;
+            "world": at the origin of the world, in world axes.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 6, nv)
+            d jacobian / dt, linear rows first, at the point and in the axes that reference selects.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "jacobian_rate", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "jacobian_rate", ...) offers other methods, float32, threads and GPUs.
         """
         return self.jacobian_rate(q, v, frame, reference=reference, p=p, parameters=parameters, out=out)
 
@@ -697,15 +1098,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Centre of mass: (..., 3).
+        """Return the centre of mass of all moving bodies.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 3)
+            In world axes, m.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "com", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "com", ...) offers other methods, float32, threads and GPUs.
         """
         return self.com(q, p=p, parameters=parameters, out=out)
 
@@ -719,16 +1133,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Velocity of the centre of mass: (..., 3).
+        """Return the velocity of the centre of mass.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 3)
+            In world axes, m/s.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "com_velocity", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "com_velocity", ...) offers other methods, float32, threads and GPUs.
         """
         return self.com_velocity(q, v, p=p, parameters=parameters, out=out)
 
@@ -743,17 +1171,32 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Acceleration of the centre of mass, without gravity: (..., 3).
+        """Return the acceleration of the centre of mass, without gravity.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        a: accelerations (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        a : array_like, shape (..., nv)
+            Joint accelerations, rad/s^2 or m/s^2.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 3)
+            In world axes, m/s^2.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "com_acceleration", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "com_acceleration", ...) offers other methods, float32, threads and GPUs.
         """
         return self.com_acceleration(q, v, a, p=p, parameters=parameters, out=out)
 
@@ -766,15 +1209,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """D com_velocity / d v: (..., 3, nv).
+        """Return the Jacobian of the centre of mass.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 3, nv)
+            d com_velocity / d v, in world axes.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "com_jacobian", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "com_jacobian", ...) offers other methods, float32, threads and GPUs.
         """
         return self.com_jacobian(q, p=p, parameters=parameters, out=out)
 
@@ -788,16 +1244,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """[linear, angular about the centre of mass]: (..., 6).
+        """Return the linear momentum, and the angular momentum about the centre of mass.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 6)
+            [linear, angular] in world axes, kg m/s and kg m^2/s.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "momentum", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "momentum", ...) offers other methods, float32, threads and GPUs.
         """
         return self.momentum(q, v, p=p, parameters=parameters, out=out)
 
@@ -812,17 +1282,32 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """D momentum / dt: (..., 6).
+        """Return the time derivative of the momentum.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        a: accelerations (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        a : array_like, shape (..., nv)
+            Joint accelerations, rad/s^2 or m/s^2.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 6)
+            [linear, angular] in world axes, N and N m.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "momentum_rate", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "momentum_rate", ...) offers other methods, float32, threads and GPUs.
         """
         return self.momentum_rate(q, v, a, p=p, parameters=parameters, out=out)
 
@@ -835,15 +1320,28 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """A with momentum = A v: (..., 6, nv).
+        """Return the centroidal momentum matrix.
 
-        q: positions (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 6, nv)
+            A with momentum = A v, in world axes.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "momentum_matrix", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "momentum_matrix", ...) offers other methods, float32, threads and GPUs.
         """
         return self.momentum_matrix(q, p=p, parameters=parameters, out=out)
 
@@ -857,16 +1355,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """D momentum_matrix / dt: (..., 6, nv).
+        """Return the time derivative of the centroidal momentum matrix.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., 6, nv)
+            d momentum_matrix / dt, in world axes.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "momentum_matrix_rate", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "momentum_matrix_rate", ...) offers other methods, float32, threads and GPUs.
         """
         return self.momentum_matrix_rate(q, v, p=p, parameters=parameters, out=out)
 
@@ -880,16 +1392,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Dq/dt: (..., nq).
+        """Return dq/dt.
 
-        q: positions (..., nq)
-        v: velocities (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        v : array_like, shape (..., nv)
+            Joint velocities, rad/s or m/s.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nq)
+            rad/s, m/s, and rates of quaternions.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "rate", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "rate", ...) offers other methods, float32, threads and GPUs.
         """
         return self.rate(q, v, p=p, parameters=parameters, out=out)
 
@@ -903,16 +1429,30 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Q moved by dv, on its manifold: (..., nq).
+        """Return positions moved by a displacement, on their manifold.
 
-        q: positions (..., nq)
-        dv: how far along each velocity (..., nv)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Joint positions, rad or m, and quaternions (x, y, z, w).
+        dv : array_like, shape (..., nv)
+            Displacement along each velocity, rad or m.
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nq)
+            Positions, rad or m, with unit quaternions.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "integrate", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "integrate", ...) offers other methods, float32, threads and GPUs.
         """
         return self.integrate(q, dv, p=p, parameters=parameters, out=out)
 
@@ -926,15 +1466,29 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """The dv that leads from q0 to q1: integrate undone: (..., nv).
+        """Return the displacement between positions, the inverse of integrate.
 
-        q0: positions to start from (..., nq)
-        q1: positions to arrive at (..., nq)
-        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
-        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
-        out: an array that takes the result
+        Parameters
+        ----------
+        q0 : array_like, shape (..., nq)
+            Initial joint positions, rad or m, and quaternions (x, y, z, w).
+        q1 : array_like, shape (..., nq)
+            Final joint positions, rad or m, and quaternions (x, y, z, w).
+        p : array_like, shape (..., len(mechanism.parameters)), optional
+            Free parameters of the mechanism; nominal values if omitted.
+        parameters : mapping of str to array_like, optional
+            Free parameters by name instead of p, as in {"boom.mass": 1900.0}; the others are nominal.
+        out : ndarray, optional
+            Array that receives the result.
 
+        Returns
+        -------
+        ndarray, shape (..., nv)
+            dv with integrate(q0, dv) = q1, rad or m; for quaternions the shorter way round.
+
+        Notes
+        -----
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
-        bc.kernel(mechanism, "difference", ...) gives other methods, float32, threads, a GPU.
+        bc.kernel(mechanism, "difference", ...) offers other methods, float32, threads and GPUs.
         """
         return self.difference(q0, q1, p=p, parameters=parameters, out=out)

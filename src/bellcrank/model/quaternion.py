@@ -9,7 +9,10 @@ from bellcrank.spatial.vector import Mat, Vec
 
 
 def rotation_matrix(q: Sequence[Scalar]) -> Mat:
-    """R_PC, child to parent, of a unit quaternion. (Like Pinocchio, a quaternion off unit length is not repaired.)"""
+    """Return R_PC, child to parent, of the unit quaternion `q`.
+
+    As in Pinocchio, a quaternion of another length is not normalised.
+    """
     x, y, z, w = q
     x2, y2, z2 = x + x, y + y, z + z
     xx, yy, zz = x * x2, y * y2, z * z2
@@ -23,6 +26,7 @@ def rotation_matrix(q: Sequence[Scalar]) -> Mat:
 
 
 def product(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    """Return the quaternion product of `a` and `b`."""
     ax, ay, az, aw = a
     bx, by, bz, bw = b
     return [
@@ -34,19 +38,22 @@ def product(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
 
 
 def quaternion_rate(q: Sequence[Scalar], w: Vec) -> list[Scalar]:
-    """dq/dt = q (w, 0)/2 with w in the child's frame."""
+    """Return dq/dt = `q` (w, 0)/2 with the angular velocity `w` in the child's frame."""
     return product(q, [0.5 * w.x, 0.5 * w.y, 0.5 * w.z, 0.0])
 
 
 def _angle(w: Vec) -> tuple[Scalar, Scalar, Scalar]:
-    """(angle^2, whether it is tiny, the angle or 1 where it is tiny: never a division by zero, even in derivatives)."""
+    """Return angle^2, whether it is tiny, and the angle, or 1 where it is tiny.
+
+    So there is never a division by zero, even in derivatives.
+    """
     t2 = w.dot(w)
     tiny = t2 < 1e-8
     return t2, tiny, sqrt(where(tiny, 1.0, t2))
 
 
 def turned(q: Sequence[Scalar], w: Vec) -> list[Scalar]:
-    """q exp(w/2), brought back to unit length: rounding must not accumulate over a million steps."""
+    """Return `q` exp(`w`/2), normalised, so that rounding errors do not accumulate over a million steps."""
     t2, tiny, t = _angle(w)
     half = t * 0.5
     k = where(tiny, 0.5 - t2 * (1.0 / 48.0), sin(half) / t)
@@ -57,7 +64,10 @@ def turned(q: Sequence[Scalar], w: Vec) -> list[Scalar]:
 
 
 def arc(v: Vec, w: Vec) -> Vec:
-    """Where the origin goes under the constant body velocity (v, w): (1 + (1-cos)/t^2 [w] + (t-sin)/t^3 [w]^2) v."""
+    """Return the displacement of the origin under the constant body velocity (`v`, `w`) for one unit of time.
+
+    It is (1 + (1-cos)/t^2 [w] + (t-sin)/t^3 [w]^2) v.
+    """
     t2, tiny, t = _angle(w)
     a = where(tiny, 0.5 - t2 * (1.0 / 24.0), (1.0 - cos(t)) / (t * t))
     b = where(tiny, 1.0 / 6.0 - t2 * (1.0 / 120.0), (t - sin(t)) / (t * t * t))
@@ -67,13 +77,13 @@ def arc(v: Vec, w: Vec) -> Vec:
 
 
 def between(q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Vec, Scalar]:
-    """(w, k): the turn w that leads from q0 to q1, by no more than pi, and k with which `arc` along w is undone:
-    1 - [w]/2 + k [w]^2, k = (1 - t/2 cot(t/2)) / t^2.
+    """Return the turn w from `q0` to `q1`, by pi at most, and the coefficient k that inverts `arc` along w.
 
-    Near zero both are series, as wide as their derivatives need: the closed forms lose digits there.
+    The inverse is 1 - [w]/2 + k [w]^2, with k = (1 - t/2 cot(t/2)) / t^2. Near zero both are series, over a range that
+    their derivatives need: the closed forms lose digits there.
     """
     x, y, z, s = product([-q0[0], -q0[1], -q0[2], q0[3]], q1)
-    sign = where(s < 0.0, -1.0, 1.0)  # q1 and -q1 are the same place
+    sign = where(s < 0.0, -1.0, 1.0)  # q1 and -q1 are the same rotation
     x, y, z, c = x * sign, y * sign, z * sign, s * sign
     s2, c2 = x * x + y * y + z * z, c * c
     small = s2 < c2 * 1e-3
@@ -90,7 +100,7 @@ def between(q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Vec, Scalar]:
 
 
 def sinc_pair(t: Scalar) -> tuple[Scalar, Scalar]:
-    """sin(t)/t and (1 - cos(t))/t."""
+    """Return sin(t)/t and (1 - cos(t))/t at `t`."""
     tiny = t * t < 1e-8
     safe = where(tiny, 1.0, t)
     return where(tiny, 1.0 - t * t * (1.0 / 6.0), sin(safe) / safe), where(tiny, 0.5 * t, (1.0 - cos(safe)) / safe)

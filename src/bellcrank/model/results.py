@@ -1,4 +1,4 @@
-"""Results of several arrays, by name; they come apart in that order, too."""
+"""Named tuples for results of several arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Array = np.ndarray[Any, Any]
 
 
 class LimitVectors(NamedTuple):
-    """What joints are allowed: positions (nq) from lower to upper, and how fast and how strong (nv) either way."""
+    """Joint limits: positions (nq,) from lower to upper, and magnitudes of velocity and effort (nv,)."""
 
     lower: Array
     upper: Array
@@ -19,7 +19,7 @@ class LimitVectors(NamedTuple):
 
 
 class ForwardDerivatives(NamedTuple):
-    """Of accelerations, (..., nv, nv) each: along q, along v, along tau."""
+    """Derivatives of accelerations, (..., nv, nv) each: by q (along the velocities), by v, by tau."""
 
     dq: Array
     dv: Array
@@ -27,7 +27,7 @@ class ForwardDerivatives(NamedTuple):
 
 
 class InverseDerivatives(NamedTuple):
-    """Of forces, (..., nv, nv) each: along q, along v, along a."""
+    """Derivatives of forces, (..., nv, nv) each: by q (along the velocities), by v, by a."""
 
     dq: Array
     dv: Array

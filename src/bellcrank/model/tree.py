@@ -1,7 +1,7 @@
 """The mechanism as the methods see it: bodies on joints in internal frames (chosen in model/frames.py).
 
-A Link answers for its joint: how the frame moves, along which axes, what its springs and friction do, which elements
-of q and v are its own, so that coupled joints and passive forces are no cases in a method.
+A Link represents its joint: motion, axes, spring and friction forces, and its elements of q and v, so that mimic joints
+and passive forces are not special cases in a method.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
 
-HIDDEN = 1e-9  # of all inertia: far more than rounding, and less than any body that was meant to be one
-MANY = 150  # coordinates: of so many alike bodies are looked at once, over there
-REACH = 1.0  # m that a slide moves, for the order of magnitude
+HIDDEN = 1e-9  # fraction of all inertia: far more than rounding, and less than any intended body
+MANY = 150  # coordinates, above which dynamics/immobility.py decides, where identical bodies are checked once
+REACH = 1.0  # m, order of magnitude of the travel of a slide
 
 
 @dataclass(frozen=True)
@@ -34,46 +34,49 @@ class Link:
     kind: Kind
     placement: Transform  # constant moves from the parent's F to this joint's G
     inertia: Inertia  # about F
-    q_index: tuple[int, ...]  # where the joint's coordinates stand in q and v
+    q_index: tuple[int, ...]  # indices of the joint's coordinates in q and v
     v_index: tuple[int, ...]
 
     def coordinates(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """This joint's own q: its part of the mechanism's, or the coupling to another's."""
+        """Return the joint's own coordinates from the mechanism's `q`, or from the master of a mimic joint."""
         m = self.joint.mimic
         return [q[i] if m is None else q[i] * m.multiplier + m.offset for i in self.q_index]
 
     def velocities(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """Return the joint's own velocities from the mechanism's `v`."""
         m = self.joint.mimic
         return [v[i] if m is None else v[i] * m.multiplier for i in self.v_index]
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the moves from the parent's F to this body's F at `q`."""
         return self.placement + self.kind.transform(self.coordinates(q))
 
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
-        """Columns of S, one per element of v_index."""
+        """Return the columns of S at `q`, one per element of v_index."""
         m = self.joint.mimic
         S = self.kind.subspace(self.coordinates(q))
         return S if m is None else [s * m.multiplier for s in S]
 
     def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Motion]:
-        """Columns of dS/dt."""
+        """Return the columns of dS/dt at `q` and `v`, one per element of v_index."""
         m = self.joint.mimic
         dS = self.kind.subspace_rate(self.coordinates(q), self.velocities(v))
         return dS if m is None else [d * m.multiplier for d in dS]
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return (dS/dt) v at `q` and `v`."""
         return self.kind.bias(self.coordinates(q), self.velocities(v))
 
     @property
     def armature(self) -> Scalar:
-        """Rotor inertia as the coordinate feels it."""
+        """Rotor inertia seen at the coordinate."""
         m = self.joint.mimic
         return self.joint.armature if m is None else self.joint.armature * m.multiplier**2
 
     def passive(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        """Forces of friction and spring that the joint's own coordinates feel, one per element of v_index.
+        """Return the friction and spring forces at `q` and `v`, one per element of v_index.
 
-        With them the armature's share of what velocities need: -armature w x v, where v is given in axes that turn.
+        They include the velocity terms of the armature, -armature w x v, where v is given in turning axes.
         """
         j = self.joint
         turned, moved = self.coordinates(q), self.velocities(v)
@@ -94,7 +97,7 @@ class Link:
         return out
 
     def resistance(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """Slopes with which damping and friction oppose each element of v_index; of dry friction that of the chord."""
+        """Return the slopes of damping and friction at `v`, one per element of v_index; for dry friction the chord."""
         j = self.joint
         k = 1.0 if j.mimic is None else j.mimic.multiplier * j.mimic.multiplier
         out = []
@@ -108,6 +111,8 @@ class Link:
 
 @dataclass(frozen=True)
 class Tree:
+    """All links with their coordinates, and gravity, frames, loops and springs."""
+
     links: tuple[Link, ...]
     nq: int
     nv: int
@@ -116,10 +121,10 @@ class Tree:
     frames: Mapping[str, tuple[int, Mat, Vec]]  # body (-1: ground), pose in its F
     loops: tuple[Loop, ...] = ()  # between frames, or between joints
     springs: tuple[Spring, ...] = ()
-    flexible: tuple[Bending, ...] = ()  # what bodies do that bend; their nodes are links of no mass
+    flexible: tuple[Bending, ...] = ()  # modes of flexible bodies; their nodes are massless links
 
     def path(self, i: int) -> list[int]:
-        """Link i and all that carry it, down to the one on the ground."""
+        """Return link `i` and all links that carry it, ending on the ground."""
         found = []
         while i >= 0:
             found.append(i)
@@ -128,8 +133,10 @@ class Tree:
 
     @cached_property
     def depths(self) -> tuple[int, int, int, int]:
-        """How many coordinates there are, the sum of their depths (coordinates down to the ground, itself among them),
-        that of the squares, and how many bodies stand on the ground or carry none.
+        """Sizes for estimates of work.
+
+        The number of coordinates, the sum of their depths (coordinates down to the ground, itself included), the sum of
+        the squared depths, and the number of bodies on the ground plus the number of leaves.
         """
         depth, leaves, each = [0] * len(self.links), [1] * len(self.links), list[int]()
         for i, link in enumerate(self.links):
@@ -143,17 +150,17 @@ class Tree:
 
     @cached_property
     def coupled(self) -> bool:
-        """Whether joints share a coordinate, or have it in common with a body that bends."""
+        """True if joints share a coordinate, with each other or with a flexible body."""
         return bool(self.flexible) or any(link.joint.mimic is not None for link in self.links)
 
     @property
     def following(self) -> bool:
-        """Whether a joint follows another; nodes of one body do not, they are one."""
+        """True if there is a mimic joint; nodes of one flexible body do not count."""
         return any(link.joint.mimic is not None and link.kind.name != "modal" for link in self.links)
 
     @cached_property
     def invertible(self) -> tuple[bool, ...]:
-        """Of every link, whether its inertia is; alike ones are asked once."""
+        """For each link, whether its inertia is invertible; identical links are checked once."""
         known: dict[tuple[Scalar, ...], bool] = {}
         found = []
         for link in self.links:
@@ -165,11 +172,12 @@ class Tree:
 
     @cached_property
     def massive(self) -> bool:
-        """Whether every joint turns or slides a body that resists by itself, and not so little that the rest could hide
-        it: then forces determine accelerations in every configuration, for no pivot of the mass matrix is less than
-        what the body itself adds. False where it takes a closer look (dynamics/immobility.py).
+        """True if every joint moves a body with enough inertia of its own that the mass matrix is always invertible.
+
+        Then no pivot of the mass matrix is smaller than the share of the body itself, and that share is not hidden by
+        rounding of the rest. False where a closer check is needed (dynamics/immobility.py).
         """
-        own: list[tuple[Scalar, bool]] = []  # of each joint, and whether it turns
+        own: list[tuple[Scalar, bool]] = []  # inertia of each joint, and whether it turns
         mass, turning, reach = 0.0, 0.0, 0.0
         for link in self.links:
             at_rest, I, m = link.kind.neutral(), link.inertia.I, link.inertia.m
@@ -187,7 +195,7 @@ class Tree:
         return all(x > HIDDEN * most[turns] for x, turns in own)
 
     def inertias(self, q: Sequence[Scalar]) -> list[Inertia]:
-        """Of every link, about its F, as it is bent now."""
+        """Return the inertia of every link about its F, deformed as at `q`."""
         found = [link.inertia for link in self.links]
         for body in self.flexible:
             if body.link >= 0:
@@ -196,20 +204,25 @@ class Tree:
 
 
 def regrouped(tree: Tree) -> Tree:
-    """The same motion from emptier bodies.
+    """Return a tree with the same motion and emptier bodies.
 
-    What a joint's motion cannot change in its child's inertia may as well belong to the parent (`Kind.unfelt`). Carried
-    from the leaves to the root this leaves, for a revolute arm, bodies without mass, without first moment along the
-    axis and without one of the moments: the mass matrix, the joint forces and the kinetic energy stay what they are,
-    with 4 to 16 per cent fewer operations on real robots (docs/counting.md). What asks where the mass really is (com,
-    momentum, potential energy: `Quantity.regrouped` is False) is computed from the true bodies. It pays for bodies with
-    free parameters too, although they are regrouped at every call; but not through a placement that is free, where all
-    that is beyond would become an expression.
+    The part of a child's inertia that its joint's motion cannot change is moved to the parent (`Kind.unfelt`). Done
+    from the leaves to the root, this leaves, for a revolute arm, bodies without mass, without first moment along the
+    axis and without one of the moments: the mass matrix, the joint forces and the kinetic energy stay the same, with 4
+    to 16 per cent fewer operations on real robots (docs/counting.md). Quantities that depend on the true mass
+    distribution (com, momentum, potential energy: `Quantity.regrouped` is False) use the true bodies. Regrouping pays
+    for bodies with free parameters too, although it is then part of every call; but not across a placement that is
+    free, where all inertia beyond would become an expression.
+
+    Parameters
+    ----------
+    tree
+        The tree of true bodies.
     """
     links = list(tree.links)
     for i in reversed(range(len(links))):
         link = links[i]
-        rest = link.kind.transform(link.kind.neutral())  # any q would do: that is what unfelt means
+        rest = link.kind.transform(link.kind.neutral())  # any q would do, by the definition of unfelt
         if depends(link.placement.moves, rest.moves):
             continue
         given = link.kind.unfelt(link.inertia)

@@ -1,12 +1,13 @@
-"""The one symbolic engine, below both towers: scalars that record what is done with them.
+"""Expression nodes: scalars that record the operations applied to them.
 
     ops.py          the table of operations
     node.py         a Node and its folding arithmetic
-    tape.py         the Tape that keeps the nodes of one trace
-    evaluation.py   nodes computed again
+    tape.py         the Tape that holds the nodes of one trace
+    evaluation.py   re-evaluation of nodes on other scalars
 
-A tracing graph has nodes on a tape of its own; the free numbers of a model (parameters/) have theirs on a tape that
-all models share, and become nodes of a trace where they meet one.
+The compiler and the model layer both use this package. A trace has nodes on a tape of its own. The free parameters of
+models (parameters/) have theirs on one tape that all models share; they are copied to the tape of a trace when they
+meet one of its nodes.
 """
 
 from bellcrank.nodes.node import Node

@@ -1,4 +1,4 @@
-"""Nodes computed again: on floats, on arrays, or on the nodes of another trace."""
+"""Re-evaluation of expression nodes: on floats, on arrays, or on the nodes of another trace."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 
 
 def ordered(*nodes: Node, known: Mapping[Node, Any] | None = None) -> list[Node]:
-    """They and all they are made of, arguments before users, each once; less what is known already."""
+    """Return `nodes` and all their ancestors in topological order, each once, without those in `known`."""
     out: dict[Node, None] = {}
     stack = list(reversed(nodes))
     while stack:
@@ -52,8 +52,16 @@ def ordered(*nodes: Node, known: Mapping[Node, Any] | None = None) -> list[Node]
 
 
 def evaluated(x: Node, leaf: Callable[[Node], Scalar], known: dict[Node, Scalar] | None = None) -> Scalar:
-    """A free number computed again, on floats, arrays or the nodes of a trace, with leaf(parameter) for each parameter.
-    `known` keeps what is done.
+    """Evaluate an expression of free parameters on floats, arrays or the nodes of a trace.
+
+    Parameters
+    ----------
+    x
+        The expression.
+    leaf
+        Function that gives the value of a free parameter.
+    known
+        Values computed so far, by node; this call adds its own.
     """
     known = {} if known is None else known
     for e in ordered(x, known=known):

@@ -1,8 +1,8 @@
-"""One node type: a scalar that records what is done with it. Constants are plain floats and never become nodes; folding
-happens as nodes are made.
+"""Node: a scalar that records the operations applied to it, with algebraic folding.
 
-Folding rules, all exact but for the rounding of merged constants: 0 and 1 vanish, signs move outwards (so that x*y and
-x*(-y) are one product), x - x is 0, y - x is -(x - y) once x - y exists, constants meet (c*(d*x) is (c*d)*x).
+Constants are plain floats and never become nodes. Folding happens when a node is created, and all its rules are exact
+except for the rounding of merged constants: 0 and 1 vanish; signs move outwards (so that x*y and x*(-y) share one
+product); x - x is 0; y - x is -(x - y) if x - y exists; constants merge (c*(d*x) is (c*d)*x).
 """
 
 from __future__ import annotations
@@ -21,21 +21,24 @@ if TYPE_CHECKING:
     from bellcrank.nodes.tape import Tape
 
 Value: TypeAlias = Union["Node", float]
-ABOVE = (np.ndarray, Jet)  # what is made of scalars answers for them
+ABOVE = (np.ndarray, Jet)  # containers of scalars handle the operation themselves
 
 
 class Alike(NamedTuple):
-    """A note on what a trace did for several columns (scalar.columnwise): found[k] is body(shared, columns[k])."""
+    """Record of a computation that a trace repeated for several columns (scalar.columnwise).
+
+    `found[k]` is body(shared, columns[k]).
+    """
 
     body: Callable[..., Any]
     shared: list[Value]
     columns: list[list[Value]]
     found: list[list[Value]]
-    known: bool  # by fewer operations one by one: a loop is faster where it fills lanes that would else be empty
+    known: bool  # the columns one by one take fewer operations; a loop still pays where it fills idle vector lanes
 
 
 def constant(x: Any) -> float:
-    """A number on its way into the graph."""
+    """Convert `x` to a float constant of the graph; raise TraceError if it is not a number or is NaN."""
     try:
         value = float(x)
     except (TypeError, ValueError, OverflowError) as error:
@@ -50,7 +53,7 @@ def constant(x: Any) -> float:
 
 
 def _pair(a: Any, b: Any) -> tuple[Value, Value]:
-    """Both on one tape: that of a trace, if either is of one."""
+    """Bring both operands to one tape: that of the trace, if either operand belongs to one."""
     if not isinstance(a, Node):
         if not isinstance(b, Node):
             return constant(a), constant(b)
@@ -67,7 +70,7 @@ def _pair(a: Any, b: Any) -> tuple[Value, Value]:
 
 
 def _ordered(a: Value, b: Value) -> tuple[Value, Value]:
-    """Commutative operands: constants first, then by creation."""
+    """Order commutative operands: constants first, then by creation."""
     if isinstance(a, Node) and (not isinstance(b, Node) or b.serial < a.serial):
         return b, a
     return a, b
@@ -172,7 +175,7 @@ def _div(a: Value, b: Value) -> Value:
 
 
 def _call(op: str, *args: Value) -> Value:
-    """Any other operation: folded when all its arguments are constants."""
+    """Apply any other operation, folded if all arguments are constants."""
     owner = next((a for a in args if isinstance(a, Node)), None)
     if owner is None:
         return OPS[op].value(*args).item()  # type: ignore[no-any-return]
@@ -185,22 +188,22 @@ def _call(op: str, *args: Value) -> Value:
 
 
 def _each(operation: np.ufunc, array: Any, node: Node) -> Any:
-    """An array on the left of a node: one result for each element."""
+    """Apply an operation with an array on the left of a node element by element."""
     box = np.empty((), dtype=object)
     box[()] = node
     return operation(array, box)
 
 
 class Node:
-    """A scalar that records instead of computing."""
+    """A scalar that records operations instead of computing."""
 
     __slots__ = ("args", "label", "op", "operands", "serial", "tape")
     __array_priority__ = 1000.0
 
     def __init__(self, tape: Tape, op: str, args: tuple[Any, ...], serial: int, label: str) -> None:
         self.tape, self.op, self.args, self.serial, self.label = tape, op, args, serial, label
-        # The arguments that are nodes: asked for so often that they are kept, mostly in the same tuple, for a trace
-        # makes millions of nodes and the collector visits every object of theirs.
+        # The arguments that are nodes are used so often that they are stored, mostly in the tuple of `args`: a trace
+        # creates millions of nodes, and the garbage collector visits every object they hold.
         operands = tuple([a for a in args if isinstance(a, Node)])
         self.operands: tuple[Node, ...] = args if len(operands) == len(args) else operands
 
@@ -277,45 +280,56 @@ class Node:
     def __ge__(self, other: Any) -> Value:
         return _call("le", *_pair(other, self)) if not isinstance(other, Jet) else NotImplemented
 
-    # The names numpy calls on the elements of object arrays.
+    # numpy calls methods with these names on the elements of object arrays.
     def sin(self) -> Value:
+        """Record the sine."""
         return _call("sin", self)
 
     def cos(self) -> Value:
+        """Record the cosine."""
         return _call("cos", self)
 
     def tan(self) -> Value:
+        """Record the tangent."""
         return _call("tan", self)
 
     def arcsin(self) -> Value:
+        """Record the inverse sine."""
         return _call("asin", self)
 
     def arccos(self) -> Value:
+        """Record the inverse cosine."""
         return _call("acos", self)
 
     def sqrt(self) -> Value:
+        """Record the square root."""
         return _call("sqrt", self)
 
     def exp(self) -> Value:
+        """Record the exponential function."""
         return _call("exp", self)
 
     def log(self) -> Value:
+        """Record the natural logarithm."""
         return _call("log", self)
 
     def tanh(self) -> Value:
+        """Record the hyperbolic tangent."""
         return _call("tanh", self)
 
     def fabs(self) -> Value:
+        """Record the absolute value."""
         return _call("abs", self)
 
     def floor(self) -> Value:
+        """Record rounding down to an integer."""
         return _call("floor", self)
 
     def where(self, yes: Any, no: Any) -> Any:
-        """`yes` where this comparison holds, `no` elsewhere."""
+        """Select `yes` where this comparison holds, `no` elsewhere."""
         return Node._where_(self, yes, no)
 
-    # What bellcrank.scalar asks for when either argument is traced.
+    # bellcrank.scalar calls these if an argument is traced.
     @staticmethod
     def _minimum_(a: Any, b: Any) -> Any:
         if isinstance(b, Jet):
@@ -342,7 +356,7 @@ class Node:
         found: Sequence[Sequence[Any]],
         known: bool,
     ) -> None:
-        """Notes on the tape of a trace what was done for several columns."""
+        """Record on the tape of the trace a computation that was done for several columns."""
         every = [*shared, *(x for row in (*columns, *found) for x in row)]
         tape = next((x.tape for x in every if isinstance(x, Node) and not x.tape.free), None)
         if tape is not None and not any(isinstance(x, ABOVE) for x in every):

@@ -1,7 +1,7 @@
-"""The table of operations: everything the compiler tower knows about arithmetic, one row each.
+"""Table of scalar operations: definition, derivatives, cost and spelling, one row each.
 
-`value` is the definition: every target is tested against it. `partials(y, *args)` gives dy/darg for each argument.
-`kind` is the column of the operation count, `cost` the default weight of the critical path (an addition is 1).
+`value` is the definition; every target is tested against it. `partials(y, *args)` gives dy/darg for each argument.
+`kind` is the column of the operation count. `cost` is the default weight for the critical path (an addition is 1).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Op:
+    """One operation: a row of the table."""
+
     name: str
     arity: int
     value: Callable[..., Any]
@@ -22,7 +24,7 @@ class Op:
     kind: str
     cost: float
     commutative: bool = False
-    spelling: str = ""  # how a person reads it; {0}, {1}, {2} are the arguments
+    spelling: str = ""  # format of printed listings; {0}, {1}, {2} are the arguments
 
 
 def _none(*_: Any) -> tuple[Any, ...]:
@@ -71,11 +73,11 @@ _ROWS = [
 
 OPS: dict[str, Op] = {row.name: row for row in _ROWS}
 
-# These give a truth, which only `where` takes.
+# These give a truth value, which only `where` accepts.
 COMPARISONS: tuple[str, ...] = ("lt", "le")
 
-# Nodes that compute nothing themselves: what comes in, another graph's work, and one number of it.
+# Nodes without arithmetic of their own: a graph input, a call of another graph, and one result of a call.
 PLUMBING: tuple[str, ...] = ("input", "call", "result")
 
-# Columns of the operation count, in the order people read them.
+# Columns of the operation count, in the order in which they are printed.
 KINDS: tuple[str, ...] = ("mul", "add", "sub", "div", "sqrt", "trig", "exp", "select", "neg")

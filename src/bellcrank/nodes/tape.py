@@ -1,5 +1,6 @@
-"""The nodes of one trace, hash-consed: the same operation on the same arguments is the same node, so tracing is also
-common subexpression elimination.
+"""Tape: the hash-consed nodes of one trace.
+
+The same operation on the same arguments is the same node, so tracing is also common subexpression elimination.
 """
 
 from __future__ import annotations
@@ -18,32 +19,44 @@ from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import line
 from bellcrank.scalar import current_step, step
 
-PARAMETERS = "p"  # the input whose elements are a model's free numbers
+PARAMETERS = "p"  # the input whose elements are the free parameters of a model
 Table: TypeAlias = dict[str, dict[tuple[Any, ...], Node]]  # by operation, then by arguments
 
 
 class Tape:
-    """The nodes of one trace. Serial numbers count creations, so the same code gives the same text every run."""
+    """The nodes of one trace.
 
-    free = False  # whether its nodes are the free numbers of models, which any other tape takes in
+    Serial numbers count creations, so the same program gives the same generated code in every run.
+    """
+
+    free = False  # true for the tape of free parameters, whose nodes any other tape can import
 
     def __init__(self, parameters: Sequence[str] = ()) -> None:
-        """parameters: names of the elements of the input `p`, which stand for the free numbers of a model."""
+        """Start an empty tape.
+
+        Parameters
+        ----------
+        parameters
+            Names of the elements of the input `p`, which stand for the free parameters of a model.
+        """
         self.nodes: list[Node] = []
         self.parameters = {name: i for i, name in enumerate(parameters)}
         self.taken_in: dict[Node, Value] = {}
         self.table: Table = defaultdict(dict)
-        self.compares = False  # whether any of its nodes is a comparison
+        self.compares = False  # true if any of its nodes is a comparison
         self.alike: list[Alike] = []
 
     def node(self, op: str, *args: Any) -> Node:
+        """Return the node of operation `op` on `args`; create it if it does not exist."""
         same = self.table[op]
         found = same.get(args)
         if found is None:
             if self.compares:
                 numbers = args[1:] if op == "where" else args
                 if any(isinstance(a, Node) and a.op in COMPARISONS for a in numbers):
-                    raise TraceError(f"{op} of a comparison: a truth is no number. Write where(condition, 1.0, 0.0).")
+                    raise TraceError(
+                        f"{op} of a comparison: a truth value is not a number. Write where(condition, 1.0, 0.0)."
+                    )
             found = Node(self, op, args, len(self.nodes), current_step())
             self.nodes.append(found)
             same[args] = found
@@ -51,19 +64,27 @@ class Tape:
         return found
 
     def anew(self, op: str, *args: Any) -> Node:
-        """A node of its own, though the same may be there: what is computed twice on purpose."""
+        """Create a node of operation `op` on `args` even if an equal one exists (deliberate recomputation)."""
         found = Node(self, op, args, len(self.nodes), current_step())
         self.nodes.append(found)
         return found
 
     def call(self, function: Any, *values: Any) -> list[Value]:
-        """The outputs of another graph for these inputs, flat, computed by one node: what is called often is compiled
-        once. `Graph.call` checks the sizes and is what people use.
+        """Call another graph by one node and return its outputs as a flat list.
+
+        A graph that is called often is compiled once. `Graph.call` checks the sizes and is the public interface.
+
+        Parameters
+        ----------
+        function
+            The graph to call.
+        values
+            One value for each element of its inputs.
         """
         return self.results(self.node("call", function, *(self.value(v) for v in values)))
 
     def results(self, call: Node) -> list[Value]:
-        """The outputs of a call. What was called hands some of its inputs on as they came: those are not waited for."""
+        """Return the outputs of the node `call`; inputs that the called graph returns unchanged do not wait for it."""
         function, *values = call.args
         if function.opaque:
             return [self.node("result", call, i) for i in range(sum(map(math.prod, function.shapes.values())))]
@@ -77,14 +98,17 @@ class Tape:
         return [result(i, x) for i, x in enumerate(x for array in function.outputs.values() for x in array.flat)]
 
     def inputs(self, name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-        """An array of input nodes, one per element."""
+        """Return an array of input nodes for the input `name`, one for each element of `shape`."""
         array = np.empty(shape, dtype=object)
         for flat, index in enumerate(np.ndindex(*shape)):
             array[index] = self.node("input", name, flat)
         return array
 
     def value(self, x: Any) -> Value:
-        """Anything on its way into this graph: a node is there, a free number is computed from p, the rest constant."""
+        """Convert `x` to a value of this tape.
+
+        Nodes of this tape stay, expressions of free parameters are evaluated on the input p, numbers become constants.
+        """
         if not isinstance(x, Node):
             return constant(x)
         if x.tape is self:
@@ -98,7 +122,7 @@ class Tape:
         return found
 
     def reversed(self, op: str, a: Value, b: Value) -> Node | None:
-        """The same operation on swapped arguments, where it is there already."""
+        """Return the node of `op` with `a` and `b` swapped, or None if it does not exist."""
         return self.table[op].get((b, a))
 
     def _parameter(self, leaf: Node) -> Node:
@@ -112,11 +136,14 @@ class Tape:
 
 
 def foreign(x: Node, where: str = "") -> NoReturn:
-    """Two traces met in one expression: their serial numbers mean different things."""
+    """Raise TraceError because node `x` belongs to another trace; `where` begins the message.
+
+    Serial numbers of two traces are unrelated, so their nodes cannot meet in one expression.
+    """
     what = f"{x.args[0]}[{x.args[1]}]" if x.op == "input" else x.label or x.op
     raise TraceError(
-        f"{where}scalars of two traces met: {line(what)} is of another than this one. A function is run on symbols "
-        "once for each graph that needs it, and a symbol ends with its run: an object must not keep one from call to "
-        "call (self.last = q[0]). What a control or an actuator remembers is a state "
-        "(states=...), what it is told an input."
+        f"{where}scalars of two traces met: {line(what)} belongs to another trace. A function is traced once for each "
+        "graph that needs it, and its symbols are valid only during that trace: an object must not store one between "
+        "calls (self.last = q[0]). Declare the memory of a control or an actuator as a state (states=...), and values "
+        "from outside as inputs."
     )

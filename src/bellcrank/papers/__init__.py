@@ -1,7 +1,7 @@
-"""The seed papers done again: `bellcrank papers` lists what there is, `bellcrank papers NAME` does it.
+"""Numerical experiments of five papers, reproduced: `bellcrank papers` lists them, `bellcrank papers NAME` runs one.
 
-A leaf: only the command line imports it. Importing it adds to the schedules (build/schedules.py) the machine "wong",
-which has a program of its own, and the strategies of Schäfer and Schiehlen.
+Only the command line imports this package. The import registers two additions with build/schedules.py: the machine
+"wong", which has its own program, and the strategies of Schäfer and Schiehlen.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ NIKRAVESH, FIJANY, WONG, SCHAEFER, SAHA = (
     "Nikravesh 1989", "Fijany 1989", "Wong 1991", "Schäfer 1992", "Saha 2001",
 )  # fmt: skip
 
-# In the order of the papers. The last column is the file.
+# Ordered by paper. The last column is the module inside bellcrank.papers.
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e
     for e in (
-        Experiment("nikravesh1989", NIKRAVESH, "6", "The most that any machine could gain", "nikravesh.limits"),
+        Experiment("nikravesh1989", NIKRAVESH, "6", "Upper bound of the speed-up on any machine", "nikravesh.limits"),
         Experiment(
             "nikravesh-7", NIKRAVESH, "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh.times"
         ),
         Experiment(
             "fijany1989", FIJANY, "3, 4", "The mass matrix on n and on n (n + 1)/2 processors", "fijany.arrays"
         ),
-        Experiment("depth", FIJANY, "4", "O(log n) on paper, and what one GPU makes of it", "depth"),
+        Experiment("depth", FIJANY, "4", "O(log n): critical path, and times on one GPU", "depth"),
         Experiment("wong1991", WONG, "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.tables"),
         Experiment("wong-3.5.1", WONG, "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.puma"),
         Experiment("wong-3.5.2", WONG, "3.5.2", "Human torso, open-loop inverse dynamics", "wong.torso"),
@@ -48,20 +48,38 @@ __all__ = ["EXPERIMENTS", "Experiment", "Result", "Row", "experiment"]
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of that name."""
+    """Return the experiment called `name`.
+
+    Parameters
+    ----------
+    name : str
+        A key of `EXPERIMENTS`, such as "wong-3.5.1".
+
+    Returns
+    -------
+    Experiment
+        The experiment; its method `run` computes the results.
+
+    Raises
+    ------
+    InputError
+        If there is no experiment of that name.
+    """
     if name not in EXPERIMENTS:
         raise InputError(unknown("experiment", name, EXPERIMENTS))
     return EXPERIMENTS[name]
 
 
-# -- what schedules learn
+# -- additions to build/schedules.py
 
 
 def _wong(m: Mechanism, numbers: str, kind: str) -> Laid:
     from bellcrank.papers.wong import wong_mesh
 
     if numbers:
-        raise InputError(f'machine "wong:{numbers}": Wong\'s mesh has a column for each joint; leave out the numbers.')
+        raise InputError(
+            f'machine "wong:{numbers}": Wong\'s mesh always has one column per joint; leave out the numbers.'
+        )
     return Laid("Wong's own program", wong_mesh(m, kind or "t800"))
 
 

@@ -1,10 +1,10 @@
-"""The operation counts that the seed papers print, beside ours: `bellcrank count chain --papers`.
+"""Operation counts printed in the papers, beside the counts of this package: `bellcrank count chain --papers`.
 
-Every method is traced on a general serial chain of n revolute joints: joint 1 along z of the base, gravity along z,
-no twist, offset, centre of mass or inertia special in any way. For n = 2..12 the counts are fitted by a polynomial with
-rational coefficients that must go through every point from `since` on. As in the papers, M is multiplications and
-divisions, A additions and subtractions; negations and the sines and cosines of the joint angles are free. What depends
-on constants alone is done off-line: the folding of the graph does it.
+Every method is traced on a general serial chain of n revolute joints: joint 1 lies along z of the base, gravity lies
+along z, and no twist, offset, centre of mass or inertia has a special value. The counts for n = 2..12 are fitted by a
+polynomial with rational coefficients that must interpolate every count from `since` on. As in the papers, M is the
+number of multiplications and divisions, A that of additions and subtractions; negations and the sines and cosines of
+the joint angles are free. Constant folding of the graph does off-line what depends on constants alone.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ SIZES = tuple(range(2, 13))
 
 @dataclass(frozen=True)
 class Polynomial:
-    """Coefficients of 1, n, n^2, ..."""
+    """Polynomial in n, given by the coefficients of 1, n, n^2, ..."""
 
     coefficients: tuple[Fraction, ...]
 
     def __call__(self, n: int) -> Fraction:
+        """Evaluate the polynomial at `n`."""
         return sum((c * n**k for k, c in enumerate(self.coefficients)), Fraction(0))
 
     def __str__(self) -> str:
@@ -49,7 +50,7 @@ class Polynomial:
 
 
 def parsed(text: str) -> Polynomial:
-    """A polynomial as the tables print it: "n^3/6 + 27 n^2/2 - 49"."""
+    """Parse a polynomial from `text` as the papers print it, such as "n^3/6 + 27 n^2/2 - 49"."""
     found: dict[int, Fraction] = {}
     for sign, top, n, power, under in re.findall(r"([+-]?)\s*(\d*)\s*(n?)(?:\^(\d))?(?:/(\d+))?(?=\s|$)", text):
         if top or n:
@@ -60,9 +61,16 @@ def parsed(text: str) -> Polynomial:
 
 
 def fitted(counts: Mapping[int, int], degree: int = 3) -> tuple[Polynomial, int]:
-    """The polynomial of least degree through all counts from some n on, and that n.
+    """Fit a polynomial of least degree to the counts from some n on; return it and that n.
 
-    At least three points more than coefficients must agree, so that a fit is no accident.
+    At least three more points than coefficients must agree, so that a fit is no coincidence.
+
+    Parameters
+    ----------
+    counts
+        Count by number of joints.
+    degree
+        Largest degree to try.
     """
     sizes = sorted(counts)
     for k in range(degree + 1):
@@ -75,7 +83,7 @@ def fitted(counts: Mapping[int, int], degree: int = 3) -> tuple[Polynomial, int]
 
 
 def _through(xs: Sequence[int], ys: Sequence[int]) -> Polynomial:
-    """Newton's divided differences, exactly."""
+    """Interpolate by Newton's divided differences in exact arithmetic."""
     table = [Fraction(y) for y in ys]
     for level in range(1, len(xs)):
         for i in reversed(range(level, len(xs))):
@@ -88,36 +96,38 @@ def _through(xs: Sequence[int], ys: Sequence[int]) -> Polynomial:
     return Polynomial(tuple(total))
 
 
-# -- what is compared
+# -- comparison
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a paper's table, and the function of ours that does the same work."""
+    """One line of a paper's table, and the function of this package that does the same work."""
 
-    table: str  # of published.toml
+    table: str  # table in published.toml
     key: str
-    method: str  # ours
-    function: str  # of the method's module
+    method: str  # method of this package
+    function: str  # function in the method's module
     inputs: tuple[str, ...]
-    given: str = ""  # a function of q whose work the paper counts elsewhere: what is shared with it is free
+    given: str = ""  # function of q that the paper counts elsewhere; operations shared with it are free
 
     @property
     def title(self) -> str:
-        """What was published, and of which scope."""
+        """Name of the published count and its scope."""
         part = self.table.removesuffix("_parts") + " " if self.table.endswith("_parts") else ""
         return f"{part}{self.key.replace('_', ' ')}{SCOPES.get(self.inputs, '')}"
 
     @property
     def printed(self) -> Mapping[str, Any]:
+        """Published formulas, as read from the paper."""
         return published()["counts"][self.table][self.key]  # type: ignore[no-any-return]
 
     def traced(self, n: int) -> Graph:
+        """Trace the function for a chain of `n` bodies."""
         f = self._of(n, self.function)
         return trace(f"{self.key}.{self.function}", lambda **x: {"out": f(*x.values())}, self._shapes(n))
 
     def tally(self, n: int) -> tuple[int, int]:
-        """Multiplications and additions of n bodies, less those of what is given."""
+        """Return multiplications and additions for `n` bodies, less those of the function in `given`."""
         if not self.given:
             return tally(self.traced(n))
         f, g = self._of(n, self.function), self._of(n, self.given)
@@ -133,7 +143,7 @@ class Row:
         return {x: (n, n) if x == "M" else (n,) for x in self.inputs}
 
 
-# The inputs say what a count contains: with v the velocity terms, with "phi" the force vector is given.
+# The inputs define the scope of a count: v adds the velocity terms, "phi" means that the force vector is given.
 ROWS: tuple[Row, ...] = (
     # wong1991, tables 2.1, 3.1 and 3.5
     Row("forward_dynamics", "wong", "ness", "forward_dynamics", ("q", "v", "tau")),
@@ -165,42 +175,48 @@ SCOPES = {("q",): ", mass matrix", ("q", "phi"): ", forces given", ("q", "v", "t
 
 @cache
 def published() -> Mapping[str, Any]:
-    """The printed numbers, read from the scans, with their contradictions explained."""
+    """Return the printed numbers, read from the scans, with an explanation of their contradictions."""
     return tomllib.loads(files("bellcrank.zoo").joinpath("published.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def chain(n: int) -> Mechanism:
+    """Return the general chain of `n` joints."""
     return general_chain(n)
 
 
 @cache
 def tree(n: int, emptied: bool) -> Tree:
+    """Return the tree of the general chain of `n` joints; if `emptied`, with its inertias regrouped."""
     return regrouped(chain(n).tree) if emptied else chain(n).tree
 
 
 def tally(g: Graph) -> tuple[int, int]:
-    """Multiplications and additions; a division or a root is a multiplication."""
+    """Count multiplications and additions of `g`; a division or a square root counts as a multiplication."""
     c = g.count()
     return c["mul"] + c["div"] + c["sqrt"], c["add"] + c["sub"]
 
 
 @dataclass(frozen=True)
 class Compared:
+    """Published and traced counts of one `Row`, with the fitted polynomials M and A."""
+
     row: Row
     M: Polynomial
     A: Polynomial
-    since: int  # the polynomials hold from this n on
+    since: int  # least n for which the polynomials hold
     counts: Mapping[int, tuple[int, int]]
 
     def ours(self, n: int) -> int:
+        """Return the traced number of operations for `n` joints."""
         return sum(self.counts[n])
 
     def theirs(self, n: int) -> Fraction:
+        """Return the published number of operations for `n` joints."""
         return parsed(self.row.printed["M"])(n) + parsed(self.row.printed["A"])(n)
 
     def facts(self) -> dict[str, Any]:
-        """The row as `--json` prints it."""
+        """Return the comparison as the dictionary that `--json` prints."""
         at = {n: {"published": float(self.theirs(n)), "traced": self.ours(n)} for n in (6, 10)}
         about = {"published": self.row.title, "method": self.row.method, "function": self.row.function}
         traced = {"M": str(self.M), "A": str(self.A), "from_n": self.since}
@@ -209,6 +225,7 @@ class Compared:
 
 @cache
 def compared(row: Row, sizes: tuple[int, ...] = SIZES) -> Compared:
+    """Compare the published counts of `row` with traced ones for the given `sizes` (numbers of joints)."""
     counts = {n: row.tally(n) for n in sizes}
     M, m = fitted({n: c[0] for n, c in counts.items()})
     A, a = fitted({n: c[1] for n, c in counts.items()})

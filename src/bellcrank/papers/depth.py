@@ -1,9 +1,10 @@
-"""The seeds' O(log n): what it is on paper, with a processor for everything, and what one GPU makes of it.
+"""Critical path of O(log n) algorithms, and measured times on one GPU.
 
-Fijany's arrays give the mass matrix of a chain in O(log n) steps, Lathrop's the velocities and forces; Featherstone's
-divide and conquer (dynamics/dca.py) gives the accelerations. The first table has the longest path of dependent
-operations, which no number of processors gets below. The second is measured: one state of a long chain on one core by
-articulated bodies, and on a GPU by divide and conquer, a thread for each segment (`python -m bench.size_gpu --write`).
+Fijany's arrays give the mass matrix of a chain in O(log n) steps, and Lathrop's give velocities and forces;
+Featherstone's divide and conquer (dynamics/dca.py) gives the accelerations. The first table lists the critical path:
+the longest chain of dependent operations, a lower bound on any number of processors. The second is measured: one state
+of a long chain, on one core by the articulated-body algorithm, and on a GPU by divide and conquer with one thread per
+segment (`python -m bench.size_gpu --write`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from bellcrank.text import Table
 from bellcrank.zoo import chain
 
 SIZES = (8, 16, 32, 64, 128, 256)
-MATRIX = 32  # joints up to which the mass matrix is written down
+MATRIX = 32  # largest number of joints for which the mass matrix is tabulated
 FIGURES = Path(__file__).with_name("depth.json")  # written by bench/size_gpu.py
 
 
 def run() -> Result:
+    """Compute the critical paths, and tabulate them with the measured times."""
     paths = {n: {by: path(n, by) for by in ("aba", "dca")} for n in SIZES}
     rows = [
         (str(n), *(f"{x:.0f}" for x in paths[n].values()), f"{matrix(n):.0f}" if n <= MATRIX else "") for n in SIZES
@@ -36,16 +38,25 @@ def run() -> Result:
 
 
 def path(n: int, by: str) -> float:
-    """Of forward dynamics of a chain."""
+    """Return the critical path of forward dynamics of a chain, in operations.
+
+    Parameters
+    ----------
+    n
+        Number of joints.
+    by
+        Method of forward dynamics, such as "aba".
+    """
     return graph(chain(n), "forward_dynamics", by).span()
 
 
 def matrix(n: int) -> float:
+    """Return the critical path of the mass matrix of a chain of `n` joints, in operations."""
     return graph(chain(n), "mass_matrix", "vcrb_parallel").span()
 
 
 def measured() -> Table:
-    """What the GPU did."""
+    """Tabulate the times measured on a GPU."""
     head = ("joints", "one core", "GPU", "times as fast", "phases", "off by")
     if not FIGURES.exists():
         none = ("python -m bench.size_gpu --write", *[""] * (len(head) - 1))

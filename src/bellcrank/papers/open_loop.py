@@ -1,8 +1,8 @@
-"""Open-loop inverse dynamics: the forces that would keep a mechanism on its path, and no feedback.
+"""Open-loop inverse dynamics: drive a mechanism along a path by computed forces, without feedback.
 
-Nothing brings the mechanism back, so every error of the integrator goes on by the mechanics alone. With A = df/dy along
-the path, a small error e obeys de/dt = A e, and Phi with dPhi/dt = A Phi, Phi(0) = 1, says how large it can become: an
-error of size 1 at the start may have the size |Phi(t)| at the time t.
+Without feedback, every error of the integrator evolves by the mechanics alone. With A = df/dy along the path, a small
+error e obeys de/dt = A e. The transition matrix Phi, with dPhi/dt = A Phi and Phi(0) = 1, bounds its size: an error of
+size 1 at the start may grow to |Phi(t)| at the time t.
 """
 
 from __future__ import annotations
@@ -22,17 +22,32 @@ Path = Callable[[Any], tuple[list[Any], list[Any], list[Any]]]
 
 
 def simulator(mechanism: Mechanism, path: Path, integrator: str = "rk4", kp: float = 0.0, kv: float = 0.0) -> Simulator:
+    """Return a simulator of `mechanism` driven by inverse dynamics along a path.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism to drive.
+    path
+        Function of time that returns positions, velocities and accelerations.
+    integrator
+        Name of the integrator.
+    kp
+        Position gain of the feedback, 1/s^2; 0 for open loop.
+    kv
+        Velocity gain of the feedback, 1/s; 0 for open loop.
+    """
     return Simulator(mechanism, integrator, control=InverseDynamics(mechanism, path, kp, kv))
 
 
 def desired(path: Path, t: Array) -> tuple[Array, Array, Array]:
-    """Positions, velocities and accelerations of the path, (rows, n) each."""
+    """Return positions, velocities and accelerations of `path` at the times `t`, (rows, n) each."""
     q, v, a = (np.stack([x + 0.0 * t for x in part], axis=-1) for part in path(t))
     return q, v, a
 
 
 def errors(run: Record, path: Path) -> tuple[Array, Array, Array]:
-    """Desired less actual positions, velocities and accelerations."""
+    """Return desired minus actual positions, velocities and accelerations of `run` along `path`."""
     q, v, a = desired(path, run.t)
     assert run.mechanism is not None
     actual = np.stack([run[f"{name}.a"] for name in run.mechanism.columns[1]], axis=-1)
@@ -40,30 +55,52 @@ def errors(run: Record, path: Path) -> tuple[Array, Array, Array]:
 
 
 def largest(x: Array) -> float:
-    """The element that is largest without its sign, with it."""
+    """Return the element of `x` with the largest magnitude, with its sign."""
     return float(x.flat[np.abs(x).argmax()])
 
 
 def leaves(run: Record, path: Path, by: float) -> float:
-    """When some coordinate is first off by more than that (rad or m); infinite if none ever is."""
+    """Return when the run first leaves the path; infinity if it never does.
+
+    Parameters
+    ----------
+    run
+        Recorded motion.
+    path
+        Desired motion.
+    by
+        Deviation of any coordinate that counts as leaving, rad or m.
+    """
     off = np.abs(desired(path, run.t)[0] - run.q).max(axis=1) > by
     return float(run.t[off.argmax()]) if off.any() else np.inf
 
 
 def jacobians(made: Simulator, path: Path, t: Array) -> Array:
-    """A = df/dy on the path at these times, (times, 2n, 2n)."""
+    """Return A = df/dy of the simulator `made` on `path` at the times `t`, (times, 2n, 2n)."""
     q, v, _ = desired(path, t)
     found = made.dynamics.by_state.evaluate(t=t, y=np.concatenate([q, v], axis=-1))["ddy_dy"]
     return np.asarray(found, float)
 
 
 def growth(made: Simulator, path: Path, seconds: float, step: float = 0.01) -> tuple[Array, Array]:
-    """Times, and |Phi| at them: what a small error at the start can have become."""
+    """Return times and |Phi| at those times: the largest growth factor of a small initial error.
+
+    Parameters
+    ----------
+    made
+        Simulator of the driven mechanism.
+    path
+        Desired motion.
+    seconds
+        Duration.
+    step
+        Step of the Runge-Kutta integration of Phi, s.
+    """
     n = round(seconds / step)
     A = jacobians(made, path, np.linspace(0.0, seconds, 2 * n + 1))
     phi = np.eye(A.shape[-1])
     sizes = [1.0]
-    for k in range(n):  # Runge and Kutta's method
+    for k in range(n):  # classical Runge-Kutta method of order 4
         first, middle, last = A[2 * k : 2 * k + 3]
         k1 = first @ phi
         k2 = middle @ (phi + step / 2 * k1)

@@ -1,4 +1,4 @@
-"""What an experiment is: a run of a paper done again, with what the paper prints beside what came out."""
+"""Experiments and their results: printed values of a paper beside computed ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,21 @@ from bellcrank.text import Table
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that can be compared. agrees is None where the paper says nothing about it."""
+    """One quantity, as printed in a paper and as computed here.
+
+    Parameters
+    ----------
+    what : str
+        Name of the quantity; the key of the row in its `Result`.
+    printed : str
+        Value or statement in the paper; empty if the paper has none.
+    ours : float or str
+        Computed value.
+    unit : str, default ""
+        Unit of `ours`.
+    agrees : bool or None, default None
+        Agreement of both; None where the paper has no value.
+    """
 
     what: str
     printed: str
@@ -22,7 +36,7 @@ class Row:
 
     @property
     def shown(self) -> str:
-        """Ours with two digits: more would be the computer's and not the experiment's."""
+        """Computed value with its unit, rounded to two digits: further digits depend on the computer."""
         value = self.ours if isinstance(self.ours, str) else f"{self.ours:.2g}"
         if not isinstance(self.ours, str) and 10.0 <= abs(self.ours) < 1e4:
             value = f"{float(value):.0f}"  # 340 and not 3.4e+02
@@ -30,19 +44,33 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Whether ours agrees with what is printed."""
+        """Agreement with the printed value as a word: "agrees", "differs" or empty."""
         return {None: "", True: "agrees", False: "differs"}[self.agrees]
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What came out: rows to compare, or whole tables; the runs; and the figures."""
+    """Result of an experiment: rows or whole tables to compare, recorded runs, and figures.
+
+    Parameters
+    ----------
+    rows : tuple of Row, default ()
+        Quantities to compare.
+    records : mapping of str to Record, optional
+        Simulation runs by name.
+    figures : mapping of str to str, optional
+        SVG text by name.
+    tables : tuple of Table, default ()
+        Whole tables to compare.
+    drawings : mapping of str to callable, optional
+        Functions without arguments that return the text of a figure or page, by file name; called on demand.
+    """
 
     rows: tuple[Row, ...] = ()
     records: Mapping[str, Record] = field(default_factory=dict)
     figures: Mapping[str, str] = field(default_factory=dict)  # SVG by name
     tables: tuple[Table, ...] = ()
-    drawings: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # by file: figures and pages made on demand
+    drawings: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # by file name; called on demand
 
     def __getitem__(self, what: str) -> Row:
         return next(row for row in self.rows if row.what == what)
@@ -50,25 +78,55 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment of a paper: its name, paper, section, what it is, and the file that does it."""
+    """One experiment of a paper, and the module that reproduces it.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line.
+    paper : str
+        First author and year.
+    section : str
+        Section or sections of the paper.
+    title : str
+        Subject of the experiment.
+    file : str
+        Module inside `bellcrank.papers` with a function `run`, such as "wong.puma".
+    """
 
     name: str
     paper: str
     section: str
     title: str
-    file: str  # of papers/, with a function `run`
+    file: str  # module inside bellcrank.papers, with a function `run`
 
     def run(self) -> Result:
-        """Does it, and gives its results."""
+        """Run the experiment and return its results.
+
+        Returns
+        -------
+        Result
+            Rows, tables, records and figures.
+        """
         found: Result = import_module(f"bellcrank.papers.{self.file}").run()
         return found
 
 
 def near(ours: float, printed: float, share: float = 0.2) -> bool:
-    """Whether a number of one digit, read off a plot, is this one: same sign, and within a fifth of it."""
+    """Return whether a value agrees with a one-digit number read from a plot, in sign and within a relative tolerance.
+
+    Parameters
+    ----------
+    ours
+        Computed value.
+    printed
+        Value read from the plot.
+    share
+        Tolerance as a fraction of `printed`.
+    """
     return abs(ours - printed) <= share * abs(printed)
 
 
 def below(x: float, bound: float) -> float | str:
-    """For what rounding decides, and every computer rounds a little differently: that it is small, not how small."""
+    """Return "below `bound`" if |`x`| is less than `bound`, else `x`: small rounding errors depend on the computer."""
     return f"below {bound:g}" if abs(x) < bound else x

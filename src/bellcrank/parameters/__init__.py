@@ -1,4 +1,4 @@
-"""Numbers of a mechanism or an actuator that stay free, and are inputs of its kernels (docs/parameters.md)."""
+"""Free parameters of mechanisms and actuators, which are inputs of their kernels (docs/parameters.md)."""
 
 from bellcrank.nodes.evaluation import evaluated
 from bellcrank.parameters.free import Free

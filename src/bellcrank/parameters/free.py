@@ -1,13 +1,13 @@
-"""Numbers that stay free: a mechanism's mass or length as a symbol with a nominal value, and what is computed from it.
+"""Expressions of free parameters: a mass or length as a symbol with a nominal value, and results computed from it.
 
-A leaf is made by `parameter("boom.mass", 1830)`; arithmetic and the functions of bellcrank.scalar give further nodes,
-which remember how they were made. `evaluated` (nodes/node.py) runs that again on anything: on floats it gives a number,
-on arrays a batch, on the inputs of a trace the nodes of a kernel, which a tape does by itself where the two meet.
+`parameter("boom.mass", 1830)` creates a leaf; arithmetic and the functions of bellcrank.scalar create further nodes,
+which store how they were computed. They can be evaluated again on floats (giving a number), on arrays (a batch), or on
+the inputs of a trace (nodes of a kernel), which a tape does by itself where the two meet.
 
-A free number is never looked at. It equals no number (it is not 0, not 1, not a right angle, for it may change), its
-truth is that it is not the constant zero, and it does not become a float by itself: code that may decide by the
-nominal value asks for it with `nominal`. The same operation on the same arguments is the same object, so that x - x
-and (x*m)/m fold, and a mass may be zero without becoming the denominator of its own centre.
+The value of a free parameter never decides anything. It equals no number (it is not 0, not 1, not a right angle,
+because it may change), its truth value is True, and it is not converted to a float implicitly: code that may decide by
+the nominal value calls `nominal`. The same operation on the same arguments is the same object, so that x - x and
+(x*m)/m fold, and a mass may be zero without becoming the denominator of its own centre of mass.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ class Free(Node):
     """A node that depends on parameters: op "parameter" with name, nominal value and unit, or any other operation."""
 
     __slots__ = ("__dict__", "__weakref__")
-    __array_priority__ = 900.0  # below that of a traced node, which takes it in
+    __array_priority__ = 900.0  # below that of a traced node, which imports it
 
     @cached_property
     def leaves(self) -> tuple[Free, ...]:
-        """The parameters it depends on, by name."""
+        """The parameters it depends on, sorted by name."""
         found = (x for x in ordered(self) if isinstance(x, Free) and x.op == "parameter")
         return tuple(sorted(found, key=lambda x: str(x.args[0])))
 
     @cached_property
     def value(self) -> float:
-        """What it is with all parameters at their nominal values."""
+        """The value with all parameters at their nominal values."""
         try:
             with np.errstate(all="ignore"):
                 return float(evaluated(self, lambda leaf: np.float64(leaf.args[1])))
-        except (ValueError, OverflowError):  # math's way to say it is not a number
+        except (ValueError, OverflowError):  # the math module raises where the result is not a number
             return math.nan
 
     @cached_property
     def digest(self) -> str:
-        """Equal for what was made alike, in every process."""
+        """A hash that is equal for equal expressions, in every process."""
         known: dict[Node, str] = {}
         for x in ordered(self):
             parts = [known[a] if isinstance(a, Node) else repr(a) for a in x.args]
@@ -80,7 +80,7 @@ class Free(Node):
                 f"code branches on a comparison of free parameters ({self._names}), whose values are known only when "
                 "the kernel runs. Use where(condition, a, b), minimum or maximum of bellcrank.scalar."
             )
-        return True  # not the constant zero
+        return True  # it is not the constant zero
 
     def __float__(self) -> float:
         raise TraceError(
@@ -90,7 +90,7 @@ class Free(Node):
 
 
 class FreeTape(Tape):
-    """All free numbers of all models, as long as somebody holds them. What is made depends on nothing made before."""
+    """The tape of all free parameters of all models in use; its nodes do not depend on the order of creation."""
 
     free = True
 
@@ -99,11 +99,13 @@ class FreeTape(Tape):
         self.alive: WeakValueDictionary[tuple[Any, ...], Free] = WeakValueDictionary()
 
     def node(self, op: str, *args: Any) -> Free:
+        """Return the node of operation `op` on `args`; create it if it does not exist."""
         key = (op, *args)
         found = self.alive.get(key)
         return self.alive.setdefault(key, Free(self, op, args, 0, "")) if found is None else found
 
     def reversed(self, op: str, a: Any, b: Any) -> None:
+        """Return None: the order of creation must not matter, so `op`, `a` and `b` are ignored."""
         return None
 
 
@@ -111,5 +113,5 @@ FREE = FreeTape()
 
 
 def made(op: str, *args: Any) -> Free:
-    """What these arguments gave before, as it was: for files and other processes."""
+    """Return the expression of operation `op` on `args`: for files and other processes."""
     return FREE.node(op, *args)

@@ -1,7 +1,7 @@
-"""The numbers that parts of a system were given: each is a finite number, or one that is left free.
+"""Validation of the numbers of parts of a system: each must be finite, or a free parameter.
 
-Parts are dataclasses, and their annotations say what they expect. So this is one place for all of them, also for those
-of other people. What a part demands besides (a stiffness above zero) it says by `check_range` where it is made.
+Parts are dataclasses whose annotations describe what they expect, so one function checks them all, including those of
+users. A part checks further conditions (a stiffness above zero) with `check_range` on creation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.errors import InputError, brief
 from bellcrank.scalar import is_real, is_whole
 
-NUMERIC = ("Scalar", "float", "Six")  # words of annotations that mean numbers
+NUMERIC = ("Scalar", "float", "Six")  # words in annotations that mean numbers
 SINGLE = ("Scalar", "float")
 OTHER = ("Callable", "Mapping", "|", "str", "Array")
 
@@ -25,9 +25,14 @@ NEVER = (str, bytes, dict, Sequence, bool, np.generic, np.ndarray, complex, Deci
 
 
 def check_numbers(part: Any, called: str) -> None:
-    """Raise an InputError for a field that is no number; turn numpy's scalars into Python's numbers.
+    """Raise an InputError for a field that is not a number; convert numpy scalars to Python numbers.
 
-    part: anything; what is no dataclass is its owner's business. called: what it is in the system.
+    Parameters
+    ----------
+    part
+        Any object; only dataclasses are checked.
+    called
+        Description of the part within the system.
     """
     if not is_dataclass(part) or isinstance(part, type):
         return
@@ -38,7 +43,7 @@ def check_numbers(part: Any, called: str) -> None:
             raise InputError(f"{where}: {field.name} is {brief(value)}; expected a name, a str.")
         if _numeric(field):
             _numbers(where, field, value)
-            # The part's own arithmetic would be rounded to 24 bits, or wrap around, where its numbers are numpy's.
+            # With numpy scalars the arithmetic of the part could be rounded to 24 bits, or wrap around.
             if (plain := _plain(value)) is not value:
                 object.__setattr__(part, field.name, plain)
         elif isinstance(value, tuple):
@@ -49,7 +54,19 @@ def check_numbers(part: Any, called: str) -> None:
 
 
 def check_range(part: Any, where: str, names: Iterable[str], above_zero: bool = False) -> None:
-    """Each of these fields has numbers of at least zero (above it), as far as they are known now."""
+    """Raise InputError unless all known numbers of some fields are at least zero, or above zero.
+
+    Parameters
+    ----------
+    part
+        The dataclass instance.
+    where
+        Start of the message.
+    names
+        Names of the fields.
+    above_zero
+        Require numbers above zero.
+    """
     own = {field.name: field for field in fields(part)}
     for name in names:
         value = getattr(part, name)
@@ -60,7 +77,19 @@ def check_range(part: Any, where: str, names: Iterable[str], above_zero: bool = 
 
 
 def check_order(part: Any, where: str, lower: str, upper: str) -> None:
-    """Of these two fields the first is below the second, as far as they are known now; of triples, each of them."""
+    """Raise InputError unless one field is below another, as far as the numbers are known; triples elementwise.
+
+    Parameters
+    ----------
+    part
+        The dataclass instance.
+    where
+        Start of the message.
+    lower
+        Name of the field with the lower number.
+    upper
+        Name of the field with the upper number.
+    """
     own = {field.name: field for field in fields(part)}
     ends = [_numbers(where, own[name], getattr(part, name)) for name in (lower, upper)]
     for low, high in zip(*ends, strict=True):
@@ -72,7 +101,17 @@ def check_order(part: Any, where: str, lower: str, upper: str) -> None:
 
 
 def one_number(where: str, name: str, x: Any) -> float:
-    """A finite number that an argument must be."""
+    """Return an argument as a float; raise InputError unless it is a finite number.
+
+    Parameters
+    ----------
+    where
+        Start of the message.
+    name
+        Name of the argument.
+    x
+        Its value.
+    """
     if not is_real(x) or not _finite(x):
         raise InputError(f"{where}: {name} is {brief(x)}; expected a finite number.")
     return float(x)
@@ -84,7 +123,7 @@ def _numeric(field: Field[Any]) -> bool:
 
 
 def _numbers(where: str, field: Field[Any], value: Any) -> list[Any]:
-    """All that are in a field, each of them judged."""
+    """Return all numbers in a field, each checked."""
     found = [value] if field.type in SINGLE else list(_leaves(value))
     for x in found:
         _check(where, field, x)
@@ -110,7 +149,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _check(where: str, field: Field[Any], x: Any) -> None:
-    """Numbers without end only where that is what the field has by itself."""
+    """Check one number; infinity is allowed only if it is the default of the field."""
     number = is_real(x)
     if not number and (isinstance(x, NEVER) or not hasattr(x, "__mul__")):
         raise InputError(f"{where}: {field.name} is {brief(x)}; expected a number.")
@@ -122,5 +161,5 @@ def _check(where: str, field: Field[Any], x: Any) -> None:
 def _finite(x: Any) -> bool:
     try:
         return math.isfinite(x)
-    except OverflowError:  # an integer that no float can hold
+    except OverflowError:  # the integer exceeds the range of a float
         return False

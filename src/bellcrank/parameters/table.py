@@ -1,5 +1,6 @@
-"""The free numbers of a mechanism by name, the input array `p` that kernels make of them, and where expressions of them
-are inside of things: parts of a mechanism, tuples, arrays.
+"""Table of the free parameters of a mechanism by name, and the input array `p` of its kernels.
+
+Also searches and replaces expressions of free parameters in parts of a mechanism, tuples and arrays.
 """
 
 from __future__ import annotations
@@ -21,13 +22,34 @@ from bellcrank.scalar import is_real
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
-Judge = Callable[[Sequence[str], Array, str], None]  # (names, values (..., names), who asks)
+Judge = Callable[[Sequence[str], Array, str], None]  # (names, values (..., names), start of the message)
 
 
 @explained
 def parameter(name: str, value: float, unit: str = "") -> Free:
-    """A number of a mechanism or an actuator that stays free: kernels take it as an input, `value` unless told.
+    """Create a free parameter: a number of a mechanism or an actuator that is an input of its kernels.
 
+    Parameters
+    ----------
+    name : str
+        Name by which values are given, such as "boom.mass".
+    value : float
+        Nominal value, used unless another one is given.
+    unit : str
+        Unit, for display.
+
+    Returns
+    -------
+    Free
+        A symbol for arithmetic and for the arguments of parts.
+
+    Raises
+    ------
+    InputError
+        If the name, value or unit is not valid.
+
+    Examples
+    --------
     >>> b = bc.Builder("pendulum")
     >>> b.body("arm", mass=bc.parameter("arm.mass", 1.0, "kg"), com=(0, 0, -1))
     >>> b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))
@@ -46,10 +68,18 @@ def parameter(name: str, value: float, unit: str = "") -> Free:
 
 
 class Parameters(Mapping[str, float]):
-    """Nominal values by name, in the order of the names: the order of p. Prints as a table."""
+    """Nominal values of free parameters by name, sorted by name: the order of p. Prints as a table."""
 
     def __init__(self, *things: Any, judge: Judge | None = None) -> None:
-        """Of all expressions in the things. judge: raises an error where values cannot be."""
+        """Collect the parameters of all expressions in the things.
+
+        Parameters
+        ----------
+        things
+            Parts, tuples, arrays and numbers.
+        judge
+            Raises an error for values that are not possible.
+        """
         self._judge = judge
         leaves: dict[str, Free] = {}
         for leaf in {leaf: None for x in expressions(*things) for leaf in x.leaves}:
@@ -75,6 +105,7 @@ class Parameters(Mapping[str, float]):
         return name in self._leaves
 
     def unit(self, name: str) -> str:
+        """Return the unit of parameter `name`."""
         return str(self._leaf(name).args[2])
 
     def _leaf(self, name: str) -> Free:
@@ -84,16 +115,34 @@ class Parameters(Mapping[str, float]):
 
     @property
     def leaves(self) -> list[Free]:
-        """The free numbers themselves, in the order of p."""
+        """The symbols of the parameters, in the order of p."""
         return list(self._leaves.values())
 
     @property
     def nominal(self) -> Array:
-        """p at nominal values."""
+        """The array p of nominal values."""
         return np.array(list(self.values()), dtype=float)
 
     def vector(self, values: Mapping[str, Any], where: str = "parameters") -> Array:
-        """p with some values given: each a number or an array, which broadcast; shape (..., len(self))."""
+        """Return p with some values given.
+
+        Parameters
+        ----------
+        values : mapping
+            Numbers or arrays by name, which broadcast.
+        where : str
+            Start of error messages.
+
+        Returns
+        -------
+        ndarray, shape (..., len(self))
+            Given values, and nominal values for the others.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown, a value is not finite, or the shapes do not broadcast.
+        """
         if not isinstance(values, Mapping):
             raise InputError(
                 f'{where}: parameters is {brief(values)}; expected a mapping such as {{"boom.mass": 1900.0}}.'
@@ -113,8 +162,23 @@ class Parameters(Mapping[str, float]):
         return p
 
     def changed(self, p: Array, values: Mapping[str, Any], where: str, judged: bool = True) -> Array:
-        """p, (..., len(self)), with some values instead of its own, which broadcast to its batch. judged: whether they
-        can be is looked at, which takes milliseconds.
+        """Return a copy of p with some values replaced.
+
+        Parameters
+        ----------
+        p : ndarray, shape (..., len(self))
+            Values to start from.
+        values : mapping
+            Numbers or arrays by name, which broadcast to the leading axes of p.
+        where : str
+            Start of error messages.
+        judged : bool
+            Check that the values are possible, which takes milliseconds.
+
+        Returns
+        -------
+        ndarray, shape (..., len(self))
+            The changed copy.
         """
         if not isinstance(values, Mapping):
             raise InputError(f'{where}: {brief(values)}; expected a mapping such as {{"boom.mass": 1900.0}}.')
@@ -135,6 +199,7 @@ class Parameters(Mapping[str, float]):
         return new
 
     def check(self, names: Iterable[Any], where: str = "parameters") -> None:
+        """Raise InputError if one of `names` is not a parameter; `where` begins the message."""
         for name in names:
             if name not in self:
                 raise InputError(f"{where}: {unknown('parameter', name, self)}")
@@ -162,36 +227,46 @@ def _array(name: str, value: Any, where: str) -> Array:
     return array
 
 
-# Most of what is met by far: asked for first, for every part of every mechanism is walked through more than once.
+# By far the most frequent types, tested first: every part of every mechanism is traversed more than once.
 LEAVES = frozenset({float, int, bool, str, bytes, type(None), np.float64})
-DEEPEST = 32  # lists in lists: what is deeper may hold itself
+DEEPEST = 32  # levels of nested lists; a deeper structure may contain itself
 
 
 @cache
 def _names(kind: type) -> tuple[str, ...] | None:
-    """The fields of a dataclass; None for any other type."""
+    """Return the field names of a dataclass; None for any other type."""
     return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
 
 
 @cache
 def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads all fields of a dataclass at once."""
+    """Return a function that reads all fields of a dataclass at once."""
     names = _names(kind) or ()
     return operator.attrgetter(*names) if len(names) > 1 else lambda thing: tuple(getattr(thing, x) for x in names)
 
 
 def replaced(thing: Any, function: Callable[[Free], Any], depth: int = 0) -> Any:
-    """A part, a tuple, an array or a number, with every expression in it replaced; itself where there is none."""
+    """Return a part, tuple, array or number with every expression in it replaced; the same object if there is none.
+
+    Parameters
+    ----------
+    thing
+        The object to search.
+    function
+        Gives the replacement of an expression.
+    depth
+        Current level of nested lists.
+    """
     kind: Any = type(thing)
     if not FREE.alive and kind is not np.ndarray and not isinstance(thing, Mapping):
-        return thing  # of a hundred thousand parts none is walked through where nothing is free
+        return thing  # without free parameters no part is traversed, of which there may be a hundred thousand
     if kind in LEAVES or (kind is tuple and LEAVES.issuperset(map(type, thing))):
         return thing
     if isinstance(thing, Free):
         return function(thing)
     if isinstance(thing, tuple | list):
         if depth > DEEPEST:
-            raise InputError(f"{brief(thing)} is lists in lists, more than {DEEPEST} deep; expected numbers in them.")
+            raise InputError(f"{brief(thing)} is nested more than {DEEPEST} lists deep; expected numbers in the lists.")
         new = [x if type(x) in LEAVES else replaced(x, function, depth + 1) for x in thing]
         return thing if all(map(operator.is_, new, thing)) else type(thing)(new)
     if isinstance(thing, np.ndarray):
@@ -205,7 +280,7 @@ def replaced(thing: Any, function: Callable[[Free], Any], depth: int = 0) -> Any
 
 
 def _with_fields(thing: Any, kind: Any, names: Sequence[str], function: Callable[[Free], Any]) -> Any:
-    """The same for a dataclass, field by field."""
+    """Replace expressions in the fields of a dataclass."""
     old = _values(kind)(thing)
     if LEAVES.issuperset(map(type, old)):
         return thing
@@ -214,12 +289,12 @@ def _with_fields(thing: Any, kind: Any, names: Sequence[str], function: Callable
 
 
 def nominal(thing: Any) -> Any:
-    """The same with nominal values. For checks, sizes and choices that are right whatever the parameters are."""
+    """Return `thing` with nominal values, for checks, sizes and choices that do not depend on the parameters."""
     return replaced(thing, lambda x: x.value)
 
 
 def expressions(*things: Any) -> Iterator[Free]:
-    """All that are in parts, tuples and arrays."""
+    """Yield all expressions of free parameters in `things`: parts, tuples and arrays."""
     found: list[Free] = []
 
     def note(x: Free) -> Free:
@@ -232,5 +307,5 @@ def expressions(*things: Any) -> Iterator[Free]:
 
 
 def depends(*things: Any) -> bool:
-    """Whether anything there depends on a parameter."""
+    """Return true if anything in `things` depends on a free parameter."""
     return next(expressions(*things), None) is not None

@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: columns over time, files of them, plots, and a page that replays the run."""
+"""Records of simulations: columns over time, their files, plots, and a page that replays the run."""
 
 from bellcrank.record.contents import Column, Stop, Stops, state_columns, units
 from bellcrank.record.files import load as load_record

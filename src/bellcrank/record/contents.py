@@ -1,4 +1,4 @@
-"""What a record is made of: columns with units, why each run ended, and plain data about what made it."""
+"""Contents of a record: columns with units, the reasons why runs ended, and plain data for the provenance."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bellcrank.model.parts import Array
 from bellcrank.quoting import refused
 from bellcrank.scalar import float_array
 
-# What the elements of q are measured in, by the names that the joint types give them (model/joints/).
+# Names of coordinates, from the joint types (model/joints/), that are lengths or dimensionless.
 LENGTHS, PURE = ("x", "y", "z", "distance"), ("qx", "qy", "qz", "qw")
 RATES = {"rad": ("rad/s", "rad/s^2", "N m"), "m": ("m/s", "m/s^2", "N")}  # units of v, a and forces
-# Of drives; of springs, dampers and friction of the mechanism; from outside; of force elements; of prescribed motions.
+# Forces of drives; of springs, dampers and friction; external; of force elements; of prescribed motions.
 FORCES = ("tau", "passive", "external", "element", "motion")
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")  # of a wrench on a frame, in world axes: "tool.fx"
 OF_STATE = ("q", "v", "a", *FORCES)
@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Stop:
-    """Why and when one run ended. reason is a word ("end", "event", "not finite", ...), message a sentence."""
+    """Reason ("end", "event", "not finite", ...), time in s and message of the end of a run."""
 
     reason: str
     time: float
@@ -44,14 +44,14 @@ class Stop:
 
 
 def units(mechanism: Mechanism) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The units of q, and for each element of v what it turns or moves in: "rad" or "m" (see RATES)."""
+    """Return the units of q of `mechanism`, and for each element of v its unit times s, "rad" or "m" (see RATES)."""
     q: list[str] = []
     v: list[str] = []
     for j in mechanism.own_joints:
         kind = KINDS[j.kind]
         mine = ["m" if c in LENGTHS or c.startswith("mode") else "1" if c in PURE else "rad" for c in kind.coordinates]
         q += mine
-        # A quaternion's rate is an angular velocity, and it comes after what moves.
+        # A quaternion's rate is an angular velocity, which comes after the linear velocity.
         moving = [u for u in mine if u != "1"]
         v += moving + ["rad"] * (kind.nv - len(moving))
     return tuple(q), tuple(v)
@@ -65,8 +65,16 @@ def _numbers(name: str, values: Any) -> Array:
 
 
 def state_columns(mechanism: Mechanism, t: Any, **arrays: Any) -> dict[str, Column]:
-    """Columns of t, and of q, v, a, tau, passive and external as far as given, each of the shape (*batch, rows, n):
-    "boom.q", "boom.v", ...
+    """Return the columns of a state: "t", "boom.q", "boom.v", ...
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism, which determines names and units.
+    t
+        Time, shape (*batch, rows) or (rows,).
+    arrays
+        Arrays q, v, a, tau, passive, external, ..., shape (*batch, rows, n).
     """
     names, measured = mechanism.columns, units(mechanism)
     found = {"t": Column("t", "s", _numbers("t", t))}
@@ -85,7 +93,7 @@ def state_columns(mechanism: Mechanism, t: Any, **arrays: Any) -> dict[str, Colu
 
 
 def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
-    """The columns with arrays that nobody can write to, all of one shape; t may have rows only."""
+    """Return `columns` with read-only arrays of equal shape; the given t may have the shape (rows,)."""
     names = list(columns)
     if not names or names[0] != "t":
         raise InputError(f'the first column of a record is "t", the time; got {names[:3]}.')
@@ -96,7 +104,7 @@ def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
         shape = shapes[name]
         if not name or name == "run" or column.name != name:
             raise InputError(
-                f'a column is called "{column.name}" and stands under "{name}"; expected the same name, not empty and '
+                f'a column is named "{column.name}" and stored as "{name}"; expected the same name, not empty and '
                 'not "run" (in files that is the number of the run in a batch).'
             )
         if why := refused(name) or refused(column.unit):
@@ -114,10 +122,10 @@ def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
 
 
 class Stops(Sequence[Stop]):
-    """As a tuple of Stops, one for each run; a million of them take no longer than their arrays."""
+    """Sequence of Stop, one for each run, created on access: a million runs cost no more than arrays."""
 
     def __init__(self, words: Sequence[str], which: Array, times: Array, message: Callable[[int], str]) -> None:
-        """words: the reasons that there are. which: the place of each run's among them."""
+        """Take the reasons `words`, the index `which` of each run's reason, its time, and a function of its message."""
         self._words, self._which, self._times, self._message = tuple(words), which, times, message
         self._said: dict[int, str] = {}
 
@@ -130,7 +138,7 @@ class Stops(Sequence[Stop]):
     def __getitem__(self, run: int | slice) -> Stop | tuple[Stop, ...]:
         if isinstance(run, slice):
             return tuple(self[k] for k in range(*run.indices(len(self))))
-        k = range(len(self))[run]  # an IndexError where there is none
+        k = range(len(self))[run]  # raises IndexError if there is no such run
         if k not in self._said:
             self._said[k] = self._message(k)
         return Stop(self._words[int(self._which[k])], float(self._times[k]), self._said[k])
@@ -139,7 +147,13 @@ class Stops(Sequence[Stop]):
         return len(self._which)
 
     def counts(self) -> dict[str, int]:
-        """How many runs ended for which reason, the most frequent first."""
+        """Return the number of runs by reason, most frequent first.
+
+        Returns
+        -------
+        dict
+            Number of runs by reason.
+        """
         found = np.bincount(self._which, minlength=len(self._words))
         return {self._words[k]: int(found[k]) for k in np.argsort(-found, kind="stable") if found[k]}
 
@@ -156,7 +170,17 @@ class Stops(Sequence[Stop]):
 
 
 def stop_of_part(whole: Stop, t: Array, part: Array) -> Stop:
-    """Of a run with these times, why its rows in `part` end: as the run does if its last row is there."""
+    """Return the stop of a part of a run.
+
+    Parameters
+    ----------
+    whole
+        Stop of the run, which is returned if the part includes the last row.
+    t
+        Times of the run.
+    part
+        Times of the part.
+    """
     times, kept = t[np.isfinite(t)], part[np.isfinite(part)]
     if not kept.size:
         return Stop("end", float("nan"), "none of its rows is in this part")
@@ -166,7 +190,7 @@ def stop_of_part(whole: Stop, t: Array, part: Array) -> Stop:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold, whatever it was before. A finished run is never lost over a strange value."""
+    """Return any `value` as data that JSON can hold, so that a finished run is never lost because of its type."""
     if isinstance(value, Mapping):
         return {str(key): plain(x) for key, x in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

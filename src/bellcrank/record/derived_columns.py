@@ -1,8 +1,7 @@
-"""Columns that are not stored but follow from those that are: energies, passive forces, powers, where the frames of
-the mechanism are, and what beams carry at their named sections.
+"""Columns derived from stored ones: energies, passive forces, powers, positions of frames, and section loads of beams.
 
-Computed when first asked for, by the mechanism's compiled kernels, all rows of all runs in one call. Rows that are not
-finite (a run that has stopped) stay NaN: a kernel takes finite numbers only.
+They are computed on first access by compiled kernels of the mechanism, all rows of all runs in one call. Rows that are
+not finite (after the end of a run) stay NaN, because kernels take finite numbers only.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 ENERGIES = ("energy", "potential_energy", "kinetic_energy")
-# d(energy)/dt is their sum. Springs store energy, so that of what is passive dampers and friction alone have a power.
+# d(energy)/dt is their sum. Springs store energy, so passive_power includes only dampers and friction.
 POWERS = {
     "drive_power": "tau",
     "passive_power": "passive",
@@ -33,7 +32,7 @@ PLACES = ("x", "y", "z", "speed")
 
 
 def names(run: Record) -> list[str]:
-    """What `column` can find beside what is stored."""
+    """Return the names of columns that can be derived from `run`."""
     m = run.mechanism
     if m is None or not run.has_state("q"):
         return []
@@ -46,7 +45,7 @@ def names(run: Record) -> list[str]:
 
 
 def sections(m: Mechanism) -> dict[str, tuple[Slice, str]]:
-    """Loads and stresses at named sections of beams."""
+    """Return section and kind of load or stress, by column name, for the named beam sections of `m`."""
     return {name: found for outline in m.outlines for name, found in outline.columns.items()}
 
 
@@ -60,6 +59,7 @@ def _carried(run: Record, name: str, place: Slice, what: str) -> Column:
 
 
 def column(run: Record, name: str) -> Column | None:
+    """Return the derived column `name` of `run`; None if there is no such column."""
     m = run.mechanism
     if m is None or name not in names(run):
         return None
@@ -85,14 +85,14 @@ def column(run: Record, name: str) -> Column | None:
 
 
 def dissipative(run: Record) -> Array:
-    """Of the passive forces, those of dampers and friction: what is left of them at rest are springs."""
+    """Return the forces of dampers and friction in `run`: the passive forces minus those at rest, which are springs."""
     m, rest = run.mechanism, np.zeros(run.v.shape)
     assert m is not None
     return run.passive - over_rows(m.passive_torque, run.q, rest, *run.free)
 
 
 def over_rows(function: Callable[..., Array], *arrays: Array) -> Array:
-    """function of the rows that are finite in all arrays; NaN in the others."""
+    """Apply `function` to the rows that are finite in all `arrays`; the result of other rows is NaN."""
     shape = arrays[0].shape[:-1]
     flat = [a.reshape(-1, a.shape[-1]) for a in arrays]
     good = np.logical_and.reduce([np.isfinite(a).all(axis=-1) for a in flat])

@@ -1,7 +1,7 @@
-"""Ground that was dug, in a record: heights on a square grid, what they were first, and what changed when.
+"""Dug ground in a record: initial heights on a square grid, and their changes over time.
 
-It is plain data in the provenance (`ground`), so that every format of files keeps it: whole numbers of half a
-millimetre, packed. `run.ground.at(t)` are the heights at a time; a replay goes back and forth in it.
+It is stored in the provenance (`ground`), so that every file format keeps it: packed integers in units of half a
+millimetre. `run.ground.at(t)` are the heights at a time.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import numpy as np
 from bellcrank.errors import ReadError
 from bellcrank.model.parts import Array
 
-UNIT = 5e-4  # m, of a height in a file
-OFTEN = 0.1  # s: changes that are closer together are told as one
-MOST_ROWS = 4096  # rows of a grid that a file may ask for
+UNIT = 5e-4  # m, unit of heights in a file
+OFTEN = 0.1  # s: changes within this time are merged
+MOST_ROWS = 4096  # maximum number of rows of the grid in a file
 
 
 @dataclass(frozen=True)
 class DugGround:
-    """cell: m between heights, which are (rows, rows) by y and x around the middle, in m above `level`.
+    """Heights of the ground over time.
 
+    Heights are (rows, rows) by y and x around the origin, with the spacing `cell` in m, and in m above `level`.
     Change k, at t[k], sets heights.flat[cells[k]] to heights[k]; times do not decrease.
     """
 
@@ -38,22 +39,45 @@ class DugGround:
 
     @property
     def rows(self) -> int:
+        """Number of rows of the grid, and of columns."""
         return len(self.first)
 
     def at(self, t: float) -> Array:
-        """The heights at a time, (rows, rows) by y and x."""
+        """Return the heights at a time.
+
+        Parameters
+        ----------
+        t : float
+            Time, s.
+
+        Returns
+        -------
+        ndarray, shape (rows, rows)
+            Heights above `level` by y and x, m.
+        """
         found = self.first.copy()
         k = int(np.searchsorted(self.t, t, side="right"))
-        found.reshape(-1)[self.cells[:k]] = self.heights[:k]  # of one cell the last one stays
+        found.reshape(-1)[self.cells[:k]] = self.heights[:k]  # the last change of a cell wins
         return found
 
     def volume(self, t: float) -> float:
-        """m3 above the level."""
+        """Return the volume of ground above `level`; dug holes count negative.
+
+        Parameters
+        ----------
+        t : float
+            Time, s.
+
+        Returns
+        -------
+        float
+            Volume, m^3.
+        """
         return float(self.at(t).sum()) * self.cell * self.cell
 
     @property
     def plain(self) -> dict[str, Any]:
-        """What a provenance can hold of it: numbers and packed text."""
+        """Plain data for the provenance: numbers and packed text."""
         rounded = [np.rint(x / UNIT).astype("<i2") for x in (self.first, self.heights)]
         parts = [self.t.astype("<f8"), self.cells.astype("<u4"), rounded[1], rounded[0]]
         packed = zlib.compress(b"".join(x.tobytes() for x in parts), 9)
@@ -69,7 +93,19 @@ class DugGround:
 def dug_ground(
     level: float, cell: float, first: Array, changes: Sequence[tuple[float, Mapping[int, float]]]
 ) -> DugGround:
-    """changes: a time, and the heights by cell from then on; in the order of time."""
+    """Return the ground of a record.
+
+    Parameters
+    ----------
+    level
+        Height of the undisturbed ground, m.
+    cell
+        Spacing of the grid, m.
+    first
+        Initial heights above `level`, shape (rows, rows), m.
+    changes
+        Times, and heights by cell from then on, in the order of time.
+    """
     told: dict[float, dict[int, float]] = {}
     for t, cells in changes:
         last = next(reversed(told), None)
@@ -81,7 +117,7 @@ def dug_ground(
 
 
 def read_ground(data: Any) -> DugGround:
-    """From a provenance; a ReadError where that is no ground."""
+    """Return the ground from the entry `data` of a provenance; raise a ReadError if it is invalid."""
     try:
         n, k = int(data["rows"]), int(data["changes"])
         level, cell = float(data["level"]), float(data["cell"])
@@ -98,6 +134,6 @@ def read_ground(data: Any) -> DugGround:
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
         raise ReadError(
             "the ground in this record is damaged: expected a grid of heights and its changes, as a drive saves them "
-            "(level, cell, rows, changes, heights). Save the record again, or take `ground` out of its provenance."
+            "(level, cell, rows, changes, heights). Save the record again, or remove `ground` from its provenance."
         ) from error
     return DugGround(level, cell, UNIT * first.reshape(n, n), t, cells, UNIT * heights)

@@ -1,4 +1,4 @@
-"""Saving and loading. Whatever fails, the record stays in memory; what was damaged since it was saved is not read."""
+"""Saving and loading of records. If saving fails, the record stays in memory; damaged files are not loaded."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bellcrank.record.limits import decoding_at_most
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
-# A parser's own error has no number; one that a damaged offset sends before the beginning is told so by the system.
+# Errors of a parser have no number; a damaged offset before the beginning of a file gives an error of the system.
 NO_PLACE = {None, errno.EINVAL, errno.EOVERFLOW}
 RETRY_HINT = 'The record is still in memory: call save("...") again'
 
 
 def save(run: Record, path: str | Path) -> Path:
-    """Writes the record; the end of the name says how: .parquet, .csv, .npz or .mcap."""
+    """Write `run` to `path`, in the format of its suffix: .parquet, .csv, .npz or .mcap."""
     path = path_of(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(
@@ -33,37 +33,42 @@ def save(run: Record, path: str | Path) -> Path:
 
 @explained
 def load(path: str | Path, max_bytes: int | None = None) -> Record:
-    """Read a file that `save` wrote.
+    """Load a record from a file that `Record.save` wrote.
 
     Parameters
     ----------
     path : str or Path
-        A file that ends in .parquet, .csv, .npz or .mcap.
+        File with the suffix .parquet, .csv, .npz or .mcap.
     max_bytes : int, optional
-        The most bytes that the file may decode to. The default is 256 MiB and 200 times the size of the file: enough
-        for any usual record, and a file that was made to fill the memory is refused before it is decoded.
+        Maximum number of bytes after decoding. The default is 256 MiB plus 200 times the size of the file: enough
+        for any usual record, while a file that was made to fill the memory is rejected before it is decoded.
+
+    Returns
+    -------
+    Record
+        The saved record.
 
     Raises
     ------
     ReadError
-        If there is no such file, or it is no record, or it is damaged, or it declares more than `max_bytes`.
+        If the file does not exist, is not a record, is damaged, or declares more than `max_bytes`.
     """
     path = path_of(path, ReadError)
     if path.suffix.lower() not in SUFFIXES:
         raise ReadError(f'{path}: records end in {", ".join(SUFFIXES)}; got "{path.suffix}".')
     if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe may never end
-        raise ReadError(f"{path} is no plain file; expected a record.")
+        raise ReadError(f"{path} is not a regular file; expected a record.")
     with decoding_at_most(max_bytes):
         run = _read(path)
     if any(stop.reason == "interrupted" for stop in run.stops):
         warn(
-            f"{path} was not closed: it ends at t = {run.stops[0].time:g} s, because the program that wrote it was "
+            f"{path} was not closed: it ends at t = {run.stops[0].time:g} s, where the program that wrote it was "
             "ended. Saving it again closes and seals it.",
             UserWarning,
         )
     elif not run.sealed:
         warn(
-            f"{path} has no seal: an older bellcrank or another program wrote it, and damage would not be noticed. "
+            f"{path} has no seal: an older bellcrank or another program wrote it, and damage would not be detected. "
             "Saving it again seals it.",
             UserWarning,
         )
@@ -83,12 +88,12 @@ def _read(path: Path) -> Record:
     except ReadError as error:
         text = str(error)
         raise error if text.startswith(f"{path}:") else ReadError(f"{path}: expected {kind.WHAT}, but {text}") from None
-    except (InputError, ModelError) as error:  # a description that describes nothing there can be
+    except (InputError, ModelError) as error:  # a description of an impossible mechanism or record
         raise ReadError(f"{path}: expected {kind.WHAT}, but {error}") from error
     except BellcrankError:
         raise
-    except Exception as error:  # a damaged file can make any of four parsers fail in any way
-        if isinstance(error, OSError) and error.errno not in NO_PLACE:  # the system's
+    except Exception as error:  # a damaged file can cause any error in four parsers
+        if isinstance(error, OSError) and error.errno not in NO_PLACE:  # an error of the system
             raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
         raise ReadError(f"{path}: expected {kind.WHAT}; it is damaged or truncated ({_first_line(error)}).") from error
 

@@ -1,8 +1,8 @@
-"""A record that is written while its run goes on, so that whatever ends the process, at most a second is lost.
+"""Records that are written while the run continues, so that at most a second is lost if the process ends.
 
-The file is MCAP, as `Record.save` writes it, in chunks of half a second. Its description stands at the beginning, with
-"rows" unknown, and once more at the end, with their number and a seal over all messages. A file without the second one
-was not closed: `load_record` reads the rows that are whole and says so.
+The file is MCAP, as `Record.save` writes it, in chunks of half a second. Its description is at the beginning, with
+"rows" unknown, and again at the end, with their number and a seal over all messages. A file without the second one
+was not closed: `load_record` reads the complete rows and warns.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from bellcrank.record import meta
 from bellcrank.record.formats import mcap
 from bellcrank.record.record import Record
 
-CHUNK_SECONDS = 0.5  # of the run
-PARTS = 10_000  # the most files of one name
+CHUNK_SECONDS = 0.5  # of simulated time
+PARTS = 10_000  # maximum number of files of one name
 
 
 class GrowingRecord:
-    """A file that takes rows of one run as they come.
+    """File to which the rows of one run are appended.
 
     Parameters
     ----------
-    path : Path
-        A new file that ends in .mcap.
-    first : Record
-        The first rows: their columns are those of the file.
-    rows_per_second : float
-        Of the run.
+    path
+        New file with the suffix .mcap.
+    first
+        First rows, whose columns are those of the file.
+    rows_per_second
+        Rows per second of simulated time.
     """
 
     def __init__(self, path: Path, first: Record, rows_per_second: float) -> None:
@@ -55,7 +55,7 @@ class GrowingRecord:
             raise
 
     def add(self, rows: Record) -> None:
-        """Append rows, which follow those before them in time."""
+        """Append `rows`, which must be later than all rows before."""
         for group, at, data, sequence in mcap.messages(rows, self.rows):
             self._out.add_message(self._channels[group], at, data, at, sequence=sequence)
             self._messages.update(data)
@@ -63,7 +63,7 @@ class GrowingRecord:
         self._stream.flush()
 
     def finish(self, last: Record) -> None:
-        """Close the file. last: why and when the run ended, and its provenance."""
+        """Close the file, with the stop and the provenance of `last`."""
         about = json.loads(meta.written(last)) | {"rows": self.rows}
         about = self._about | {key: about[key] for key in ("rows", "stops", "provenance")}
         described = json.dumps(about)
@@ -73,13 +73,13 @@ class GrowingRecord:
         self._stream.close()
 
     def abandon(self) -> None:
-        """Close the file as it is, without its end."""
+        """Close the file without its final description."""
         with suppress(OSError):
             self._stream.close()
 
 
 class RecordFiles:
-    """The files of a drive: a reset begins another one, run.mcap, run-2.mcap, run-3.mcap."""
+    """Files of a drive: each reset starts another one, run.mcap, run-2.mcap, run-3.mcap."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = path_of(path)
@@ -89,7 +89,7 @@ class RecordFiles:
                 "formats call load_record(...).save(...) afterwards."
             )
         if self.path.exists():
-            raise InputError(f"record={str(self.path)!r} is there already; take another name, or remove it.")
+            raise InputError(f"record={str(self.path)!r} exists already; choose another name, or remove it.")
         if not self.path.parent.is_dir():
             raise InputError(f"record={str(self.path)!r}: there is no folder {str(self.path.parent)!r}.")
         self.written: list[Path] = []
@@ -101,4 +101,4 @@ class RecordFiles:
             if not path.exists():
                 self.written.append(path)
                 return path
-        raise InputError(f"record={str(self.path)!r}: {PARTS} files of this name are there already.")
+        raise InputError(f"record={str(self.path)!r}: {PARTS} files of this name exist already.")

@@ -1,4 +1,4 @@
-"""Limits on what a record file may expand to while it is read.
+"""Limits on the decoded size of record files.
 
 Compressed files can describe far more than they hold: a few kilobytes that decode to gigabytes. Each reader compares
 the sizes that a file declares with a limit before it decodes or allocates anything.
@@ -15,14 +15,14 @@ from typing import IO
 from bellcrank.errors import InputError, ReadError
 
 ALWAYS_ALLOWED_BYTES = 256 << 20
-EXPANSION = 200  # decoded bytes for a byte of the file; measured records have 1 to 20, constant columns more
+EXPANSION = 200  # decoded bytes per byte of the file; measured records have 1 to 20, constant columns more
 
 _max_bytes: ContextVar[int | None] = ContextVar("max_bytes", default=None)
 
 
 @contextmanager
 def decoding_at_most(max_bytes: int | None) -> Iterator[None]:
-    """Use the limit that the caller asked for; None is the default, which follows from the size of the file."""
+    """Limit decoding to `max_bytes` within the context; None is the default, which depends on the size of the file."""
     if max_bytes is not None and (isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1):
         raise InputError(f"max_bytes is {max_bytes!r}; expected a positive number of bytes.")
     token = _max_bytes.set(max_bytes)
@@ -33,7 +33,17 @@ def decoding_at_most(max_bytes: int | None) -> Iterator[None]:
 
 
 def check_decoded_size(stream: IO[bytes], declared: int, what: str) -> None:
-    """Raise a ReadError if the file declares more decoded bytes than are allowed for a file of its size."""
+    """Raise a ReadError if more decoded bytes are declared than a file of its size may have.
+
+    Parameters
+    ----------
+    stream
+        The open file.
+    declared
+        Decoded bytes that the file declares.
+    what
+        Part of the file that declares them, for the message.
+    """
     size = file_size(stream)
     limit = _max_bytes.get()
     if limit is None:
@@ -47,7 +57,7 @@ def check_decoded_size(stream: IO[bytes], declared: int, what: str) -> None:
 
 
 def file_size(stream: IO[bytes]) -> int:
-    """Return the bytes of an open file; its position stays."""
+    """Return the size of the open file `stream` in bytes, and keep its position."""
     here = stream.tell()
     size = stream.seek(0, os.SEEK_END)
     stream.seek(here)

@@ -1,12 +1,12 @@
-"""Loads of a run for a stress engineer: what passes through every pin and every loop, and what acts on the bodies.
+"""Loads of a run for stress analysis: reactions of joints and loops, and the forces that act on bodies.
 
-    joints        [force, moment] that a joint passes on to its body, about the body's frame
-    loops         the same of what closes a loop, about its frame b
-    drives        forces of actuators on their coordinates, apart from everything else
-    elements      what force elements do at frame b; forces from outside at their frames
+    joints        [force, moment] that a joint transmits to its body, about the origin of the body frame
+    loops         [force, moment] of a loop closure, about its frame b
+    drives        forces of actuators on their coordinates
+    elements      wrenches of force elements at frame b; external wrenches at their frames
 
-All in world axes, or each in the axes of its body. The accelerations behind them are those that all of this causes
-together: drives, elements and prescribed motions in the joints, wrenches of elements and from outside on the frames.
+All are in world axes, or each in the axes of its body. The reactions include the accelerations due to all forces:
+drives, elements and prescribed motions in the joints, wrenches of elements and external wrenches on the frames.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ UNITS = {"f": "N", "m": "N m"}
 
 @dataclass(frozen=True)
 class Peak:
-    """The largest that one place sees: when, which run, and all six numbers then."""
+    """Largest force or moment at one place, with its time, run, and wrench at that time."""
 
     name: str
-    what: str  # force or moment
+    what: str  # "force" or "moment"
     size: float
     time: float
     run: int
@@ -45,19 +45,51 @@ class Peak:
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """What `run.loads()` gives. `record` has every column; str() is the table of the largest."""
+    """Loads of `Record.loads`: `record` has all columns, `places` their names; str() is a table of the peaks."""
 
     record: Record
     places: tuple[str, ...]
 
     def wrench(self, name: str) -> Array:
-        """[force, moment] of a joint, a loop, an element or a frame: (*batch, rows, 6)."""
+        """Return the wrench of one place.
+
+        Parameters
+        ----------
+        name : str
+            Joint, loop, force element or frame.
+
+        Returns
+        -------
+        ndarray, shape (*batch, rows, 6)
+            [force, moment], N and N m.
+
+        Raises
+        ------
+        InputError
+            If there is no such place.
+        """
         if name not in self.places:
             raise InputError(f"loads: {unknown('joint, loop, element or frame', name, self.places)}")
         return np.stack([self.record[f"{name}.{c}"] for c in COMPONENTS], axis=-1)
 
     def peaks(self, begin: float = -np.inf, end: float = np.inf) -> list[Peak]:
-        """Of every place the largest force and the largest moment between two times: over a cycle, or the whole."""
+        """Return the largest force and the largest moment of every place within a time span.
+
+        Parameters
+        ----------
+        begin, end : float
+            Time span, s; by default the whole run.
+
+        Returns
+        -------
+        list of Peak
+            Two peaks for each place.
+
+        Raises
+        ------
+        InputError
+            If no row is within the time span.
+        """
         inside = (self.record.t >= begin) & (self.record.t <= end)
         if not inside.any():
             raise InputError(f"loads: no row lies between {begin:g} and {end:g} s.")
@@ -73,7 +105,18 @@ class Loads:
         return found
 
     def save(self, path: str | Path) -> Path:
-        """All columns with their units, in any format of records: loads.csv, loads.parquet."""
+        """Write all columns with their units, in any format of `Record.save`.
+
+        Parameters
+        ----------
+        path : str or Path
+            File, such as loads.csv or loads.parquet.
+
+        Returns
+        -------
+        Path
+            The written file.
+        """
         return self.record.save(path)
 
     def __str__(self) -> str:
@@ -86,9 +129,10 @@ class Loads:
 
 
 def loads(run: Record, axes: str = "world") -> Loads:
+    """Return the loads of `run` in "world" `axes`, or in those of each "body"."""
     m = run.mechanism
     if m is None or not run.has_state("v") or "t" not in run:
-        raise InputError("loads: the record has no mechanism and state to work them out from.")
+        raise InputError("loads: the record has no mechanism and state to compute them from.")
     if axes not in AXES:
         raise InputError(f"loads: {unknown('axes', axes, AXES)}")
     tau, wrenches = _driven(run), _wrenches(run)
@@ -149,7 +193,7 @@ def _stacked(run: Record, name: str) -> Array:
 
 
 def _driven(run: Record) -> Array:
-    """What acts in the joints themselves: drives, elements between joints, prescribed motions of joints."""
+    """Return the forces in the joints: drives, elements between joints, prescribed motions of joints."""
     m = run.mechanism
     assert m is not None
     names = list(m.columns[1])
@@ -164,13 +208,13 @@ def _driven(run: Record) -> Array:
 
 
 def _wrenches(run: Record) -> dict[str, Array]:
-    """What acts on bodies at frames: from outside, of elements at both ends, of drives that move a frame."""
+    """Return the wrenches on frames: external ones, elements at both ends, prescribed motions of frames."""
     m = run.mechanism
     assert m is not None
     if run.provenance.get("everywhere"):
         raise InputError(
-            "loads: in this run a force acted on every body (everywhere=...), and the record does not have them one by "
-            "one. Give it as forces= on frames, or take mechanism.reactions with wrenches of your own."
+            "loads: in this run a force acted on every body (everywhere=...), and the record does not have the forces "
+            "on single bodies. Use forces= on frames instead, or call mechanism.reactions with these wrenches."
         )
     found: dict[str, Array] = {frame: np.array(W) for frame, W in run.wrenches.items()}
 

@@ -1,4 +1,4 @@
-"""Numbers of a record: its last row, a row between two, how well the invariants were kept."""
+"""Evaluation of a record: last row, interpolation between rows, and errors of invariants."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from bellcrank.model.mechanism import Mechanism
     from bellcrank.record.record import Record
 
-ROUNDING = 1e-12  # of an energy: less of it is noise
+ROUNDING = 1e-12  # relative energy below which a change is rounding noise
 
 
 class Row(Mapping[str, Any]):
-    """Columns at one time: any that the record knows, worked out when asked for; it iterates over the stored ones."""
+    """Columns at one time: any stored or derived column, computed on access; iteration is over the stored ones."""
 
     def __init__(self, run: Record, value: Callable[[str], Array]) -> None:
         self._run, self._value = run, value
@@ -42,18 +42,20 @@ class Row(Mapping[str, Any]):
 
 
 def final(run: Record) -> Row:
+    """Return the last recorded row of each run of `run`."""
     last = np.maximum(recorded(run) - 1, 0)
     if not len(run):
-        raise InputError("the record has no rows, so there is no final one.")
+        raise InputError("the record has no rows, so there is no final row.")
     return Row(run, lambda name: np.take_along_axis(run[name], last[..., None], -1)[..., 0])
 
 
 def recorded(run: Record) -> Array:
-    """How many rows each run has: the time is NaN after its end."""
+    """Return the number of rows of each run of `run`; the time is NaN after the end of a run."""
     return np.asarray(np.isfinite(run.t).sum(axis=-1))
 
 
 def at(run: Record, t: Any) -> Row:
+    """Return the columns of `run` at the time or times `t`, by linear interpolation, with normalised quaternions."""
     try:
         times, rows = float_array(t), recorded(run)
     except (TypeError, ValueError, OverflowError):
@@ -83,21 +85,22 @@ def at(run: Record, t: Any) -> Row:
 
 
 def _turned(run: Record, names: list[str], lane: tuple[int, ...], times: Array, clock: Array) -> Array:
-    """The shorter way between two quaternions, then back to length 1."""
+    """Interpolate quaternions linearly on the shorter arc, and normalise them."""
     Q = np.stack([run[name][lane][: clock.size] for name in names])
     mixed = np.stack([np.interp(times, clock, row) for row in Q * _signs(Q)])
     return np.asarray(mixed / np.linalg.norm(mixed, axis=0))
 
 
 def _signs(Q: Array) -> Array:
-    """+1 or -1 for each row so that neighbours are on the same side: q and -q are the same rotation."""
+    """Return signs that put neighbouring quaternions into one hemisphere: q and -q are the same rotation."""
     same = np.where(np.sum(Q[:, 1:] * Q[:, :-1], axis=0) < 0.0, -1.0, 1.0)
     return np.concatenate([np.ones(1), np.cumprod(same)])
 
 
 def residuals(run: Record) -> dict[str, Any]:
+    """Return the errors of energy and quaternions of `run`, as `Record.residuals` describes."""
     out: dict[str, Any] = {}
-    fed = work(run) if "energy" in run and len(run) > 1 else None  # one row has nothing to be compared with
+    fed = work(run) if "energy" in run and len(run) > 1 else None  # a single row cannot be compared
     if fed is not None:
         E = run["energy"]
         out["energy"] = _number(_relative(run, _largest(E - E[..., :1] - fed)))
@@ -108,20 +111,24 @@ def residuals(run: Record) -> dict[str, Any]:
 
 
 def _relative(run: Record, energy: Array) -> Array:
-    """Against the largest kinetic energy, or, of what never moves, the largest change of the potential one."""
+    """Divide by the largest kinetic energy, or without motion by the largest change of potential energy."""
     E = run["energy"]
     scale = _largest(run["kinetic_energy"]) if "kinetic_energy" in run else _largest(E - E[..., :1])
     if "potential_energy" in run:
         V = run["potential_energy"]
         scale = np.where(scale > 0.0, scale, _largest(V - V[..., :1]))
-    scale = np.where(scale > ROUNDING * _largest(E), scale, _largest(E))  # what hardly moves has no scale of its own
+    scale = np.where(
+        scale > ROUNDING * _largest(E), scale, _largest(E)
+    )  # a run that hardly moves is compared with its total energy
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(energy > 0.0, energy / np.where(scale > 0.0, scale, np.nan), energy))
 
 
 def blurred(run: Record) -> Any:
-    """How much of residuals()["energy"] may be no error of the run: powers are known at the rows alone, and their
-    integral is off by no more than leaving out every other row changes (by a fifteenth of it, where rows are close).
+    """Return the part of residuals()["energy"] of `run` that may come from the spacing of the rows.
+
+    Powers are known at the rows only. The error of their integral is at most its change when every other row is left
+    out (and about a fifteenth of this change if rows are close).
     """
     fed = work(run)
     if fed is None or len(run) < 3:
@@ -138,12 +145,13 @@ FED = {
     "everywhere": "external_power",
     "elements": "element_power",
     "motions": "motion_power",
-}  # what says so in a provenance
+}  # power column by entry of the provenance
 
 
 def work(run: Record, every: int = 1) -> Array | None:
-    """What drives, dampers, friction and forces from outside did since the first row, J; None where nobody knows.
-    every: by every so many rows alone.
+    """Return the work of drives, dampers, friction and external forces in `run` since the first row, J.
+
+    The integral uses every `every`-th row. The result is None if the powers are unknown.
     """
     m, t = run.mechanism, run.t[..., ::every]
     done = np.zeros(t.shape)
@@ -158,7 +166,7 @@ def work(run: Record, every: int = 1) -> Array | None:
 
 
 def integrated(t: Array, x: Array) -> Array:
-    """Of x over time, along the rows, from 0: by the cubics whose slopes are those of parabolas through three rows."""
+    """Integrate `x` over `t` along the rows, from 0, by cubics with the slopes of parabolas through three rows."""
     out = np.full(x.shape, np.nan)
     for lane in np.ndindex(*x.shape[:-1]):
         good = np.isfinite(t[lane]) & np.isfinite(x[lane])
@@ -174,8 +182,9 @@ def integrated(t: Array, x: Array) -> Array:
 
 
 def conservative(run: Record) -> bool:
-    """Whether nothing is known to feed or eat energy: no actuator, control, force from outside, damper or friction.
-    Of a run that does not say what drove it, nobody knows.
+    """Return whether energy is conserved in `run`: no actuator, control, external force, damper or friction.
+
+    The result is False if the provenance does not describe the drives.
     """
     made, m = run.provenance, run.mechanism
     if m is None or "actuators" not in made or any(made.get(key) for key in FED):
@@ -184,13 +193,13 @@ def conservative(run: Record) -> bool:
 
 
 def losses(m: Mechanism) -> list[Any]:
-    """The numbers of all that eats energy: dampers and friction of joints, springs, and bodies that bend."""
+    """Return all coefficients of dissipation of `m`: damping and friction of joints, springs and flexible bodies."""
     joints = [x for j in m.joints for x in (j.damping, j.friction)]
     return [*joints, *(s.damping for s in m.springs), *(x for body in m.flexible for x in body.damping)]
 
 
 def quaternions(run: Record) -> dict[str, list[str]]:
-    """Joint -> its four columns, of the joints that have them and where they are stored."""
+    """Return the four columns of each joint with a quaternion, if `run` stores them."""
     if run.mechanism is None or not run.has_state("q"):
         return {}
     return dict(_quaternions(run))
@@ -204,7 +213,7 @@ def _quaternions(run: Record) -> Iterator[tuple[str, list[str]]]:
 
 
 def _largest(values: Array) -> Array:
-    """Over the rows that were recorded."""
+    """Return the largest magnitude over the recorded rows."""
     return np.asarray(np.nanmax(np.abs(values), axis=-1, initial=0.0))
 
 

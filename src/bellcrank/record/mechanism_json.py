@@ -1,7 +1,7 @@
-"""A mechanism as JSON and back, exactly: the same parts, the same numbers to the last bit, the same fingerprint.
+"""Exact conversion of a mechanism to JSON and back, with equal parts, bit-identical numbers and equal fingerprint.
 
-What is written follows the fields of the dataclasses and their types, so a new field needs nothing here. Numbers that
-JSON does not have are texts ("inf", "nan"). Nothing of a file is ever run.
+The JSON follows the fields of the dataclasses and their types, so new fields need no code here. Numbers that JSON lacks
+are strings ("inf", "nan"). No content of a file is executed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from bellcrank.nodes.evaluation import COMPUTED
 from bellcrank.parameters import parameter
 from bellcrank.parameters.free import FREE, Free
 
-LARGEST_INTEGER = 10**300  # beyond, an integer is no float
+LARGEST_INTEGER = 10**300  # larger integers cannot be converted to float
 
 
 def to_plain(value: Any) -> Any:
-    """A part as dictionaries, lists, texts and numbers."""
+    """Return `value`, a part of a mechanism, as dictionaries, lists, strings and numbers."""
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
@@ -37,11 +37,11 @@ def to_plain(value: Any) -> Any:
         return value
     if isinstance(value, Free):
         return {"free": [value.op, *(to_plain(x) for x in value.args)]}
-    raise TypeError(f"{value!r} is no part of a mechanism that can be written")
+    raise TypeError(f"{value!r} is not a part of a mechanism that can be written")
 
 
 def mechanism(data: Any) -> Mechanism:
-    """The mechanism that `to_plain` wrote."""
+    """Return the mechanism from the output `data` of `to_plain`; raise a ReadError if it is invalid."""
     found = _from_plain(Mechanism, data, "mechanism")
     assert isinstance(found, Mechanism)
     check_consistency(found)
@@ -55,7 +55,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _from_plain(kind: Any, value: Any, where: str) -> Any:
-    """value as the type says, with the place in the file for whoever has to be told."""
+    """Convert a value to a type; `where` is its location in the file, for messages."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in inner:
@@ -93,7 +93,7 @@ def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
 
 
 def _number(value: Any, where: str) -> Any:
-    """An int stays one: the fingerprint sees the difference."""
+    """Convert a number; an int stays an int, because the fingerprint distinguishes them."""
     if isinstance(value, dict) and isinstance(value.get("free"), list) and value["free"]:
         return _expression(value["free"], where)
     if isinstance(value, str) and value in ("inf", "-inf", "nan"):
@@ -107,7 +107,7 @@ def _number(value: Any, where: str) -> Any:
 
 
 def _expression(made: list[Any], where: str) -> Free:
-    """A number that was left free, from how it was made."""
+    """Return a free parameter, or an expression of free parameters, from its operation and arguments."""
     op, args = made[0], made[1:]
     if op == "parameter" and len(args) == 3 and isinstance(args[0], str) and isinstance(args[2], str):
         return parameter(args[0], _expected(args[1], (int, float), where), args[2])

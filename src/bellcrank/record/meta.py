@@ -1,7 +1,7 @@
-"""What every file of a record carries beside its numbers, as JSON: names, units, provenance, stops, the mechanism.
+"""Description of a record in its files, as JSON: names, units, provenance, stops and the mechanism.
 
-And a seal, a digest of all that and of the numbers, which is asked for when a file is read: a bit that flipped on a
-disk is no measurement. It is no signature: who changes a file on purpose can seal it again.
+It includes a seal, a digest of the description and the numbers, which is checked when a file is read: so bits that
+flipped on a disk are detected. The seal is not a signature: a file that is changed on purpose can be sealed again.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 FORMAT, VERSION = "bellcrank record", 1
-LARGEST_COUNT = 2**48  # rows, or runs along an axis: more fit into no memory
+LARGEST_COUNT = 2**48  # rows, or runs along an axis: more do not fit into memory
 MOST_AXES = 16
 
 
 @dataclass(frozen=True)
 class Meta:
-    """The JSON, checked as far as the numbers need it."""
+    """Description of a record, checked as far as the numbers depend on it."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]
     shape: tuple[int, ...]  # (*batch, rows)
     rest: dict[str, Any]
-    described: str  # all of the JSON but the seal
+    described: str  # the JSON without the seal
     seal: str | None = None
 
     @property
     def size(self) -> int:
-        """How many values each column has."""
+        """Number of values in each column."""
         return math.prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """How much memory the columns take."""
+        """Memory of all columns, bytes."""
         return 8 * self.size * len(self.names)
 
     def record(self, columns: list[Array]) -> Record:
-        """The record with these columns, flat or in shape."""
+        """Return the record with the values `columns`, flat or shaped; raise a ReadError if the seal is wrong."""
         from bellcrank.record.record import Record
 
         wanted = self.size
@@ -62,8 +62,8 @@ class Meta:
         kept = self.rest["mechanism"]
         if self.seal is not None and self.seal != seal(self.described, (column.values for column in named.values())):
             raise ReadError(
-                "its contents are not those that were sealed when it was saved: it was damaged or edited. Take another "
-                'copy of it; if it was changed on purpose, take "seal" out of the description to read it as it is.'
+                "its contents do not match the seal made when it was saved: it was damaged or edited. Use another copy "
+                'of it; if it was changed on purpose, remove "seal" from the description to read it as it is.'
             )
         run = Record(
             named,
@@ -77,7 +77,7 @@ class Meta:
 
 
 def seal(described: str, columns: Iterable[Array]) -> str:
-    """A digest of the description and of the numbers, bit by bit; a NaN is a NaN."""
+    """Return a digest of the description `described` and the values `columns`, bit by bit; all NaNs are equal."""
     digest = hashlib.sha256(described.encode())
     for values in columns:
         values = np.ascontiguousarray(values, "<f8")
@@ -86,7 +86,7 @@ def seal(described: str, columns: Iterable[Array]) -> str:
 
 
 def written(run: Record) -> str:
-    """One line of JSON."""
+    """Return the description of `run` with its seal, as one line of JSON."""
     data = {
         "format": FORMAT,
         "version": VERSION,
@@ -103,10 +103,11 @@ def written(run: Record) -> str:
 
 
 def read(text: str | bytes) -> Meta:
+    """Parse and check the description `text`; raise a ReadError if it is invalid."""
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise ReadError(f"the description of the record is no JSON: {error}.") from None
+        raise ReadError(f"the description of the record is not JSON: {error}.") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ReadError(f'expected a "{FORMAT}", found {str(data)[:60]}.')
     if data.get("version") != VERSION:
@@ -123,7 +124,9 @@ def read(text: str | bytes) -> Meta:
     names = tuple(c["name"] for c in data["columns"])
     shape = (*data["batch"], data["rows"])
     if len(data["stops"]) not in (0, math.prod(shape[:-1])):
-        raise ReadError(f"it has {len(data['stops'])} reasons why runs ended, for {math.prod(shape[:-1])} runs.")
+        raise ReadError(
+            f"it has {len(data['stops'])} stop reasons for {math.prod(shape[:-1])} runs; expected one for each."
+        )
     units = tuple(c["unit"] for c in data["columns"])
     rest = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
     return Meta(names, units, shape, rest, json.dumps(data), None if mark is None else str(mark))
@@ -131,7 +134,7 @@ def read(text: str | bytes) -> Meta:
 
 @dataclass(frozen=True)
 class Expected:
-    """What an entry of the description has to be."""
+    """Expected type of an entry of the description."""
 
     holds: Callable[[Any], bool]
     words: str
@@ -178,6 +181,6 @@ EXPECTED = {
 
 
 def numbered(shape: tuple[int, ...]) -> Array:
-    """The column "run" of a file in long form: which run of the flattened batch each row belongs to."""
+    """Return the column "run" of a file in long form, for a batch of `shape`: the run of each row."""
     runs = int(np.prod(shape[:-1], dtype=int))
     return np.repeat(np.arange(runs, dtype=np.int32), shape[-1])

@@ -1,4 +1,4 @@
-"""Parquet files, opened in the one way that neither trusts their sizes nor leaves threads behind."""
+"""Reading of Parquet files with checked sizes and without background threads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from bellcrank.record.limits import check_decoded_size, decoding_at_most
 def open_parquet(stream: IO[bytes], group: str) -> Any:
     """Return a pyarrow ParquetFile whose declared size is within the limits; read it by `read_columns`.
 
-    A thread of Arrow may release the last reference to a buffer of Python after the reader has returned. Where the
-    interpreter ends meanwhile, that aborts the process. So nothing is read ahead (`pre_buffer`).
+    A thread of Arrow may release the last reference to a Python buffer after the reader has returned. If the
+    interpreter exits meanwhile, this aborts the process. So nothing is prefetched (`pre_buffer`).
 
     Parameters
     ----------
-    group : str
-        The extra of this package that brings pyarrow, for the message where it is missing.
+    stream
+        The open file.
+    group
+        Optional dependency of this package that includes pyarrow, for the message if it is missing.
     """
     parquet = extra("pyarrow.parquet", group, "reading Parquet")
     file = parquet.ParquetFile(stream, pre_buffer=False, page_checksum_verification=True)
@@ -29,11 +31,11 @@ def open_parquet(stream: IO[bytes], group: str) -> Any:
 
 
 def read_columns(file: Any) -> Any:
-    """Return all columns of a ParquetFile as a pyarrow Table, decoded in this thread, as `open_parquet` explains."""
+    """Return all columns of the ParquetFile `file` as a pyarrow Table, decoded in this thread (see `open_parquet`)."""
     return file.read(use_threads=False)
 
 
 def read_parquet_table(path: Path, group: str, max_bytes: int | None = None) -> Any:
-    """Return all columns of a file as a pyarrow Table of at most so many bytes."""
+    """Return the columns of the file `path` as a pyarrow Table of at most `max_bytes`; `group` as in `open_parquet`."""
     with decoding_at_most(max_bytes), open(path, "rb") as stream:
         return read_columns(open_parquet(stream, group))

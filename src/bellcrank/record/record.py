@@ -1,4 +1,4 @@
-"""The Record: named columns over time, with what produced them. Made once, never changed; prints and saves itself."""
+"""Record of a simulation: immutable named columns over time, with mechanism and provenance."""
 
 from __future__ import annotations
 
@@ -41,15 +41,32 @@ from bellcrank.stairs import view
     "animation",
 )
 class Record:
-    """Columns over time, of one run or of a batch of them.
+    """Columns over time, of one run or of a batch of runs.
 
-        run["boom.q"], run["bucket.z"], run["energy"]     arrays of the shape (*batch, rows)
+        run["boom.q"], run["bucket.z"], run["energy"]     arrays of shape (*batch, rows)
         run.t, run.q, run.v, run.x                        time, and the state: (*batch, rows, n)
-        run.a, run.tau, run.passive, run.external         what follows from it
+        run.a, run.tau, run.passive, run.external         accelerations and forces: (*batch, rows, nv)
 
-    Columns that are not stored but follow from the state are computed on demand: energies, powers, passive forces, the
-    place (.x .y .z) and the speed of every frame of the mechanism, and what the simulator can work out (`derived`).
-    run.columns are the stored names, run.names all. A row of a run that had already stopped is NaN.
+    Columns that are not stored but follow from the state are computed on access: energies, powers, passive forces, the
+    position (.x .y .z) and speed of every frame of the mechanism, and columns of the simulator (`derived`).
+    `columns` are the stored names, `names` all. Rows after the end of a run are NaN.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+        Columns to store; the first is "t".
+    mechanism : Mechanism, optional
+        Mechanism that was simulated.
+    provenance : mapping, optional
+        Plain data about the origin of the record.
+    stops : sequence of Stop
+        Ends of the runs, in the order of the flattened batch.
+    states : sequence of str
+        Names of the columns that make up x.
+    derived : callable, optional
+        Function from a name to a further Column, or None.
+    derivable : sequence of str
+        Names of the columns of `derived`.
     """
 
     def __init__(
@@ -63,18 +80,14 @@ class Record:
         derived: Callable[[str], Column | None] | None = None,
         derivable: Sequence[str] = (),
     ) -> None:
-        """columns: the first is "t". provenance: what made this, plain data. stops: one for each run of the batch, in
-        the order of the flattened batch. states: names of the columns that make up x. derived: finds further columns,
-        of which derivable are the names.
-        """
         self._stored = MappingProxyType(frozen(columns))
         self.batch: tuple[int, ...] = self._stored["t"].values.shape[:-1]
         self.mechanism = mechanism
-        # Once to JSON and back: the same before saving and after loading.
+        # Converted to JSON and back, so that it is equal before saving and after loading.
         self.provenance: Mapping[str, Any] = MappingProxyType(json.loads(json.dumps(plain(dict(provenance or {})))))
         self.stops: Sequence[Stop] = stops if isinstance(stops, Stops) else tuple(stops)
         self.states = tuple(states)
-        self.sealed: bool | None = None  # of a record from a file: whether a seal showed that nothing was damaged
+        self.sealed: bool | None = None  # for a loaded record: whether it had a valid seal
         self._derived = derived
         self._derivable = tuple(derivable)
         self._found: dict[str, Column] = {}
@@ -94,11 +107,27 @@ class Record:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names that run[name] knows: the stored ones, then those that follow from them."""
+        """Names of all columns: the stored ones, then the derived ones."""
         return tuple(dict.fromkeys((*self._stored, *self._derivable, *derive.names(self))))
 
     def column(self, name: str) -> Column:
-        """A column with its unit, stored or derived."""
+        """Return a stored or derived column.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        Column
+            Name, unit and values of shape (*batch, rows).
+
+        Raises
+        ------
+        InputError
+            If there is no such column.
+        """
         if name in self._stored:
             return self._stored[name]
         if name not in self._found:
@@ -119,25 +148,58 @@ class Record:
         return iter(self.columns)
 
     def __len__(self) -> int:
-        """Rows of each run."""
+        """Return the number of rows of each run."""
         return int(self.t.shape[-1])
 
     def including(self, *names: str) -> Record:
-        """A record that stores these columns too: files then have them, also where no mechanism can be asked."""
+        """Return a record that also stores some derived columns, so that its files contain them.
+
+        Parameters
+        ----------
+        *names : str
+            Names of the columns.
+
+        Returns
+        -------
+        Record
+            Record with these columns.
+        """
         return self._like({**self._stored, **{name: self.column(name) for name in names}})
 
     def noting(self, facts: Mapping[str, Any]) -> Record:
-        """A record with more in its provenance."""
+        """Return a record with additional provenance.
+
+        Parameters
+        ----------
+        facts : mapping
+            Plain data to add.
+
+        Returns
+        -------
+        Record
+            Record with these facts.
+        """
         return self._like(self._stored, provenance={**self.provenance, **facts})
 
     def _like(self, columns: Mapping[str, Column], **other: Any) -> Record:
-        """With these columns, and all else as here but for what is given."""
+        """Return a record with these columns, and everything else equal unless given."""
         same = {"mechanism": self.mechanism, "provenance": self.provenance, "stops": self.stops, "states": self.states}
         return Record(columns, **{**same, "derived": self._derived, "derivable": self._derivable, **other})
 
     def between(self, begin: float, end: float) -> Record:
-        """The rows from one time to another; of a batch, those in which any run is there. A run whose end is not among
-        them ends with the last that is: why the whole of it stopped is no fact about a part.
+        """Return the rows within a time span; of a batch, all rows in which any run is within it.
+
+        A run whose last row is not included ends with the last included row, with the reason "end".
+
+        Parameters
+        ----------
+        begin, end : float
+            Time span, s.
+
+        Returns
+        -------
+        Record
+            Record of these rows.
         """
         inside = ((self.t >= begin) & (self.t <= end)).any(axis=tuple(range(self.t.ndim - 1)))
 
@@ -163,7 +225,7 @@ class Record:
 
     @property
     def runs(self) -> int:
-        """How many runs the batch has; 1 without a batch."""
+        """Number of runs in the batch; 1 without a batch."""
         return int(np.prod(self.batch, dtype=int))
 
     @property
@@ -188,25 +250,28 @@ class Record:
 
     @property
     def tau(self) -> Array:
-        """What the drives do, as forward_dynamics and reactions take it: actuators, or the control itself. Springs,
-        dampers and friction of the mechanism are in `passive`, and forces from outside in `external`.
+        """Forces of the drives, as `forward_dynamics` and `reactions` take them, (*batch, rows, nv).
+
+        They come from actuators or directly from the controller. Springs, dampers and friction of the mechanism are in
+        `passive`, external forces in `external`.
         """
         return self.stacked("tau")
 
     @property
     def passive(self) -> Array:
-        """Springs, dampers and friction of the mechanism, as forces on the coordinates, (*batch, rows, nv)."""
+        """Generalised forces of the mechanism's springs, dampers and friction, (*batch, rows, nv)."""
         return self.stacked("passive")
 
     @property
     def external(self) -> Array:
-        """Forces from outside, as forces on the coordinates, (*batch, rows, nv); `wrenches` has them where they act."""
+        """Generalised external forces, (*batch, rows, nv); `wrenches` has them by frame."""
         return self.stacked("external")
 
     @property
     def wrenches(self) -> dict[str, Array]:
-        """Forces from outside by frame, [force, moment] in world axes, (*batch, rows, 6): what kernels take under that
-        name, as in mechanism.reactions(run.q, run.v, run.tau, wrenches=run.wrenches).
+        """External wrenches by frame, [force, moment] in world axes, (*batch, rows, 6).
+
+        Kernels take them under this name: mechanism.reactions(run.q, run.v, run.tau, wrenches=run.wrenches).
         """
         frames = self.mechanism.frames if self.mechanism is not None else ()
         known = set(self.names)
@@ -214,23 +279,45 @@ class Record:
 
     @property
     def x(self) -> Array:
-        """The other state variables (of actuators and controllers), (*batch, rows, nx)."""
+        """State variables of actuators and controllers, (*batch, rows, nx)."""
         return self.stacked("x")
 
     @property
     def free(self) -> tuple[Array, ...]:
-        """What the mechanism's kernels want beside the state: the values of its free numbers (*batch, rows, np)."""
+        """Further arguments of the mechanism's kernels: the values of its free parameters, (*batch, rows, np)."""
         names = list(self.mechanism.parameters) if self.mechanism is not None else []
         if not names:
             return ()
         return (np.stack([self[f"parameter.{name}"] for name in names], axis=-1),)
 
     def has_state(self, kind: str) -> bool:
-        """Whether every element of q, of v or of x is stored."""
+        """Return whether every element of q, v or x is stored.
+
+        Parameters
+        ----------
+        kind : str
+            "q", "v" or "x".
+
+        Returns
+        -------
+        bool
+            True if all columns are stored.
+        """
         return all(name in self._stored for name in self._elements(kind))
 
     def has(self, kind: str) -> bool:
-        """Whether every element of it is stored, or the simulator can work it out."""
+        """Return whether every element of a vector is stored, or can be computed by the simulator.
+
+        Parameters
+        ----------
+        kind : str
+            "q", "v", "x", "a" or a kind of force, such as "tau".
+
+        Returns
+        -------
+        bool
+            True if all columns are available.
+        """
         known = {*self._stored, *self._derivable}
         return all(name in known for name in self._elements(kind))
 
@@ -242,12 +329,28 @@ class Record:
         return [f"{name}.{kind}" for name in self.mechanism.columns[kind != "q"]]
 
     def stacked(self, kind: str) -> Array:
-        """All elements of q, v, x, a or a kind of force, side by side."""
+        """Return all elements of a vector in one array.
+
+        Parameters
+        ----------
+        kind : str
+            "q", "v", "x", "a" or a kind of force, such as "tau".
+
+        Returns
+        -------
+        ndarray, shape (*batch, rows, n)
+            Read-only array.
+
+        Raises
+        ------
+        InputError
+            If a column is missing.
+        """
         if kind not in self._arrays:
             known = set(self.names)
             missing = [name for name in self._elements(kind) if name not in known]
             if missing:
-                keep = "" if kind in ("q", "v", "x") else " Of a run they are kept by run.including(...) before saving."
+                keep = "" if kind in ("q", "v", "x") else " To keep them, call run.including(...) before saving."
                 raise InputError(
                     f"{self._called} has no {kind}: the columns {missing[:8]} are not in it. It has {self.columns}."
                     f"{keep}"
@@ -259,9 +362,20 @@ class Record:
         return self._arrays[kind]
 
     def poses(self, frame: str) -> Array:
-        """A frame of the mechanism in the world, (*batch, rows, 4, 4)."""
+        """Return the pose of a frame in the world.
+
+        Parameters
+        ----------
+        frame : str
+            Name of the frame.
+
+        Returns
+        -------
+        ndarray, shape (*batch, rows, 4, 4)
+            Homogeneous transformations.
+        """
         if self.mechanism is None:
-            raise InputError(f'{self._called} has no mechanism, so nobody knows where "{frame}" is.')
+            raise InputError(f'{self._called} has no mechanism, so the pose of "{frame}" is unknown.')
         m, key = self.mechanism, f"pose of {frame}"
         m.frame(frame)
         if key not in self._arrays:
@@ -270,77 +384,184 @@ class Record:
 
     @property
     def ground(self) -> DugGround | None:
-        """What became of the ground, where the record is of a machine that digs: run.ground.at(t) are its heights."""
+        """Dug ground, for a machine that digs: run.ground.at(t) are its heights at time t."""
         return read_ground(self.provenance["ground"]) if "ground" in self.provenance else None
 
-    # -- looking
+    # -- evaluation
 
     @property
     def final(self) -> Mapping[str, Any]:
-        """The last row of each run that was recorded: floats, or arrays of the batch's shape. It knows every column
-        that the record knows, and iterates over those that are stored.
+        """Last recorded row of each run: floats, or arrays of shape (*batch,).
+
+        All stored and derived columns are available; iteration is over the stored ones.
         """
         return measure.final(self)
 
     def at(self, t: Any) -> Mapping[str, Any]:
-        """Columns at the time t (or times), on straight lines between the rows; quaternions stay units. It knows every
-        column that the record knows, and iterates over those that are stored.
+        """Interpolate all columns linearly at given times; quaternions are normalised.
+
+        Parameters
+        ----------
+        t : float or array_like
+            Times, s.
+
+        Returns
+        -------
+        mapping of str to float or ndarray
+            Values of shape (*batch, *t.shape). All stored and derived columns are available; iteration is over the
+            stored ones.
+
+        Raises
+        ------
+        InputError
+            If a time is outside the record.
         """
         return measure.at(self, t)
 
     def energy(self) -> Array:
-        """Kinetic and potential energy, J."""
+        """Return the sum of kinetic and potential energy.
+
+        Returns
+        -------
+        ndarray, shape (*batch, rows)
+            Energy, J.
+        """
         return self["energy"]
 
     @property
     def realtime(self) -> Mapping[str, Any] | None:
-        """How punctual the loop was, where the record is of a run in real time."""
+        """Deadline report, for a run in real time."""
         return self.provenance.get("realtime")
 
     def residuals(self) -> dict[str, Any]:
-        """How far a run is from what the exact one keeps; floats, or arrays of the batch's shape.
+        """Return the errors of quantities that the exact solution conserves.
 
-        energy: the largest |E - E(0) - W| over the largest kinetic energy of the run (or, if it never moves, over the
-        largest change of potential energy). W is the work of drives, dampers, friction and forces from outside: the
-        powers of the rows, integrated along them, so that where there is such work rows must be close enough to tell,
-        and a jump of an input or an event that switches shows. A record that does not know its drives any more (saved
-        without tau) has no such number. quaternion NAME: how far the quaternion of that joint is from length 1.
+        "energy" is the largest |E - E(0) - W|, divided by the largest kinetic energy of the run (or without motion by
+        the largest change of potential energy). W is the work of drives, dampers, friction and external forces,
+        integrated from their powers at the rows. If there is such work, the rows must be close enough to resolve it,
+        and jumps of inputs or events cause errors. There is no "energy" if the forces of the drives are unknown (saved
+        without tau). "quaternion NAME" is the largest deviation of that joint's quaternion from length 1.
+
+        Returns
+        -------
+        dict
+            Errors by name: floats, or arrays of shape (*batch,).
         """
         return measure.residuals(self)
 
-    # -- keeping
+    # -- loads, files and pages
 
     def loads(self, axes: str = "world") -> Loads:
-        """What passes through every joint and loop, and what acts on the bodies: columns, their largest values with
-        the time, and a table. axes: "world", or "body" for each in the axes of the body that it acts on.
+        """Return reactions of joints and loops, and forces on bodies, with their peaks.
+
+        Parameters
+        ----------
+        axes : str
+            "world", or "body" for the axes of the body on which each acts.
+
+        Returns
+        -------
+        Loads
+            Columns, peaks, and a table by str().
+
+        Raises
+        ------
+        InputError
+            If the record has no mechanism and state.
         """
         return loads(self, axes)
 
     def save(self, path: str | Path) -> Path:
-        """Writes .parquet, .csv, .npz or .mcap, as the end of the name says; `bellcrank.load_record` reads it back."""
+        """Write the record to a file, which `bellcrank.load_record` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            File with the suffix .parquet, .csv, .npz or .mcap.
+
+        Returns
+        -------
+        Path
+            The written file.
+
+        Raises
+        ------
+        InputError
+            If the suffix is unknown or the file cannot be written.
+        """
         from bellcrank.record.files import save
 
         return save(self, path)
 
     def plot(self, *names: str, path: str | Path | None = None) -> Any:
-        """A figure of matplotlib: these columns, or positions, velocities, energies; also written to path if given."""
+        """Plot columns with matplotlib.
+
+        Parameters
+        ----------
+        *names : str
+            Columns; by default positions, velocities and energies.
+        path : str or Path, optional
+            File to which the figure is written (.png, .pdf, .svg, ...).
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return view("record_plot").plot(self, names, path)
 
     def html(self, lane: int | Sequence[int] = ()) -> str:
-        """A page that replays one run of the batch and plots it: the first, unless lane says which, by its place in the
-        batch (a number where that has one axis).
+        """Return a page that replays and plots one run.
+
+        Parameters
+        ----------
+        lane : int or sequence of int
+            Index of the run in the batch; by default the first run.
+
+        Returns
+        -------
+        str
+            HTML page without dependencies.
         """
         return str(view("record_page").html(self, lane))
 
     def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
-        """Writes the page of one run (see html): one file that needs nothing else, not even a network."""
+        """Write the page of one run (see `html`) to a file that needs no network.
+
+        Parameters
+        ----------
+        path : str or Path
+            File with the suffix .html or .htm.
+        lane : int or sequence of int
+            Index of the run in the batch; by default the first run.
+
+        Returns
+        -------
+        Path
+            The written file.
+        """
         from bellcrank.atomic_file import write_page
 
         return write_page(path, self.html(lane), "The record is still in memory: try again", ".html", ".htm")
 
     def animation(self, path: str | Path, frames: int = 60, speed: float = 1.0, lane: int | Sequence[int] = ()) -> Path:
-        """Writes a picture that moves, an SVG that any page shows: so many moments of one run, again and again. speed:
-        of its time against ours.
+        """Write an animated SVG of one run, which plays in an endless loop.
+
+        Parameters
+        ----------
+        path : str or Path
+            File with the suffix .svg.
+        frames : int
+            Number of frames, 2 to 400.
+        speed : float
+            Simulated time per real time.
+        lane : int or sequence of int
+            Index of the run in the batch; by default the first run.
+
+        Returns
+        -------
+        Path
+            The written file.
         """
         from bellcrank.atomic_file import write_page
 
@@ -348,7 +569,7 @@ class Record:
         return write_page(path, text, "The record is still in memory: try again", ".svg")
 
     def __getstate__(self) -> dict[str, Any]:
-        """What goes to another process: what a file would have. Functions that derive columns stay here."""
+        """Return the pickled state, as in a file: functions that derive columns are left out."""
         kept = {"_stored": dict(self._stored), "provenance": dict(self.provenance), "_derived": None, "_derivable": ()}
         return self.__dict__ | kept | {"_found": {}, "_arrays": {}}
 

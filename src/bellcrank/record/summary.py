@@ -1,4 +1,4 @@
-"""A record as text: a table of its columns, where it comes from, why it stopped."""
+"""Text summary of a record: a table of its columns, its provenance, and why its runs stopped."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from bellcrank.text import table
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
-MOST_ROWS = 60  # rows of the table; a humanoid has hundreds of columns
-LONGEST = 2000  # letters of a value: what is longer is for programs
+MOST_ROWS = 60  # maximum number of table rows; a humanoid has hundreds of columns
+LONGEST = 2000  # characters: longer values are abbreviated
 
 
 def summary(run: Record) -> str:
+    """Return the summary of `run`."""
     t = run.t
     span = f"{np.nanmax(t) - np.nanmin(t):.6g} s" if np.isfinite(t).any() else "no time"
     if len(run) == 1 and np.isfinite(t).any():
@@ -37,7 +38,7 @@ def summary(run: Record) -> str:
 
 
 def _numbers(values: Array) -> tuple[str, ...]:
-    """First and last of the first run; least and greatest of all."""
+    """Return the first and last value of the first run, and the minimum and maximum of all runs."""
     mine = values.reshape(-1, values.shape[-1])[:1].ravel() if values.size else values.ravel()
     mine, every = mine[~np.isnan(mine)], values[~np.isnan(values)]
     if not mine.size or not every.size:
@@ -46,7 +47,7 @@ def _numbers(values: Array) -> tuple[str, ...]:
 
 
 def shown(value: object) -> str:
-    """One line for a value of the provenance."""
+    """Return a `value` of the provenance as one line."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {shown(x)}" for key, x in value.items())
     if isinstance(value, list):
@@ -60,7 +61,7 @@ def _counted(found: Sequence[Stop]) -> list[tuple[str, int]]:
 
 
 def stops(run: Record) -> list[str]:
-    """A line for each run if they are few, otherwise how many ended for which reason."""
+    """Return a line for the stop of each run of `run` if they are few, otherwise the number of runs by reason."""
     if len(run.stops) > 8:
         counts = run.stops.counts() if isinstance(run.stops, Stops) else dict(_counted(run.stops))
         return [f"stopped: {', '.join(f'{n} x {reason}' for reason, n in counts.items())}"]

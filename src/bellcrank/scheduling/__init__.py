@@ -1,4 +1,4 @@
-"""A graph laid out on the processors of a machine: graph + machine -> Schedule. Knows nothing of mechanics."""
+"""Scheduling of a graph on the processors of a machine: graph + machine -> Schedule; independent of mechanics."""
 
 from bellcrank.scheduling.listing import followed, laid_out, schedule
 from bellcrank.scheduling.machines import Machine, machine

@@ -1,8 +1,8 @@
-"""Few large tasks from many small ones, for machines on which a message costs as much as hundreds of operations.
+"""Task coarsening for machines on which a message costs as much as hundreds of operations.
 
-Once it is known which processor does what, a task is everything of one processor that waits for the same number of
-messages in a row: its values leave in one message. Where that makes others wait too long, it is cut into slices.
-A task named "call" hands the inputs from the first processor to the others, and one named "result" waits for them all.
+Given the processor of every small task, one large task contains all small tasks of a processor that depend on the same
+number of messages in a row; its values leave in one message. If that delays others too much, it is cut into slices. A
+task named "call" sends the inputs from the first processor to the others, and one named "result" waits for them all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ CALL, RESULT = "call", "result"
 
 
 def fine(graph: Graph, stays: Mapping[int, int]) -> Tasks:
-    """Clusters of the graph, where node `serial` is moved to node `stays[serial]`, its only user."""
+    """Return the clusters of a graph with some nodes moved to the cluster of their only user.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    stays
+        For some nodes, the node to whose cluster they move; by serial number.
+    """
     found = tasks(graph)
     home = {node.serial: task.index for task in found for node in task.nodes}
     groups: list[list[Node]] = [[] for _ in found]
@@ -31,8 +39,21 @@ Key = tuple[int, int, int, int]
 
 
 def slices(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float) -> list[Key]:
-    """For every small task the large one it belongs to: how many messages before, whether others wait for it (0) or not
-    (1), which slice, which processor. Sorted, these are in the order of computation.
+    """Return for every small task the large task it belongs to.
+
+    A key has the number of messages before, 0 if others wait for it and 1 if not, the slice, and the processor. Sorted,
+    the keys are in the order of computation.
+
+    Parameters
+    ----------
+    todo
+        The small tasks.
+    where
+        Processor of each.
+    work
+        Time of each.
+    grain
+        Time of one slice.
     """
     level: list[int] = []
     for task, p in zip(todo, where, strict=True):
@@ -53,7 +74,19 @@ def slices(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: floa
 
 
 def coarse(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float) -> tuple[Tasks, list[int]]:
-    """Tasks of about `grain` at most, and the processor of each; `where` says that of each small task."""
+    """Return large tasks and the processor of each.
+
+    Parameters
+    ----------
+    todo
+        The small tasks.
+    where
+        Processor of each.
+    work
+        Time of each.
+    grain
+        Maximum time of one task, approximately.
+    """
     parts: dict[Key, list[Task]] = {}
     for task, key in zip(todo, slices(todo, where, work, grain), strict=True):
         parts.setdefault(key, []).append(task)
@@ -66,7 +99,7 @@ def coarse(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: floa
 
 
 def _sent(todo: Tasks, where: Sequence[int]) -> Tasks:
-    """Only what another processor uses has to be given."""
+    """Count as given only the values that another processor uses."""
     home = {node.serial: task.index for task in todo for node in task.nodes}
     used: dict[int, set[int]] = {}
     for task in todo:
@@ -78,7 +111,7 @@ def _sent(todo: Tasks, where: Sequence[int]) -> Tasks:
 
 
 def framed(todo: Tasks, where: list[int]) -> tuple[Tasks, list[int]]:
-    """With a call before and a result after, on the first processor."""
+    """Add a call before and a result after the tasks `todo` on processors `where`, both on the first processor."""
     call = Task(0, CALL, (), {})
     shifted = [
         replace(
@@ -93,7 +126,7 @@ def framed(todo: Tasks, where: list[int]) -> tuple[Tasks, list[int]]:
 
 
 def leading(parts: Iterable[tuple[str, float]]) -> str:
-    """After what most of the work is for, given labels and work: "IA pA"."""
+    """Return the labels with most work, such as "IA pA", from `parts`: pairs of label and work."""
     total: dict[str, float] = {}
     for label, work in parts:
         head = label.partition("[")[0]

@@ -1,8 +1,8 @@
-"""The chain that decides how long a schedule takes: back from its end, what did each thing wait for?
+"""Critical chain of a schedule: the tasks and messages that determine the makespan, found backwards from its end.
 
-A task waits for the values it needs, made here or brought by a message, and for its processor. A message waits for the
-task whose values it carries, for the channel of each hop, and, where sending keeps processors busy, for these. In a
-warp everything waits for the step before. So the chain goes through tasks and hops, each of which begins when the one
+A task waits for the values it needs, computed locally or brought by a message, and for its processor. A message waits
+for the task whose values it carries, for the channel of each hop, and, if sending keeps processors busy, for these. In
+a warp everything waits for the step before. So the chain goes through tasks and hops, each of which begins when the one
 before ends, from time 0 to the makespan.
 """
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Link:
-    """One thing of the chain: a task, or a hop of a message."""
+    """One element of the chain: a task, or a hop of a message."""
 
-    task: int  # itself, or the one whose values are sent
+    task: int  # the task, or the sender of the message
     start: float
     finish: float
-    message: int = -1  # its number, for a hop
+    message: int = -1  # index of the message, for a hop
     hop: int = -1
 
 
@@ -32,12 +32,12 @@ ALL: Resource = ("lanes", 0, 0)
 
 
 def chain(s: Schedule) -> list[Link]:
-    """The first one first."""
+    """Return the critical chain of schedule `s`, the first element first."""
     if not s.finish:
         return []
     found = _Waiting(s)
     last = max(found.tasks, key=lambda link: (link.finish, link.start, link.task))
-    # Things without duration may lead astray: then the next best cause is followed.
+    # Elements without duration may lead to a dead end: then the next best cause is followed.
     way, causes, seen = [last], [found.causes(last)], {last}
     while way[-1].start > 0.0:
         cause = next((link for link in causes[-1] if link not in seen), None)
@@ -48,7 +48,7 @@ def chain(s: Schedule) -> list[Link]:
             continue
         way.pop()
         causes.pop()
-        if not way:  # a schedule that waits for nothing: somebody moved it by hand
+        if not way:  # a schedule with unexplained waiting, such as one edited manually
             return [last]
     return way[::-1]
 
@@ -81,7 +81,7 @@ class _Waiting:
         return found
 
     def causes(self, link: Link) -> Iterator[Link]:
-        """What ended when this began, and had to: its values first, then who was in the way."""
+        """Yield the elements that ended when this one began and had to: values it needs first, then resource users."""
         for before in self._needs(link):
             if before.finish == link.start:
                 yield before

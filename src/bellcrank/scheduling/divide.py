@@ -1,9 +1,9 @@
-"""Which processor does what, where messages are dear: branches of a tree, or steps of a method.
+"""Coarse-grained partitioning where messages are expensive: branches of a tree, or steps of a method, per processor.
 
-Labels say what a task belongs to: `IA[boom]` is step IA of boom. Bodies that exchange many values are neighbours; the
-strongest bonds make a tree of them, and its branches go to different processors, trunk and largest branch to the first.
-A chain has no branches, but the steps of a method can run one behind the other, as in a pipeline. All that is tried is
-timed on the machine, and the shortest is kept; if nothing beats one processor, one processor it is.
+Labels name the owner of a task: `IA[boom]` is step IA of boom. Bodies that exchange many values are neighbours; their
+maximum spanning tree is split into branches for different processors, trunk and largest branch on the first. A chain
+has no branches, but the steps of a method can run in a pipeline. All candidates are timed on the machine, and the
+shortest schedule is kept; one processor is used if nothing beats it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,25 @@ from bellcrank.scheduling.placing import Placement, Plan
 from bellcrank.scheduling.task import Tasks
 from bellcrank.scheduling.timetable import Schedule
 
-TRUNKS = 24  # how often a branch is split in two
-STEPS = 6  # so many steps of a method are assigned in all ways
-GRAINS = (64.0, 8.0, 3.0)  # of a task, in messages
-SLICES = 12  # of all work: another grain
+TRUNKS = 24  # number of times that a branch is split in two
+STEPS = 6  # steps of a method that are assigned in all ways
+GRAINS = (64.0, 8.0, 3.0)  # time of a task, in messages
+SLICES = 12  # tasks into which all work is cut: another grain
 FINALISTS = 8  # proposals that are timed exactly
 
 
 def divided(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedule:
-    """The shortest schedule of few messages; `stays` as in coarse.fine."""
+    """Return the shortest schedule with few messages.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    machine
+        The machine.
+    stays
+        Nodes that move to the cluster of their only user (coarse.py).
+    """
     todo = fine(graph, stays)
     work = [task.work(machine.cost) for task in todo]
     best = alone(graph, machine, stays)
@@ -46,13 +56,37 @@ def divided(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedul
 
 
 def alone(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedule:
-    """All on the first processor."""
+    """Return the schedule with everything on the first processor.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    machine
+        The machine.
+    stays
+        Nodes that move to the cluster of their only user (coarse.py).
+    """
     todo = fine(graph, stays)
     return timed(*coarse(todo, [0] * len(todo), [0.0] * len(todo), float("inf")), machine)
 
 
 def estimate(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float, machine: Machine) -> float:
-    """About how long it will take, without looking at nodes."""
+    """Estimate the makespan of a partition without looking at nodes.
+
+    Parameters
+    ----------
+    todo
+        The small tasks.
+    where
+        Processor of each.
+    work
+        Time of each.
+    grain
+        Time of one slice.
+    machine
+        The machine.
+    """
     keys = slices(todo, where, work, grain)
     size: dict[Key, float] = {}
     ahead: dict[Key, set[Key]] = {}
@@ -73,13 +107,14 @@ def estimate(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: fl
 
 
 def timed(todo: Tasks, where: Sequence[int], machine: Machine) -> Schedule:
+    """Return the schedule of the tasks `todo` on processors `where` of a `machine`."""
     plan = Plan(todo, machine)
     rank = urgency(plan, 1.0)
     return Placement(plan).run(sorted(range(len(todo)), key=lambda i: (-rank[i], i)), where)
 
 
 def proposals(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[list[int]]:
-    """For every small task its processor, in several ways."""
+    """Yield assignments of the tasks `todo`, with times `work`, to a number of `processors`."""
     yield from by_branch(todo, work, processors)
     yield from by_step(todo, work, processors)
 
@@ -88,6 +123,17 @@ def proposals(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[l
 
 
 def by_branch(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[list[int]]:
+    """Yield assignments of branches to processors.
+
+    Parameters
+    ----------
+    todo
+        The tasks.
+    work
+        Time of each.
+    processors
+        Number of processors.
+    """
     unit = [task.name.partition("[")[2].rstrip("]") for task in todo]
     size: dict[str, float] = {}
     for name, w in zip(unit, work, strict=True):
@@ -103,7 +149,15 @@ def by_branch(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[l
 
 
 def strongest(todo: Tasks, unit: Sequence[str]) -> dict[str, list[str]]:
-    """Neighbours in a tree of the strongest bonds (Kruskal)."""
+    """Return the neighbours in the maximum spanning tree of the exchanged values (Kruskal).
+
+    Parameters
+    ----------
+    todo
+        The tasks.
+    unit
+        Body of each task.
+    """
     bond: dict[tuple[str, str], int] = {}
     for task in todo:
         for j, values in task.needs.items():
@@ -127,7 +181,15 @@ def strongest(todo: Tasks, unit: Sequence[str]) -> dict[str, list[str]]:
 
 
 def splits(near: Mapping[str, Sequence[str]], size: Mapping[str, float]) -> Iterator[list[list[str]]]:
-    """Branches around the middle of the tree, and with the largest split further, again and again."""
+    """Yield the branches around the centre of a tree, then repeatedly with the largest branch split further.
+
+    Parameters
+    ----------
+    near
+        Neighbours in the tree.
+    size
+        Work of each body.
+    """
     branches = [_grown(near, name, set()) for name in _middles(near, size)]
     for _ in range(TRUNKS):
         branches.sort(key=lambda branch: (-sum(size[name] for name in branch), branch[0]))
@@ -141,7 +203,7 @@ def splits(near: Mapping[str, Sequence[str]], size: Mapping[str, float]) -> Iter
 
 
 def _middles(near: Mapping[str, Sequence[str]], size: Mapping[str, float]) -> list[str]:
-    """Of each tree the unit whose largest branch is smallest."""
+    """Return for each tree the body whose largest branch is smallest."""
     left, found = dict.fromkeys(near), []
     while left:
         members = _grown(near, next(iter(left)), set())
@@ -152,7 +214,7 @@ def _middles(near: Mapping[str, Sequence[str]], size: Mapping[str, float]) -> li
 
 
 def _middle(near: Mapping[str, Sequence[str]], size: Mapping[str, float], members: Sequence[str]) -> str:
-    """`members` are one tree, each after the one it hangs on."""
+    """Return the centre of one tree; `members` are parents before children."""
     total = sum(size[name] for name in members)
     below: dict[str, float] = {}
     parent: dict[str, str] = {}
@@ -171,7 +233,7 @@ def _middle(near: Mapping[str, Sequence[str]], size: Mapping[str, float], member
 
 
 def _grown(near: Mapping[str, Sequence[str]], first: str, closed: set[str]) -> list[str]:
-    """All that hangs together with `first`, which comes first."""
+    """Return everything connected with `first`, which comes first."""
     found, front = {first: None}, [first]
     while front:
         for other in near[front.pop(0)]:
@@ -182,7 +244,19 @@ def _grown(near: Mapping[str, Sequence[str]], first: str, closed: set[str]) -> l
 
 
 def packed(branches: Sequence[Sequence[str]], size: Mapping[str, float], processors: int) -> dict[str, int]:
-    """Large branches first, each to the processor that has least; the first processor has the trunk already."""
+    """Assign branches to processors, large branches first, each to the processor with the least load.
+
+    The first processor has the trunk already.
+
+    Parameters
+    ----------
+    branches
+        The branches.
+    size
+        Work of each body.
+    processors
+        Number of processors.
+    """
     load = [sum(size.values()) - sum(size[name] for branch in branches for name in branch)] + [0.0] * (processors - 1)
     at: dict[str, int] = {}
     for branch in sorted(branches, key=lambda b: (-sum(size[name] for name in b), b[0])):
@@ -196,7 +270,17 @@ def packed(branches: Sequence[Sequence[str]], size: Mapping[str, float], process
 
 
 def by_step(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[list[int]]:
-    """The steps with most work in all ways, the others where their work is used."""
+    """Yield assignments of the steps with most work in all ways; the others stay where their work is used.
+
+    Parameters
+    ----------
+    todo
+        The tasks.
+    work
+        Time of each.
+    processors
+        Number of processors.
+    """
     step = [task.name.partition("[")[0] for task in todo]
     size: dict[str, float] = {}
     for name, w in zip(step, work, strict=True):

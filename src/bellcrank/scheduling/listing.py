@@ -1,11 +1,11 @@
-"""List scheduling: the most urgent task that is ready goes where it finishes first, into a gap if there is one.
+"""List scheduling with insertion (HEFT) and local search: each ready task goes where it finishes first.
 
-Urgent is what has the longest way to the end before it, messages included (H. Topcuoglu, S. Hariri, M. Y. Wu,
+Tasks are ordered by their longest path to the end, messages included (H. Topcuoglu, S. Hariri, M. Y. Wu,
 Performance-effective and low-complexity task scheduling for heterogeneous computing, IEEE Trans. Parallel and
-Distributed Systems 13, 2002). Then it is tried again: with other weights for messages, in the order that the best
-schedule so far would have if it were run from its end, with the tasks that decide its length more urgent, and with
-those moved to the processors of their neighbours. The shortest is kept, and if nothing beats one processor, one
-processor it is. The same graph and machine give the same schedule every time: effort is counted, never timed.
+Distributed Systems 13, 2002). A search then tries other weights for messages, the order of the best schedule reversed
+in time, higher priorities for the critical tasks, and critical tasks moved to the processors of their neighbours. The
+shortest schedule is kept; one processor is used if nothing beats it. The same graph and machine always give the same
+schedule: effort is counted, never timed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,29 @@ from bellcrank.scheduling.placing import MANY_PROCESSORS, Placement, Plan, Timet
 from bellcrank.scheduling.task import Tasks, tasks
 from bellcrank.scheduling.timetable import Schedule
 
-EFFORT = 300_000  # values that are looked up, in all: a second or two
-EFFORT_ONCE = 1_000_000  # as many for a single round, or to find out how many processors to use: some seconds
-EFFORT_PLACES = 3_000_000  # and of a recursion that is not laid out operation by operation
+EFFORT = 300_000  # value look-ups in total: a second or two
+EFFORT_ONCE = 1_000_000  # look-ups for a single round, or for the number of processors: some seconds
+EFFORT_PLACES = 3_000_000  # look-ups for a recursion that is not scheduled operation by operation
 WEIGHTS = (1.0, 0.0, 3.0, 10.0)
-SMALLEST_PART = 4  # processors: the smallest part of a large machine that is tried
-PATIENCE = 16  # rounds without gain
-MOST_WRITTEN = 100_000  # operations of a recursion that are laid out one by one
+SMALLEST_PART = 4  # processors; the smallest part of a large machine that is tried
+PATIENCE = 16  # rounds without improvement
+MOST_WRITTEN = 100_000  # operations; larger recursions are scheduled place by place
 
 
 def schedule(graph: Graph, machine: Machine, level: str = "cluster") -> Schedule:
-    """A graph laid out on a machine, by "cluster", "node", or "auto": the best of all sizes that are affordable.
+    """Return the schedule of a graph on a machine.
 
-    On a warp it is always by node: only single operations can be the same in all lanes. A large recursion is laid out
-    place by place: by clusters, or if those are too many, by all that a place does for a channel.
+    On a warp single operations are scheduled, because only they can be the same in all lanes. A large recursion is
+    scheduled place by place: by clusters, or, if those are too many, by all operations of a place for one channel.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    machine
+        The machine.
+    level
+        Tasks: "cluster", "node", or "auto", the best of all sizes that are affordable.
     """
     if isinstance(graph, Recursion) and by_places(graph, machine):
         fine = places.tasks(graph, "cluster" if level == "auto" else level)
@@ -50,12 +59,20 @@ def schedule(graph: Graph, machine: Machine, level: str = "cluster") -> Schedule
 
 
 def by_places(r: Recursion, machine: Machine) -> bool:
-    """Whether it is too large to be written out, and need not be."""
+    """Return true if recursion `r` is too large to be written out and the `machine` does not require it."""
     return not machine.topology.lockstep and r.count().arithmetic > MOST_WRITTEN
 
 
 def sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
-    """Clusters, clusters cut to pieces, and single operations: as long as one round of them takes seconds."""
+    """Yield clusters, clusters cut into pieces, and single operations, if one round takes seconds at most.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    machine
+        The machine.
+    """
     clusters = tasks(graph)
     yield clusters
     if machine.processors == 1:
@@ -74,11 +91,23 @@ def sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
 
 
 def affordable(todo: Tasks, machine: Machine, effort: float = EFFORT_ONCE) -> bool:
+    """Return true if one round of scheduling stays within an effort.
+
+    Parameters
+    ----------
+    todo
+        The tasks.
+    machine
+        The machine.
+    effort
+        Number of value look-ups.
+    """
     plan = Plan(todo, machine)
     return plan.effort(plan.candidates) <= effort
 
 
 def laid_out(todo: Tasks, machine: Machine) -> Schedule:
+    """Return the best schedule found for the tasks `todo` on a `machine`."""
     if machine.processors == 1 or not len(todo):
         return alone(todo, machine)
     if machine.topology.lockstep:
@@ -87,7 +116,7 @@ def laid_out(todo: Tasks, machine: Machine) -> Schedule:
 
 
 def alone(todo: Tasks, machine: Machine) -> Schedule:
-    """All on the first processor."""
+    """Return the schedule of the tasks `todo` with everything on the first processor of a `machine`."""
     start, finish, now = [], [], 0.0
     for task in todo:
         start.append(now)
@@ -97,7 +126,19 @@ def alone(todo: Tasks, machine: Machine) -> Schedule:
 
 
 def urgency(plan: Plan, weight: float = 1.0, boost: Sequence[float] = (), where: Sequence[int] = ()) -> list[float]:
-    """The longest way from the start of each task to the end. With `where`, only messages that are sent count."""
+    """Return the longest path from the start of each task to the end.
+
+    Parameters
+    ----------
+    plan
+        Tasks and machine.
+    weight
+        Factor for the cost of messages.
+    boost
+        Factor for the work of each task.
+    where
+        Processor of each task; if given, only messages that are sent count.
+    """
     rank = [0.0] * len(plan)
     for i in reversed(range(len(plan))):
         rank[i] += plan.work[i] * (boost[i] if boost else 1.0)
@@ -108,8 +149,18 @@ def urgency(plan: Plan, weight: float = 1.0, boost: Sequence[float] = (), where:
 
 
 def followed(todo: Tasks, machine: Machine, where: Sequence[int]) -> Schedule:
-    """Every task on the processor it is given, and none before the one that stands before it there: how a program
-    that somebody wrote for each processor runs. Tasks without work, such as passing a value on, wait for nobody.
+    """Return the schedule of a program with fixed processors and a fixed order on each.
+
+    Tasks without work, such as the forwarding of a value, do not wait for the task before.
+
+    Parameters
+    ----------
+    todo
+        The tasks, in order.
+    machine
+        The machine.
+    where
+        Processor of each task.
     """
     place = Placement(Plan(todo, machine))
     last = [0.0] * machine.processors
@@ -122,7 +173,10 @@ def followed(todo: Tasks, machine: Machine, where: Sequence[int]) -> Schedule:
 
 
 def from_the_end(plan: Plan, s: Schedule) -> list[float]:
-    """How long before the end each task must start, if what ends last is put last and everything as late as can be."""
+    """Return for each task of `plan` how long before the end it must start, by running schedule `s` backwards.
+
+    The task that ends last is placed last, and every task as late as possible.
+    """
     processors = [Timetable() for _ in range(plan.machine.processors)]
     before = [0.0] * len(plan)
     for i in sorted(range(len(plan)), key=lambda i: (-s.finish[i], -i)):
@@ -138,7 +192,7 @@ def from_the_end(plan: Plan, s: Schedule) -> list[float]:
 class _Search:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.left = plan, float(EFFORT)
-        self.region: Sequence[int] = ()  # all processors, or those that did best
+        self.region: Sequence[int] = ()  # the best part of the machine; empty for all processors
         self.best = alone(plan.todo, plan.machine)
         self.floor = self.best.bound * (1.0 + 1e-9)
         self._weights()
@@ -147,7 +201,7 @@ class _Search:
             self._moves()
 
     def _try(self, rank: Sequence[float], where: Sequence[int] = (), region: Sequence[int] = ()) -> bool:
-        """Whether this is shorter than the best."""
+        """Return true if the new schedule is shorter than the best, which it then replaces."""
         region = region or self.region
         self.left -= self.plan.edges if where else self.plan.effort(len(region) or self.plan.candidates)
         order = sorted(range(len(self.plan)), key=lambda i: (-rank[i], i))
@@ -163,7 +217,7 @@ class _Search:
 
     def _weights(self) -> None:
         free = not any(self.plan.send)
-        # A corner of a large machine may do better than all of it.
+        # A part of a large machine may do better than all of it.
         if self.plan.machine.processors > MANY_PROCESSORS and not free:
             self._regions()
         for weight in WEIGHTS[: 1 if free else None]:
@@ -171,7 +225,7 @@ class _Search:
                 self._try(urgency(self.plan, weight))
 
     def _regions(self) -> None:
-        """Twice as many processors each time, as long as that is better and affordable; then half as many more."""
+        """Double the number of processors while that is better and affordable; then try half as many more."""
         rank, size, left = urgency(self.plan), SMALLEST_PART, EFFORT_ONCE - self.plan.effort(SMALLEST_PART)
         while self._part(rank, size):
             size *= 2
@@ -182,7 +236,7 @@ class _Search:
             self._part(rank, 3 * size // 4)
 
     def _part(self, rank: Sequence[float], size: int) -> bool:
-        """Whether so many processors close together do better than what was tried before."""
+        """Return true if this many adjacent processors do better than the best so far."""
         region = self.plan.region(size)
         better = len(region) == size and self._try(rank, (), region)
         if better:
@@ -200,7 +254,7 @@ class _Search:
             idle = 0 if gained else idle + 1
 
     def _moves(self) -> None:
-        """What the critical chain does on one processor, all of it or one task, to where its arguments or users are."""
+        """Move critical tasks of one processor, all or one by one, to the processors of their arguments or users."""
         tried: set[tuple[tuple[int, ...], int]] = set()
         while not self._done:
             for group, p in self._suggested():
@@ -219,7 +273,7 @@ class _Search:
                 return
 
     def _deciding(self) -> list[int]:
-        """Tasks of the critical path, and those whose messages are in it: in somebody's way, maybe."""
+        """Return the tasks of the critical chain, and those whose messages are in it."""
         return list(dict.fromkeys(link.task for link in self.best.chain))
 
     def _suggested(self) -> list[tuple[tuple[int, ...], int]]:

@@ -1,4 +1,4 @@
-"""Tasks that are known by what they cost and not operation by operation: loops over alike parts."""
+"""Tasks given by their cost instead of their operations: loops over identical bodies."""
 
 from __future__ import annotations
 
@@ -13,34 +13,37 @@ from bellcrank.scheduling.timetable import Schedule
 
 @dataclass(frozen=True)
 class Load(Task):
-    """So many times the same operations, none of which waits for another time."""
+    """A task that repeats the same independent operations `times` times."""
 
-    each: Mapping[str, int] = field(default_factory=dict)  # operation: how often
+    each: Mapping[str, int] = field(default_factory=dict)  # number of times of each operation
     times: int = 1
 
     @property
     def operations(self) -> int:
+        """Number of operations."""
         return self.times * sum(self.each.values())
 
     def work(self, cost: Mapping[str, float]) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
         return self.times * self.least(cost)
 
     def least(self, cost: Mapping[str, float]) -> float:
-        """What it costs to go through it once."""
+        """Return the time of one repetition; `cost` is by operation name."""
         return sum(n * cost[op] for op, n in self.each.items())
 
 
 @dataclass(frozen=True)
 class LoadSchedule(Schedule):
-    """A schedule of loads: work and span follow from what they say they cost."""
+    """A schedule of loads; work and span follow from their costs."""
 
     @property
     def work(self) -> float:
+        """Time on one processor."""
         return sum(task.work(self.machine.cost) for task in self.tasks)
 
     @property
     def span(self) -> float:
-        """As if every time of a load had a processor."""
+        """Length of the longest path if every repetition has a processor of its own."""
         done: list[float] = []
         for task in self.tasks:
             least = task.least(self.machine.cost) if isinstance(task, Load) else task.work(self.machine.cost)
@@ -49,6 +52,18 @@ class LoadSchedule(Schedule):
 
 
 def laid(name: str, loads: Sequence[Load], where: Sequence[int], machine: Machine) -> LoadSchedule:
-    """One after the other as they stand, each where it is told."""
+    """Return the schedule of loads in their given order.
+
+    Parameters
+    ----------
+    name
+        Name of the computation.
+    loads
+        The tasks, in order.
+    where
+        Processor of each.
+    machine
+        The machine.
+    """
     found = Placement(Plan(Tasks(name, "load", tuple(loads)), machine)).run(range(len(loads)), where)
     return LoadSchedule(found.tasks, found.machine, found.where, found.start, found.finish, found.messages)

@@ -1,11 +1,11 @@
-"""A warp: lanes that do the same operation at the same time.
+"""Lockstep (SIMT) scheduling for a warp: lanes that do the same operation at the same time.
 
-A step does one operation, say a multiplication, in every lane that has one to do; the other lanes wait. A value that
-another lane needs is brought by a shuffle, which is a step of its own: every lane offers one value and takes at most
-one. So the order decides twice: which operation comes next, and in which lane each of its values is made.
+A step does one operation, such as a multiplication, in every lane that has one to do; the other lanes wait. A shuffle,
+a step of its own, brings values to other lanes: every lane offers one value and takes at most one. So two decisions
+matter: which operation comes next, and in which lane each value is computed.
 
 Steps are filled greedily with the most urgent operations, each in the lane that has most of its arguments. Four rules
-are tried, and one lane alone; the shortest is kept.
+are tried, and one lane alone; the shortest schedule is kept.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from bellcrank.scheduling.machines import Machine
 from bellcrank.scheduling.task import Tasks
 from bellcrank.scheduling.timetable import Hop, Message, Schedule
 
-PASSED = 256  # operations that a step may leave for later, because their arguments are elsewhere
+PASSED = 256  # operations that a step may postpone because their arguments are in other lanes
 Transfer = tuple[int, int, int]  # task, from, to
 
 
 def in_step(todo: Tasks, machine: Machine) -> Schedule:
-    """The best of what the rules give on more than one lane."""
+    """Return the best schedule of the tasks `todo` on more than one lane of a warp `machine`."""
     if any(len(task.nodes) > 1 for task in todo):
-        raise InputError(f'{machine.name}: lanes do single operations at the same time; lay out tasks of level "node".')
+        raise InputError(f'{machine.name}: lanes do single operations at the same time; use tasks of level "node".')
     found = [_Steps(todo, machine).run(fullest, at_home) for fullest, at_home in product((True, False), repeat=2)]
     return min(found, key=lambda s: s.makespan)
 
 
 def shuffles(wanted: Sequence[Transfer]) -> Iterator[list[Transfer]]:
-    """Steps in which every lane offers one value and takes at most one."""
+    """Group the transfers in `wanted` into steps in which every lane offers one value and takes at most one."""
     left = list(wanted)
     while left:
         offers: dict[int, int] = {}
@@ -57,13 +57,19 @@ class _Steps:
     now: float = 0.0
     where: dict[int, int] = field(default_factory=dict)
     start: dict[int, float] = field(default_factory=dict)
-    held: dict[int, set[int]] = field(default_factory=dict)  # lanes that have each value
-    load: list[int] = field(default_factory=list)  # values that each lane has made
+    held: dict[int, set[int]] = field(default_factory=dict)  # lanes that hold each value
+    load: list[int] = field(default_factory=list)  # values that each lane has computed
     messages: list[Message] = field(default_factory=list)
 
     def run(self, fullest: bool, at_home: bool) -> Schedule:
-        """`fullest`: the operation that most lanes can do, else the one that is most urgent. `at_home`: only where an
-        argument is.
+        """Return a schedule.
+
+        Parameters
+        ----------
+        fullest
+            Choose the operation that most lanes can do, instead of the most urgent one.
+        at_home
+            Run an operation only in a lane that has one of its arguments.
         """
         cost = self.machine.cost
         work = [task.work(cost) for task in self.todo]
@@ -74,7 +80,7 @@ class _Steps:
         for task in self.todo:
             for j in task.needs:
                 users[j].append(task.index)
-        ready: dict[str, list[tuple[float, int]]] = {}  # by operation, the most urgent first
+        ready: dict[str, list[tuple[float, int]]] = {}  # tasks by operation, the most urgent first
         for i, count in enumerate(missing):
             if not count:
                 heappush(ready.setdefault(self._op(i), []), (-rank[i], i))
@@ -106,7 +112,7 @@ class _Steps:
         return rank
 
     def _next(self, ready: dict[str, list[tuple[float, int]]], fullest: bool) -> str:
-        """What is free comes first: it costs no step and may make others ready."""
+        """Return the next operation; free operations come first, as they cost no step and may make others ready."""
         lanes, cost = self.machine.processors, self.machine.cost
 
         def key(op: str) -> tuple[bool, float, float, str]:
@@ -148,7 +154,7 @@ class _Steps:
         return list(chosen)
 
     def _lane(self, i: int, free: set[int]) -> tuple[int, bool]:
-        """The free lane with most of the arguments, and whether it has any."""
+        """Return the free lane with most of the arguments, and true if it has any."""
         has: dict[int, int] = {}
         for j in self.todo[i].needs:
             for p in self.held[j] & free:

@@ -1,8 +1,8 @@
-"""Machines as data: processors, what an operation and a message cost, and how messages find their way.
+"""Models of parallel machines: processors, costs of operations and messages, topology and routing.
 
 A message of w words takes start + word * w on every channel of its route, one after the other, and a channel carries
-one message at a time. Where a machine does not overlap communication with computation, sender and receiver are kept
-busy too. Times are in the machine's own unit.
+one message at a time. If a machine does not overlap communication with computation, sender and receiver are busy, too.
+Times are in the unit of the machine.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from bellcrank.nodes.ops import OPS
 from bellcrank.quoting import shown
 
 Channel = tuple[int, int]  # from, to; a bus is one channel for all
-Place = tuple[float, float]  # column, row: where a picture puts a processor
+Place = tuple[float, float]  # column and row of a processor in a picture
 
 STEPS: Mapping[str, float] = {name: op.cost for name, op in OPS.items()}
-# wong1991 chapters 3 and 5: a multiplication (or division) 1 us, an addition half of it, a sine or cosine 7 us, three
-# floats to a neighbour 12 us. How the 12 split into start and words is ours: the links move a word in about 2.3 us.
+# wong1991, chapters 3 and 5: multiplication or division 1 us, addition half of it, sine or cosine 7 us, three
+# floats to a neighbour 12 us. Our split of the 12 into start and words assumes 2.3 us per word on a link.
 T800: Mapping[str, float] = {
     name: {"add": 0.5, "mul": 1.0, "div": 1.0, "sqrt": 2.0, "trig": 7.0, "exp": 7.0, "neg": 0.0, "select": 0.5}[
         "add" if op.kind == "sub" else op.kind
@@ -33,13 +33,16 @@ T800: Mapping[str, float] = {
 
 @dataclass(frozen=True)
 class Topology:
-    """`neighbours[i]` are joined to processor i by a pair of channels, one each way."""
+    """The processors of a machine and their connections.
+
+    `neighbours[i]` are connected to processor i by a pair of channels, one each way.
+    """
 
     name: str
     neighbours: tuple[tuple[int, ...], ...]
     places: tuple[Place, ...]
-    bus: bool = False  # one channel that all take turns on
-    lockstep: bool = False  # all do the same operation at the same time, or wait; a message is a step too
+    bus: bool = False  # one channel that all processors share
+    lockstep: bool = False  # all do the same operation at the same time, or wait; a message is a step, too
     _ways: dict[int, Mapping[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _hops: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[tuple[int, int], tuple[Channel, ...]] = field(
@@ -48,10 +51,11 @@ class Topology:
 
     @property
     def processors(self) -> int:
+        """Number of processors."""
         return len(self.neighbours)
 
     def route(self, a: int, b: int) -> tuple[Channel, ...]:
-        """The channels from a to b, the same every time: a shortest way, by the neighbours that come first."""
+        """Return the channels from `a` to `b`: a shortest path, always the same, by the neighbours that come first."""
         if a == b:
             return ()
         if self.bus:
@@ -67,7 +71,7 @@ class Topology:
         return self._routes[a, b]
 
     def hops(self, a: int) -> Sequence[int]:
-        """How many channels there are between a and every other processor."""
+        """Return the number of channels between `a` and every processor."""
         if a not in self._hops:
             found = [0 if b == a else 1 for b in range(self.processors)]
             if not self.bus and not self._sees_all(a):
@@ -85,11 +89,11 @@ class Topology:
         return self._hops[a]
 
     def _sees_all(self, a: int) -> bool:
-        """Whether a is joined to every other processor: where all are, a search would look at all pairs each time."""
+        """Return true if a is connected to every other processor; a search would then visit all pairs each time."""
         return len(self.neighbours[a]) == self.processors - 1
 
     def _towards(self, target: int) -> Mapping[int, int]:
-        """From every processor the next on the way to the target."""
+        """Return for every processor the next one on the way to the target."""
         if target not in self._ways:
             found, front = {target: target}, [target]
             while front:
@@ -107,29 +111,67 @@ class Topology:
 @explained_class("message", "with_costs")
 @dataclass(frozen=True)
 class Machine:
-    """A parallel machine as data: its processors and channels (topology), what each operation costs, and what a message
-    costs: start + word times its words; overlapped: a processor computes while its messages travel.
+    """A parallel machine: topology, cost of each operation, and cost of a message, start + word * number of words.
+
+    Parameters
+    ----------
+    name : str
+        Name of the machine.
+    topology : Topology
+        Processors and channels.
+    cost : mapping of str to float
+        Cost of each operation, by name.
+    start : float
+        Cost of a message on a channel.
+    word : float
+        Further cost of each word of a message.
+    overlapped : bool
+        True if a processor computes while its messages travel.
+    unit : str
+        Unit of the costs.
     """
 
     name: str
     topology: Topology
-    cost: Mapping[str, float] = field(default_factory=lambda: STEPS)  # of an operation, by name
-    start: float = 0.0  # of a message on a channel
+    cost: Mapping[str, float] = field(default_factory=lambda: STEPS)
+    start: float = 0.0
     word: float = 0.0
     overlapped: bool = True
     unit: str = "steps"
 
     @property
     def processors(self) -> int:
-        """How many there are."""
+        """Number of processors."""
         return self.topology.processors
 
     def message(self, words: int) -> float:
-        """Time that a message of so many words takes on one channel."""
+        """Return the time of a message on one channel.
+
+        Parameters
+        ----------
+        words : int
+            Number of words.
+
+        Returns
+        -------
+        float
+            Time in the unit of the machine.
+        """
         return self.start + self.word * words
 
     def with_costs(self, **changes: Any) -> Machine:
-        """The same layout with other costs: cost=, start=, word=, overlapped=, unit=, name=."""
+        """Return the same layout with other costs.
+
+        Parameters
+        ----------
+        **changes
+            New values of cost, start, word, overlapped, unit or name.
+
+        Returns
+        -------
+        Machine
+            The changed copy.
+        """
         return replace(self, **changes)
 
     def __str__(self) -> str:
@@ -146,53 +188,58 @@ class Machine:
 # -- layouts
 
 
-PROCESSORS = 20_000  # of a machine, at most
+PROCESSORS = 20_000  # maximum of a machine
 LINKS = 20_000_000
 
 
 def _grid(name: str, cells: list[tuple[int, int]]) -> Topology:
-    """Cells (row, column) joined to those beside, above and below; messages go along rows first where they can."""
+    """Connect cells (row, column) with those beside, above and below; messages go along rows first if possible."""
     index = {cell: i for i, cell in enumerate(cells)}
     around = [tuple(index[c] for c in ((r, k - 1), (r, k + 1), (r - 1, k), (r + 1, k)) if c in index) for r, k in cells]
     return Topology(name, tuple(around), tuple((float(k), float(r)) for r, k in cells))
 
 
 def single() -> Topology:
+    """Return one processor."""
     return _grid("single", [(0, 0)])
 
 
 def complete(p: int) -> Topology:
+    """Return `p` processors, each connected with every other."""
     everyone = tuple(range(_fits(_count(p), p * (p - 1))))
     others = tuple(everyone[:i] + everyone[i + 1 :] for i in everyone)
     return Topology(f"complete({p})", others, tuple((float(i), 0.0) for i in everyone))
 
 
 def pipeline(p: int) -> Topology:
+    """Return `p` processors in a row."""
     return replace(_grid("", [(0, i) for i in range(_fits(_count(p)))]), name=f"pipeline({p})")
 
 
 def mesh(rows: int, columns: int) -> Topology:
+    """Return a rectangular grid of `rows` times `columns` processors."""
     _fits(_count(rows) * _count(columns))
     cells = [(r, k) for r in range(rows) for k in range(columns)]
     return _grid(f"mesh({rows}, {columns})", cells)
 
 
 def triangle(n: int) -> Topology:
-    """Wong's: row 0 and row 1 have n processors, row 2 has n - 1, ..., row n has one: n (n + 1)/2 + n."""
+    """Return Wong's triangle: rows 0 and 1 have `n` processors, row 2 has n - 1, ..., row n has 1: n (n + 1)/2 + n."""
     _fits(_count(n) * (n + 3) // 2)
     cells = [(0, k) for k in range(n)] + [(r, k) for r in range(1, n + 1) for k in range(r - 1, n)]
     return _grid(f"triangle({n})", cells)
 
 
 def cone_cells(n: int) -> list[tuple[int, int]]:
-    """(row, column) of every processor of a cone, both as Wong numbers them: row 0 and columns 1..n."""
+    """Return (row, column) of every processor of a cone of size `n`, numbered as Wong does: row 0 and columns 1..n."""
     return [(0, k) for k in range(1, _count(n) + 1)] + [(r, k) for r in range(1, n + 1) for k in range(r, n + 1)]
 
 
 def cone(n: int, *, joined: Sequence[tuple[tuple[int, int], tuple[int, int]]] = ()) -> Topology:
-    """The triangle rolled up: row 0 is wound around and joined to the last column too, (0, k) to (n + 1 - k, n).
+    """Return Wong's cone: the triangle of size `n` rolled up, so that row 0 also connects to the last column.
 
-    `joined` are more pairs of cells with a link between them, such as a mechanism's branches ask for.
+    Processor (0, k) is connected to (n + 1 - k, n). `joined` are further pairs of cells with a link between them, such
+    as for the branches of a mechanism.
     """
     _fits(_count(n) * (n + 3) // 2)
     cells = cone_cells(n)
@@ -206,6 +253,7 @@ def cone(n: int, *, joined: Sequence[tuple[tuple[int, int], tuple[int, int]]] = 
 
 
 def hypercube(d: int) -> Topology:
+    """Return a hypercube of dimension `d`."""
     if isinstance(d, bool) or not isinstance(d, int) or not 0 <= d <= 12:
         raise InputError(f"hypercube: dimension {d!r}; expected a whole number from 0 to 12.")
     p = 2**d
@@ -215,11 +263,12 @@ def hypercube(d: int) -> Topology:
 
 
 def bus(p: int) -> Topology:
+    """Return `p` processors that share one channel."""
     return replace(complete(p), name=f"bus({p})", bus=True)
 
 
 def warp(lanes: int) -> Topology:
-    """What a graphics processor calls a warp: one stream of instructions for all lanes (lockstep.py)."""
+    """Return a warp of a GPU with this number of `lanes`: one instruction stream for all lanes (lockstep.py)."""
     return replace(complete(lanes), name=f"warp({lanes})", lockstep=True)
 
 
@@ -230,12 +279,12 @@ def _count(p: int) -> int:
 
 
 def _fits(processors: int, links: int = 0) -> int:
-    """The processors, or an error where they would take minutes and gigabytes only to be there."""
+    """Return the number of processors; raise an error if the machine alone would take minutes and gigabytes."""
     if processors > PROCESSORS or links > LINKS:
         also = f" with {links:,} links" if links else ""
         most = f"{PROCESSORS:,} processors" + (f" and {LINKS:,} links" if links else "")
         raise InputError(
-            f"a machine of {processors:,} processors{also} is too large to lay anything out; at most {most}."
+            f"a machine of {processors:,} processors{also} is too large to schedule anything; at most {most}."
         )
     return processors
 
@@ -254,12 +303,12 @@ LAYOUTS: dict[str, Callable[..., Topology]] = {
 
 
 def ideal(topology: Topology) -> Machine:
-    """Messages cost nothing; an addition or a multiplication is one step, and so is a shuffle of a warp."""
+    """Return a machine of this `topology` with free messages; an addition, multiplication or shuffle is one step."""
     return Machine(topology.name, topology, start=1.0 if topology.lockstep else 0.0)
 
 
 def transputer_t800(topology: Topology) -> Machine:
-    """T800 transputers as Wong measured them; their links work beside the processor."""
+    """Return T800 transputers in this `topology` as Wong measured them; links work in parallel to the processor."""
     return Machine(f"T800 {topology.name}", topology, T800, start=5.0, word=7.0 / 3.0, unit="us")
 
 
@@ -269,11 +318,19 @@ KINDS: dict[str, Callable[[Topology], Machine]] = {
     "hidden": lambda t: transputer_t800(t).with_costs(name=f"{t.name}, messages hidden", start=0.0, word=0.0),
     "explicit": lambda t: transputer_t800(t).with_costs(overlapped=False),
 }
-ALSO = {"transputer_t800": "t800"}  # other names of them
+ALSO = {"transputer_t800": "t800"}  # alternative names
 
 
 def machine(text: str, kind: str = "ideal") -> Machine:
-    """By its name: "single", "complete:4", "mesh:2,3", "triangle:4"."""
+    """Return a machine by its name, such as "single", "complete:4", "mesh:2,3" or "triangle:4".
+
+    Parameters
+    ----------
+    text
+        Name of the topology, with its sizes.
+    kind
+        Kind of processor.
+    """
     name, _, numbers = text.partition(":")
     if name not in LAYOUTS:
         raise InputError(unknown("machine", name, LAYOUTS))
@@ -282,12 +339,13 @@ def machine(text: str, kind: str = "ideal") -> Machine:
     if len(sizes) != len(wanted) or not all(x.isdecimal() for x in sizes):
         how = f"{name}:{','.join(wanted)} with whole numbers" if wanted else f"{name} without numbers"
         raise InputError(f"machine {shown(text)}: expected {how}.")
-    if any(len(x) > 9 for x in sizes):  # which need not be read to be too many, and which Python may not read
-        raise InputError(f"machine {shown(text)} is too large to lay anything out; at most {PROCESSORS:,} processors.")
+    if any(len(x) > 9 for x in sizes):  # too large in any case, and Python limits the digits it converts
+        raise InputError(f"machine {shown(text)} is too large to schedule anything; at most {PROCESSORS:,} processors.")
     return made(LAYOUTS[name](*map(int, sizes)), kind)
 
 
 def made(topology: Topology, kind: str) -> Machine:
+    """Return a machine of this `topology` with processors of this `kind`."""
     kind = ALSO.get(kind, kind)
     if kind not in KINDS:
         raise InputError(unknown("kind of machine", kind, KINDS))

@@ -1,9 +1,8 @@
-"""Tasks of a Recursion, place by place: what a cell is cut into is found once, and what waits for what follows from the
-tree. Nothing is written out.
+"""Tasks of a Recursion, place by place, without writing it out: each cell is analysed once.
 
-A task is a cluster (task.py) of a cell at one place, all of whose operations wait for the same channel: what waits for
-one that comes back from the children must not be in one task with what they need. Coarser ("place"), all that waits for
-one channel at one place is a task; finer ("node"), every operation.
+A task is a cluster (task.py) of a cell at one place, all of whose operations wait for the same channel: operations that
+wait for values from the children must not share a task with those that the children need. At the coarser level "place",
+all operations of a place that wait for one channel are a task; at the finer level "node", every operation is.
 """
 
 from __future__ import annotations
@@ -18,28 +17,32 @@ from bellcrank.graph.cells import Cell, handed, place_of
 from bellcrank.scalar import step_of
 from bellcrank.scheduling.task import Task, Tasks, parts
 
-Source = tuple[int, int]  # a channel, and from which child (-1: the parent)
+Source = tuple[int, int]  # channel and index of the child (-1: the parent)
 
 
 @dataclass(frozen=True)
 class PlaceTasks(Tasks):
-    """Their work and longest path are those of the recursion."""
+    """Tasks of a recursion, which gives their work and longest path."""
 
     of: Recursion | None = field(default=None, repr=False)
 
     def work(self, cost: Mapping[str, float]) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
         assert self.of is not None
         return self.of.work(cost)
 
     def span(self, cost: Mapping[str, float]) -> float:
+        """Return the length of the longest dependent path; `cost` is by operation name."""
         assert self.of is not None
         return self.of.span(cost)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One task of a cell. channel: the last that it waits for, -1 if for none. inside: its needs of other parts, by
-    number. reads: of what it is handed, the elements.
+    """One task of a cell.
+
+    `channel` is the last channel that it waits for, -1 if there is none; `inside` the number of values it needs of
+    other parts of the cell, by index; `reads` the received elements that it uses.
     """
 
     step: str
@@ -51,7 +54,10 @@ class Part:
 
 
 class _Cut:
-    """A cell in parts. given: of what a channel hands on, the part that makes each element, or what hands it over."""
+    """The tasks of a cell.
+
+    `given` has for each sent element of a channel the task that computes it, or the source it is forwarded from.
+    """
 
     def __init__(self, cell: Cell, wanted: tuple[tuple[bool, ...], ...], size: str) -> None:
         self.waits = _waits(cell)
@@ -77,7 +83,7 @@ class _Cut:
         ]
 
     def _gives(self, handed_on: list[Any], inside: list[dict[int, set[int]]]) -> dict[int, int]:
-        """How many values of each part others use, here or at a neighbour."""
+        """Return the number of values of each part that others use, in the cell or at a neighbour."""
         used: dict[int, set[int]] = {}
         for n in (x for x in handed_on if isinstance(x, Node) and x.op != "input"):
             used.setdefault(self.home[n.serial], set()).add(n.serial)
@@ -109,7 +115,7 @@ class _Cut:
         return inside, reads
 
     def _maker(self, x: Node | float) -> int | tuple[Source, int] | None:
-        """The part that makes a value; or where it came from; or nothing, if it is there from the start."""
+        """Return the part that computes a value, or its source, or None if it is known from the start."""
         if not isinstance(x, Node):
             return None
         if x.op != "input":
@@ -119,7 +125,7 @@ class _Cut:
 
 
 def _source(x: Node) -> Source | None:
-    """Which neighbour an input comes from."""
+    """Return the neighbour from which an input comes; None if it comes from none."""
     at = place_of(x)
     if at.kind not in ("parent", "child"):
         return None
@@ -127,7 +133,7 @@ def _source(x: Node) -> Source | None:
 
 
 def _waits(cell: Cell) -> dict[int, int]:
-    """Of every node the last channel that it waits for."""
+    """Return for every node the last channel that it waits for."""
     found: dict[int, int] = {}
     for n in cell.graph.nodes:
         if n.op == "input":
@@ -139,7 +145,7 @@ def _waits(cell: Cell) -> dict[int, int]:
 
 
 def tasks(r: Recursion, size: str = "cluster") -> PlaceTasks:
-    """Of all places, each after those it needs."""
+    """Return the tasks of all places of recursion `r` in topological order; `size` is the level."""
     return PlaceTasks(r.name, size, tuple(_Making(r, size).tasks()), r)
 
 
@@ -149,8 +155,10 @@ class _Making:
         cuts = [_Cut(cell, r.wanted, size) for cell in r.cells]
         self.cuts = [cuts[k] for run in r.tree.runs for k in run.cells * run.repeats]
         self.parent, self.children = r.tree.parent.tolist(), r.tree.children.tolist()
-        self.index: list[dict[int, int]] = [{} for _ in self.cuts]  # of each place, the task of each part
-        self.given: dict[tuple[int, int], list[int]] = {}  # by channel and place: who makes each element, -1 for none
+        self.index: list[dict[int, int]] = [{} for _ in self.cuts]  # for each place, the task of each part
+        self.given: dict[
+            tuple[int, int], list[int]
+        ] = {}  # by channel and place: the task that computes each element, -1 for none
         self.count = 0
 
     def tasks(self) -> Iterator[Task]:
@@ -163,7 +171,7 @@ class _Making:
                 self.given[k, i] = [self.maker(i, x) for x in self.cuts[i].given[k]]
 
     def at(self, i: int, channel: int) -> Iterator[Task]:
-        """The tasks of a place that wait for a channel."""
+        """Yield the tasks of a place that wait for a channel."""
         mine = self.index[i]
         for number, part in enumerate(self.cuts[i].parts):
             if part.channel != channel:

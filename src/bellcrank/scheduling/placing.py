@@ -1,5 +1,7 @@
-"""One schedule from one order of tasks: each goes where it finishes first, or where it is told, into a gap if there is
-one, and its messages take their turns on the channels of their routes.
+"""Insertion-based placement: turn one order of tasks into a schedule.
+
+Each task goes to the processor on which it finishes first, or to a given one, into a gap if there is one. Its messages
+occupy the channels of their routes.
 """
 
 from __future__ import annotations
@@ -11,16 +13,17 @@ from bellcrank.scheduling.machines import Channel, Machine
 from bellcrank.scheduling.task import Tasks
 from bellcrank.scheduling.timetable import Hop, Message, Schedule
 
-MANY_PROCESSORS = 32  # processors: of more, only those near the values are looked at
+MANY_PROCESSORS = 32  # processors; on larger machines only those near the values are examined
 
 
 class Plan:
-    """What does not change from one schedule of the same tasks on the same machine to the next."""
+    """Data that all schedules of the same tasks on the same machine share."""
 
     def __init__(self, todo: Tasks, machine: Machine) -> None:
+        """Precompute costs and dependences of the tasks `todo` on a `machine`."""
         self.todo, self.machine = todo, machine
         self.work = [task.work(machine.cost) for task in todo]
-        self.send = [machine.message(task.gives) for task in todo]  # on one channel
+        self.send = [machine.message(task.gives) for task in todo]  # time on one channel
         self.needs = [tuple(task.needs) for task in todo]
         self.users: list[list[int]] = [[] for _ in todo]
         for i, needs in enumerate(self.needs):
@@ -31,17 +34,20 @@ class Plan:
         self.alike = topology.bus or all(len(n) == machine.processors - 1 for n in topology.neighbours)
         around = max(map(len, topology.neighbours))
         few = machine.processors <= MANY_PROCESSORS
-        self.candidates = machine.processors if few else min(MANY_PROCESSORS, 3 * around)  # about
+        self.candidates = machine.processors if few else min(MANY_PROCESSORS, 3 * around)  # approximately
 
     def __len__(self) -> int:
         return len(self.work)
 
     def effort(self, processors: int) -> float:
-        """Values that are looked up for a schedule if so many are looked at. To look is cheaper than to put."""
+        """Return the number of value look-ups of a schedule if this many `processors` are examined for each task.
+
+        Examining a processor is cheaper than placing a task on it.
+        """
         return self.edges * (1.0 + processors / 4)
 
     def region(self, size: int) -> tuple[int, ...]:
-        """So many processors close together, around one with the most neighbours."""
+        """Return adjacent processors, as many as `size`, around one with the most neighbours."""
         near = self.machine.topology.neighbours
         found = [max(range(len(near)), key=lambda p: (len(near[p]), -p))]
         for p in found:
@@ -51,18 +57,19 @@ class Plan:
         return tuple(found[:size])
 
     def distance(self, a: int, b: int) -> int:
+        """Return the number of channels between processors `a` and `b`."""
         return self.machine.topology.hops(a)[b]
 
 
 class Timetable:
-    """When something is taken: stretches that do not touch."""
+    """Occupied time intervals of a processor or channel; they do not touch."""
 
     def __init__(self) -> None:
         self.begins: list[float] = []
         self.ends: list[float] = []
 
     def free(self, ready: float, length: float) -> float:
-        """The first moment from `ready` on at which it is free for so long."""
+        """Return the first moment from `ready` on at which it is free for this `length`."""
         begins, ends = self.begins, self.ends
         if not ends or ends[-1] <= ready:
             return ready
@@ -74,6 +81,7 @@ class Timetable:
         return ready
 
     def take(self, begin: float, end: float) -> None:
+        """Occupy the interval from `begin` to `end`."""
         if end <= begin:
             return
         begins, ends = self.begins, self.ends
@@ -90,7 +98,17 @@ class Timetable:
 
 
 def together(tables: Sequence[Timetable], ready: float, length: float) -> float:
-    """The first moment at which all of them are free."""
+    """Return the first moment from `ready` on at which all of these timetables are free.
+
+    Parameters
+    ----------
+    tables
+        The timetables.
+    ready
+        Earliest moment.
+    length
+        Required duration.
+    """
     while True:
         later = ready
         for t in tables:
@@ -101,7 +119,10 @@ def together(tables: Sequence[Timetable], ready: float, length: float) -> float:
 
 
 class Placement:
+    """A schedule under construction."""
+
     def __init__(self, plan: Plan, region: Sequence[int] = ()) -> None:
+        """Start an empty schedule of `plan`, on the processors of a `region` or on all."""
         self.plan, self.machine, self.region = plan, plan.machine, region
         self.processors = [Timetable() for _ in range(plan.machine.processors)]
         self.channels: dict[Channel, Timetable] = {}
@@ -111,6 +132,7 @@ class Placement:
         self.touched: set[int] = set()
 
     def run(self, order: Sequence[int], fixed: Sequence[int] = ()) -> Schedule:
+        """Place all tasks and return the schedule; `order` lists the tasks, `fixed` the processor of each if given."""
         for i in order:
             if fixed:
                 self.put(i, fixed[i])
@@ -119,7 +141,7 @@ class Placement:
         return self.done()
 
     def _best(self, i: int) -> int:
-        """Where task i is done first. Channels are looked at only where they may decide."""
+        """Return the processor on which task i finishes first; channels are only examined where they may matter."""
         tried = sorted((self._soonest(i, p), p) for p in self._candidates(i))
         if not any(self.plan.send[j] for j in self.plan.needs[i]):
             return tried[0][1]
@@ -131,7 +153,7 @@ class Placement:
         return best[1]
 
     def _soonest(self, i: int, p: int) -> float:
-        """When task i would be done on processor p if no channel were taken."""
+        """Return the finish time of task i on processor p if all channels were free."""
         ready, work, hops = 0.0, self.plan.work[i], self.plan.machine.topology.hops(p)
         for j in self.plan.needs[i]:
             there = self.finish[j] + self.plan.send[j] * hops[self.where[j]]
@@ -140,6 +162,7 @@ class Placement:
         return self.processors[p].free(ready, work) + work
 
     def done(self) -> Schedule:
+        """Return the schedule."""
         return Schedule(
             self.plan.todo,
             self.machine,
@@ -157,14 +180,14 @@ class Placement:
             return range(count)
         idle = next((p for p in range(count) if p not in self.touched), 0)
         if count <= MANY_PROCESSORS:
-            return sorted({*self.touched, idle})  # those that have done nothing yet are all alike
+            return sorted({*self.touched, idle})  # all unused processors are equivalent
         near = {self.where[j] for j in self.plan.needs[i]}
         for p in list(near):
             near.update(self.machine.topology.neighbours[p][:MANY_PROCESSORS])
         return sorted({*near, idle})
 
     def _finish(self, i: int, p: int) -> float:
-        """When task i would be done on processor p, if its messages did not hinder each other."""
+        """Return the finish time of task i on processor p if its messages did not hinder each other."""
         ready, work = 0.0, self.plan.work[i]
         for j in self.plan.needs[i]:
             there = self.finish[j] if self.where[j] == p or not self.plan.send[j] else self._arrival(j, p)
@@ -201,6 +224,7 @@ class Placement:
         return found
 
     def put(self, i: int, p: int, ready: float = 0.0) -> None:
+        """Place task `i` and its messages on processor `p`, not before the time `ready`."""
         work = self.plan.work[i]
         for j in sorted(self.plan.needs[i], key=lambda j: (self.finish[j], j)):
             if self.where[j] != p and (j, p) not in self.sent:

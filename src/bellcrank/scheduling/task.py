@@ -1,7 +1,7 @@
-"""What is scheduled: nodes of a graph, or clusters of nodes that one step of a method made for one body.
+"""Tasks: nodes of a graph, or clusters of nodes that one step of a method created for one body.
 
-A cluster is a run of nodes with the same label in the order in which they were made, or a part of one that has nothing
-to do with the rest of it. That order goes from arguments to users, so runs of it never wait for each other in a circle.
+A cluster is a run of nodes with the same label in the order of creation, or a connected part of one. That order is
+topological, so clusters never wait for each other in a cycle.
 """
 
 from __future__ import annotations
@@ -20,31 +20,37 @@ LEVELS = ("cluster", "node")  # and "auto", which tries both and sizes between (
 
 @dataclass(frozen=True)
 class Task:
+    """A unit of scheduling."""
+
     index: int
     name: str
     nodes: tuple[Node, ...]
-    needs: Mapping[int, int]  # task before: how many of its values are used here
-    gives: int = 0  # how many of its values others use
+    needs: Mapping[int, int]  # number of values used from each predecessor
+    gives: int = 0  # number of values that other tasks use
 
     @property
     def step(self) -> str:
-        """What the method was doing, whatever the body: IA of IA[boom] and of mul IA[boom]."""
+        """Step of the method without the body: IA for IA[boom] and for mul IA[boom]."""
         label = self.nodes[0].label if self.nodes else ""
         return step_of(label if label and self.name.endswith(label) else self.name)
 
     @property
     def operations(self) -> int:
+        """Number of operations."""
         return len(self.nodes)
 
     def work(self, cost: Mapping[str, float]) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
         return sum(cost[node.op] for node in self.nodes)
 
 
 @dataclass(frozen=True)
 class Tasks:
+    """The tasks of a computation."""
+
     name: str
     level: str
-    tasks: tuple[Task, ...]  # arguments before users
+    tasks: tuple[Task, ...]  # topological order
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -56,12 +62,12 @@ class Tasks:
         return self.tasks[i]
 
     def work(self, cost: Mapping[str, float]) -> float:
-        """Time on one processor, where nothing is computed twice."""
+        """Return the time on one processor without recomputation; `cost` is by operation name."""
         ops = {node.serial: node.op for task in self.tasks for node in task.nodes}
         return sum(cost[op] for op in ops.values())
 
     def span(self, cost: Mapping[str, float]) -> float:
-        """Time of the longest chain of operations."""
+        """Return the length of the longest chain of operations; `cost` is by operation name."""
         finish: dict[int, float] = {}
         for task in self.tasks:
             for node in task.nodes:
@@ -73,9 +79,20 @@ class Tasks:
 def tasks(
     graph: Graph, level: str = "cluster", grain: float = float("inf"), cost: Mapping[str, float] | None = None
 ) -> Tasks:
-    """Inputs are everywhere at the start, and outputs may stay where they are made; negations cost nothing.
+    """Return the tasks of a graph.
 
-    Clusters with more work than `grain` are cut.
+    Inputs are available everywhere at the start, outputs may stay where they are computed, and negations are free.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    level
+        "cluster" or "node".
+    grain
+        Clusters with more work are cut.
+    cost
+        Cost by operation name.
     """
     if level not in LEVELS:
         raise InputError(unknown("level", level, LEVELS))
@@ -89,7 +106,7 @@ def tasks(
 
 
 def parts(run: Sequence[Node]) -> list[list[Node]]:
-    """What hangs together in a run of nodes, in the order of the first of each."""
+    """Return the connected parts of a `run` of nodes, in the order of the first node of each."""
     head: dict[int, int] = {}
 
     def top(serial: int) -> int:
@@ -110,7 +127,19 @@ def parts(run: Sequence[Node]) -> list[list[Node]]:
 
 
 def cut(part: Sequence[Node], grain: float, cost: Mapping[str, float]) -> list[list[Node]]:
-    """Pieces of about equal work, none with more than `grain` unless it is a single operation; each then in parts."""
+    """Cut a part into connected pieces of about equal work.
+
+    No piece exceeds the grain unless it is a single operation.
+
+    Parameters
+    ----------
+    part
+        The nodes.
+    grain
+        Maximum work of a piece.
+    cost
+        Cost by operation name.
+    """
     work = sum(cost.get(node.op, 1.0) for node in part)
     if work <= grain or len(part) == 1:
         return [list(part)]
@@ -126,7 +155,19 @@ def cut(part: Sequence[Node], grain: float, cost: Mapping[str, float]) -> list[l
 
 
 def grouped(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequence[str] = ()) -> Tasks:
-    """Tasks from groups of nodes, each after those it needs. A node in several groups is computed in each of them."""
+    """Return tasks from groups of nodes in topological order; a node in several groups is computed in each of them.
+
+    Parameters
+    ----------
+    name
+        Name of the computation.
+    level
+        Level of the tasks.
+    groups
+        Nodes of each task.
+    names
+        Name of each task; by the first node unless given.
+    """
     home: dict[int, int] = {}
     for i, group in enumerate(groups):
         for node in group:
@@ -141,7 +182,7 @@ def grouped(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequ
                 if a.op != "input" and a.serial not in own:
                     values.setdefault(home[a.serial], set()).add(a.serial)
         if any(before > i for before in values):
-            raise InputError(f'task "{group[0].label}" needs a later one: groups must be in the order of computation.')
+            raise InputError(f'task "{group[0].label}" needs a later one: groups must be in topological order.')
         for j, found in values.items():
             used.setdefault(j, set()).update(found)
         label = names[i] if names else _name(group[0], level)

@@ -1,4 +1,4 @@
-"""A Schedule: which task runs where and when, and which messages go between."""
+"""Schedule: processor and time of every task, and the messages between processors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bellcrank.scheduling.task import Tasks
 from bellcrank.stairs import view
 from bellcrank.text import table
 
-TOLERANCE = 1e-9  # of the makespan: times are sums of floats
+TOLERANCE = 1e-9  # relative to the makespan: times are sums of floats
 
 
 class ScheduleError(BellcrankError):
@@ -27,6 +27,8 @@ class ScheduleError(BellcrankError):
 
 @dataclass(frozen=True)
 class Hop:
+    """One channel of the route of a message, with the time of its use."""
+
     channel: Channel
     start: float
     finish: float
@@ -44,65 +46,81 @@ class Message:
 
     @property
     def start(self) -> float:
+        """Time of departure."""
         return self.hops[0].start
 
     @property
     def arrival(self) -> float:
+        """Time of arrival."""
         return self.hops[-1].finish
 
 
 @explained_class("check", "html", "svg")
 @dataclass(frozen=True)
 class Schedule:
-    """Which task runs on which processor and when, and which messages go between; html() is its page."""
+    """Processor and time of every task, and the messages between processors; html() returns its page.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        Tasks and their dependencies.
+    machine : Machine
+        The machine.
+    where : tuple of int
+        Processor of each task.
+    start, finish : tuple of float
+        Times at which each task starts and ends, in the unit of the machine.
+    messages : tuple of Message
+        Messages between processors.
+    """
 
     tasks: Tasks
     machine: Machine
-    where: tuple[int, ...]  # processor of each task
+    where: tuple[int, ...]
     start: tuple[float, ...]
     finish: tuple[float, ...]
     messages: tuple[Message, ...]
 
-    # -- what it comes to
+    # -- figures
 
     @cached_property
     def makespan(self) -> float:
-        """When the last task ends, in the machine's unit."""
+        """Time at which the last task ends, in the unit of the machine."""
         return max(self.finish, default=0.0)
 
     @cached_property
     def work(self) -> float:
-        """Time on one processor, where nothing is computed twice."""
+        """Time on one processor, without recomputation."""
         return self.tasks.work(self.machine.cost)
 
     @cached_property
     def span(self) -> float:
-        """Time of the longest chain of operations: no machine is faster."""
+        """Time of the longest chain of operations: a lower bound for any number of processors."""
         return self.tasks.span(self.machine.cost)
 
     @property
     def bound(self) -> float:
-        """No schedule on this many processors is shorter."""
+        """Lower bound of the makespan for this number of processors."""
         return max(self.work / self.machine.processors, self.span)
 
     @property
     def speedup(self) -> float:
-        """How many times as fast as one processor."""
+        """Ratio of the time on one processor to the makespan."""
         return self.work / self.makespan if self.makespan else 1.0
 
     @property
     def used(self) -> int:
-        """How many processors have anything to do."""
+        """Number of processors with at least one task."""
         return len(set(self.where))
 
     @property
     def efficiency(self) -> float:
-        """Speed-up for each processor."""
+        """Speed-up per processor."""
         return self.speedup / self.machine.processors
 
     @property
     def busy(self) -> list[float]:
-        """Time that each processor computes."""
+        """Computing time of each processor."""
         out = [0.0] * self.machine.processors
         for p, a, b in zip(self.where, self.start, self.finish, strict=True):
             out[p] += b - a
@@ -110,32 +128,38 @@ class Schedule:
 
     @property
     def idle(self) -> float:
-        """Of all processors together, until the last has finished."""
+        """Idle time of all processors together, until the last has finished."""
         return self.makespan * self.machine.processors - sum(self.busy)
 
     @property
     def words(self) -> int:
-        """Numbers sent, each hop counted."""
+        """Number of words sent, counted for each hop."""
         return sum(m.words * len(m.hops) for m in self.messages)
 
     @cached_property
     def chain(self) -> list[Link]:
-        """What decides the makespan: tasks and hops, each of which had to wait for the one before it to end."""
+        """Critical chain: tasks and hops, each of which had to wait for the one before it."""
         return chain(self)
 
     @property
     def critical(self) -> list[int]:
-        """The tasks of that chain; a task that the chain left by a message and did not do itself is not one of them."""
+        """Tasks of the critical chain, without those that only sent a message of it."""
         return [link.task for link in self.chain if link.message < 0]
 
     @property
     def _eps(self) -> float:
         return TOLERANCE * max(self.makespan, 1e-300)
 
-    # -- what it must keep
+    # -- validity
 
     def check(self) -> None:
-        """Raises if a task starts before its values are there, or two things happen on one processor or channel."""
+        """Raise ScheduleError if the schedule is not possible.
+
+        Raises
+        ------
+        ScheduleError
+            If a task starts before its values are available, or a processor or channel is used twice at the same time.
+        """
         cost, eps = self.machine.cost, self._eps
         sent = {(m.task, m.target): m for m in self.messages}
         for task in self.tasks:
@@ -146,10 +170,12 @@ class Schedule:
                 ready = self.finish[j]
                 if self.where[j] != self.where[i]:
                     if (j, self.where[i]) not in sent:
-                        raise ScheduleError(f'"{task.name}" never gets the values of "{self.tasks[j].name}".')
+                        raise ScheduleError(f'"{task.name}" never receives the values of "{self.tasks[j].name}".')
                     ready = sent[j, self.where[i]].arrival
                 if ready > self.start[i] + eps:
-                    raise ScheduleError(f'"{task.name}" starts at {self.start[i]:g}, its values come at {ready:g}.')
+                    raise ScheduleError(
+                        f'"{task.name}" starts at {self.start[i]:g}, but its values arrive at {ready:g}.'
+                    )
         for m in self.messages:
             self._check_message(m)
         for what, spans in self._occupied().items():
@@ -161,7 +187,7 @@ class Schedule:
             self._check_steps()
 
     def _check_steps(self) -> None:
-        """One operation at a time in all lanes; in a shuffle every lane offers one value and takes at most one."""
+        """Check that lanes do one operation at a time, and offer and take at most one value each in a shuffle."""
         steps: dict[tuple[float, float], set[str]] = {}
         for task, a, b in zip(self.tasks, self.start, self.finish, strict=True):
             if b > a:
@@ -189,11 +215,13 @@ class Schedule:
         ready = self.finish[m.task]
         for hop in m.hops:
             if hop.start < ready - self._eps or hop.finish - hop.start < self.machine.message(m.words) - self._eps:
-                raise ScheduleError(f'the message of "{self.tasks[m.task].name}" to {m.target} is faster than can be.')
+                raise ScheduleError(
+                    f'the message of "{self.tasks[m.task].name}" to {m.target} is faster than the channel.'
+                )
             ready = hop.finish
 
     def _occupied(self) -> dict[str, list[tuple[float, float, str]]]:
-        """Who has what when. Things that take no time are in nobody's way."""
+        """Return the intervals in which each resource is in use; tasks without duration occupy nothing."""
         out: dict[str, list[tuple[float, float, str]]] = {}
 
         def add(what: str, a: float, b: float, who: str) -> None:
@@ -206,16 +234,18 @@ class Schedule:
             name = f"the message of {self.tasks[m.task].name}"
             for hop in m.hops:
                 add(f"channel {hop.channel}", hop.start, hop.finish, name)
-                if not (self.machine.overlapped or self.machine.topology.lockstep):  # there _check_steps does it
+                if not (
+                    self.machine.overlapped or self.machine.topology.lockstep
+                ):  # in lockstep, _check_steps does this
                     for p in set(hop.channel) if not self.machine.topology.bus else {m.source, m.target}:
                         add(f"processor {p}", hop.start, hop.finish, name)
         return out
 
-    # -- how it looks
+    # -- output
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """All its numbers by name: makespan, speedup, work, span, idle, messages, ..."""
+        """All figures by name: makespan, speedup, work, span, idle, messages, ..."""
         return {
             "makespan": self.makespan, "work": self.work, "span": self.span, "bound": self.bound,
             "speedup": self.speedup, "efficiency": self.efficiency, "processors": self.machine.processors,
@@ -224,7 +254,13 @@ class Schedule:
         }  # fmt: skip
 
     def json(self) -> str:
-        """Tasks, messages and facts as JSON."""
+        """Return tasks, messages and figures as JSON.
+
+        Returns
+        -------
+        str
+            JSON text.
+        """
         tasks = [
             {
                 "name": t.name,
@@ -250,11 +286,23 @@ class Schedule:
         return json.dumps({**about, **self.facts, **chain, **places, "tasks": tasks, "messages": messages})
 
     def html(self) -> str:
-        """One page to look at, with everything in it: processors down, time across; zoom, drag, point."""
+        """Return an interactive, self-contained page: processors down, time across; zoom, drag, tooltips.
+
+        Returns
+        -------
+        str
+            HTML text.
+        """
         return str(view("schedule_page").html(self))
 
     def svg(self) -> str:
-        """The same as a picture that stands still."""
+        """Return the same chart as a static picture.
+
+        Returns
+        -------
+        str
+            Text of an SVG file.
+        """
         return str(view("schedule_picture").svg(self))
 
     def _repr_html_(self) -> str:

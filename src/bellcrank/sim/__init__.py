@@ -1,1 +1,4 @@
-"""Whole runs in machine code: systems, events, the loop, records. Each file is loaded by who needs it."""
+"""Compiled simulation runs: systems, steppers, events, fixed and adaptive steps, records, gradients and linearisation.
+
+Each module is imported where it is needed; importing the package itself loads none of them.
+"""

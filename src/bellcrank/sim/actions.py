@@ -1,7 +1,8 @@
-"""From a System to an Action: the ticks of a run with fixed steps, and around them what whoever steps it sees and says.
+"""Build an Action from a System: the ticks of a fixed-step run, with observation, reward, termination and restart.
 
-What is kept between actions is y, the number of steps since the start, why a run has ended, and what an integrator or
-closed loops remember. The rest of a tick's state is the same for all runs and is written anew before the first tick.
+Between actions only y, the number of steps since the start, the status of the run, and the memory of an integrator or
+of closed loops are kept. The rest of a tick's state is the same for all runs and is written before the first tick of
+each action.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from bellcrank.sim.sampling import any_due, clocks, first_phases
 from bellcrank.sim.step_check import KEPT
 from bellcrank.sim.user_code import called, vector
 
-REJOINED = 3  # times: what is drawn may be far from closing loops, and each time has two rounds of Newton's method
+REJOINED = 3  # loop closures of a drawn start, which may leave loops wide open; each takes two Newton iterations
 PHASES = "phases"
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a user says of runs that are stepped; the functions are traced."""
+    """Observation, reward, termination and start of stepped runs, as a user gives them; the functions are traced."""
 
-    outputs: tuple[str, ...]  # columns of a record, or nothing for q and v
+    outputs: tuple[str, ...]  # columns of a record; all q and v by default (see `observed`)
     reward: Callable[..., Scalar] | None = None
     ends: Callable[..., Scalar] | None = None
     start: Callable[[Random], Any] | None = None
@@ -47,7 +48,7 @@ class Task:
 
 
 def observed(dynamics: Dynamics, asked: Sequence[str] | None) -> tuple[str, ...]:
-    """Which columns are observed: those asked for, the system's outputs, or positions and velocities."""
+    """Return the names of the observed columns: `asked`, else the outputs of the system of `dynamics`, else q and v."""
     s, m = dynamics.system, dynamics.system.mechanism
     if asked is None:
         return tuple(s.outputs) or (*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1]))
@@ -56,13 +57,13 @@ def observed(dynamics: Dynamics, asked: Sequence[str] | None) -> tuple[str, ...]
         if name not in known:
             raise InputError(f"outputs: {unknown('column', name, known)}")
     if not len(asked):
-        raise InputError("outputs is empty; expected names of columns, or nothing for the outputs of the system.")
+        raise InputError("outputs is empty; expected names of columns, or no outputs= for those of the system.")
     return tuple(asked)
 
 
 @dataclass(frozen=True, eq=False)
 class Stepped:
-    """Some ticks of size h with the same inputs, and what a task makes of where they lead."""
+    """Several ticks of size h with constant inputs, and the observation, reward and status of a task after them."""
 
     dynamics: Dynamics
     integrator: Integrator
@@ -70,11 +71,12 @@ class Stepped:
     h: float
     ticks: int
     task: Task
-    joined: Joined | None = None  # where the program carries several partitions of closed loops
-    dtype: str = "float64"  # of the numbers it will be computed with
-    resolve: float = 0.0  # relative error of its steps that the program checks for; 0 where it checks none
+    joined: Joined | None = None  # present if the program contains several coordinate partitions of closed loops
+    dtype: str = "float64"  # floating-point type of the compiled code
+    resolve: float = 0.0  # relative error that the step check of the program allows; 0 without a step check
 
     def action(self) -> Action:
+        """Return the Action: the program of a tick and the graphs that open, close, begin and observe an action."""
         n = len(self.dynamics.system.inputs)
         c, u = {"c": (self.kept.size,)}, {"u": (n,)} if n else {}
         trace = self.dynamics.trace
@@ -88,13 +90,18 @@ class Stepped:
         )  # fmt: skip
 
     def transition(self) -> Graph:
-        """(y, u, t, p) -> y after an action, without ends, for who differentiates it; t only where it matters."""
+        """Return the graph (y, u, t, p) -> y after one action, for differentiation.
+
+        Termination is left out. The graph has the input t only if the result depends on it.
+        """
         s, dynamics = self.dynamics.system, self.dynamics
         if self.joined is not None and len(self.joined.parts) > 1:
-            raise InputError("transition: the minimal form changes its dependent coordinates; give form=projected.")
+            raise InputError("transition: the minimal form changes its dependent coordinates; use form=projected.")
         if s.sampled or self.integrator.memory(dynamics.problem()):
             why = "controllers that sample" if s.sampled else f'the integrator "{self.integrator.name}"'
-            raise InputError(f"transition: {why} remember more than y; expected none of them, and a one-step method.")
+            raise InputError(
+                f"transition: {why} have memory besides y; expected a system without them, and a one-step method."
+            )
 
         def moved(y: Any, u: Any = (), t: Scalar = 0.0) -> dict[str, Any]:
             now: dict[str, Any] = {"y": list(y), **dict.fromkeys(dynamics.measured, 0.0), "bound": NEVER}
@@ -110,8 +117,9 @@ class Stepped:
 
     @cached_property
     def kept(self) -> Layout:
-        """What changes with every action comes first."""
-        renewed = self.program.renew is not None and len(self.usual) > 0  # at every action, and so it is not kept
+        """Layout of the state that is kept between actions; fields that change with every action come first."""
+        # With inputs, the integrator's memory begins again at every action, so that it is not kept.
+        renewed = self.program.renew is not None and len(self.usual) > 0
         memory = 0 if renewed else _width(self.program.layout, "memory")
         fields: dict[str, Any] = {"y": size(self.dynamics.size), "memory": size(memory)}
         part = () if self.joined is None else ("part",)
@@ -123,27 +131,28 @@ class Stepped:
         if self.dynamics.system.sampled:
             fields[PHASES] = size(len(clocks(self.dynamics.system)))
         fields |= {"status": 1, "new": 1}
-        # What only random starts need: which run it is, how often it has begun, and the seed.
+        # Only random starts need the number of the run, the number of its starts and the seed.
         chance = {"run": counter, "starts": counter, "seed": size(SEED)}
         return Layout(fields | (chance if self.task.start else {}))
 
     @property
     def _checked(self) -> tuple[str, ...]:
-        """Fields by which the program checks its steps."""
+        """Fields of the step check that are kept between actions."""
         return KEPT if self.resolve else ()
 
     @property
     def changing(self) -> int:
+        """Number of leading elements of `kept` that change with every action."""
         return self.kept.place("new") + 1
 
     @cached_property
     def usual(self) -> list[float]:
-        """Inputs before anybody has given any."""
+        """Default inputs, in force until the caller gives others."""
         return list(self.dynamics.ports.inputs.values())
 
     @property
     def _anywhere(self) -> Dynamics:
-        """What is good for every state, also where another partition is at work."""
+        """The dynamics in a form that is valid in every state, independent of the active partition."""
         return self.dynamics if self.joined is None else self.joined.parts[0].anywhere
 
     # -- graphs
@@ -156,11 +165,11 @@ class Stepped:
         values |= dict.fromkeys(("input_steps", "bound"), NEVER) | {"h": self.h, "resolve": self.resolve}
         values |= {name: x for name, x in now.items() if name in places and x != []}
         values |= {"t": now["n"].value * self.h, "live": where(now["status"] > 0.0, 0.0, 1.0)}
-        values["fresh"] = 1.0 if self.usual else any_due(now.get(PHASES, ()))  # inputs may be others
+        values["fresh"] = 1.0 if self.usual else any_due(now.get(PHASES, ()))  # inputs may have changed
         return {"s": places.written(values)}
 
     def _counted(self, number: float) -> Count:
-        """A constant as a counter."""
+        """Return a constant as a counter."""
         return Count(split(number, Counter.of(self.dtype).words).tolist())
 
     def _close(self, c: Any, s: Any, u: Any = ()) -> dict[str, Any]:
@@ -209,7 +218,7 @@ class Stepped:
         now = self.kept.read(c)
         return {"row": self._seen(now["n"].value * self.h, now["y"], self.usual)}
 
-    # -- what the user says
+    # -- functions of the user
 
     def _seen(self, t: Scalar, y: list[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         columns = Columns(self.dynamics.system, self._anywhere.accelerations, t, y, u)
@@ -225,12 +234,12 @@ class Stepped:
         return vector(what, found, [what])[0]
 
     def _drawn(self, start: Callable[[Random], Any], random: Random, rest: list[float]) -> list[Scalar]:
-        """A start by the user's function: by names of elements on top of rest, or all of them."""
+        """Return the start that the user's function draws: all elements, or some by name on top of `rest`."""
         found, names = called("start", start, random, expected="(random)"), list(self.dynamics.ports.elements)
         if isinstance(found, Mapping):
             for key in found:
                 if key not in names:
-                    raise InputError(f"start returned a value for something else: {unknown('element', key, names)}")
+                    raise InputError(f"start returned a value for an unknown element: {unknown('element', key, names)}")
             found = dict(zip(names, rest, strict=True)) | dict(found)
         return vector("start", found, names)
 

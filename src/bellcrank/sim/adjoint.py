@@ -1,8 +1,9 @@
-"""bc.gradient: how fast a scalar of a run changes with all that the run was given.
+"""bc.gradient: gradients of a scalar of a run with respect to inputs, parameters and the initial state.
 
-The scalar is an integral over the run, something of its end, or both. By the discrete adjoint of the run, its gradient
-with respect to every input at every time, every free number and the whole start costs a few runs, however many of those
-there are; and it is that of the numbers that the run computes, not of what they approximate.
+The scalar is an integral over the run, a function of its final state, or the sum of both. The discrete adjoint of the
+run gives its gradient with respect to the inputs at every time, every free parameter and the whole initial state for
+the cost of a few runs, however many of these there are. It is the exact derivative of the computed numbers, not an
+approximation of the derivative of the continuous solution.
 """
 
 from __future__ import annotations
@@ -47,15 +48,30 @@ from bellcrank.sim.tree_dynamics import tree_dynamics
 
 Array = np.ndarray[Any, Any]
 Made = TypeVar("Made")
-CHOICES, MANY = 4, 16  # of dependent coordinates that are tried, and states that say which suit them
+CHOICES, MANY = 4, 16  # coordinate partitions that are tried, and states by which each one is chosen
 
 
 @explained_class("__init__", "run")
 class Adjoint:
-    """A system with a scalar of its runs, compiled on first use, for gradients of as many runs as asked.
+    """Gradients of a scalar of the runs of one system; compiled on first use, for any number of runs.
 
-    running: what is integrated over a run; final: what is added at its end. Each is a function of (t, q, v, x, u), as
-    outputs of a system are, or the name of a column ("elbow.q", "energy").
+    Parameters
+    ----------
+    mechanism : Mechanism or System
+        The plant.
+    running : callable or str, optional
+        The integrand of an integral over the run: a function of (t, q, v, x, u), as outputs of a system are, or the
+        name of a column ("elbow.q", "energy").
+    final : callable or str, optional
+        The term that is added at the end of the run, in the same form.
+    integrator, method, form : str, optional
+        As in `bellcrank.simulate`.
+    events : sequence of Event, optional
+        Must be empty: a run with events has no gradient.
+    solver, where : optional
+        As in `bellcrank.simulate`.
+    **parts
+        Parts of the system, as in `bellcrank.system`.
     """
 
     def __init__(
@@ -77,8 +93,8 @@ class Adjoint:
         plant = system(mechanism, **parts)
         if len(listed("events", events, "events")):
             raise InputError(
-                "events: there is no gradient of a run with events, which change the state, or the end, at times that "
-                "change with everything else. Describe what happens by forces that are continuous, and leave them out."
+                "events: a run with events has no gradient, because they change the state, or end the run, at times "
+                "that themselves depend on all inputs. Replace them by continuous forces, and leave events= out."
             )
         if running is None and final is None:
             raise InputError("there is no scalar to differentiate: give running=..., final=..., or both.")
@@ -92,12 +108,12 @@ class Adjoint:
         self.steps = self._by(self.dynamics)
 
     def _by(self, dynamics: Dynamics) -> AdjointSteps:
-        """Where there are loops, by one of their choices of dependent coordinates."""
+        """Return the steps for `dynamics`: with closed loops, those of one coordinate partition."""
         return self._once(dynamics, lambda: AdjointSteps(dynamics, self.integrator))
 
     @property
     def end(self) -> Graph:
-        """(t, y, u, p, w_value) -> the scalar where a run ends and, for w_value = 1, its gradient there."""
+        """(t, y, u, p, w_value) -> the scalar at the end of a run and, for w_value = 1, its gradient there."""
         return self._end(self.dynamics)
 
     def _end(self, by: Dynamics) -> Graph:
@@ -128,14 +144,48 @@ class Adjoint:
         dtype: str | None = None,
         threads: int | None = None,
     ) -> Gradient:
-        """See bellcrank.gradient."""
+        """Return the gradient of the scalar of each run.
+
+        Parameters
+        ----------
+        seconds : float
+            Duration of a run, s.
+        q0, v0, x0 : array_like or mapping, optional
+            Initial positions, velocities and states of actuators; leading axes make a batch.
+        inputs : mapping, optional
+            Inputs by name.
+        input_step : float, optional
+            Time that each line of the inputs holds, s.
+        parameters : mapping, optional
+            Values of free parameters by name.
+        batch : int, optional
+            Number of runs, where no array gives it.
+        checkpoints : int, optional
+            Number of checkpoints of a run; by default every step is kept if the memory allows it.
+        step : float, optional
+            Length of a step, s; 1 ms by default.
+        tolerance : float, optional
+            Must be left out: steps are fixed.
+        target, dtype, threads : optional
+            As in `bellcrank.simulate`.
+
+        Returns
+        -------
+        Gradient
+            The scalar and its derivatives.
+
+        Raises
+        ------
+        InputError
+            If an argument is invalid, or if the integrator would choose its own steps.
+        """
         solver = changed(self.solver, {"step": step, "tolerance": tolerance})
         where = changed(self.where, {"target": target, "dtype": dtype, "threads": threads})
         plan = planned(seconds, self.integrator, 0, solver, Saving(keep="final"), where)
         if plan.adaptive:
             raise InputError(
-                f"a gradient needs fixed steps, and {self.integrator.name} would choose its own, by looking at the "
-                "numbers: give step=... and no tolerance."
+                f"a gradient needs fixed steps, and {self.integrator.name} would choose its own by an error estimate: "
+                "give step=... and no tolerance."
             )
         given = Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, False)
@@ -148,7 +198,7 @@ class Adjoint:
         check_room(f"a gradient of {given.runs} runs", size, "take a smaller batch")
         closure = self.dynamics.closure
         y = self.dynamics.started(closure.checked(given.y, given.parameters))
-        seen, free = y, given.parameters  # states that the choice of dependent coordinates must suit
+        seen, free = y, given.parameters  # states that the coordinate partition must suit
         for _ in range(CHOICES):
             steps = self._by(closure.common(seen, free))
             stretch = stretch_of(plan.steps, on.room(steps.note.size), checkpoints)
@@ -162,7 +212,7 @@ class Adjoint:
         return self._named(self._determined(steps, found, task), given, input_step is not None, steps)
 
     def _taken_back(self, steps: AdjointSteps, on: Place, task: Task, plan: Plan) -> Weights:
-        """All runs, some at a time."""
+        """Return the weights of all runs, computed in groups of runs."""
 
         def some(runs: Array) -> Weights:
             return taken_back(steps, on, task.part(runs), partial(self._weighed, steps.dynamics, plan.seconds))
@@ -170,7 +220,7 @@ class Adjoint:
         shares, threads = task.shares(on.together(task, steps.note.size)), plan.where.threads
         if threads == 1 or len(shares) == 1 or plan.where.target == "cuda":
             found = list(map(some, shares))
-        else:  # the first one makes all that is made once
+        else:  # the first group compiles and caches what all groups share
             found = [some(shares[0]), *shared(lambda k: some(shares[k + 1]), len(shares) - 1, threads)]
         if len(shares) == 1:
             return Weights(*(getattr(found[0], f.name)[: task.runs] for f in fields(Weights)))
@@ -178,7 +228,7 @@ class Adjoint:
         return Weights(*whole)
 
     def _determined(self, steps: AdjointSteps, found: Weights, task: Task) -> Weights:
-        """Weights of the coordinates that determine a start; those that follow from them have none of their own."""
+        """Return the weights of the independent coordinates of a start; dependent ones have weight zero."""
         if not steps.loops:
             return found
         sound = np.isfinite(found.y).all(axis=1, keepdims=True)
@@ -206,7 +256,7 @@ class Adjoint:
         return found
 
     def _weighed(self, by: Dynamics, t: float, y: Array, u: Array, p: Array) -> Weights:
-        lost = np.asarray(~np.isfinite(y).all(axis=1))  # which a kernel would not take
+        lost = np.asarray(~np.isfinite(y).all(axis=1))  # a kernel does not accept these
         given = {"t": t, "y": np.where(lost[:, None], 0.0, y), "u": u, "p": p, "w_value": 1.0}
         end = self._once(("end", by), lambda: of_graph(self._end(by)))
         found = end(**{name: given[name] for name in end.graph.inputs})
@@ -215,18 +265,16 @@ class Adjoint:
         return Weights(value, found["g_y"], by_p, by_u, 0.0 * value, nothing)
 
     def _named(self, found: Weights, given: Given, sampled: bool, steps: AdjointSteps) -> Gradient:
-        """The gradient as people see it. Of a run that ran away, all of it is not a number."""
+        """Return the gradient by names; of a run that diverged, all of it is NaN."""
         lost = ~np.isfinite(found.value)
         if lost.any():
             for weights in (found.y, found.p, found.u):
                 weights[lost] = np.nan
             which = f"run {int(np.flatnonzero(lost)[0])} of {lost.size}" if lost.size > 1 else "the run"
-            why = "ran away: its scalar is not finite, and its gradient NaN"
-            help_ = "bellcrank.simulate says why; a smaller step may help."
+            why = "diverged: its scalar is not finite, and its gradient NaN"
+            help_ = "bellcrank.simulate reports the reason; a smaller step may help."
             if found.trouble[lost][0] > 0.5:
-                why = (
-                    "passes where no one choice of independent coordinates keeps its loops closed: its gradient is NaN"
-                )
+                why = "passes a region where no single choice of independent coordinates works: its gradient is NaN"
                 help_ = 'form="projected" needs no such choice.'
             warn(f"{which} {why}. {help_}")
         m, shape = self.system.mechanism, given.shape
@@ -265,21 +313,50 @@ def gradient(
     where: Where | None = None,
     **settings: Any,
 ) -> Gradient:
-    """A scalar of a run, and how fast it changes with every input at every time, every free number and the start.
+    """Return a scalar of a run and its gradient with respect to inputs, free parameters and the initial state.
 
         found = bc.gradient(plant, 1.0, running=lambda t, q, v, x, u: u["torque"] ** 2, final="tip.z",
                             inputs={"torque": torques}, input_step=0.01)
         found.value, found.inputs["torque"], found.q0, found.parameters["boom.mass"]
 
-    running: what is integrated over the run; final: what is added at its end. Each is a function of (t, q, v, x, u) or
-    the name of a column ("elbow.q", "energy", an output of the system): running="effort" is the summary
-    integral(effort). Start, control, inputs, input_step, parameters, batch, step, target, dtype, threads, solver and
-    where are those of bc.simulate; leading axes make a batch. Steps are fixed: without step= they are 1 ms.
-    checkpoints: so many states are kept of a run, and the steps between are done again on the way back; unless told,
-    all steps are kept where the memory allows. The result is the same. form: of closed loops, as in bc.simulate.
+    The cost is that of two to four runs, however many inputs there are. `bellcrank.Adjoint` does the same for many runs
+    and is compiled once. See docs/derivatives.md.
 
-    It costs two to four runs, however many inputs there are. bc.Adjoint is the same for many runs: compiled once. All
-    of it: docs/derivatives.md.
+    Parameters
+    ----------
+    mechanism : Mechanism or System
+        The plant.
+    seconds : float
+        Duration of a run, s.
+    q0, v0, x0 : array_like or mapping, optional
+        Initial positions, velocities and states of actuators; leading axes make a batch.
+    running : callable or str, optional
+        The integrand of an integral over the run: a function of (t, q, v, x, u) or the name of a column ("elbow.q",
+        "energy", an output of the system): running="effort" is the summary integral(effort).
+    final : callable or str, optional
+        The term that is added at the end of the run, in the same form.
+    control : callable, optional
+        As in `bellcrank.simulate`.
+    integrator, method, form : str, optional
+        As in `bellcrank.simulate`; form is that of closed loops.
+    events : sequence of Event, optional
+        Must be empty: a run with events has no gradient.
+    solver, where : optional
+        As in `bellcrank.simulate`.
+    **settings
+        inputs, input_step, parameters, batch, step, target, dtype and threads, as in `bellcrank.simulate`, and
+        checkpoints: the number of states of a run that are kept; the steps between them are computed again in the
+        backward pass. By default all steps are kept if the memory allows it. The result is the same.
+
+    Returns
+    -------
+    Gradient
+        The value of the scalar and its derivatives, by name.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid. Steps are fixed (1 ms without step=), so tolerance= is not accepted.
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
     made = Adjoint(mechanism, running, final, integrator, method, form, events, solver, where, **parts)

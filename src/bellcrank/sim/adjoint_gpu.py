@@ -1,6 +1,6 @@
-"""Runs and the weights back through them on the GPU: every run a thread, and notes stay in the GPU's memory.
+"""Adjoint sweeps on the GPU: one thread per run; the notes of all steps stay in GPU memory.
 
-A sweep leaves its rows as (room, row, runs), and that is how the next one reads a table of its own for every run.
+A sweep leaves its rows as (room, row, runs), the layout in which the next sweep reads a table of inputs for each run.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from bellcrank.sim.adjoint_sweeps import Swept, Task
 from bellcrank.sim.gpu import KEPT, GpuProgram
 
 Array = np.ndarray[Any, Any]
-FULL = 2**14  # runs at once that keep a GPU busy: rather than fewer, steps are done again
-ALL = 2**40  # ticks: until every run has stopped
+FULL = 2**14  # runs at once that keep a GPU busy; recomputing steps is better than launching fewer
+ALL = 2**40  # ticks: more than any run has, so that a launch ends when every run has stopped
 
 
 @dataclass(eq=False)
 class GpuThreads:
-    """The place of adjoint_sweeps.py on the GPU. A table is its numbers, and how far those of the next run, and the
-    next of one run, lie behind them.
+    """GPU backend of the adjoint sweeps (`Place` in adjoint_sweeps.py).
+
+    A table of inputs is a pair: its numbers, and the distances in memory between neighbouring runs and between
+    neighbouring lines of one run.
     """
 
     code: Callable[[Program], GpuProgram]
@@ -34,21 +36,27 @@ class GpuThreads:
 
     @property
     def _free(self) -> int:
-        """Numbers that the memory has room for."""
+        """Floating-point numbers for which there is free GPU memory."""
         return int(KEPT * free_bytes()) // (8 if self.dtype == "float64" else 4)
 
     def room(self, note: int) -> int:
+        """Return how many notes of a run fit into memory; `note` is the number of elements of one note."""
         return self._free // (note * min(self.runs, FULL))
 
     def together(self, task: Task, note: int) -> int:
+        """Return how many runs of `task` fit into memory at once; `note` is the number of elements of one note."""
         own: int = task.table[0].size + task.parameters.shape[1]
         return max(1, min(task.runs, self._free // (note * (task.notes + 4) + own)))
 
     def state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
+        """Return an initial state of `runs` runs of `program` on the GPU, with `values` by field."""
         return program.layout.array(runs, values, cupy(), self.dtype)
 
     def given(self, task: Task) -> tuple[Any, Any]:
-        """Turned round on the GPU, which is quicker at it; a table that is one for all runs goes there once."""
+        """Return the inputs and the parameters of `task` on the GPU.
+
+        They are transposed there, which is faster than on the CPU; a table that all runs share is copied once.
+        """
         parameters = self._turned(task.parameters)
         if task.table.strides[0] == 0:
             return (cupy().asarray(np.ascontiguousarray(task.table[0]), self.dtype), (0, 1)), parameters
@@ -59,20 +67,38 @@ class GpuThreads:
         return cp.ascontiguousarray(cp.moveaxis(cp.asarray(np.ascontiguousarray(x), self.dtype), 0, -1))
 
     def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
+        """Run all lanes to their ends and return the final state and the rows.
+
+        Parameters
+        ----------
+        program
+            The forward or the backward program.
+        state
+            Initial state, (size, runs).
+        table
+            Inputs, as `given` or an earlier sweep leaves them.
+        parameters
+            Free parameters, (np, runs).
+        room
+            Capacity, in rows of each run.
+        """
         cp, runs, (lines, steps) = cupy(), state.shape[1], table
         rows, counts = empty_buffer((room, program.row, runs), self.dtype, cp), cp.zeros(runs, cp.int64)
         self.code(program).go(ALL, state, parameters, lines, steps, rows, room, counts)
         return Swept(state, (rows, (1, runs)), int(cp.asnumpy(counts)[0]))
 
     def row(self, rows: Any, k: int) -> Any:
+        """Return the `k`-th row of all runs from `rows`, (row, runs), on the GPU."""
         return rows[0][k]
 
     def rows(self, found: Swept) -> Array:
+        """Return all rows of the sweep `found` on the host, the last first, (runs, count, row)."""
         cp = cupy()
         there = cp.ascontiguousarray(cp.moveaxis(found.rows[0][: found.count][::-1], -1, 0))
         array: Array = fetched(there).astype(float, copy=False)
         return array
 
     def numbers(self, x: Any) -> Array:
+        """Return `x` as a float64 array on the host."""
         array: Array = np.asarray(fetched(x), float)
         return array

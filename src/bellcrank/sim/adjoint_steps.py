@@ -1,14 +1,14 @@
-"""The discrete adjoint of a run with fixed steps: two programs, one that takes it forwards and one that takes weights
-back through it.
+"""Discrete adjoint of a fixed-step run: one program for the forward pass and one for the backward pass.
 
-Forwards, a step is y1, memory1 = F(t, y, memory, u, p), and what is written down of it is all that the way back needs:
-t, y, memory, u, and what F was told by the graphs that it calls (the rates of the stages), so that nothing is computed
-twice. The rows of the first program are the table of inputs of the second, which goes through them from the last to the
-first: w <- w dF/dy, g_p <- g_p + w dF/dp, and g_u likewise, until the first step with those inputs; then it is a row.
+A forward step is y1, memory1 = F(t, y, memory, u, p). Its note holds all that the backward pass needs: t, y, memory, u
+and the results of the graphs that F calls (the rates of the stages), so that nothing is computed twice. The rows of
+the forward program are the table of inputs of the backward program, which reads them from the last to the first:
+w <- w dF/dy, g_p <- g_p + w dF/dp, and g_u likewise until the first step with the same inputs, where g_u is written as
+a row.
 
-F is all that a run does from one step to the next: samples that are due are taken before it, and loops are closed after
-it. Loops may come out of reach of one choice of dependent coordinates; such trouble is noted, and the state it began
-in, and whoever asked chooses others.
+F contains all that a run does from one step to the next: samples that are due are taken before it, and loops are closed
+after it. Loops may leave the region where one coordinate partition is valid. That is recorded as trouble, with the
+state in which it began, and the caller chooses another partition.
 """
 
 from __future__ import annotations
@@ -32,37 +32,39 @@ from bellcrank.sim.fixed_steps import EARLY, chosen, fed
 from bellcrank.sim.sampling import any_due, phases_at, taken
 
 Shape = tuple[int, ...]
-BOUND = 30.0  # of E: beyond, dependent coordinates move so much faster than independent ones that digits are lost
+BOUND = 30.0  # largest element of the null-space basis E: above it, fast dependent coordinates cost too many digits
 
 
 @dataclass(frozen=True, eq=False)
 class AdjointSteps:
-    """A system with an integrator, forwards and backwards."""
+    """Forward and backward programs of a system with an integrator."""
 
     dynamics: Dynamics
     integrator: Integrator
 
     @property
     def nu(self) -> int:
+        """Number of inputs."""
         return len(self.dynamics.system.inputs)
 
     @property
     def free(self) -> int:
-        """How many free numbers there are."""
+        """Number of free parameters."""
         return len(self.dynamics.system.parameters)
 
     @cached_property
     def memory(self) -> int:
-        """How much the integrator remembers."""
+        """Number of elements of the integrator's memory."""
         return self.integrator.memory(self.dynamics.problem())
 
     @property
     def loops(self) -> bool:
+        """True if the mechanism has closed loops."""
         return bool(self.dynamics.system.mechanism.loops)
 
     @cached_property
     def start(self) -> Graph:
-        """(y, p, w_y) -> g_y, g_p: weights of a start, and those of what determines it, which others follow."""
+        """(y, p, w_y) -> g_y, g_p: pull weights of a start back to its independent elements and the parameters."""
 
         def determined(y: Any) -> dict[str, Any]:
             return {"y": self.dynamics.determined(list(y))}
@@ -74,8 +76,9 @@ class AdjointSteps:
 
     @cached_property
     def step(self) -> Graph:
-        """(t, y, memory, fresh, u, h, p) -> y and memory a step later, and trouble with loops. Where inputs or samples
-        are fresh, the integrator begins anew.
+        """(t, y, memory, fresh, u, h, p) -> y and memory one step later, and trouble with loops.
+
+        Where inputs or samples are fresh, the integrator's memory begins again.
         """
         by = self.dynamics
 
@@ -98,7 +101,7 @@ class AdjointSteps:
 
     @cached_property
     def _known(self) -> tuple[list[Node], Graph]:
-        """What the way back needs of what a step was told by the graphs that it calls; and the way back."""
+        """The results of called graphs that the backward pass of a step needs, and the graph of that pass."""
         wrt = [name for name in ("y", "memory", "u", "p") if name in self.step.inputs]
         smooth = {name: x for name, x in self.step.outputs.items() if name != "trouble"}
         moved = Graph(self.step.name, self.step.inputs, smooth, self.step.tape)
@@ -112,14 +115,12 @@ class AdjointSteps:
 
     @property
     def back(self) -> Graph:
-        """(t, y, ..., told, w_y, w_memory) -> g_y, g_memory, g_u, g_p: weights of what a step ends with, and of what it
-        began with.
-        """
+        """(t, y, ..., told, w_y, w_memory) -> g_y, g_memory, g_u, g_p: pull weights back through one step."""
         return self._known[1]
 
     @cached_property
     def noting(self) -> Graph:
-        """The step, and what it was told."""
+        """The graph of a step that also returns the results for its note."""
         told = np.empty(len(self._known[0]), dtype=object)
         told[:] = self._known[0]
         outputs = dict(self.step.outputs) | ({"told": told} if len(told) else {})
@@ -127,12 +128,12 @@ class AdjointSteps:
 
     @cached_property
     def note(self) -> Layout:
-        """What is written down of a step."""
+        """Layout of the note of one step."""
         fields = {"y": self.dynamics.own, "memory": self.memory, "u": self.nu, "told": len(self._known[0])}
         return Layout({"t": 1, "fresh": 1, "line": 1, **{name: size(width) for name, width in fields.items()}})
 
     def _called(self, graph: Graph, tape: Any, values: dict[str, Any]) -> dict[str, Any]:
-        """A graph inside another trace, with those of the values that it takes."""
+        """Call `graph` inside another trace with those of `values` that are its inputs."""
         if self.free:
             values = values | {"p": tape.inputs("p", (self.free,))}
         return graph.call(**{name: values[name] for name in graph.inputs})
@@ -147,12 +148,13 @@ class AdjointSteps:
         begun = self.dynamics.trace(f"{name}.start", start, shapes)
         return Program(places, tick=self.dynamics.trace(f"{name}.tick", tick, shapes), start=begun, row=row)
 
-    # -- all of them
+    # -- all steps
 
     @cached_property
     def forwards(self) -> Program:
-        """A lane takes steps of size h until there are `last` of them, and writes down every stride-th: the next one is
-        that after `next` steps.
+        """Program of the forward pass: a lane takes steps of size h until there are `last` of them.
+
+        It writes every stride-th step as a row; the first one is the step after `next` steps.
         """
         own, note = self.dynamics.own, self.note
         counters = ("live", "due", "n", "last", "next", "stride", "h")
@@ -178,11 +180,11 @@ class AdjointSteps:
                 "due": where(noted, 1.0, 0.0),
                 "next": where(noted, old["next"] + old["stride"], old["next"]),
             }
-            if self.loops:  # the first of it
+            if self.loops:  # keep the first trouble
                 smooth = old["trouble"] < 0.5
                 new["trouble"] = where(smooth, made["trouble"], old["trouble"])
                 new["stuck"] = chosen(smooth, old["y"], old["stuck"])
-            # A lane that has stopped stays as it is: others in its block may have farther to go.
+            # A lane that has stopped keeps its state: other lanes of its block may still be running.
             kept = {key: chosen(old["live"] > 0.0, new[key], old[key]) for key in new if key != "note"}
             kept |= {"due": where(old["live"] > 0.0, new["due"], 0.0), "note": new["note"]}
             if self.nu:
@@ -193,7 +195,7 @@ class AdjointSteps:
 
     @cached_property
     def backwards(self) -> Program:
-        """A lane goes from the line `input` of its table to the first."""
+        """Program of the backward pass: a lane goes from the line `input` of its table to the first."""
         own, note = self.dynamics.own, self.note
         fields = {"g_u": self.nu, "w_y": own, "w_memory": self.memory, "g_p": self.free, "sum_u": self.nu}
         places = Layout({name: size(width) for name, width in fields.items()} | dict.fromkeys(

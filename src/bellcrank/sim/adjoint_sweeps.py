@@ -1,8 +1,8 @@
-"""Runs forwards and weights back through them, with checkpoints, in lanes or on the GPU.
+"""Checkpointed adjoint sweeps: runs forwards and weights back through them, in CPU lanes or on the GPU.
 
-Where the notes of all steps fit the memory, one sweep takes them down and one takes the weights back. Where they do
-not, the first sweep notes only where each stretch of steps begins; then stretch by stretch, from the last to the first,
-the steps are done again and noted, and the weights go back through them. Every number is the same either way.
+If the notes of all steps fit into memory, one sweep writes them and one pulls the weights back. Otherwise the first
+sweep notes only the first step of each stretch; then, from the last stretch to the first, the steps are computed again
+with notes, and the weights are pulled back through them. All numbers are the same either way.
 """
 
 from __future__ import annotations
@@ -22,27 +22,31 @@ from bellcrank.sim.run import SHARE
 from bellcrank.sim.runner import Blocks, Compiled
 
 Array = np.ndarray[Any, Any]
-ROOM, NEAR = 2**28, 2**21  # bytes for notes: of a run, and of runs that are made together, near the processor
+ROOM, NEAR = 2**28, 2**21  # bytes for notes: of one block, and of all runs of one sweep, which stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Runs that are made together: from where, how far, with what."""
+    """Runs that are computed together: their starts, inputs, parameters and steps."""
 
     y: Array  # (runs, n)
     table: Array  # of inputs, (runs, lines, nu)
     parameters: Array  # (runs, np)
     h: float
     steps: int
-    input_steps: float  # how many a line of inputs holds
+    input_steps: float  # steps that a line of inputs holds
     stretch: int  # steps between checkpoints
 
     @property
     def runs(self) -> int:
+        """Number of runs."""
         return len(self.y)
 
     def shares(self, some: int) -> list[Any]:
-        """Which runs are made together, so many each. The last has as many: who is too many does what the last does."""
+        """Return the indices of the runs of each group, with `some` runs in every group.
+
+        The last group is filled by repeating the last run.
+        """
         if some == self.runs:
             return [slice(None)]
         runs = np.minimum(np.arange(-(-self.runs // some) * some), self.runs - 1)
@@ -50,22 +54,25 @@ class Task:
 
     @property
     def notes(self) -> int:
-        """How many there are of a run at once."""
+        """Number of notes of a run that are in memory at once."""
         return self.steps if self.stretch >= self.steps else self.stretch + self.stretches
 
     @property
     def stretches(self) -> int:
+        """Number of stretches between checkpoints."""
         return -(-self.steps // self.stretch)
 
     def part(self, runs: Any) -> Task:
-        """Some of the runs."""
+        """Return the task for the selected `runs`."""
         return replace(self, y=self.y[runs], table=self.table[runs], parameters=self.parameters[runs])
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """A scalar of each run, and how fast it changes with what the run ends with, or, when weights are back, with what
-    it began with, with its free numbers and with each line of its inputs. trouble: with loops, else 0; stuck: where.
+    """A scalar of each run and its derivatives at the end of the run or, after the backward pass, at its start.
+
+    After the backward pass it also has derivatives with respect to the free parameters and to each line of inputs.
+    trouble is nonzero for runs whose loops could not be followed; stuck is the state in which that began.
     """
 
     value: Array  # (runs,)
@@ -76,12 +83,15 @@ class Weights:
     stuck: Array  # (runs, n); of a tree (runs, 0)
 
 
-Weigh = Callable[[Array, Array, Array], Weights]  # of (y at the end, inputs there, parameters)
+Weigh = Callable[[Array, Array, Array], Weights]  # arguments: y at the end, inputs there, parameters
 
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """What a sweep left: the state (size, runs), rows as they lie there, and how many of them each run has written."""
+    """Result of a sweep.
+
+    It holds the state (size, runs), the rows in the layout of the backend, and how many rows each run wrote.
+    """
 
     state: Any
     rows: Any
@@ -89,35 +99,61 @@ class Swept:
 
 
 class Place(Protocol):
-    """Where sweeps are made."""
+    """Backend of the sweeps: CPU lanes or the GPU."""
 
     def room(self, note: int) -> int:
-        """For so many notes of a run. note: elements of one."""
+        """Return how many notes of a run fit into memory; `note` is the number of elements of one note."""
 
     def together(self, task: Task, note: int) -> int:
-        """How many runs are made at once."""
+        """Return how many runs of `task` are computed at once; `note` is the number of elements of one note."""
 
     def state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
-        """A state to begin with."""
+        """Return an initial state of `runs` runs of `program`, with `values` by field."""
 
     def given(self, task: Task) -> tuple[Any, Any]:
-        """The table of inputs and the parameters, as they lie there."""
+        """Return the table of inputs and the parameters of `task` in the layout of the backend."""
 
     def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
-        """Runs to their ends; table: as given, or rows of a sweep. room: for so many rows of each."""
+        """Run all lanes to their ends and return the final state and the rows.
+
+        Parameters
+        ----------
+        program
+            The forward or the backward program.
+        state
+            Initial state, (size, runs).
+        table
+            Inputs as returned by `given`, or the rows of an earlier sweep.
+        parameters
+            Free parameters as returned by `given`.
+        room
+            Capacity, in rows of each run.
+        """
 
     def row(self, rows: Any, k: int) -> Any:
-        """The k-th row of all runs, (row, runs), as it lies there."""
+        """Return the `k`-th row of all runs from `rows`, (row, runs), in the layout of the backend."""
 
     def rows(self, found: Swept) -> Array:
-        """All rows, the last first, (runs, count, row), here."""
+        """Return all rows of the sweep `found` on the host, the last first, (runs, count, row)."""
 
     def numbers(self, x: Any) -> Array:
-        """What lies there, here."""
+        """Return the array `x` of the backend on the host."""
 
 
 def taken_back(steps: AdjointSteps, on: Place, task: Task, weigh: Weigh) -> Weights:
-    """The weights of all that runs began with. weigh: gives those of what they end with."""
+    """Return the scalar of each run and the weights of its start, parameters and inputs.
+
+    Parameters
+    ----------
+    steps
+        Forward and backward programs.
+    on
+        Backend that computes them.
+    task
+        The runs.
+    weigh
+        Function that returns the weights at the end of the runs.
+    """
     cut = task.stretch < task.steps
     begin = {"y": task.y, "fresh": 1.0, "last": task.steps, "stride": task.stretch if cut else 1.0}
     fed = on.given(task)
@@ -130,7 +166,7 @@ def taken_back(steps: AdjointSteps, on: Place, task: Task, weigh: Weigh) -> Weig
         trouble, stuck = on.numbers(notes.state[places["trouble"]]), on.numbers(notes.state[places["stuck"]]).T
         y = np.where(trouble[:, None] > 0.5, np.nan, y)
     last = weigh(y, task.table[:, line], task.parameters)
-    # A line that is new at the very end is no step's, and its weights are complete.
+    # A line that begins at the very end belongs to no step, and its weights are complete.
     first = {"w_y": last.y, "g_p": last.p, "sum_u": np.zeros_like(last.u) if fresh else last.u, "h": task.h}
     state, places, found = on.state(steps.backwards, task.runs, first), steps.backwards.layout.places, []
     for k in reversed(range(task.stretches)):
@@ -146,7 +182,17 @@ def taken_back(steps: AdjointSteps, on: Place, task: Task, weigh: Weigh) -> Weig
 
 
 def stretch_of(steps: int, fit: int, checkpoints: int | None) -> int:
-    """Steps from one checkpoint to the next: as many as asked for, or as many as leave room. fit: so many notes do."""
+    """Return the number of steps between checkpoints.
+
+    Parameters
+    ----------
+    steps
+        Steps of a run.
+    fit
+        Notes that fit into memory.
+    checkpoints
+        Number of checkpoints the user wants; None for as few as the memory allows.
+    """
     if checkpoints is not None:
         return -(-steps // min(count("checkpoints", checkpoints), steps))
     return steps if steps <= fit else max(math.isqrt(steps), fit - steps // max(1, fit))
@@ -161,7 +207,7 @@ def _forwards(
 
 
 def _again(steps: AdjointSteps, on: Place, task: Task, fed: tuple[Any, Any], note: Any, k: int) -> Any:
-    """The notes of the k-th stretch, from that of its first step."""
+    """Return the notes of the k-th stretch, computed again from the note of its first step."""
     n = k * task.stretch
     was = {key: note[steps.note.places[key]] for key in ("y", "memory", "fresh", "line")}
     was = {key: x.T for key, x in was.items()} | {"input": was["line"]}
@@ -170,7 +216,7 @@ def _again(steps: AdjointSteps, on: Place, task: Task, fed: tuple[Any, Any], not
 
 
 def _by_line(task: Task, found: list[Array], line: int, last: Array | None) -> Array:
-    """Rows of the stretches, the last stretch first; a line that no step had is worth nothing."""
+    """Join the rows of the stretches (the last stretch first); a line that no step used has weight zero."""
     runs, lines, nu = task.table.shape
     blank = np.zeros((runs, lines - sum(x.shape[1] for x in found), nu))
     whole = found[0] if len(found) == 1 and not blank.size else np.concatenate([*found[::-1], blank], axis=1)
@@ -184,28 +230,49 @@ def _by_line(task: Task, found: list[Array], line: int, last: Array | None) -> A
 
 @dataclass(eq=False)
 class Lanes:
-    """Blocks of lanes, one after the other."""
+    """CPU backend: blocks of lanes, one after the other."""
 
     code: Callable[[Program, int], Compiled]
     lanes: int
     threads: int = 1
 
     def room(self, note: int) -> int:
+        """Return how many notes of a run fit into memory; `note` is the number of elements of one note."""
         return ROOM // (8 * note * self.lanes)
 
     def together(self, task: Task, note: int) -> int:
-        """Whole blocks, so many that their notes stay near the processor, and some for each thread."""
+        """Return how many runs of `task` are computed at once; `note` is the number of elements of one note.
+
+        These are whole blocks, so many that their notes stay in the cache, and several groups for each thread.
+        """
         blocks, there = NEAR // (8 * note * task.notes * self.lanes), -(-task.runs // self.lanes)
         blocks = min(blocks, there if self.threads == 1 else there // (SHARE * self.threads))
         return max(1, blocks) * self.lanes
 
     def state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
+        """Return an initial state of `runs` runs of `program`, with `values` by field."""
         return program.layout.array(runs, values)
 
     def given(self, task: Task) -> tuple[Any, Any]:
+        """Return the table of inputs and the parameters of `task`."""
         return task.table, task.parameters.T
 
     def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
+        """Run all lanes to their ends and return the final state and the rows.
+
+        Parameters
+        ----------
+        program
+            The forward or the backward program.
+        state
+            Initial state, (size, runs).
+        table
+            Inputs, (runs, lines, nu).
+        parameters
+            Free parameters, (np, runs).
+        room
+            Capacity, in rows of each run.
+        """
         rows = empty_buffer((state.shape[1], room, program.row))
         blocks = Blocks(self.code(program, self.lanes), state, parameters, table, rows)
         while not blocks.done:
@@ -213,11 +280,14 @@ class Lanes:
         return Swept(blocks.state, blocks.rows, int(blocks.counts[0]))
 
     def row(self, rows: Any, k: int) -> Any:
+        """Return the `k`-th row of all runs from `rows`, (row, runs)."""
         return rows[:, k].T
 
     def rows(self, found: Swept) -> Array:
+        """Return all rows of the sweep `found`, the last first, (runs, count, row)."""
         rows: Array = found.rows[:, : found.count][:, ::-1]
         return rows
 
     def numbers(self, x: Any) -> Array:
+        """Return `x` as an array."""
         return np.asarray(x)

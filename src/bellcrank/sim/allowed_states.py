@@ -1,4 +1,4 @@
-"""What must hold inside a state: quaternions have unit length, and states of actuators stay inside their limits."""
+"""Projection onto the allowed states: unit quaternions, and actuator states inside their limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bellcrank.sim.systems import System
 
 
 def projection(s: System) -> Callable[[State], State]:
-    """Puts a state back where it belongs: quaternions to unit length, actuator states inside their limits."""
+    """Return the projection for the system `s`: it normalises quaternions and clips actuator states to their limits."""
     m = s.mechanism
     bounds = s.limits()
 
@@ -26,7 +26,7 @@ def projection(s: System) -> Callable[[State], State]:
 
 
 def turned(s: System, y: State) -> State:
-    """The state with quaternions of unit length."""
+    """Return the state `y` of the system `s` with normalised quaternions."""
     y = list(y)
     for i in s.quaternions:
         n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
@@ -35,7 +35,10 @@ def turned(s: System, y: State) -> State:
 
 
 def rolled(s: System) -> Callable[[State, State, State], State]:
-    """(q, q1, displacement): (1 + w/2) behind the quaternion of q is Cayley's map of w, but for its length."""
+    """Return (q, q1, displacement) -> q1 with its quaternions rotated from those of q by the displacement.
+
+    (1 + w/2) applied after the quaternion of q is, except for its length, the Cayley map of w. `s` is the system.
+    """
 
     def roll(q: State, q1: State, displacement: State) -> State:
         change, out = kinematics.rate(s.mechanism.tree, q, displacement), list(q1)

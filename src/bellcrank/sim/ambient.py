@@ -1,8 +1,7 @@
-"""What decides the graphs of a plant besides the plant itself: functions of the user's as they are now, what was
-registered, and constants of the package.
+"""Cache key of the graphs of a plant: its user functions as they are now, registered kinds, and package constants.
 
 A System never changes, but its functions may: a global number that a control reads, a list in its closure, a method of
-an object. Whoever keeps what was traced from a plant keeps it together with this.
+an object. A cache of graphs that were traced from a plant includes this key.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from bellcrank.sim.systems import System
 
 
 def ambient(plant: Mechanism | System) -> tuple[Any, ...]:
-    """Return a key that is equal as long as the same plant gives the same graphs.
+    """Return a key that stays equal as long as `plant` gives the same graphs.
 
-    The key of a plant with functions that cannot be identified is equal to no other: it is traced each time.
+    A plant with functions that cannot be identified gets a key that equals no other: it is traced each time.
     """
     functions: Any = ""
     if isinstance(plant, System):

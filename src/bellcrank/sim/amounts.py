@@ -1,8 +1,8 @@
-"""Durations, counts and rates that users give: one check for each, and how much work one call may be.
+"""Checks of durations, counts and rates that users give, and limits on the work of one call.
 
-Whatever takes seconds, steps, periods a second or a number of things calls these functions: runs, steppers, drives,
-fits, studies, gradients, exports and commands. A value that passes is a plain number that can be computed with. The
-bounds on work are far above what anybody waits for: whoever meets one has mistaken a unit.
+Runs, steppers, drives, fits, studies, gradients, exports and commands that accept seconds, steps, periods a second or a
+number of items call these functions. A value that passes is a plain number that can be computed with. The limits on
+work are far above any useful run: exceeding one means a mistaken unit.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from bellcrank.errors import InputError, brief
 from bellcrank.scalar import is_real, is_whole
 
 LONGEST_SECONDS = 1e12  # 32,000 years
-MOST_STEPS = 1e12  # of one run, which Ctrl-C ends: at 10 ns for a step, three hours
-MOST_STEPS_AT_ONCE = 1e8  # of a call that nothing ends: an action of a stepper, a step of an FMU or of WebAssembly
-MOST_STEPS_OF_DATA = 1e8  # of an experiment that is run again and again: 28 hours of 1 ms
-MOST_SAMPLES = 1e7  # of a motion that is made here
+MOST_STEPS = 1e12  # steps of one run, which Ctrl-C ends: three hours at 10 ns per step
+MOST_STEPS_AT_ONCE = 1e8  # steps of a call that cannot be interrupted: an action of a stepper, an FMU or WebAssembly
+MOST_STEPS_OF_DATA = 1e8  # steps of an experiment that is simulated many times: 28 hours at 1 ms
+MOST_SAMPLES = 1e7  # samples of a generated motion
 MOST_COUNT = 10**12
 FASTEST = 1e9  # events a second
 
 
 def positive(name: str, value: Any, unit: str) -> float:
-    """Return a number above zero that is finite; unit: what the message says behind "expected a number above zero"."""
+    """Return `value`, a finite number above zero; `name` and `unit` appear in the message of the error."""
     if not _is_number(value) or not (math.isfinite(x := _float(value)) and x > 0.0):
         raise InputError(f"{name} is {brief(value)}; expected a number above zero{unit}.")
     return x
 
 
 def duration(name: str, value: Any) -> float:
-    """Return a duration in seconds: above zero, at most LONGEST_SECONDS."""
+    """Return `value`, a duration in seconds above zero and at most LONGEST_SECONDS; `name` is its name in the error."""
     x = positive(name, value, ", in seconds")
     if x > LONGEST_SECONDS:
         raise InputError(f"{name} is {x:g} s; expected at most {LONGEST_SECONDS:g} s. Is it in seconds?")
@@ -40,7 +40,7 @@ def duration(name: str, value: Any) -> float:
 
 
 def delay(name: str, value: Any) -> float:
-    """Return a duration that may also be zero."""
+    """Return `value`, a duration in seconds that may also be zero; `name` is its name in the error."""
     if _is_number(value) and _float(value) == 0.0:
         return 0.0
     if not _is_number(value) or not _float(value) > 0.0:
@@ -49,7 +49,21 @@ def delay(name: str, value: Any) -> float:
 
 
 def rate(name: str, value: Any, what: str = "Hz", least: float = 0.0, most: float = FASTEST) -> float:
-    """Return a rate above zero, between `least` and `most`; what: its unit, "Hz" or "periods a second"."""
+    """Return a rate above zero, between `least` and `most`.
+
+    Parameters
+    ----------
+    name
+        Name of the argument in the error.
+    value
+        The rate that the user gave.
+    what
+        Unit: "Hz" or "periods a second".
+    least
+        Smallest rate that is accepted.
+    most
+        Largest rate that is accepted.
+    """
     x = positive(name, value, f", in {what}" if what == "Hz" else f", {what}")
     if not least <= x <= most:
         raise InputError(f"{name} is {x:g}; expected {least:g} to {most:g} {what}.")
@@ -57,7 +71,19 @@ def rate(name: str, value: Any, what: str = "Hz", least: float = 0.0, most: floa
 
 
 def count(name: str, value: Any, most: float = MOST_COUNT, of: str = "") -> int:
-    """Return a whole number from 1, at most `most`; of: what is counted, for the message (" of periods")."""
+    """Return a whole number from 1 to `most`.
+
+    Parameters
+    ----------
+    name
+        Name of the argument in the error.
+    value
+        The number that the user gave.
+    most
+        Largest number that is accepted.
+    of
+        The counted items, for the message (" of periods").
+    """
     if not is_whole(value) or value < 1:
         raise InputError(f"{name} is {brief(value)}; expected a whole number{of} from 1.")
     number = int(value)
@@ -67,11 +93,25 @@ def count(name: str, value: Any, most: float = MOST_COUNT, of: str = "") -> int:
 
 
 def whole(name: str, total: float, part: float, of: str, most: float = MOST_STEPS) -> int:
-    """Return total / part, which must be a whole number and at most `most`."""
+    """Return total / part, which must be a whole number.
+
+    Parameters
+    ----------
+    name
+        Name of the total in the error.
+    total
+        Duration, s.
+    part
+        Duration of one part, s.
+    of
+        Name of the part in the error.
+    most
+        Largest quotient that is accepted.
+    """
     if not abs(total / part) <= most:
         raise InputError(
-            f"{name} is {total:g} s, and the {of} of {part:g} s is too short for that: {total / part:g} of them; "
-            f"expected at most {most:g}."
+            f"{name} is {total:g} s, and the {of} of {part:g} s is too short for that: it takes {total / part:g} of "
+            f"them; expected at most {most:g}."
         )
     n = round(total / part)
     if n < 1 or abs(n * part - total) > 1e-6 * part:
@@ -84,7 +124,7 @@ def whole(name: str, total: float, part: float, of: str, most: float = MOST_STEP
 
 
 def check_work(name: str, total: float, part: float, most: float = MOST_STEPS) -> None:
-    """Raise an InputError where so many seconds of such steps are more than one call may do."""
+    """Raise an InputError if `total` seconds take more than `most` steps of `part` seconds; `name` is its name."""
     if not total / part <= most:
         raise InputError(
             f"{name} is {total:g} s, which takes {total / part:.3g} steps of {part:g} s; expected at most {most:g}. "
@@ -93,7 +133,10 @@ def check_work(name: str, total: float, part: float, most: float = MOST_STEPS) -
 
 
 def steps_of(total: float, part: float) -> float:
-    """Return total / part, whole where rounding alone kept it from being whole; at most 1e15, which no run has."""
+    """Return total / part, rounded where it is whole except for rounding errors.
+
+    `total` and `part` are in seconds. The result is at most 1e15, more than any run has.
+    """
     n = min(total / part, 1e15)
     return float(round(n)) if abs(n - round(n)) <= 1e-9 * n else n
 

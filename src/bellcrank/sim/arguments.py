@@ -1,5 +1,6 @@
-"""What people give and are given: numbers and lists, or a word about what is wrong with them; vectors with names for
-their elements; the starts, inputs and parameters of runs, broadcast to one shape.
+"""Checks of arguments: numbers, lists and unique names; named vectors; starts, inputs and parameters of runs.
+
+Starts, inputs and parameters are broadcast to the shape of the batch.
 """
 
 from __future__ import annotations
@@ -22,16 +23,26 @@ if TYPE_CHECKING:
     from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
-BESIDE = 1e-6  # of its range: how far rounding, as of float32, may put a state beside its limits
+BESIDE = 1e-6  # part of its range by which rounding, as of float32, may put a state outside its limits
 
 
 def nothing(given: Any) -> bool:
-    """Whether an argument was left out: it is None, or a collection with nothing in it."""
+    """Return True if the argument `given` was left out: it is None, or an empty collection."""
     return given is None or (isinstance(given, Sized) and not isinstance(given, np.ndarray) and not len(given))
 
 
 def listed(what: str, value: Any, of: str) -> tuple[Any, ...]:
-    """What must be a list, and is easily given as one thing."""
+    """Return `value` as a tuple, or raise an InputError if it is a single item.
+
+    Parameters
+    ----------
+    what
+        Name of the argument in the error.
+    value
+        The list that the user gave.
+    of
+        Items of the list, in the plural, for the error.
+    """
     numeric = isinstance(value, np.ndarray) and (value.ndim == 0 or value.dtype.kind not in "OUS")
     if numeric or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise InputError(f"{what} is {brief(value)}; expected a list of {of}: {what}=[...].")
@@ -39,6 +50,7 @@ def listed(what: str, value: Any, of: str) -> tuple[Any, ...]:
 
 
 def numbers(what: str, value: Any) -> Array:
+    """Return `value` as an array of finite real numbers; `what` is its name in the error."""
     try:
         array = float_array(value)
     except (TypeError, ValueError, OverflowError):
@@ -50,6 +62,7 @@ def numbers(what: str, value: Any) -> Array:
 
 
 def number(what: str, value: Any) -> float:
+    """Return `value` as one finite real number; `what` is its name in the error."""
     array = numbers(what, value)
     if array.ndim:
         raise InputError(f"{what} is {brief(value)}; expected one number.")
@@ -57,9 +70,10 @@ def number(what: str, value: Any) -> float:
 
 
 def unique(what: str, names: Sequence[str]) -> None:
+    """Raise an InputError if one of `names` is empty, invalid or given twice; `what` is the kind of item they name."""
     for name in names:
         if name == "":
-            raise InputError(f"the name of the {what} is empty; expected one by which to find it.")
+            raise InputError(f"the name of the {what} is empty; expected a name that identifies it.")
         if why := refused(name):
             raise InputError(f"the {what} {why}.")
     twice = sorted({n for n in names if list(names).count(n) > 1})
@@ -68,6 +82,8 @@ def unique(what: str, names: Sequence[str]) -> None:
 
 
 class Named(NDArrayOperatorsMixin, Sequence[Scalar]):
+    """Vector whose elements can be read by name or by number; supports numpy arithmetic element by element."""
+
     def __init__(self, what: str, names: Iterable[str], values: Iterable[Scalar]) -> None:
         self.what, self.names, self.values = what, tuple(names), list(values)
 
@@ -94,7 +110,7 @@ class Named(NDArrayOperatorsMixin, Sequence[Scalar]):
         return array if dtype is None else array.astype(dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        """Arithmetic and numpy's functions, element by element."""
+        """Apply a numpy function element by element."""
         return getattr(ufunc, method)(*(np.asarray(x) if isinstance(x, Named) else x for x in inputs), **options)
 
     def __repr__(self) -> str:
@@ -102,7 +118,19 @@ class Named(NDArrayOperatorsMixin, Sequence[Scalar]):
 
 
 def part(what: str, value: Any, names: Sequence[str], default: Any) -> Array:
-    """An array (..., n) from an array, or from a mapping by name on top of the default."""
+    """Return an array (..., n) from an array, or from a mapping by name on top of the default.
+
+    Parameters
+    ----------
+    what
+        Name of the argument in the error.
+    value
+        Array, mapping by name, or None for the default.
+    names
+        Names of the n elements.
+    default
+        Values of the elements that a mapping does not give.
+    """
     base = np.asarray(default, float)
     if value is None:
         return base
@@ -131,7 +159,10 @@ def part(what: str, value: Any, names: Sequence[str], default: Any) -> Array:
 
 
 def state(s: System, q0: Any, v0: Any, x0: Any) -> Array:
-    """y at the start, (..., size)."""
+    """Return the initial state y, (..., size), of the system `s` from `q0`, `v0` and `x0`.
+
+    Quaternions are normalised. States of actuators outside their limits are refused.
+    """
     m = s.mechanism
     q = part("q0", q0, list(m.columns[0]), m.neutral())
     v = part("v0", v0, list(m.columns[1]), np.zeros(m.nv))
@@ -156,7 +187,7 @@ def state(s: System, q0: Any, v0: Any, x0: Any) -> Array:
 
 
 def _check_limits(s: System, x: Array) -> None:
-    """Refuse states that the first step would put back inside their limits, so that its length decides the motion."""
+    """Refuse states outside their limits: the first step would clip them, so that its length decided the motion."""
     for k, (z, limits) in enumerate(zip(s.states, s.limits(), strict=True)):
         if limits is None or not all(isinstance(end, Real) for end in limits):
             continue
@@ -168,7 +199,17 @@ def _check_limits(s: System, x: Array) -> None:
 
 
 def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -> tuple[Array, float]:
-    """The table of inputs, (..., lines, nu), and the seconds that each line holds."""
+    """Return the table of inputs, (..., lines, nu), and the seconds that each line holds.
+
+    Parameters
+    ----------
+    s
+        The system.
+    given
+        Inputs by name, (..., lines) each, or (...) without an interval.
+    interval
+        Seconds that a line holds; None for constant inputs.
+    """
     given = given or {}
     if not isinstance(given, Mapping):
         raise InputError(f"inputs is {given!r}; expected a mapping by name: {', '.join(s.inputs) or 'there are none'}.")
@@ -179,7 +220,7 @@ def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -
     if missing:
         raise InputError(
             f"inputs: nothing is given for {', '.join(missing)}; the system has the inputs {', '.join(s.inputs)}. Give "
-            f"inputs={{{missing[0]!r}: ...}}, or a value for runs that do not, where the system is made: "
+            f"inputs={{{missing[0]!r}: ...}}, or a default value when you create the system: "
             f"bellcrank.system(..., inputs={{{missing[0]!r}: 0.0}})."
         )
     columns = []
@@ -195,12 +236,12 @@ def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -
         shapes = ", ".join(f"{n} {c.shape}" for n, c in zip(s.inputs, columns, strict=True))
         raise InputError(f"the inputs do not broadcast: {shapes}; expected (..., lines) each.") from None
     if table.shape[-2] == 0:
-        raise InputError(f"the inputs {', '.join(s.inputs)} have no lines; expected one at least.")
+        raise InputError(f"the inputs {', '.join(s.inputs)} have no lines; expected at least one.")
     return table, hold
 
 
 class Given:
-    """The starts y (runs, size), the inputs (runs, lines, nu) and the parameters (runs, np) of all runs."""
+    """Starts y (runs, size), inputs (runs, lines, nu) and parameters (runs, np) of all runs, broadcast to one batch."""
 
     def __init__(
         self, s: System, q0: Any, v0: Any, x0: Any, fed: Any, interval: float | None, free: Any, batch: int | None
@@ -223,12 +264,12 @@ class Given:
         self.y, self.table, self.parameters = self._each(y, 1), self._each(table, 2), self._each(p, 1)
 
     def _each(self, x: Array, own: int) -> Array:
-        """One for each run; own: axes that are not the batch's."""
+        """Return `x` for each run; `own` is the number of its trailing axes that are not axes of the batch."""
         inner = x.shape[x.ndim - own :]
         return np.broadcast_to(x, (*self.shape, *inner)).reshape(self.runs, *inner)
 
     def check_inputs(self, h: float, adaptive: bool) -> None:
-        """An error where inputs would change within a fixed step."""
+        """Raise an InputError if inputs change within a fixed step `h`; `adaptive` runs are not limited."""
         if self.table.shape[-1] and self.hold < h * (1 - 1e-9) and not adaptive:
             raise InputError(
                 f"input_step is {self.hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps."

@@ -1,8 +1,9 @@
-"""Force elements in a system: what they see of a state, what they do to the joints, and what they say of themselves.
+"""Force elements of a system: relative motion of their frames, generalised forces, and columns of the record.
 
-An element between frames a and b sees b from a, and acts on b; a has the opposite, at the same place. On the
-coordinates that is one row for the two ends together, seen from the last body that carries both (dynamics/ends.py), so
-that an element between two bodies of a robot knows only the joints between them.
+An element between frames a and b depends on the motion of b relative to a. It acts on b, and with the opposite wrench,
+at the same place, on a. In generalised coordinates both ends together give one row, taken relative to the last body
+that carries both (dynamics/ends.py), so that an element between two bodies of a robot depends only on the joints
+between them.
 """
 
 from __future__ import annotations
@@ -29,26 +30,27 @@ from bellcrank.sim.user_code import called, vector
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, vec
 
 AXES = ("x", "y", "z")
-ASKED = 16  # runs of a batch whose start is looked at
+ASKED = 16  # runs of a batch whose start is checked
 
 
 @dataclass(frozen=True)
 class Act:
-    """What one element does in one state."""
+    """Result of one force element in one state."""
 
     element: Element
-    torque: dict[int, Scalar]  # on elements of v
+    torque: dict[int, Scalar]  # generalised force by element of v
     rates: list[Scalar]
     shown: list[Scalar]  # its columns, in the order of `columns`
-    wrenches: Sequence[tuple[str, list[Scalar]]] = ()  # on bodies, in world axes: where `torque` does not have them
+    wrenches: Sequence[tuple[str, list[Scalar]]] = ()  # on bodies, in world axes, if not contained in `torque`
 
 
 def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
+    """Return the force elements `given` for `mechanism`, or raise an InputError for one that cannot be."""
     found = listed("elements", given, "force elements")
     single = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
     for e in found:
         if not isinstance(e, Between | Coupling):
-            raise InputError(f"elements: {brief(e)} is no force element (Between, Coupling); see bellcrank.forces.")
+            raise InputError(f"elements: {brief(e)} is not a force element (Between, Coupling); see bellcrank.forces.")
         check_numbers(e, "elements")
         where = f'{type(e).__name__} "{e.name}" of "{mechanism.name}"'
         if isinstance(e, Between):
@@ -56,7 +58,9 @@ def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
                 if frame not in mechanism.frames:
                     raise InputError(f"{where}: {unknown('frame', frame, mechanism.frames)}")
             if mechanism.frames[e.a].body == mechanism.frames[e.b].body:
-                raise InputError(f'{where}: "{e.a}" and "{e.b}" are on one body, and cannot move against each other.')
+                raise InputError(
+                    f'{where}: "{e.a}" and "{e.b}" are on one body, and cannot move relative to each other.'
+                )
         if isinstance(e, Coupling):
             for joint in e.joints:
                 if joint not in single:
@@ -72,7 +76,7 @@ def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
 
 
 def columns(mechanism: Mechanism, elements: Sequence[Element]) -> dict[str, str]:
-    """The columns that they have in a record, with their units: what each does, what it stores, what it loses."""
+    """Return the record columns of `elements` of `mechanism` with their units: forces, stored energy and power loss."""
     measured = dict(zip(mechanism.columns[1], joint_units(mechanism)[1], strict=True))
     found: dict[str, str] = {}
     for e in elements:
@@ -84,7 +88,7 @@ def columns(mechanism: Mechanism, elements: Sequence[Element]) -> dict[str, str]
 
 
 def told(e: Element) -> dict[str, Any]:
-    """What a record keeps of it."""
+    """Return the description of the element `e` that a record keeps."""
     where = {"frames": [e.a, e.b]} if isinstance(e, Between) else {"joints": list(getattr(e, "joints", ()))}
     return {"what": str(e), **where}
 
@@ -92,6 +96,21 @@ def told(e: Element) -> dict[str, Any]:
 def act(
     mechanism: Mechanism, e: Element, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
 ) -> Act:
+    """Return what one force element does in one state.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism with its frames and joints.
+    e
+        The force element.
+    t
+        Time, s.
+    q, v
+        Positions and velocities of the mechanism.
+    x
+        States of the element.
+    """
     step("element", e.name)
     if isinstance(e, Coupling):
         return _coupled(mechanism, e, t, q, v, x)
@@ -108,7 +127,19 @@ def _coupled(m: Mechanism, e: Coupling, t: Scalar, q: Any, v: Any, x: Any) -> Ac
 
 
 def joined(e: Coupling, t: Scalar, q: Any, v: Any, x: Any) -> tuple[list[Scalar], list[Scalar]]:
-    """Forces on its joints, and the rates of its states."""
+    """Return the forces on the joints of a coupling and the rates of its states.
+
+    Parameters
+    ----------
+    e
+        The coupling.
+    t
+        Time, s.
+    q, v
+        Positions and velocities of its joints.
+    x
+        States of the coupling.
+    """
     what = f'{type(e).__name__} "{e.name}"'
     force, rates = called(what, e, t, q, v, x, expected="(t, q, v, x)")
     return vector(what, force, e.joints), list(rates)
@@ -132,7 +163,7 @@ def _between(m: Mechanism, e: Between, t: Scalar, q: Any, v: Any, x: Any) -> Act
 
 @dataclass(frozen=True)
 class Pull:
-    """What an element does to its ends: f and n on b at its origin, -f and -back on a; all in common axes."""
+    """Forces of an element on its ends: f and n on b at its origin, -f and -back on a; all in common axes."""
 
     element: Between
     f: Vec
@@ -143,12 +174,25 @@ class Pull:
     velocity: list[Scalar]
 
     def about(self, t: Scalar, x: Any) -> list[Scalar]:
-        """What it stores, and what it loses."""
+        """Return the stored energy and the power loss at the time `t`, with the states `x` of the element."""
         e = self.element
         return [e.energy(t, self.pose, x), e.loss(t, self.pose, self.velocity, x)]
 
 
 def pulled(e: Between, t: Scalar, a: End, b: End, x: Any) -> Pull:
+    """Return the forces of an element on its ends.
+
+    Parameters
+    ----------
+    e
+        The force element.
+    t
+        Time, s.
+    a, b
+        Its ends.
+    x
+        States of the element.
+    """
     what = f'{type(e).__name__} "{e.name}"'
     pose, velocity, d = seen(a, b)
     force, moment, rates = called(what, e, t, pose, velocity, x, expected="(t, pose, velocity, x)")
@@ -158,7 +202,17 @@ def pulled(e: Between, t: Scalar, a: End, b: End, x: Any) -> Pull:
 
 
 def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> None:
-    """An error where shapes are so deep in each other at the start that they would be shot apart."""
+    """Raise an InputError if bodies in contact overlap so much at the start that they would be shot apart.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    elements
+        Its force elements.
+    q
+        Initial positions, (runs, nq); only the first few runs are checked.
+    """
     contacts = [e for e in elements if isinstance(e, Contact)]
     if not contacts:
         return
@@ -177,14 +231,14 @@ def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> No
 
 
 def _still(tree: Tree, places: Sequence[tuple[Mat, Vec]], frame: str) -> End:
-    """A frame in the world."""
+    """Return a frame at rest, in the world."""
     body, R_frame, p_frame = tree.frames[frame]
     R, p = places[body] if body >= 0 else tree.ground.pose(IDENTITY, ZERO)
     return End(R.times(R_frame), p + R @ p_frame, [], ZERO, ZERO, ZERO, ZERO)
 
 
 def seen(a: End, b: End) -> tuple[Any, list[Scalar], Vec]:
-    """Pose (4x4) and velocity of b as a sees it, in a's axes; and the vector between them, in the common ones."""
+    """Return pose (4x4) and velocity of `b` relative to `a` in a's axes, and their distance vector in common axes."""
     d = b.p - a.p
     turn: Mat = a.R.T
     R, p = turn.times(b.R), turn @ d

@@ -1,4 +1,4 @@
-"""A controller in Python at every sample of one run: for what cannot be traced. It says what that costs."""
+"""Python controllers called at every sample of one run, for functions that cannot be traced; their cost is measured."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """What was seen at every sample and at the end, what was given after each, and what it took."""
+    """Observations at every sample and at the end, the inputs given after each sample, and the time spent."""
 
     t: Array  # (samples + 1,)
     y: Array  # (samples + 1, outputs)
     u: Array  # (samples, inputs)
-    reason: str  # why it ended before its time, or nothing
-    plant: float  # seconds of a sample that the plant took
-    python: float  # seconds of a sample that the function took, with the way to it and back
+    reason: str  # why the run ended early, or an empty string
+    plant: float  # mean time of the plant for one sample, s
+    python: float  # mean time of the function for one sample, s, including the calls
 
     def __repr__(self) -> str:
         share = self.python / max(self.plant + self.python, 1e-300)
@@ -42,14 +42,14 @@ class Followed:
 
 
 def followed(env: Stepper, function: Callable[..., Any], seconds: float) -> Followed:
-    """See Stepper.follow."""
+    """Run the stepper `env` for `seconds` with inputs from `function`; see Stepper.follow."""
     if env.batch is not None or env.xp is not np:
         raise InputError("follow: a function in Python is for one run on the CPU; expected a stepper without batch=.")
     if not callable(function):
-        raise InputError(f"follow: {function!r} is no function of (t, y).")
+        raise InputError(f"follow: {function!r} is not a function of (t, y).")
     takes("follow: the function", function, 2, "(t, y)")
     if not env.inputs:
-        raise InputError("follow: this system has no inputs that a controller could give.")
+        raise InputError("follow: this system has no inputs that a controller could set.")
     samples = whole("seconds", duration("seconds", seconds), env.every, "every")
     size = 8 * (samples + 1) * (1 + env._action.row + len(env.inputs))
     check_room(f"a record of {samples} samples", size, "follow for fewer seconds")
@@ -70,7 +70,7 @@ def followed(env: Stepper, function: Callable[..., Any], seconds: float) -> Foll
 
 
 def _given(env: Stepper, found: Any) -> Any:
-    """The inputs that a function gave: all of them, or by name."""
+    """Return the inputs that the function gave, all of them or by name."""
     if not isinstance(found, dict):
         given = numbers("follow: what the function gave", found)
         if given.shape not in ((), (1,), (len(env.inputs),)):

@@ -1,9 +1,9 @@
-"""Random numbers inside a trace: functions of a seed, a run, how often it began and which number of it is meant.
+"""Counter-based random numbers inside a trace: functions of a seed, the run, its start and the number of the draw.
 
-A counter-based generator has no state, so that the numbers are the same in any order, for any number of runs and on
-any number of threads. This one is Philox (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011) in words of
-twelve bits: their products are exact even in single precision. Departs: a sum modulo 4096 where it has an exclusive or,
-for scalars have no bits; sums with a key are as reversible.
+A counter-based generator has no state, so that the numbers are the same in any order, for any number of runs and on any
+number of threads. This one is Philox (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011) in words of
+twelve bits, whose products are exact even in single precision. It departs from the paper in one point: because scalars
+have no bits, it uses a sum modulo 4096 in place of each exclusive or; sums with a key are as reversible.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from bellcrank.graph.counting import Count
 from bellcrank.scalar import Scalar, cos, floor, is_whole, log, sqrt, where
 
 WORD = 4096.0
-ROUNDS = 16  # of narrow words more are needed than of wide ones, which take 10
+ROUNDS = 16  # narrow words need more rounds than wide ones, which need 10
 MULTIPLIERS = 2531.0, 3861.0  # odd, and with many bits set
-SEED = 2  # numbers of 24 bits
+SEED = 2  # numbers of 24 bits in a seed
 
 
 class Random:
-    """What a function that draws a start is given: every call is another number, in each run and at each of its starts.
+    """Random numbers for a function that draws a start; every call gives another number, in each run and at each start.
 
-    seed: SEED whole numbers below 2**24. run, start: whole numbers below 2**48, as counters have them.
+    seed: SEED whole numbers below 2**24. run, start: whole numbers below 2**48, as counters hold them.
     """
 
     def __init__(self, seed: Sequence[Scalar], run: Count | Scalar, start: Count | Scalar) -> None:
@@ -36,11 +36,35 @@ class Random:
         self._spare: list[Scalar] = []
 
     def uniform(self, low: Scalar = 0.0, high: Scalar = 1.0) -> Scalar:
-        """Anywhere between low and high."""
+        """Return a uniformly distributed number.
+
+        Parameters
+        ----------
+        low, high : scalar
+            Bounds.
+
+        Returns
+        -------
+        scalar
+            A number between `low` and `high`.
+        """
         return low + (high - low) * self._next()
 
     def normal(self, mean: Scalar = 0.0, deviation: Scalar = 1.0) -> Scalar:
-        """Of the normal distribution, after Box and Muller."""
+        """Return a normally distributed number (Box-Muller).
+
+        Parameters
+        ----------
+        mean : scalar
+            Mean.
+        deviation : scalar
+            Standard deviation.
+
+        Returns
+        -------
+        scalar
+            The number.
+        """
         radius = sqrt(-2.0 * log(self._next()))
         return mean + deviation * radius * cos(2.0 * math.pi * self._next())
 
@@ -52,7 +76,7 @@ class Random:
         return self._spare.pop()
 
     def _block(self, k: int) -> list[Scalar]:
-        """Four words that nobody can tell from random ones."""
+        """Return the four pseudo-random words of the k-th block."""
         x, key = [*self._counter[0], *self._counter[1]], [w for pair in self._key for w in pair]
         for r, constants in enumerate(_constants(k)):
             (high0, low0), (high1, low1) = (_product(m, x[i]) for m, i in zip(MULTIPLIERS, (0, 2), strict=True))
@@ -62,19 +86,19 @@ class Random:
 
     @cached_property
     def _counter(self) -> list[tuple[Scalar, Scalar]]:
-        """The low 24 bits of each number: four words of twelve bits."""
+        """Low 24 bits of each number: four words of twelve bits."""
         return [_words(low) for _, low in (self._run, self._start)]
 
     @cached_property
     def _key(self) -> list[tuple[Scalar, Scalar]]:
-        """The seed. The high bits of each number make it another key, so that no two blocks of one seed are equal."""
+        """Words of the seed with the high bits of each number added, so that no two blocks of one seed are equal."""
         own = [_words(part) for part in self._seed]
         more = [_words(high) for high, _ in (self._run, self._start)]
         return [(_sum(a, c), _sum(b, d)) for (a, b), (c, d) in zip(own, more, strict=True)]
 
 
 def seeded(seed: int) -> list[float]:
-    """A seed as Random takes it: any whole number, stirred."""
+    """Return any whole number `seed`, hashed, as the SEED numbers that Random takes."""
     if not is_whole(seed):
         raise InputError(f"seed is {seed!r}; expected a whole number.")
     digest = hashlib.sha256(str(int(seed)).encode()).digest()
@@ -82,14 +106,14 @@ def seeded(seed: int) -> list[float]:
 
 
 def _constants(k: int) -> list[tuple[float, float]]:
-    """What is added to the key of the k-th block in each round: the bits of a hash."""
+    """Return the constants that are added to the key of the k-th block in each round, from the bits of a hash."""
     bits = int.from_bytes(hashlib.sha512(f"block {k}".encode()).digest(), "big")
     found = [float(bits >> (12 * i) & 4095) for i in range(2 * ROUNDS)]
     return list(zip(found[::2], found[1::2], strict=True))
 
 
 def _halves(x: Count | Scalar) -> tuple[Scalar, Scalar]:
-    """The high and the low 24 bits of a whole number below 2**48."""
+    """Return the high and the low 24 bits of a whole number below 2**48."""
     if isinstance(x, Count) and len(x) == 2:
         return x[0], x[1]
     number = x[0] if isinstance(x, Count) else x
@@ -98,7 +122,7 @@ def _halves(x: Count | Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _words(x: Scalar) -> tuple[Scalar, Scalar]:
-    """The two words of a number of 24 bits."""
+    """Return the two words of a number of 24 bits."""
     high = floor(x * (1.0 / WORD))
     return high, x - WORD * high
 

@@ -1,4 +1,4 @@
-"""What numbers say of closed loops in a state, between steps: whether it closes them, and by which graphs to go on."""
+"""Interface of the numerical treatment of closed loops between steps: checks of starts, and the choice of graphs."""
 
 from __future__ import annotations
 
@@ -17,52 +17,76 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Runs that go by the same graphs."""
+    """Runs that use the same graphs."""
 
     by: Dynamics
-    members: Array  # which of the runs they are
-    bound: Array | None = None  # how large E of each may become before it asks for another partition
+    members: Array  # indices of the runs
+    bound: Array | None = None  # largest allowed element of E for each run; above it the partition must change
 
 
 class Closure(ABC):
-    """y is (runs, size) and parameters (runs, np), or without runs where one state is meant."""
+    """Numerical treatment of closed loops in given states.
+
+    y is (runs, size) and parameters (runs, np), or both without the first axis in methods for one state.
+    """
 
     @abstractmethod
     def neutral(self) -> Array:
-        """The configuration that a mechanism has where nobody says anything."""
+        """Return the default configuration of the mechanism."""
 
     @abstractmethod
     def checked(self, y: Array, parameters: Array) -> Array:
-        """A start, or an error where the mechanism cannot be so."""
+        """Return the starts `y` with `parameters`, loops closed, or raise an error if the mechanism cannot take one."""
 
     @abstractmethod
     def grouped(self, y: Array, parameters: Array) -> list[Group]:
-        """Which of the runs go by which graphs from here."""
+        """Return the runs in states `y` with `parameters`, grouped by the graphs that they use from here."""
 
     @abstractmethod
     def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> Dynamics:
-        """The graphs that suit all of these states at once, by these joints as independent coordinates if asked."""
+        """Return the dynamics that suit all states at once.
+
+        Parameters
+        ----------
+        y
+            States, (runs, size).
+        parameters
+            Free parameters, (runs, np).
+        independent
+            Joints that must be independent coordinates.
+        """
 
     @abstractmethod
     def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
-        """Many states as starts, and which are singular and stay as they are; or an error where one cannot be."""
+        """Return the states `y` with `parameters`, loops closed, and a mask of the singular ones, which are unchanged.
+
+        Raise an error where a state is impossible.
+        """
 
     @abstractmethod
     def polished(self, y: Array, parameters: Array) -> Array:
-        """A row that graphs could not make good, by numbers, at leisure."""
+        """Return the row `y` with `parameters`, its loops closed numerically, where the graphs could not do it."""
 
     @abstractmethod
     def told(self, widest: float, switched: int) -> dict[str, Any]:
-        """What the record's provenance says of loops."""
+        """Return the provenance entries for the loops.
+
+        Parameters
+        ----------
+        widest
+            Largest distance by which loops were open.
+        switched
+            Number of changes of the partition.
+        """
 
     @abstractmethod
     def why_open(self, y: Array, parameters: Array, t: float) -> str:
-        """Why loops could not be closed in a step from here."""
+        """Return why loops could not be closed in a step from `y` with `parameters` at the time `t`."""
 
     @abstractmethod
     def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
-        """Whether the next step ends on, or beside, a singular configuration."""
+        """Return True if the step `h` from `y` with `parameters` ends on or near a singular configuration."""
 
     @abstractmethod
     def near(self, y: Array, parameters: Array) -> str:
-        """In words, how near to a singular configuration it is; nothing where it is not."""
+        """Return a description if `y` with `parameters` is near a singular configuration, else an empty string."""

@@ -1,8 +1,8 @@
-"""Columns of a record as functions of the state, over any scalar: what a run can watch while it goes.
+"""Record columns as functions of the state over any scalar, for quantities that are observed during a run.
 
 The names are those of the record: elements of the state, accelerations, forces of the drives (tau), of springs, dampers
-and friction (passive) and from outside (external, and the wrenches themselves), commands, outputs of the system,
-energies and powers, where the frames of the mechanism are and how fast, and what sections of beams carry.
+and friction (passive), external forces (external, and the wrenches themselves), commands, outputs of the system,
+energies and powers, positions and speeds of frames, and section loads of beams.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from bellcrank.sim.between import Act
 from bellcrank.sim.section_columns import section_column, section_units
 from bellcrank.sim.systems import System
 
-Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # of (y, tau)
+Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # function of (y, tau)
 
 
 def units(s: System) -> dict[str, str]:
-    """Every column that can be watched, with its unit."""
+    """Return every column of the system `s` that can be observed, with its unit."""
     m = s.mechanism
     sizes = {"q": m.nq} | dict.fromkeys(("v", "a", *s.kinds), m.nv)
     empty = state_columns(m, np.zeros(1), **{key: np.zeros((1, n)) for key, n in sizes.items()})
@@ -48,7 +48,7 @@ def units(s: System) -> dict[str, str]:
 
 
 class Columns:
-    """Columns at one state; each group of them is computed when the first of it is asked for."""
+    """Columns at one state; each group of them is computed on first use."""
 
     def __init__(self, s: System, accelerations: Accelerations, t: Scalar, y: Sequence[Scalar], u: Any) -> None:
         self.system, self.accelerations, self.t, self.y, self.u = s, accelerations, t, list(y), u
@@ -100,7 +100,7 @@ class Columns:
         return ("kinetic", "potential") if energy == "energy" else (energy.partition("_")[0],)
 
     def _of(self, quantity: str, frame: str = "") -> Any:
-        """A quantity of the mechanism here."""
+        """Return a quantity of the mechanism in this state."""
         q, v, _ = self._state
         given = (q, v) if quantity in ("kinetic_energy", "velocity", "passive_torque") else (q,)
         return _function(self.system.mechanism, quantity, frame)(*given)
@@ -112,7 +112,7 @@ class Columns:
 
     @cached_property
     def _forces(self) -> tuple[list[Scalar], list[Scalar]]:
-        """The forces of the drives, and what was commanded."""
+        """Forces of the drives, and their commands."""
         commands, _ = self.system.commanded(self.t, self.y, self.u)
         return self.system.forces(self.t, self.y, commands)[0], commands
 

@@ -1,7 +1,7 @@
-"""Newton's method for equations that may be too few, too many, or of any size: scaled, damped, by singular values.
+"""Damped Newton's method (Levenberg-Marquardt, by SVD) for scaled equations, square, under- or overdetermined.
 
-Unknowns are scaled by their size, equations by what the unknowns can do to them. What nothing determines stays where it
-is, and steps that do not help are damped (Levenberg and Marquardt).
+Unknowns are scaled by their typical size, equations by the effect of the unknowns on them. Unknowns that no equation
+determines keep their values, and steps that do not reduce the residual are damped.
 """
 
 from __future__ import annotations
@@ -15,43 +15,46 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 Place = TypeVar("Place")
-ROUNDS, PATIENCE = 60, 8  # in all, and without getting anywhere
-SOLVED = 1e-9  # of scaled equations
-FAILED = 1e-6  # more than this is no solution
-RANK = 1e-11  # singular values below this, against the largest, determine nothing
-FIRST, MOST = 1e-6, 1e8  # of the damping: a step so damped goes nowhere
+ROUNDS, PATIENCE = 60, 8  # iterations in all, and iterations without progress
+SOLVED = 1e-9  # scaled residual of a solution
+FAILED = 1e-6  # scaled residual above which there is no solution
+RANK = 1e-11  # singular values below this part of the largest count as zero
+FIRST, MOST = 1e-6, 1e8  # first damping, and the largest, with which a step hardly moves
 
 
 @dataclass(frozen=True, eq=False)
 class Equations(Generic[Place]):
-    """Equations at one place: values that should be zero, and their slopes by the unknowns, (equations, unknowns)."""
+    """Equations at one place: residuals, and their Jacobian (equations, unknowns)."""
 
     place: Place
     values: Array
     slopes: Array
-    sizes: Array  # of the unknowns
-    slight: Array  # of each equation, the effect that counts as none
+    sizes: Array  # typical sizes of the unknowns
+    slight: Array  # smallest scale of each equation: smaller effects of the unknowns count as none
 
     @cached_property
     def scales(self) -> Array:
+        """Effect of typical changes of the unknowns on each equation."""
         return np.asarray(np.maximum(np.linalg.norm(self.slopes * self.sizes, axis=1), self.slight))
 
     @cached_property
     def scaled(self) -> Array:
-        """How far each equation is from zero, in steps of unknowns of their size."""
+        """Residuals in units of `scales`."""
         return self.values / self.scales
 
     @property
     def error(self) -> float:
+        """Largest scaled residual; infinite if one is not finite."""
         worst = float(np.abs(self.scaled).max(initial=0.0))
         return worst if np.isfinite(worst) else np.inf
 
     @cached_property
     def singular(self) -> tuple[Array, Array, Array]:
+        """Singular value decomposition of the scaled Jacobian."""
         return np.linalg.svd(self.slopes * self.sizes / self.scales[:, None], full_matrices=True)
 
     def step(self, damping: float) -> Array:
-        """The change of the unknowns that is wanted."""
+        """Return the change of the unknowns for the given `damping`."""
         U, s, V = self.singular
         n = len(s)
         good = s > RANK * s.max(initial=0.0)
@@ -60,7 +63,7 @@ class Equations(Generic[Place]):
 
     @property
     def loose(self) -> Array:
-        """How much of each unknown nothing determines, 0 to 1."""
+        """Share of each unknown that no equation determines, 0 to 1."""
         _, s, V = self.singular
         known = int((s > RANK * s.max(initial=0.0)).sum())
         return np.asarray(np.sqrt((V[known:] ** 2).sum(axis=0)))
@@ -69,9 +72,14 @@ class Equations(Generic[Place]):
 def descended(
     at: Equations[Place], moved: Callable[[Equations[Place], Array], Equations[Place]]
 ) -> tuple[Equations[Place], int]:
-    """The equations as near to zero as it gets from here, and how many rounds that took.
+    """Return the equations with the smallest residual that is reached, and the number of iterations.
 
-    moved: the equations where the unknowns have changed by so much.
+    Parameters
+    ----------
+    at
+        Equations at the first guess.
+    moved
+        Function that returns the equations after a change of the unknowns.
     """
     damping, idle = 0.0, 0
     for k in range(ROUNDS):

@@ -1,6 +1,6 @@
-"""A deadline report in words: a table, histograms, and what became of each late period.
+"""Deadline reports as text: a table, histograms, and a log of late periods.
 
-A report is the plain data that Deadlines.plain() gives; what it does not have is left out.
+A report is the plain data of Deadlines.plain(); missing entries are left out of the text.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from bellcrank.text import table
 
 Report = Mapping[str, Any]
 MEASURES = (("a period took", "measured"), ("woke up late by", "jitter"))
-OWN = ("by its own clock", "own")  # a period took
-BAR = 40  # characters of the longest
-NEWEST = 8  # late periods that are told one by one
+OWN = ("by its own clock", "own")  # the time of a period on the thread's own clock
+BAR = 40  # characters of the longest bar
+NEWEST = 8  # late periods that are listed one by one
 
 
 def whole(report: Report) -> str:
-    """Everything, for the end of a run."""
+    """Return the complete text of the `report`, for the end of a run."""
     parts = [summary(report), *(histogram(report, *measure) for measure in MEASURES), overruns(report), notes(report)]
     return "\n\n".join(part for part in parts if part)
 
 
 def summary(report: Report) -> str:
-    """The table and a line: for looking at while it runs."""
+    """Return the table of times and the counts of the `report`, for display during a run."""
     rows = []
     for title, key in (MEASURES[0], OWN, MEASURES[1]):
         times = report.get(key) or {}
@@ -37,6 +37,7 @@ def summary(report: Report) -> str:
 
 
 def counts(report: Report) -> list[str]:
+    """Return two lines with the counts of the `report`: steps, and late and skipped periods."""
     late, caught, skipped = (report.get(key, 0) for key in ("overruns", "caught_up", "skipped"))
     period, factor = report.get("period"), report.get("real_time_factor")
     first = [f"{report.get('steps', 0)} steps" + (f" in periods of {_us(period)} us" if period else "")]
@@ -48,7 +49,7 @@ def counts(report: Report) -> list[str]:
 
 
 def line(report: Report) -> str:
-    """The same in one line, for a terminal that is none."""
+    """Return the `report` in one line, for output that is not a terminal."""
     cost, late = (report.get(key) or {} for _, key in MEASURES)
     predicted = report.get("predicted")
     expected = "" if predicted is None else f" ({_us(predicted)} predicted)"
@@ -57,7 +58,19 @@ def line(report: Report) -> str:
 
 
 def histogram(report: Report, title: str, key: str) -> str:
-    """Two bars for each power of two. The scale is linear: what is rare is told by its number."""
+    """Return the histogram of one measure, with two bars for each power of two.
+
+    The scale is linear; the count beside a bar shows rare cases.
+
+    Parameters
+    ----------
+    report
+        The report.
+    title
+        Title of the measure.
+    key
+        Key of the measure in the report.
+    """
     found = (report.get(key) or {}).get("histogram")
     if not found or not sum(found["counts"]):
         return ""
@@ -73,7 +86,7 @@ def histogram(report: Report, title: str, key: str) -> str:
 
 
 def _merged(edges: Sequence[float], counts: Sequence[int]) -> list[tuple[float, int]]:
-    """Lower ends and counts: bins of half an octave, begun wherever the histogram begins."""
+    """Return lower ends and counts of bins of half an octave, from the first bin on."""
     bars: list[tuple[float, int]] = []
     for low, n in zip(edges, counts, strict=False):
         if bars and low < 1.414 * bars[-1][0]:
@@ -84,7 +97,7 @@ def _merged(edges: Sequence[float], counts: Sequence[int]) -> list[tuple[float, 
 
 
 def overruns(report: Report) -> str:
-    """What happened at each late period, the newest ones."""
+    """Return a table of the newest late periods of the `report`, and how each ended."""
     log = list(report.get("log") or ())[-NEWEST:]
     if not log:
         return ""
@@ -99,6 +112,7 @@ def overruns(report: Report) -> str:
 
 
 def notes(report: Report) -> str:
+    """Return the notes of the `report`, one on each line."""
     return "\n".join(f"note: {note}" for note in report.get("notes") or ())
 
 

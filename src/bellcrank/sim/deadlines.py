@@ -1,4 +1,4 @@
-"""How punctual a real-time loop was: what a period took, how late it woke up, and what became of overruns."""
+"""Deadline statistics of a real-time loop: execution time of a period, wake-up latency, and overruns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Seconds: of a histogram with eight bins for each power of two, so percentiles are known to 12 %."""
+    """Statistics of times in seconds, with a histogram of eight bins per power of two (percentiles to within 12 %)."""
 
     count: int
     least: float
@@ -26,13 +26,25 @@ class Times:
     edges: Array
 
     def percentile(self, share: float) -> float:
-        """The upper end of the bin in which that share of all is reached."""
+        """Return a percentile.
+
+        Parameters
+        ----------
+        share : float
+            Part of all counts, 0 to 1.
+
+        Returns
+        -------
+        float
+            Upper end of the bin in which the share is reached, s.
+        """
         if not self.count:
             return 0.0
         k = int(np.searchsorted(np.cumsum(self.counts), share * self.count))
         return min(float(self.edges[min(k + 1, len(self.edges) - 1)]), self.most)
 
     def plain(self) -> dict[str, Any]:
+        """Return the statistics as plain data."""
         used = np.flatnonzero(self.counts)
         first, last = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
         return {
@@ -46,11 +58,13 @@ class Times:
 
 @dataclass(frozen=True, eq=False)
 class Deadlines:
+    """Deadline report of a real-time loop; times in seconds."""
+
     period: float
-    predicted: float  # of a period, from the graph
+    predicted: float  # execution time of a period, estimated from the graph
     cost: Times
     jitter: Times
-    own: Times  # of a period, by the clock of its thread: without what others took of the core
+    own: Times  # execution time on the clock of the thread, without the time that other threads took of the core
     steps: int
     overruns: int
     skipped: int
@@ -61,6 +75,7 @@ class Deadlines:
     notes: tuple[str, ...]
 
     def plain(self) -> dict[str, Any]:
+        """Return the report as plain data."""
         return {
             "period": self.period, "predicted": self.predicted, "measured": self.cost.plain(),
             "jitter": self.jitter.plain(), "own": self.own.plain(), "steps": self.steps, "overruns": self.overruns,
@@ -82,7 +97,23 @@ def deadlines(
     predicted: float,
     notes: Sequence[str],
 ) -> Deadlines:
-    """From the words that the loop keeps."""
+    """Return the deadline report of a loop from the raw counters of its shared memory.
+
+    Parameters
+    ----------
+    words
+        Integer counters of the loop, by name.
+    costs, delays, owns
+        Histogram counts of execution time, wake-up latency and execution time on the thread's clock.
+    log
+        Ring buffer of late periods: step, latency, execution time (ns) and skipped periods.
+    step
+        Length of a step, s.
+    predicted
+        Estimated execution time of a period, s.
+    notes
+        Remarks for the report.
+    """
     edges = bin_edges() * 1e-9
 
     def times(counts: Array, name: str) -> Times:

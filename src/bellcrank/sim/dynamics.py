@@ -1,7 +1,7 @@
-"""From a System to graphs: its rate f, the Jacobian of f, its outputs, and the Problem an integrator works on.
+"""Graphs of a System: its rate f, the Jacobian of f, its outputs, and the Problem that an integrator solves.
 
-f is traced once and called by every stage of every step, so its code exists once. What depends on whether there are
-closed loops is left open here: tree_dynamics.py and looped_dynamics.py fill it in, and nobody else asks.
+f is traced once and called by every stage of every step, so its code exists once. All that depends on closed loops is
+abstract here and implemented in tree_dynamics.py and looped_dynamics.py; other modules do not distinguish the two.
 """
 
 from __future__ import annotations
@@ -37,43 +37,44 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Integral:
-    """An integral over time, of a power of a column."""
+    """Integral over time of a power of a column."""
 
     column: str
     power: int = 1
 
     @property
     def name(self) -> str:
+        """Name of the element of the state that holds the integral."""
         return f"integral({self.column}{f'^{self.power}' if self.power > 1 else ''})"
 
 
 @dataclass(frozen=True, eq=False)
 class Dynamics(ABC):
-    """The graphs of one system by one method of forward dynamics.
+    """Graphs of one system by one method of forward dynamics.
 
-    integrals: y carries them behind the state. wrt: parameters and elements of the initial state ("boom.mass",
-    "boom.q"); y then carries, behind all that, its derivatives with respect to each of them.
+    integrals: elements of y that follow the state. wrt: parameters and elements of the initial state ("boom.mass",
+    "boom.q"); y then ends with the derivatives of all its elements with respect to each of them.
     """
 
     system: System
     method: Method
     wrt: tuple[str, ...] = ()
     integrals: tuple[Integral, ...] = ()
-    implicit: ImplicitForces | None = None  # what fixed steps take implicitly
+    implicit: ImplicitForces | None = None  # forces that are implicit in fixed steps
 
     @property
     def own(self) -> int:
-        """How many elements y has, without its derivatives."""
+        """Number of elements of y without its derivatives."""
         return self.system.size + len(self.integrals)
 
     @property
     def size(self) -> int:
-        """How many elements y has, with its derivatives."""
+        """Number of elements of y with its derivatives."""
         return self.own * (1 + len(self.wrt))
 
     @property
     def arguments(self) -> dict[str, Shape]:
-        """What every graph here takes, beside the free numbers of the model, which it finds by itself (`p`)."""
+        """Shapes of the inputs of every graph here, except the free parameters `p`, which are added by `trace`."""
         return {**self._plain, "y": (self.size,)}
 
     @property
@@ -82,13 +83,30 @@ class Dynamics(ABC):
         return {"t": (), "y": (self.own,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
 
     def trace(self, name: str, function: Callable[..., Any], shapes: Mapping[str, Shape]) -> Graph:
-        """A graph of this system: what it meets of free numbers are elements of p."""
+        """Return the graph `name` of a `function`, with inputs of the given `shapes`.
+
+        Free parameters that the function uses become elements of the input p.
+        """
         return trace(f"{self.system.mechanism.name}.{name}", function, shapes, self.system.parameters)
 
     def call(
         self, graph: Graph, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar] = (), **more: Scalar | Sequence[Scalar]
     ) -> dict[str, Any]:
-        """One of the graphs here inside another trace."""
+        """Call a graph of this system inside another trace.
+
+        Parameters
+        ----------
+        graph
+            The graph.
+        t
+            Time, s.
+        y
+            State.
+        u
+            Inputs.
+        **more
+            Further inputs of the graph, by name.
+        """
         given: dict[str, Any] = {"t": t, "y": y, **more} | ({"u": u} if self.system.inputs else {})
         if self.system.parameters:
             tape = next(x.tape for x in (t, *y, *u) if isinstance(x, Node))
@@ -108,12 +126,12 @@ class Dynamics(ABC):
         return self.traced_rate()
 
     def traced_rate(self) -> Graph:
-        """The same, made anew."""
+        """Trace dy/dt again, bypassing the cached graph."""
 
         def rehearsed(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"command": list(self.system.commanded(t, list(y), u)[0])}
 
-        # A control that keeps a symbol for its next call would pass for one without memory, if there were no next.
+        # Trace the control twice: one that keeps a symbol for its next call would otherwise pass as having no memory.
         self.trace("rehearsal", rehearsed, self._plain)
 
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
@@ -123,7 +141,7 @@ class Dynamics(ABC):
 
     @cached_property
     def stepped(self) -> Graph:
-        """(t, y, u, p, h) -> dy/dt as fixed steps of h take it: with what is too stiff for them filtered."""
+        """(t, y, u, p, h) -> dy/dt in fixed steps of h, with forces that are too stiff for them filtered."""
 
         def rate(t: Scalar, y: Any, h: Scalar, u: Any = ()) -> dict[str, Any]:
             return {"dy": self.rate(t, self.staged(list(y)), u, h=h)}
@@ -131,9 +149,20 @@ class Dynamics(ABC):
         return self._varied(self.trace("stepped_rate", rate, {**self._plain, "h": ()}))
 
     def rate(self, t: Scalar, y: State, u: Any, a: State | None = None, h: Scalar | None = None) -> State:
-        """dy/dt over any scalar, at a state whose loops are closed; a: accelerations, where they are known.
+        """Return dy/dt over any scalar, at a state whose loops are closed.
 
-        h: the length of a fixed step that is implicit in some forces (implicit_forces.py); None gives the plain rate.
+        Parameters
+        ----------
+        t
+            Time, s.
+        y
+            State.
+        u
+            Inputs.
+        a
+            Accelerations, where they are known already.
+        h
+            Length of a fixed step that is implicit in some forces (implicit_forces.py); None for the plain rate.
         """
         s, m = self.system, self.system.mechanism
         s = s if self.implicit is None or h is None else self.implicit.stepped(s, h)
@@ -160,7 +189,21 @@ class Dynamics(ABC):
     def moved(
         self, t: Scalar, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """Accelerations with all prescribed motions; what each of those takes; and that on the coordinates."""
+        """Return the accelerations with all prescribed motions, and the forces of these motions.
+
+        The forces are given for each motion, and once more on the coordinates.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        y
+            State.
+        tau
+            Forces on the coordinates.
+        shown
+            Use accelerations that are valid in any row of a record (`shown`).
+        """
         s = self.system
         a = (self.shown if shown else self.accelerations)(y, tau)
         if not s.motions:
@@ -168,64 +211,93 @@ class Dynamics(ABC):
         q, v, _ = s.split(y)
         return forced(s.mechanism, s.motions, t, list(q), list(v), a, lambda f: self.answer(y, f, shown))
 
-    # -- what a mechanism with closed loops does otherwise than a tree
+    # -- methods that differ between trees and mechanisms with closed loops
 
     @abstractmethod
     def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
-        """What a force on the coordinates adds to the accelerations."""
+        """Return what a force on the coordinates adds to the accelerations.
+
+        Parameters
+        ----------
+        y
+            State.
+        force
+            Generalised force, (nv,).
+        shown
+            Use a form that is valid in any row of a record.
+        """
 
     @abstractmethod
     def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
-        """Return a - (1 - S)^2 a of the accelerations a by the forces tau, with `added` to the mass matrix; see
-        implicit_forces.py.
+        """Return a - (1 - S)^2 a of the accelerations a, with more inertia in the mass matrix; see implicit_forces.py.
+
+        Parameters
+        ----------
+        y
+            State.
+        tau
+            Forces that give the accelerations.
+        a
+            Accelerations.
+        added
+            Lower triangle of the matrix that is added to the mass matrix.
         """
 
     @property
     @abstractmethod
     def closure(self) -> Closure:
-        """What numbers say of loops in a state, between steps: graphs cannot."""
+        """Numerical treatment of closed loops between steps, which graphs cannot do."""
 
     @property
     @abstractmethod
     def measured(self) -> tuple[str, ...]:
-        """Fields of a program's state beside those of every run."""
+        """Fields of a program's state in addition to those of every run."""
 
     @abstractmethod
     def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """Accelerations by the forces tau."""
+        """Return the accelerations in the state `y` under the forces `tau`."""
 
     @abstractmethod
     def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """Accelerations of any row of a record."""
+        """Return the accelerations in the state `y` under the forces `tau`, valid in any row of a record."""
 
     @abstractmethod
     def staged(self, y: State) -> State:
-        """A state inside a step, as the rate sees it."""
+        """Return the state `y` of a stage of a step as the rate uses it."""
 
     @property
     @abstractmethod
     def independent(self) -> list[int]:
-        """The elements of v, and as displacements those of q, that determine all others."""
+        """Elements of v, and of q as displacements, that determine all others."""
 
     @abstractmethod
     def determined(self, y: State) -> State:
-        """The state that follows from its independent elements: as it was, if it was a possible one, and its
-        derivatives are those along possible ones.
+        """Return the state that follows from the independent elements of `y`.
+
+        A consistent state is unchanged, and its derivatives are those along consistent states.
         """
 
     @abstractmethod
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
-        """The state that a step ends with, trouble (a status, or 0), and new values of what is measured."""
+        """Return the state at the end of a step, trouble (a status, or 0), and new values of the measured fields.
+
+        Parameters
+        ----------
+        made
+            The step of the integrator.
+        old
+            Fields of the program's state before the step.
+        """
 
     @abstractmethod
     def rejoined(self, y: State) -> State:
-        """A state between steps, or one that an event made, with what must hold between its elements."""
+        """Return a state `y` between steps, or after an event, projected onto its constraints."""
 
     @abstractmethod
     def observed(self, y: State) -> tuple[State, Scalar]:
-        """A row between two steps, and 1 where it must be looked at again, by `closure.polished`."""
+        """Return a row `y` between two steps, and 1 if it needs `closure.polished`, else 0."""
 
-    # -- slopes
+    # -- derivatives
 
     @cached_property
     def by_state(self) -> Graph:
@@ -238,13 +310,13 @@ class Dynamics(ABC):
         return self.f.jacobian("dy", "t")
 
     def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
-        """df/dy and df/dt inside another trace."""
+        """Return df/dy and df/dt inside another trace, at the time `t`, state `y` and inputs `u`."""
         J = self.call(self.by_state, t, y, u)["ddy_dy"]
         return [list(row) for row in J], list(self.call(self.by_time, t, y, u)["ddy_dt"])
 
     @cached_property
     def outputs(self) -> Graph:
-        """(t, y, u, p) -> accelerations, forces of drives and from outside, commands, outputs of the user."""
+        """(t, y, u, p) -> accelerations, forces of drives and external forces, commands, outputs of the user."""
         s = self.system
 
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
@@ -265,7 +337,7 @@ class Dynamics(ABC):
         return self._varied(self.trace("outputs", seen, self._plain))
 
     def watching(self, names: Sequence[str]) -> Graph:
-        """(t, y, u, p) -> columns of the record, and behind them their derivatives."""
+        """Return the graph (t, y, u, p) -> columns `names` of the record, followed by their derivatives."""
 
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             columns = Columns(self.system, lambda y, tau: self.moved(t, y, tau)[0], t, list(y), u)
@@ -275,13 +347,13 @@ class Dynamics(ABC):
 
     @property
     def elements(self) -> list[str]:
-        """Names of the elements of the state, and of its integrals."""
+        """Names of the elements of the state and of its integrals."""
         m = self.system.mechanism
         names = [*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1])]
         return [*names, *(x.name for x in self.system.states), *(i.name for i in self.integrals)]
 
     def started(self, y: Array) -> Array:
-        """The state at the start, followed by integrals of nothing yet, and by its derivatives there."""
+        """Return the initial state `y`, (..., size), followed by zero integrals and by its derivatives."""
         if self.size == y.shape[-1]:
             return y
         n, elements = self.own, self.elements
@@ -293,9 +365,14 @@ class Dynamics(ABC):
         return out
 
     def problem(self, u: Sequence[Scalar] = (), h: Scalar | None = None) -> Problem:
-        """What an integrator works on, in a trace in which y and t are nodes and u are the inputs.
+        """Return the Problem of an integrator, in a trace in which y and t are nodes.
 
-        h: the length of steps that are fixed; None where they are chosen by an error estimate.
+        Parameters
+        ----------
+        u
+            Inputs.
+        h
+            Length of fixed steps; None where an error estimate chooses them.
         """
         s, m = self.system, self.system.mechanism
 
@@ -321,7 +398,7 @@ class Dynamics(ABC):
 
     @cached_property
     def columns(self) -> dict[str, tuple[str, int]]:
-        """Columns that follow from the state: each with its place in `outputs`."""
+        """Columns that follow from the state: for each its key in `outputs` and its number there."""
         s, v = self.system, self.system.mechanism.columns[1]
         names = {key: [f"{name}.{key}" for name in v] for key in ("a", "tau", "external")}
         names["wrench"] = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
@@ -342,7 +419,7 @@ class Dynamics(ABC):
 
     @cached_property
     def ports(self) -> Ports:
-        """What the numbers of a program of this system mean."""
+        """Description of the inputs, states and columns of a program of this system."""
         s = self.system
         still = [*[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
         return Ports(
@@ -360,12 +437,12 @@ class Dynamics(ABC):
 
 
 def derivative(of: str, wrt: str) -> str:
-    """The name of a column of sensitivities."""
+    """Return the name of the sensitivity of the column `of` with respect to `wrt`."""
     return f"d({of})/d({wrt})"
 
 
 def checked_names(found: Dynamics) -> None:
-    """An error where a run is to be differentiated with respect to something that it has not."""
+    """Raise an InputError if the sensitivities of the dynamics `found` are with respect to unknown elements."""
     known = [*found.system.parameters, *found.elements]
     for name in (x for x in found.wrt if x not in known):
         raise InputError(f"sensitivities: {unknown('parameter or state', name, known)}")

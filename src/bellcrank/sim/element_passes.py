@@ -1,12 +1,12 @@
-"""Force elements of a large mechanism: alike ones are one loop over a table of their numbers.
+"""Force elements of a large mechanism: elements of one kind form a rolled loop over a table of their numbers.
 
-    bodies that carry ends   where they are and how they move: a recursion, one pass outwards (frame_passes.py)
-    elements                 each from its two ends, in world axes: a loop for each kind (forces/alike.py)
-    joints                   what all of that does to them: another recursion, one pass inwards
+    bodies that carry ends   their poses and velocities: a recursion, one outward pass (frame_passes.py)
+    elements                 each from its two ends, in world axes: a rolled loop for each kind (forces/alike.py)
+    joints                   the generalised forces of all elements: another recursion, one inward pass
 
-So an element from one end of a chain to the other costs no more than one between neighbours, and a thousand no more
-code than one. Elements of a kind of their own are code of their own between the same passes. Where bodies are few, an
-element is a force on the coordinates between its ends (between.py), which is less work.
+An element from one end of a chain to the other thus costs no more than one between neighbours, and a thousand elements
+need no more code than one. Elements without others of their kind are straight-line code between the same passes. For
+few bodies, an element is a force on the coordinates between its ends (between.py), which is less work.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from bellcrank.sim import frame_passes
 from bellcrank.sim.between import Act, joined, pulled
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
-FEW = 4  # of a kind: fewer are code of their own
-PLACED = 12  # numbers of a frame: where it is on its body, and how it is turned
-SLOTS = 8  # wrenches that a body takes one by one; more are added up before
+FEW = 4  # smallest number of elements of a kind that are rolled into a loop
+PLACED = 12  # numbers of a frame: its position and orientation on its body
+SLOTS = 8  # wrenches of a body that the inward pass takes one by one; more are added up first
 
 Numbers = Sequence[Scalar]
 Wrench = tuple[str, list[Scalar]]
@@ -42,14 +42,26 @@ Wrench = tuple[str, list[Scalar]]
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """Of all elements of a system. Its graphs are made once, so that equal calls are one."""
+    """Passes over all force elements of a system; graphs are cached, so that equal calls share one."""
 
     mechanism: Mechanism
     elements: tuple[Element, ...]
     parameters: Parameters
 
     def acts(self, t: Scalar, q: Numbers, v: Numbers, x: Numbers, shown: bool) -> list[Act]:
-        """What each element does; shown: with what it stores and loses."""
+        """Return what each element does.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        q, v
+            Positions and velocities of the mechanism.
+        x
+            States of all elements.
+        shown
+            Include stored energy and power loss.
+        """
         known: dict[str, Numbers] = {"t": [t], "q": q, "v": v, "x": x, "bodies": ()}
         if self.carriers:
             known["bodies"] = frame_passes.called(self.mechanism, self.seeing, q=q, v=v)
@@ -63,7 +75,7 @@ class Passes:
         return found
 
     def _looped(self, known: Mapping[str, Numbers], shown: bool) -> dict[int, list[Scalar]]:
-        """What elements of kinds give, by their number."""
+        """Return the results of elements in rolled loops, by the number of the element."""
         graph = self._shown if shown else self._acting
         free = {"p": self.parameters.leaves} if self.parameters else {}
         given = {name: list(known[name]) for name in graph.inputs if name != "p"}
@@ -71,7 +83,7 @@ class Passes:
         return {i: [numbers[k] for k in own] for i, own in self._laid(shown).items()}
 
     def felt(self, wrenches: Sequence[Wrench], q: Numbers) -> list[Scalar]:
-        """What wrenches on bodies do to each element of v."""
+        """Return the generalised forces, (nv,), of `wrenches` on bodies in the configuration `q`."""
         count = Counter(body for body, _ in wrenches)
         acts = [(body, wrench) for body, wrench in wrenches if count[body] <= SLOTS]
         for body in (body for body, n in count.items() if n > SLOTS):
@@ -79,29 +91,30 @@ class Passes:
             acts.append((body, [sum(column, x) for x, *column in zip(first, *more, strict=True)]))
         return frame_passes.felt(self.mechanism, acts, q)
 
-    # -- where things are
+    # -- frames and bodies
 
     @cached_property
     def carriers(self) -> dict[str, int]:
-        """Bodies that carry ends, in the order in which they are seen."""
+        """Bodies that carry ends of elements, in the order of the outward pass."""
         ends = [body for e in self.elements if isinstance(e, Between) for body in self._bodies(e)]
         return {body: i for i, body in enumerate(dict.fromkeys(ends))}
 
     @cached_property
     def seeing(self) -> Graph:
+        """Graph of the outward pass to the carriers."""
         return frame_passes.seeing(self.mechanism, list(self.carriers))
 
     def _bodies(self, e: Between) -> list[str]:
-        """Of its two ends, those that are not on the ground."""
+        """Return the bodies of its two ends, without the ground."""
         return [body for body in map(self._body, (e.a, e.b)) if body]
 
     def _body(self, frame: str) -> str:
-        """The body that carries a frame; "" is the ground."""
+        """Return the name of the body that carries a frame; "" is the ground."""
         body = self.mechanism.tree.frames[frame][0]
         return self.mechanism.tree.links[body].name if body >= 0 else ""
 
     def _placed(self, frame: str) -> list[Scalar]:
-        """A frame on its body, or where it is if that is the ground."""
+        """Return the pose of a frame on its body, or in the world if it is fixed to the ground."""
         if self._body(frame):
             f = self.mechanism.frames[frame]
             return [*f.point, *(x for row in f.rotation for x in row)]
@@ -113,7 +126,7 @@ class Passes:
 
     @cached_property
     def kinds(self) -> list[list[int]]:
-        """Elements by number, alike ones together; those of small kinds are in none."""
+        """Numbers of the elements of each kind; kinds with few elements are left out."""
         found: dict[Any, list[int]] = {}
         for i, e in enumerate(self.elements):
             on = (bool(self._body(e.a)), bool(self._body(e.b))) if isinstance(e, Between) else ()
@@ -130,7 +143,7 @@ class Passes:
         return self._graph(False)
 
     def _graph(self, shown: bool) -> Graph:
-        """(t, q, v, x, bodies, p) -> what all elements of kinds give, one after the other."""
+        """Return the graph (t, q, v, x, bodies, p) -> results of all elements in rolled loops."""
         m = self.mechanism
         states = sum(len(e.states) for e in self.elements)
         sizes = {"t": 1, "q": m.nq, "v": m.nv, "x": states, "bodies": TURNED * len(self.carriers)}
@@ -148,8 +161,9 @@ class Passes:
         return side_by_side(f"{m.name}.elements", inputs, output, kinds, self.parameters)
 
     def _laid(self, shown: bool) -> dict[int, tuple[int, ...]]:
-        """Where what each element of a kind gives lies: the forces of all, the rates of all, what is shown of all. So
-        they are taken further in one piece.
+        """Return where the results of each element lie: forces of all, then rates of all, then shown numbers of all.
+
+        In this order each of the three is one contiguous block.
         """
         found: dict[int, tuple[int, ...]] = dict.fromkeys(sorted(i for members in self.kinds for i in members), ())
         at = 0
@@ -162,7 +176,7 @@ class Passes:
 
     @cached_property
     def reads(self) -> list[dict[str, tuple[int, ...]]]:
-        """Of each element, its elements of what there is to see."""
+        """Indices of the inputs that each element reads, by the name of the input."""
         names, ends = self.mechanism.columns, accumulate((len(e.states) for e in self.elements), initial=0)
         found = []
         for e, at in zip(self.elements, ends, strict=False):
@@ -179,7 +193,7 @@ class Passes:
         return [*alike.numbers(e), *(x for frame in _frames(e) for x in self._placed(frame))]
 
     def _sizes(self, e: Element) -> tuple[int, int, int]:
-        """How many forces the law gives, rates of states, and numbers to be shown."""
+        """Return the numbers of forces, of rates of states, and of shown values of an element."""
         if isinstance(e, Between):
             return 6 * len(self._bodies(e)), len(e.states), 8
         return len(getattr(e, "joints", ())), len(e.states), 2
@@ -187,7 +201,21 @@ class Passes:
     def law(
         self, like: Element, names: Sequence[str], shown: bool, constants: Numbers, *given: Numbers
     ) -> list[Scalar]:
-        """Forces on joints, or wrenches on bodies, in world axes; rates of states; and if it is shown what is."""
+        """Return the forces on joints, or wrenches on bodies in world axes, then rates of states, then shown values.
+
+        Parameters
+        ----------
+        like
+            An element of the kind.
+        names
+            Names of the inputs in `given`.
+        shown
+            Include the shown values.
+        constants
+            Numbers of the element and of its frames.
+        *given
+            Inputs that the element reads.
+        """
         step("element", like.name)
         at = {"x": [], **dict(zip(names, given, strict=True))}
         numbers = iter(constants)
@@ -210,7 +238,7 @@ class Passes:
         return [*out, *pull.rates, *([*pull.f, *pull.n, *pull.about(t, x)] if shown else [])]
 
     def _act(self, e: Element, numbers: list[Scalar]) -> Act:
-        """What the law gave, by what it is."""
+        """Return the Act of an element from the numbers that its law gave."""
         if isinstance(e, Coupling):
             at = [self.mechanism.columns[1].index(joint) for joint in e.joints]
             force, rest = numbers[: len(at)], numbers[len(at) :]
@@ -227,7 +255,7 @@ def _frames(e: Element) -> tuple[str, ...]:
 
 
 class _Carried:
-    """A frame on a body that is seen, or on the ground."""
+    """Frame on a carrier body, or on the ground."""
 
     def __init__(self, body: End | None, placed: Numbers) -> None:
         p, *rows = (Vec(*placed[i : i + 3]) for i in range(0, PLACED, 3))
@@ -239,5 +267,5 @@ class _Carried:
             self.end = End(body.R.times(Mat(*rows)), body.p + self.arm, [], body.w, u, ZERO, ZERO)
 
     def wrench(self, f: Vec, n: Vec) -> list[Scalar]:
-        """On the body, at its origin."""
+        """Return the wrench on the body, at its origin."""
         return [] if self.body is None else [*f, *(n + self.arm.cross(f))]

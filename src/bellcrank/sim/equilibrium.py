@@ -1,4 +1,4 @@
-"""bc.equilibrium: where a system rests, in numbers and in words."""
+"""bc.equilibrium: static equilibrium of a system, and its text."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ from bellcrank.sim.systems import System
 from bellcrank.text import Table
 
 Array = np.ndarray[Any, Any]
-LOOSE = 1e-3  # of an unknown: more than this is undetermined
+LOOSE = 1e-3  # share of an unknown in the null space above which it counts as undetermined
 
 
 class EquilibriumError(InputError):
-    """Nothing rests near the guess; `nearest` is the best that was found."""
+    """No equilibrium was found near the guess.
+
+    Parameters
+    ----------
+    text : str
+        The message.
+    nearest : Equilibrium
+        The best state that was reached.
+    """
 
     def __init__(self, text: str, nearest: Equilibrium) -> None:
         super().__init__(text)
@@ -33,35 +41,63 @@ class EquilibriumError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
-    """Where a system rests: bc.linearize(plant, at=found), bc.simulate(plant, q0=found.q, x0=found.x, ...)."""
+    """Equilibrium of a system, for bc.linearize(plant, at=found) or bc.simulate(plant, q0=found.q, x0=found.x, ...).
+
+    Parameters
+    ----------
+    plant : Mechanism or System
+        The plant.
+    system : System
+        The plant with all inputs that were given or solved for.
+    q : ndarray, shape (nq,)
+        Joint positions, rad or m.
+    x : ndarray, shape (nx,)
+        Further states.
+    inputs : dict of str to float
+        Values of the inputs.
+    parameters : dict of str to float
+        Values of the free parameters.
+    t : float
+        Time, s.
+    held : dict of str to float
+        Quantities that were to be held, and their values.
+    solved : tuple of str
+        Names of the unknowns.
+    undetermined : tuple of str
+        Unknowns that no equation determines: they stay near the guess.
+    failures : tuple of str
+        A sentence for each quantity that is not at rest, or could not be held.
+    rounds : int
+        Number of iterations.
+    """
 
     plant: Mechanism | System = field(repr=False)
-    system: System = field(repr=False)  # the same with all inputs that were given or solved for
+    system: System = field(repr=False)
     q: Array
     x: Array
     inputs: dict[str, float]
     parameters: dict[str, float]
     t: float
-    held: dict[str, float]  # what was to be held, and its value there
-    solved: tuple[str, ...]  # what was solved for
-    undetermined: tuple[str, ...]  # of these, what nothing determines: it stays near the guess
-    failures: tuple[str, ...]  # what does not rest, or could not be held, in words
+    held: dict[str, float]
+    solved: tuple[str, ...]
+    undetermined: tuple[str, ...]
+    failures: tuple[str, ...]
     rounds: int
 
     @property
     def v(self) -> Array:
-        """Velocities, all zero: it rests."""
+        """Velocities, all zero."""
         return np.zeros(self.system.mechanism.nv)
 
     @property
     def at(self) -> dict[str, Any]:
-        """As `at` of bc.linearize takes it."""
+        """The point in the form that `at` of bc.linearize accepts."""
         x = {z.name: float(value) for z, value in zip(self.system.states, self.x, strict=True)}
         return {"q": self.q, **x, **self.inputs, **self.parameters, "t": self.t}
 
     @property
     def rows(self) -> list[tuple[str, float, str]]:
-        """Every element: its name, its value, and what became of it."""
+        """Every element: its name, its value, and whether it was held or solved for."""
         m = self.system.mechanism
         values = {f"{n}.q": x for n, x in zip(m.columns[0], self.q, strict=True)}
         values |= {z.name: x for z, x in zip(self.system.states, self.x, strict=True)}
@@ -81,18 +117,37 @@ class Equilibrium:
 def equilibrium(
     plant: Mechanism | System, at: Any = None, hold: Any = (), free: Sequence[str] | str | None = None
 ) -> Equilibrium:
-    """Where the plant rests, the nearest to a guess that is found.
+    """Return the equilibrium of a plant that is found from a guess.
 
         bc.equilibrium(arm)                                              # hanging, or on its springs
         bc.equilibrium(arm, at={"elbow.q": 0.5}, hold="q")               # the torques that hold it there
         bc.equilibrium(plant, hold={"tip.z": 0.3}, free=["boom.command"])
 
-    at: the guess, as in bc.linearize; loops need not be closed in it. hold: what stays, by name: elements ("elbow.q"),
-    whole vectors ("q", "x", "u"), or any column of a record ("tip.z"); a list holds what the guess has, a mapping says
-    values. free: inputs, forces ("boom.tau") and free numbers that are solved for as well; unless told none, and where
-    positions are held all inputs that are not. All other positions and states are solved for, velocities are zero. What
-    nothing determines stays near the guess. A EquilibriumError says what could not be brought to rest, or held, and has
-    the nearest that was found. What rests may be unstable: bc.linearize(plant, at=...).modes() tells.
+    Velocities are zero. All positions and states that are not held are solved for. Unknowns that no equation determines
+    stay near the guess. An equilibrium may be unstable: bc.linearize(plant, at=...).modes() shows that.
+
+    Parameters
+    ----------
+    plant : Mechanism or System
+        The plant.
+    at : mapping or Equilibrium, optional
+        The guess, as in `bellcrank.linearize`; loops need not be closed in it.
+    hold : str, sequence of str, or mapping, optional
+        Quantities that are held, by name: elements ("elbow.q"), whole vectors ("q", "x", "u"), or any column of a
+        record ("tip.z"). A list holds the values of the guess, a mapping gives values.
+    free : str or sequence of str, optional
+        Inputs, forces ("boom.tau") and free parameters that are solved for as well. The default is none; where
+        positions are held, it is all inputs that are not held.
+
+    Returns
+    -------
+    Equilibrium
+        The state, the inputs and the parameters; prints as a table.
+
+    Raises
+    ------
+    EquilibriumError
+        If no equilibrium is found or a quantity cannot be held; its `nearest` is the best state that was reached.
     """
     search = Search(plant, at, hold, free)
     found = _told(search, *search.found())
@@ -100,8 +155,8 @@ def equilibrium(
         raise EquilibriumError(
             f'"{found.system.mechanism.name}" could not be brought to rest near the guess:\n  '
             + "\n  ".join(found.failures)
-            + "\nGive another guess (at=...), hold less, or let inputs be solved for: free=[...]. Inputs: "
-            f"{', '.join(found.system.inputs) or 'none'}. The error's .nearest is the best that was found.",
+            + "\nGive another guess (at=...), hold fewer quantities, or solve for inputs: free=[...]. Inputs: "
+            f"{', '.join(found.system.inputs) or 'none'}. The error's .nearest is the best state that was found.",
             found,
         )
     return found
@@ -128,17 +183,17 @@ def _told(search: Search, best: Equations[Place], rounds: int) -> Equilibrium:
 
 
 def _failures(search: Search, best: Equations[Place]) -> list[str]:
-    """What does not rest, or is not held, in words."""
+    """Return a sentence for each quantity that is not at rest, or is not held."""
     said = _moving(search.system, float(best.place.at.named["t"]))
     for i, name in enumerate(best.place.equations):
         if abs(best.scaled[i]) <= FAILED:
             continue
         value, idle = best.values[i], not (best.scales[i] > best.slight[i])
         if name in search.targets and i >= len(best.place.equations) - len(search.targets) and name in search.hold:
-            text = f"{name} is {search.targets[name] + value:.6g}, and was to be held at {search.targets[name]:.6g}"
+            text = f"{name} is {search.targets[name] + value:.6g}, but was to be held at {search.targets[name]:.6g}"
         else:
             text = f"{name} changes by {value:.6g} a second"
-        said.append(text + ("; nothing that is solved for acts on it" if idle else ""))
+        said.append(text + ("; none of the unknowns acts on it" if idle else ""))
     return said
 
 

@@ -1,4 +1,4 @@
-"""Where in a step events happened, and how the run goes on from there: `locate` of a program that watches for them."""
+"""Location of events inside a step, and continuation of the run: the `locate` graph of programs with events."""
 
 from __future__ import annotations
 
@@ -14,11 +14,21 @@ from bellcrank.sim.step_check import EVENTS
 if TYPE_CHECKING:
     from bellcrank.sim.watched_steps import Watched
 
-TOGETHER = 1e-9  # of a step: events closer than this happen at once
+TOGETHER = 1e-9  # part of a step: events closer than this are simultaneous
 
 
 def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
-    """The state after a step in which functions of events went through zero."""
+    """Return the new state after a step in which functions of events crossed zero.
+
+    Parameters
+    ----------
+    run
+        The program that watches events.
+    s
+        State of the program.
+    u
+        Inputs.
+    """
     now = run.layout.read(s)
     system = run.dynamics.system
     dense, t0, h0 = run.dense(now), now["t_old"], now["h_old"]
@@ -33,12 +43,12 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
             where(is_crossed, b, 1.0),
         )
         places.append(where(is_crossed, zero, 2.0))
-    end: Scalar = 2.0  # where in the step the first event is that does not let it pass
+    end: Scalar = 2.0  # where in the step the first event lies that interrupts it
     for place, e in zip(places, run.events, strict=True):
         if e.action != "record":
             end = minimum(end, place)
     halted = end < 1.5
-    if not run.adaptive:  # what is left of a step must be worth a step
+    if not run.adaptive:  # the rest of a step must be long enough for a step of its own
         end = where(fabs(end - 1.0) < TOGETHER, 1.0, end)
     t_end = where(end < 1.0, t0 + end * h0, now["t"])
     y_end = run.dynamics.rejoined(interpolate(dense, where(halted, end, 1.0)))
@@ -61,7 +71,7 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
         h_next = where(end < 1.0, now["t"] - t_end, now["step"])
         n, ended = chosen(end < 1.0, n.before(), n), t_end >= now["end"] - 1e-9 * now["step"]
     g_new = list(run.dynamics.call(run.crossings, t_end, y_new, u)["g"])
-    # what happened here is at zero, whatever rounding says
+    # The functions of located events are zero here except for rounding.
     g_new = [where(same, 0.0, g) for same, g in zip(together, g_new, strict=True)]
     going = where(over, 0.0, where(ended, 0.0, 1.0))
     status = where(over, float(EVENT), where(ended, float(FINISHED), 0.0))
@@ -82,10 +92,10 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
         after["fresh"] = where(end < 1.0, 0.0, now["fresh"])
     new |= {key: chosen(halted, after[key], now[key]) for key in after}
     seen = run.watch.passed(now["summary"], t0, dense[0], t_end, chosen(halted, y_end, now["y"]), u)
-    new["summary"] = run.watch.noted(seen, t_end, new["y"], u)  # a switch has two sides
+    new["summary"] = run.watch.noted(seen, t_end, new["y"], u)  # note the states before and after a switch
     kept = {key: chosen(hit, new[key], now[key]) for key in new}
     checked = run.check.judged(now, h0, u) if run.check else {}
-    if run.check:  # a step that an event cut short is not the one that the check would repeat
+    if run.check:  # the check must not repeat a step that an event cut short
         cut = run.check.interrupted(now, kept["y"])
         ended = where(hit, where(halted, 1.0, 0.0), 0.0) > 0.0
         checked = {key: chosen(ended, cut.get(key, now[key]), x) for key, x in checked.items()}
@@ -94,6 +104,18 @@ def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
 
 
 def spent(live: Scalar, status: Scalar, tried: Scalar, most: Scalar) -> dict[str, Scalar]:
-    """Ends a run that would go on, where all steps it may try are tried."""
+    """Return the fields that end a run if it has used up all its steps.
+
+    Parameters
+    ----------
+    live
+        1 if the run would go on, else 0.
+    status
+        Status of the run.
+    tried
+        Number of steps tried.
+    most
+        Largest number of steps.
+    """
     out = where(live > 0.0, where(tried >= most, 1.0, 0.0), 0.0) > 0.0
     return {"live": where(out, 0.0, live), "status": where(out, float(TOO_MANY), status)}

@@ -1,4 +1,4 @@
-"""Events: a function of the state crosses zero, and the run stops there, notes it, or goes on from another state."""
+"""Events: a function of the state crosses zero, and the run stops, records it, or continues from another state."""
 
 from __future__ import annotations
 
@@ -17,20 +17,31 @@ from bellcrank.sim.systems import System
 from bellcrank.sim.user_code import called, vector
 
 ACTIONS = ("stop", "record", "switch")
-ROUNDS = 30  # of the search for the zero
+ROUNDS = 30  # iterations of the search for the zero
 
 
 @dataclass(frozen=True)
 class Event:
-    """function(t, q, v, x, u) crosses zero: rising (direction 1), falling (-1) or either (0).
+    """Event: function(t, q, v, x, u) crosses zero, rising (direction 1), falling (-1) or either (0).
 
         Event("floor", lambda t, q, v, x, u: q["height"])                                  the run ends there
         Event("bounce", lambda t, q, v, x, u: q["height"], "switch", -1, lambda t, q, v, x, u: {"v": -0.8 * v})
 
-    action: "stop" ends the run there, "record" notes time and state, "switch" goes on from the state that
-    then(t, q, v, x, u) returns: a mapping with any of "q", "v" and "x". The functions run once, on symbols, and are
-    compiled; they give numbers, not truths. Zeros are looked for between the ends of steps. Times and states are in
-    run.provenance["events"].
+    The functions are traced once, on symbols, and compiled; they return numbers, not booleans. Zeros are searched
+    between the ends of steps. Times and states of events are in run.provenance["events"].
+
+    Parameters
+    ----------
+    name : str
+        Name of the event in the record.
+    function : callable
+        function(t, q, v, x, u) -> number.
+    action : {"stop", "record", "switch"}
+        "stop" ends the run there, "record" notes time and state, "switch" continues from the state that `then` returns.
+    direction : {-1, 0, 1}
+        The direction of the crossing that counts.
+    then : callable, optional
+        then(t, q, v, x, u) -> mapping with any of "q", "v" and "x"; for "switch" only.
     """
 
     name: str
@@ -41,7 +52,7 @@ class Event:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InputError(f"the name of an event is {self.name!r}; expected words, by which the record calls it.")
+            raise InputError(f"the name of an event is {self.name!r}; expected a string that names it in the record.")
         if why := refused(self.name):
             raise InputError(f"the event {why}.")
         if not isinstance(self.action, str) or self.action not in ACTIONS:
@@ -56,19 +67,19 @@ class Event:
 
 
 def checked_events(events: Any, wrt: Sequence[str]) -> tuple[Event, ...]:
-    """A list of events, which may be watched along with derivatives with respect to `wrt`."""
+    """Return `events` as a tuple, checked for a run with derivatives with respect to `wrt`."""
     found = listed("events", events, "events")
     for e in found:
         if not isinstance(e, Event):
-            raise InputError(f"events: {e!r} is no event; write bellcrank.Event(name, function, action).")
+            raise InputError(f"events: {e!r} is not an event; write bellcrank.Event(name, function, action).")
         if e.action == "switch" and wrt:
-            raise InputError(f'event "{e.name}" changes the state at once, and sensitivities cannot follow that.')
+            raise InputError(f'event "{e.name}" changes the state instantly, and sensitivities cannot follow that.')
     unique("event", [e.name for e in found])
     return found
 
 
 def crossings(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
-    """(t, y, u, p) -> the functions of all events."""
+    """Return the graph (t, y, u, p) -> the functions of all `events` of the system of `dynamics`."""
     s = dynamics.system
 
     def values(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
@@ -80,7 +91,10 @@ def crossings(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
 
 
 def switches(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
-    """(t, y, u, e, p) -> the state after the events that are 1 in e, for those who find them themselves."""
+    """Return the graph (t, y, u, e, p) -> state after those `events` of the system of `dynamics` that are 1 in e.
+
+    It is for callers that locate events themselves.
+    """
 
     def after(t: Scalar, y: Any, e: Any, u: Any = ()) -> dict[str, Any]:
         now = list(y)
@@ -94,7 +108,21 @@ def switches(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
 
 
 def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
-    """The state after the event."""
+    """Return the state after one event.
+
+    Parameters
+    ----------
+    s
+        The system.
+    event
+        An event with the action "switch".
+    t
+        Time of the event, s.
+    y
+        State before the event.
+    u
+        Inputs.
+    """
     assert event.then is not None
     q, v, x = s.split(y)
     what = f'then of event "{event.name}"'
@@ -118,14 +146,24 @@ def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequenc
 
 
 def crossed(event: Event, before: Scalar, after: Scalar) -> Scalar:
-    """1 where the function went through zero in the direction that counts, else 0."""
+    """Return 1 if the function of `event` crossed zero from `before` to `after` in the counted direction, else 0."""
     rose = where(before < 0.0, where(after >= 0.0, 1.0, 0.0), 0.0)
     fell = where(before > 0.0, where(after <= 0.0, 1.0, 0.0), 0.0)
     return rose if event.direction == 1 else fell if event.direction == -1 else rose + fell
 
 
 def located(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) -> Scalar:
-    """Where in [0, 1] g is zero, by false position with the Illinois rule; g has `before` at 0 and `after` at 1."""
+    """Return the zero of g in [0, 1] by false position with the Illinois rule.
+
+    Parameters
+    ----------
+    g
+        The function.
+    before
+        Its value at 0.
+    after
+        Its value at 1.
+    """
     a: Scalar = 0.0
     b: Scalar = 1.0
     fa, fb = before, after
@@ -148,7 +186,25 @@ def along(
     k: int,
     u: Sequence[Scalar],
 ) -> Callable[[Scalar], Scalar]:
-    """Event k as a function of where in the last step."""
+    """Return the function of event k over the last step, with an argument from 0 to 1.
+
+    Parameters
+    ----------
+    dynamics
+        The dynamics.
+    graph
+        Graph of the functions of all events (`crossings`).
+    dense
+        Coefficients of the dense output of the step.
+    t
+        Time at the begin of the step, s.
+    h
+        Length of the step, s.
+    k
+        Number of the event.
+    u
+        Inputs.
+    """
 
     def g(s: Scalar) -> Scalar:
         y = interpolate([list(d) for d in dense], s)

@@ -1,4 +1,4 @@
-"""One law of force for every body: written out for few bodies, a recursion that is called for many (docs/size.md)."""
+"""A force law that acts on every body: unrolled for few bodies, a called recursion for many (docs/size.md)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from bellcrank.scalar import Scalar
 from bellcrank.sim.user_code import called, vector
 
 AXES = ("x", "y", "z")
-MANY, ALIKE = 64, 4  # bodies from which on alike ones share their code, and how many a class has on average
+MANY, ALIKE = 64, 4  # bodies, and mean size of a link class, from which on the law is a recursion
 WHAT = "the force on every body"
 
 
 def checked(mechanism: Mechanism, law: Any) -> Field:
+    """Return the force law `law` for all bodies of `mechanism`, or raise an InputError where it cannot be used."""
     if not callable(law):
         raise InputError(f"everywhere is {law!r}; expected a function of (place, velocity, mass) that gives a force.")
     if mechanism.tree.flexible:
-        raise InputError(f'everywhere: "{mechanism.name}" has bodies that bend, whose mass has no one place.')
+        raise InputError(f'everywhere: "{mechanism.name}" has flexible bodies, whose mass is not at one place.')
     if depends(law):
-        raise InputError("everywhere: a law for all bodies has no free parameters; forces= takes them frame by frame.")
+        raise InputError("everywhere: a law for all bodies has no free parameters; use forces= for single frames.")
 
     def force(place: Sequence[Scalar], velocity: Sequence[Scalar], mass: Scalar) -> Sequence[Scalar]:
         found = called(WHAT, law, place, velocity, mass, expected="(place, velocity, mass)")
@@ -37,7 +38,17 @@ def checked(mechanism: Mechanism, law: Any) -> Field:
 
 
 def everywhere(mechanism: Mechanism, law: Field, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """What it does to each element of v."""
+    """Return the generalised forces, (nv,), of a force law on all bodies.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    law
+        The force law.
+    q, v
+        Positions and velocities.
+    """
     tree = mechanism.tree
     symbols = any(isinstance(x, Node) for x in q)
     plain = not (tree.coupled or mechanism.parameters) and as_shipped(tree)

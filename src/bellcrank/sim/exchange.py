@@ -1,7 +1,7 @@
-"""What a real-time loop shares with the rest of the process: the words of emit/cpu/words.py and arrays.
+"""Memory that a real-time loop shares with its process: the words of emit/cpu/words.py, and arrays.
 
-Nobody waits for anybody. Inputs lie in a mailbox and states in a window, each behind a number that is odd while it is
-written; rows lie in a ring; counters and histograms are only ever read here, but for `forget`.
+No side ever waits for the other. Inputs lie in a mailbox and states in a window, each behind a sequence number that is
+odd while it is written; rows lie in a ring buffer. Counters and histograms are only read here, except by `forget`.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ from bellcrank.graph import Program
 from bellcrank.sim.runner import address, aligned
 
 Array = np.ndarray[Any, Any]
-RING = 65536  # rows that may wait to be written down
+RING = 65536  # capacity of the ring buffer in rows
 NOW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 SLEEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 
 @dataclass(frozen=True)
 class Clock:
-    """What the loop asks for the time and waits by; without one, the computer's monotonic clock."""
+    """Clock of the loop; without one, the loop uses the monotonic clock of the computer."""
 
     now: Any  # () -> nanoseconds
-    sleep: Any  # (nanoseconds): until then
-    own: Any = time.thread_time_ns  # () -> nanoseconds that the thread has had
+    sleep: Any  # (nanoseconds): wait until this time
+    own: Any = time.thread_time_ns  # () -> thread CPU time, ns
 
 
 def usual() -> Clock | None:
-    """None where the loop itself can ask the system and wait by it; else Python's clock, which it then shares with
-    everything else that Python does: macOS has no wait until a time, Windows has other clocks.
+    """Return None where the loop can read the clock and wait by itself (Linux), else a clock in Python.
+
+    The Python clock shares the interpreter with all other Python code. macOS has no wait until a given time, and
+    Windows has other clocks.
     """
     if sys.platform == "linux":
         return None
@@ -50,7 +52,7 @@ def usual() -> Clock | None:
 
 
 class Code:
-    """The loop around one program, as machine code."""
+    """Machine code of the loop around one program."""
 
     def __init__(self, program: Program) -> None:
         text, slots = realtime.source(program, host().lanes("float64"))
@@ -61,7 +63,10 @@ class Code:
 
 
 class Exchange:
-    """size: of the loop's state; row: of what is recorded of it; nu: inputs."""
+    """Shared memory of one real-time loop.
+
+    size: elements of the loop's state; row: elements of a recorded row; nu: inputs.
+    """
 
     def __init__(self, size: int, row: int, nu: int, parameters: Array, clock: Clock | None = None) -> None:
         self.size, self.row, self.nu = size, row, nu
@@ -90,13 +95,15 @@ class Exchange:
         self.forget()
 
     def set(self, word: str, value: int) -> None:
+        """Write `value` into the `word` with that name."""
         self.words[block.PLACES[word]] = value
 
     def get(self, word: str) -> int:
+        """Return the value of the `word` with that name."""
         return int(self.words[block.PLACES[word]])
 
     def forget(self) -> None:
-        """Counters and histograms begin anew."""
+        """Reset counters and histograms."""
         for word in ("steps", "overruns", "skipped", "caught_up", "logged", "lost", "traced"):
             self.set(word, 0)
         for name in ("cost", "delay", "own"):
@@ -107,7 +114,7 @@ class Exchange:
     # -- the loop
 
     def use(self, code: Code) -> None:
-        """From now on this is the loop that `run` runs."""
+        """Make `code` the loop that `run` runs."""
         self._code = code
         self.set("ws", address(code.workspace))
         if self._clock is None:
@@ -115,7 +122,7 @@ class Exchange:
                 self.set(word, code.library.address(f"real_{word}"))
 
     def begin(self) -> None:
-        """Completes the state before the first step."""
+        """Complete the state before the first step."""
         assert self._code is not None
         pointers = [self.get(name) for name in ("state", "spare", "p", "u", "ws")]
         self._code.begin(*pointers)
@@ -123,7 +130,7 @@ class Exchange:
         self.set("spare", pointers[0])
 
     def run(self) -> int:
-        """Until it is told to stop, or a run fails; says which of the two."""
+        """Run the loop until it is stopped or the simulation fails, and return which of the two happened."""
         assert self._code is not None
         return int(self._code.drive(self.words.ctypes.data))
 
@@ -131,12 +138,12 @@ class Exchange:
 
     @property
     def state(self) -> Array:
-        """The newest, where the loop does not run."""
+        """The newest state, while the loop does not run."""
         newest: Array = self.states[0 if self.get("state") == address(self.states[0]) else 1]
         return newest
 
     def restart(self, state: Array) -> None:
-        """From this state, with an empty ring and nothing counted."""
+        """Continue from `state`, with an empty ring buffer and reset counters."""
         self.states[0], self.states[1] = state, 0.0
         self.set("state", address(self.states[0]))
         self.set("spare", address(self.states[1]))
@@ -146,18 +153,19 @@ class Exchange:
         self.forget()
 
     def send(self, u: Array) -> None:
+        """Publish the inputs `u` in the mailbox."""
         sequence = self.mailbox[:1].view(np.int64)
         sequence[0] += 1
         self.mailbox[1:] = u
         sequence[0] += 1
 
     def rest(self, u: Array) -> None:
-        """What the inputs are before anybody sends any: in force from the start, also where the loop begins."""
+        """Set the inputs `u` that hold until others are sent, including those at the start of the loop."""
         self.send(u)
         self.inputs[: self.nu] = self.window[1 + self.size :] = u
 
     def newest(self) -> tuple[Array, Array]:
-        """The state and the inputs that were published last."""
+        """Return copies of the state and the inputs that were published last."""
         sequence = self.window[:1].view(np.int64)
         while True:
             before = int(sequence[0])
@@ -166,7 +174,7 @@ class Exchange:
                 return copy[1 : 1 + self.size], copy[1 + self.size :]
 
     def drained(self) -> Array:
-        """Takes all rows out of the ring."""
+        """Return all rows of the ring buffer and empty it."""
         head, tail = self.get("head"), self.get("tail")
         rows: Array = self.ring[np.arange(tail, head) % len(self.ring)]
         self.set("tail", head)

@@ -1,4 +1,4 @@
-"""Why a run failed, in words: which coordinate ran away, and what makes its steps so short."""
+"""Failure messages of runs: the coordinate that diverged, and the reason for very short steps."""
 
 from __future__ import annotations
 
@@ -15,18 +15,32 @@ if TYPE_CHECKING:
     from bellcrank.sim.outcome import Outcome
 
 Array = np.ndarray[Any, Any]
-LEAST_SHARE = 0.02  # of a step that is too long: what is proposed instead is not shorter, for that is a guess
-PARTS = sorted(2**a * 5**b for a in range(8) for b in range(4))  # of a step, from which a shorter one is chosen
-STIFF = 1.0  # the step times the fastest rate, from which on an explicit step is as short as stability wants it
+LEAST_SHARE = 0.02  # a proposed step is not shorter than this part of the present one, since it is a guess
+PARTS = sorted(2**a * 5**b for a in range(8) for b in range(4))  # numbers by which a step is divided
+STIFF = 1.0  # step times fastest rate above which stability, not accuracy, limits an explicit step
 
 
 def failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
-    """Names the coordinate that runs away: the first whose rate is not finite, or else that with the largest rate."""
+    """Return why a run failed, naming the coordinate whose rate is the first not finite, or else the largest.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs.
+    code
+        Status of the failed run.
+    t
+        Time of its last good state, s.
+    y
+        Its last good state.
+    run
+        Number of the run.
+    """
     line = int(o.of_state("input")[run]) if o.system.inputs else 0
     given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
     h = float(o.of_state("h")[run])
     start = dy = np.zeros(y.shape)
-    for ahead in (0.0, 0.5 * h, h):  # the state is the last good one: what fails may do so on the way from there
+    for ahead in (0.0, 0.5 * h, h):  # the state is the last good one, and the failure may lie ahead of it
         given |= {"t": t + ahead, "y": y + ahead * start}
         dy = o.dynamics.f.evaluate(**{key: given[key] for key in o.dynamics.f.inputs})["dy"]
         start = dy if ahead == 0.0 else start
@@ -42,42 +56,64 @@ def failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     if code == NOT_FINITE:
         stiff = "at which its equations have a solution" if o.integrator.stiff else "a stiff integrator (rodas4)"
         advice = f"take a smaller step, {stiff}, or look at the control"
-        return f'"{names[k]}" runs away after {t:.6g} s ({rate}){near}; {advice}'
+        return f'"{names[k]}" diverges after {t:.6g} s ({rate}){near}; {advice}'
     advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
     around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'
     return f"{around}{near}; {advice}"
 
 
 def unending(o: Outcome, t: float, y: Array, run: int) -> str:
-    """Why a run was given up after as many steps as it may try."""
+    """Return why a run was given up after the largest number of steps.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs.
+    t
+        Time that the run reached, s.
+    y
+        Its state.
+    run
+        Number of the run.
+    """
     tried, h = int(o.of_state("tried")[run]), float(o.of_state("h")[run])
     said = f"after {tried} steps it is at {t:.6g} s of {o.settings['seconds']:g} s, and the step is {h:.2g} s"
     if o.settings.get("step") is not None:
         return (
             f"{said}: events that change the state follow each other without end. Stop the run, or switch to rest, "
-            "where they become small; or give max_steps=..."
+            "when they become small; or give max_steps=..."
         )
     fastest = _fastest(o, t, y, run)
     near = o.dynamics.closure.near(y, o.parameters[run])
     near = f"; {near}: close to a singular configuration" if near else ""
     if not o.integrator.stiff and h * fastest > STIFF:
         return (
-            f"{said}{near}. It is stiff: something there settles within {1 / fastest:.1g} s, and {o.integrator.name} "
-            "must take steps as short as that, however smooth the motion is. Take integrator=rodas4, soften what is "
-            "so fast (gains, stiffness, friction, baumgarte), or give max_steps=..."
+            f"{said}{near}. It is stiff: its fastest time constant is {1 / fastest:.1g} s, and {o.integrator.name} "
+            "must take steps as short as that, however smooth the motion is. Take integrator=rodas4, reduce the fast "
+            "terms (gains, stiffness, friction, baumgarte), or give max_steps=..."
         )
     return (
-        f"{said}{near}. The tolerance may be too tight, or the motion jumps to and fro there: describe jumps as "
+        f"{said}{near}. The tolerance may be too tight, or the motion is discontinuous there: describe jumps as "
         "events, or give max_steps=..."
     )
 
 
 def unresolved(o: Outcome, element: str, run: int) -> str:
-    """Why a run with fixed steps that came to its end is not resolved, and which step would do."""
+    """Return why a finished run with fixed steps is not resolved, and which step would be short enough.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs.
+    element
+        Element of the state with the largest error.
+    run
+        Number of the run.
+    """
     doubt, tolerance, h = (float(o.of_state(name)[run]) for name in ("doubt", "resolve", "h"))
     at = float(o.of_state("doubt_at")[run])
     changed = f"by {100 * doubt:.2g} % of its way" if doubt < 1.0 else "by more than its way"
-    # Steps that are implicit in forces which they do not resolve are of first order, whatever the method is.
+    # Steps that are implicit in forces which they do not resolve are of first order with any method.
     order = o.integrator.order if o.dynamics.implicit is None else 1
     share = max((0.5 * tolerance / doubt) ** (1 / order), LEAST_SHARE)
     shorter = _dividing(h, share, [float(o.settings[name]) for name in ("seconds", "every") if _is_span(o, name)])
@@ -116,7 +152,7 @@ def _divides(step: float, span: float) -> bool:
 
 
 def _fastest(o: Outcome, t: float, y: Array, run: int) -> float:
-    """The largest eigenvalue of df/dy in size, 1/s, by differences; 0 where there is none."""
+    """Return the largest magnitude of an eigenvalue of df/dy, 1/s, by differences; 0 if df/dy is not finite."""
     line = int(o.of_state("input")[run]) if o.system.inputs else 0
     e = 1e-7 * np.maximum(np.abs(y), 1.0)
     given = {"t": t, "u": o.inputs[run, line], "p": o.parameters[run]}

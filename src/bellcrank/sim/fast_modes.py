@@ -1,5 +1,6 @@
-"""Whether fixed steps are short enough for bodies and large beams that bend: an explicit step must not be longer than
-their fastest mode allows, however smooth the motion is.
+"""Stability check of fixed explicit steps for flexible bodies and large beams.
+
+An explicit step must not be longer than the fastest mode allows, however smooth the motion is.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from bellcrank.integrate.problem import Integrator, Problem, Rate
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
 
-STEPS = 400  # of an oscillator, after which an unstable one has grown
-GROWN = 2.0
+STEPS = 400  # steps of a test problem, after which an unstable one has grown
+GROWN = 2.0  # amplitude that counts as unstable; it begins at 1
 
 
 Array = np.ndarray[Any, Any]
@@ -25,24 +26,36 @@ Kind = Callable[[Any], tuple[Rate, list[Scalar]]]
 
 
 def swings(z: Any) -> tuple[Rate, list[Scalar]]:
-    """An undamped oscillator, z radians in a unit of time, and where it begins."""
+    """Return the rate and the initial state of an undamped oscillator with the frequency `z`, rad per unit of time."""
     return lambda t, y: [y[1], -z * z * y[0]], [1.0, 0.0]
 
 
 def decays(z: Any) -> tuple[Rate, list[Scalar]]:
-    """A speed that decays, by z of itself in a unit of time."""
+    """Return the rate and the initial state of a speed that decays at the rate `z` per unit of time."""
     return lambda t, y: [0.0 * y[1], -z * y[1]], [0.0, z]
 
 
 def shorter(h: float) -> str:
-    """What to ask for, to get steps of h."""
+    """Return the advice to take steps of `h`, s."""
     return f"step={h:g} or less"
 
 
 def check_modes(
     mechanism: Mechanism, integrator: Integrator, h: float, asked: Callable[[float], str] = shorter
 ) -> None:
-    """An error that says which frequency is too fast, and which step would do. asked: how steps are asked for."""
+    """Raise an InputError if a mode is too fast for the steps, naming its frequency and a step that is short enough.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    integrator
+        The integrator.
+    h
+        Length of a step, s.
+    asked
+        Function of a step length that returns how the user sets it.
+    """
     if not (mechanism.flexible or mechanism.outlines) or integrator.stiff:
         return
     plain = mechanism.at() if mechanism.parameters else mechanism
@@ -55,27 +68,39 @@ def check_modes(
     would = f"take {asked(best)}, or" if best else "take"
     raise InputError(
         f'body "{name}" has a mode of {omega / (2 * math.pi):.4g} Hz, which {integrator.name} cannot follow with a '
-        f"step of {h:g} s: it would run away. {would[0].upper()}{would[1:]} integrator=rodas4 or midpoint, or leave "
-        f"such modes out ({'below=...' if bends else 'fewer motions or elements'})."
+        f"step of {h:g} s: the simulation would diverge. {would[0].upper()}{would[1:]} integrator=rodas4 or midpoint, "
+        f"or leave such modes out ({'below=...' if bends else 'fewer motions or elements'})."
     )
 
 
 def _check_damping(plain: Mechanism, integrator: Integrator, h: float, asked: Callable[[float], str]) -> None:
-    """The same for what damps: a rate that decays faster than a step can follow runs away as well."""
+    """Check damped modes: one that decays faster than a step can follow is unstable as well."""
     rate, name = _fastest(plain, damping=True)
     if not grows(integrator, rate * h, decays):
         return
     best = longest(integrator, rate, h, decays)
     would = f"take {asked(best)}, or" if best else "take"
     raise InputError(
-        f'body "{name}" has a mode that its damping ends in {1 / rate:.2g} s, which {integrator.name} cannot follow '
-        f"with a step of {h:g} s: it would run away. {would[0].upper()}{would[1:]} integrator=rodas4 or midpoint, "
-        "or damp less (rayleigh's beta, times the square of the frequency, is what damps)."
+        f'body "{name}" has a mode that is damped out in {1 / rate:.2g} s, which {integrator.name} cannot follow '
+        f"with a step of {h:g} s: the simulation would diverge. {would[0].upper()}{would[1:]} integrator=rodas4 or "
+        "midpoint, or reduce the damping (rayleigh's beta times the square of the frequency)."
     )
 
 
 def longest(integrator: Integrator, omega: float, h: float, kind: Kind = swings) -> float:
-    """The longest step below h, to one digit, with which a frequency (rad/s) does not run away; 0 where none does."""
+    """Return the longest stable step below h, rounded down to one digit; 0 if there is none.
+
+    Parameters
+    ----------
+    integrator
+        The integrator.
+    omega
+        Frequency, rad/s, or rate of decay, 1/s.
+    h
+        Length of a step that is unstable, s.
+    kind
+        Test problem: `swings` or `decays`.
+    """
     low, high = 0.0, omega * h
     for _ in range(8):
         low, high = (low, (low + high) / 2) if grows(integrator, (low + high) / 2, kind) else ((low + high) / 2, high)
@@ -107,12 +132,12 @@ def _fastest(mechanism: Mechanism, damping: bool = False) -> tuple[float, str]:
 
 
 def grows(integrator: Integrator, z: float, kind: Kind = swings) -> bool:
-    """Whether an undamped oscillator runs away in steps of z radians; or what decays in steps of z of its times."""
+    """Return True if the test problem `kind` with the rate `z` is unstable in unit steps of `integrator`."""
     return bool(grown(integrator, np.array([z]), kind)[0])
 
 
 def grown(integrator: Integrator, z: Array, kind: Kind = swings) -> Array:
-    """The same of many of them, one beside the other."""
+    """Return for each rate in `z` whether the test problem `kind` is unstable in unit steps of `integrator`."""
     rate, y = kind(z)
     problem = Problem(rate, 1, 1, 0)
     memory = integrator.begin(problem, 0.0, y, 1.0)
@@ -128,6 +153,6 @@ def grown(integrator: Integrator, z: Array, kind: Kind = swings) -> Array:
 
 
 def rounded_down(x: float) -> float:
-    """Down to one digit."""
+    """Return the positive number `x` rounded down to one significant digit."""
     power = 10.0 ** math.floor(math.log10(x))
     return math.floor(x / power) * power

@@ -1,7 +1,8 @@
-"""Over a singular configuration that a fixed step ends on.
+"""Crossing of a singular configuration on which a fixed step ends.
 
-Just there the loops determine nothing, so a step that ends on it fails, while steps that end on both sides do not see
-it. So the run goes two steps on in three of other lengths, and the row between them is interpolated.
+The loop equations have a rank deficiency in that configuration, so that a step that ends on it fails, while steps that
+end on both sides do not notice it. Two steps are therefore replaced by three of other lengths, and the row between the
+two is interpolated.
 """
 
 from __future__ import annotations
@@ -18,18 +19,32 @@ from bellcrank.integrate.problem import hermite
 from bellcrank.sim.dynamics import Dynamics
 
 Array = np.ndarray[Any, Any]
-PARTS = (0.55, 0.72, 0.73)  # of a step; no stage of theirs is at its end
-Step = Callable[[Dynamics, Array], Array]  # runs a state to its end, by these graphs
+PARTS = (0.55, 0.72, 0.73)  # lengths of the three steps in steps; no stage of them lies at the singular end
+Step = Callable[[Dynamics, Array], Array]  # runs a state to its end with the graphs of the given dynamics
 
 
 def _can_cross(dynamics: Dynamics, places: Layout) -> bool:
-    """Whether a run has fixed steps and no memory, inputs or sampled controllers, which go by whole steps."""
+    """Return True if a run has fixed steps and no memory, inputs or sampled controllers, which need whole steps."""
     memory, s = places.span("memory"), dynamics.system
     return "stride" in places and memory.start == memory.stop and not s.inputs and not s.sampled
 
 
 def crossed(dynamics: Dynamics, places: Layout, state: Array, p: Array, run: Step) -> tuple[Array, list[Array]] | None:
-    """The state behind it and the rows that were due on the way, or None where it cannot be crossed either."""
+    """Return the state behind the singular configuration and the rows due on the way, or None if it cannot be crossed.
+
+    Parameters
+    ----------
+    dynamics
+        The dynamics.
+    places
+        Layout of the state of the program.
+    state
+        State of the program whose next step fails.
+    p
+        Free parameters.
+    run
+        Function that runs a state to its end.
+    """
     at, y = places.place, places.span("y")
     if not _can_cross(dynamics, places):
         return None
@@ -61,7 +76,7 @@ def crossed(dynamics: Dynamics, places: Layout, state: Array, p: Array, run: Ste
 
 
 def _between(one: tuple[float, Array, Dynamics], other: tuple[float, Array, Dynamics], t: float, p: Array) -> Array:
-    """The cubic through two states and their rates."""
+    """Interpolate by the cubic through two states and their rates."""
     (t0, y0, _), (t1, y1, _) = one, other
     slopes = []
     for at, y, by in (one, other):

@@ -1,4 +1,4 @@
-"""The loop of a run with a fixed step and nothing else to watch: the shortest way from step to step."""
+"""Program of a run with a fixed step and without events: the shortest code from step to step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bellcrank.sim.sampling import any_due, clocks, first_phases, next_phases, t
 from bellcrank.sim.step_check import StepCheck
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
-EARLY = 1e-3  # of a step
+EARLY = 1e-3  # part of a step by which rounding may make a line of inputs begin early
 
 
 def layout(
@@ -25,9 +25,22 @@ def layout(
     dtype: str = "float64",
     check: StepCheck | None = None,
 ) -> Layout:
-    """The row comes first: t, y, and which line of the inputs was valid.
+    """Return the layout of the program's state, beginning with the row: t, y, and the valid line of the inputs.
 
     n counts the steps; `held` counts those since the line of inputs began; see sampling.py for phases.
+
+    Parameters
+    ----------
+    dynamics
+        The dynamics.
+    integrator
+        The integrator.
+    summary
+        Summaries that the run computes.
+    dtype
+        Floating-point type of the compiled code, which decides the number of words of a counter.
+    check
+        Check of the steps.
     """
     s = dynamics.system
     inputs = {"input": 1} if s.inputs else {}
@@ -64,11 +77,24 @@ def program(
     dtype: str = "float64",
     check: StepCheck | None = None,
 ) -> Program:
-    """A lane takes `last` steps of size h from the time `begin`.
+    """Return the program in which a lane takes `last` steps of size h from the time `begin`.
 
-    It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for. With a
-    check, `locate` repeats some of the steps. dtype: of the numbers it will be computed with, which decides how
-    counters lie.
+    It writes every stride-th state and the last. With a check, `locate` repeats some of the steps.
+
+    Parameters
+    ----------
+    dynamics
+        The dynamics.
+    integrator
+        The integrator.
+    summary
+        Summaries that the run computes.
+    rows
+        Write rows; False if only the final state is needed.
+    dtype
+        Floating-point type of the compiled code, which decides the number of words of a counter.
+    check
+        Check of the steps.
     """
     s, places = dynamics.system, layout(dynamics, integrator, summary, dtype, check)
     watch = Watch(summary, dynamics) if summary.cells else None
@@ -132,7 +158,19 @@ def program(
 
 
 def located(dynamics: Dynamics, integrator: Integrator, places: Layout, check: StepCheck) -> Graph:
-    """The graph that repeats the last step where the tick asked for that."""
+    """Return the graph that repeats the last step where the tick requested it.
+
+    Parameters
+    ----------
+    dynamics
+        The dynamics.
+    integrator
+        The integrator.
+    places
+        Layout of the program's state.
+    check
+        Check of the steps.
+    """
 
     def locate(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
@@ -143,22 +181,32 @@ def located(dynamics: Dynamics, integrator: Integrator, places: Layout, check: S
 
 
 def begun(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list[Scalar]:
-    """What the integrator remembers before its first step from here."""
+    """Return the integrator's memory before its first step from here.
+
+    Parameters
+    ----------
+    integrator
+        The integrator.
+    problem
+        The problem it solves.
+    now
+        Fields t, y and h.
+    """
     return list(integrator.begin(problem, now["t"], now["y"], now["h"])) if integrator.memory(problem) else []
 
 
 def untroubled(trouble: Scalar) -> Scalar:
-    """1 where a run goes on."""
+    """Return 1 if a run with this `trouble` goes on, else 0."""
     return 1.0 if isinstance(trouble, float) else where(trouble > 0.0, 0.0, 1.0)
 
 
 def broken(trouble: Scalar) -> Scalar:
-    """The status of a step that cannot be kept."""
+    """Return the status of a step that cannot be kept, from its `trouble`."""
     return float(NOT_FINITE) if isinstance(trouble, float) else where(trouble > 0.0, trouble, float(NOT_FINITE))
 
 
 def is_sound(y: list[Scalar], trouble: Scalar) -> Scalar:
-    """Whether a step ended with a state that can be kept."""
+    """Return whether a step ended with a state `y` and `trouble` that can be kept."""
     finite = size_of(y) < HUGE
     if isinstance(trouble, float):
         return finite
@@ -166,7 +214,7 @@ def is_sound(y: list[Scalar], trouble: Scalar) -> Scalar:
 
 
 def size_of(y: list[Scalar]) -> Scalar:
-    """Finite exactly if y is, and small if y is."""
+    """Return the sum of absolute values of `y`: finite exactly if y is finite."""
     total: Scalar = 0.0
     for x in y:
         total = total + fabs(x)
@@ -174,15 +222,25 @@ def size_of(y: list[Scalar]) -> Scalar:
 
 
 def chosen(condition: Scalar, new: Any, old: Any) -> Any:
+    """Return `new` where the `condition` holds, else `old`, for numbers or lists."""
     if isinstance(new, list):
         return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
     return where(condition, new, old)
 
 
 def fed(old: dict[str, Any], now: Scalar, each: Scalar, early: Scalar) -> dict[str, Scalar]:
-    """Which line of the table of inputs is valid now, and whether it is a new one. The last line holds for ever.
+    """Return the valid line of the table of inputs, and whether it has just begun; the last line holds for ever.
 
-    each: how long a line holds. early: by how much a line may be before its time, for that is rounded.
+    Parameters
+    ----------
+    old
+        Fields of the program's state.
+    now
+        Present time or number of steps.
+    each
+        How long a line holds, in the same unit.
+    early
+        How much earlier a line may begin, to allow for rounding.
     """
     k = old["input"] + 1.0
     arrived = now >= k * each - early
@@ -191,9 +249,10 @@ def fed(old: dict[str, Any], now: Scalar, each: Scalar, early: Scalar) -> dict[s
 
 
 def fed_by_steps(old: dict[str, Any], go: Scalar) -> dict[str, Scalar]:
-    """The same in steps since the line began, which stay small; go: whether a step was taken.
+    """Return the valid line of inputs, like `fed`, from the number of steps since the line began.
 
-    In single precision a time can be a trifle short of the line's, and the number of all steps is not one scalar.
+    `old` are the fields of the program's state, `go` is 1 if a step was taken. This count stays small. In single
+    precision a time can be slightly before the begin of a line, and the number of all steps is not one scalar.
     """
     held = where(go, old["held"] + 1.0, old["held"])
     following = old["input"] < old["input_last"]
@@ -208,8 +267,18 @@ def fed_by_steps(old: dict[str, Any], go: Scalar) -> dict[str, Scalar]:
 def renewed(
     places: Layout, integrator: Integrator, dynamics: Dynamics, problem: Callable[[Any, Scalar], Problem]
 ) -> Graph:
-    """Samples that are due are taken. What the integrator remembers is of old inputs: it begins anew where they are
-    fresh.
+    """Return the graph that takes due samples and begins the integrator's memory again where inputs are fresh.
+
+    Parameters
+    ----------
+    places
+        Layout of the program's state.
+    integrator
+        The integrator.
+    dynamics
+        The dynamics.
+    problem
+        Function of inputs and step that returns the problem of the integrator.
     """
 
     def renew(s: Any, u: Any = ()) -> dict[str, Any]:

@@ -1,5 +1,7 @@
-"""Frames of a large mechanism, all of them at once: a pass outwards says where they are and how they move, one inwards
-what forces on them do to the coordinates. Written out, each frame is a path of bodies down to the ground.
+"""Frames of a large mechanism in rolled passes: an outward pass for poses and velocities, an inward pass for forces.
+
+The inward pass maps wrenches on frames to generalised forces. Without these passes, the code of each frame contains the
+path of bodies down to the ground.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from bellcrank.parameters import depends
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
-MANY, ALIKE = 64, 4  # bodies from which on alike ones share their code, and how many a class has on average
+MANY, ALIKE = 64, 4  # bodies, and mean size of a link class, from which on the passes are rolled
 Shapes = dict[str, tuple[int, ...]]
 
 
 def large(mechanism: Mechanism, q: Sequence[Scalar]) -> bool:
-    """Whether its passes are recursions that are called: of symbols, and of many bodies that are alike."""
+    """Return True if the passes of `mechanism` are called recursions: `q` is symbolic and link classes are large."""
     tree = mechanism.tree
     if len(tree.links) < MANY or not any(isinstance(x, Node) for x in q):
         return False
@@ -32,7 +34,10 @@ def large(mechanism: Mechanism, q: Sequence[Scalar]) -> bool:
 
 
 def seeing(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
-    """(q, v, p) -> place, velocity, angular velocity and axes of each frame that is not on the ground."""
+    """Return the graph (q, v, p) -> position, velocity, angular velocity and axes of the `frames` of `mechanism`.
+
+    The numbers of frames on the ground are meaningless.
+    """
     tree = mechanism.tree
     shapes: Shapes = {"q": (tree.nq,), "v": (tree.nv,)}
     name = f"{mechanism.name}.frames"
@@ -40,14 +45,34 @@ def seeing(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
 
 
 def called(mechanism: Mechanism, graph: Graph, **given: Any) -> list[Scalar]:
-    """What a graph of the mechanism gives, which may want its free numbers."""
+    """Return the result of a graph of the mechanism, with its free parameters added if it needs them.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    graph
+        The graph.
+    **given
+        Other inputs of the graph, by name.
+    """
     free = mechanism.parameters
     (found,) = graph.call(**given, **({"p": free.leaves} if free else {})).values()
     return list(found)
 
 
 def seen(mechanism: Mechanism, frames: Sequence[str], q: Sequence[Scalar], v: Sequence[Scalar]) -> dict[str, End]:
-    """Frames by name, as the world sees them."""
+    """Return pose and velocity of frames in the world, by name.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    frames
+        Names of the frames.
+    q, v
+        Positions and velocities.
+    """
     tree = mechanism.tree
     numbers = called(mechanism, seeing(mechanism, frames), q=list(q), v=list(v))
     found = {}
@@ -61,13 +86,23 @@ def seen(mechanism: Mechanism, frames: Sequence[str], q: Sequence[Scalar], v: Se
 
 
 def end(numbers: Sequence[Scalar]) -> End:
-    """A frame as a pass gives it."""
+    """Return the frame of which a pass gives the `numbers`."""
     place, u, w, *rows = (Vec(*numbers[i : i + 3]) for i in range(0, TURNED, 3))
     return End(Mat(*rows), place, [], w, u, ZERO, ZERO)
 
 
 def felt(mechanism: Mechanism, acts: Sequence[tuple[str, Sequence[Scalar]]], q: Sequence[Scalar]) -> list[Scalar]:
-    """What wrenches on frames, in world axes, do to each element of v. A frame may have several."""
+    """Return the generalised forces, (nv,), of wrenches on frames.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    acts
+        Pairs of a frame and a wrench in world axes; a frame may have several.
+    q
+        Positions.
+    """
     tree, frames = mechanism.tree, [frame for frame, _ in acts]
     shapes: Shapes = {"q": (tree.nq,), "wrench": (len(acts), 6)}
     graph = rolled_by(f"{mechanism.name}.felt", tree, bodies.felt, "felt", shapes, frames, mechanism.parameters)

@@ -1,6 +1,7 @@
-"""Whether values that are given to free parameters make actuators, forces and elements that can be: each part is made
-again with them, and says itself what is wrong. Of large batches those runs are asked in which a number of the part is
-least or greatest, or none.
+"""Check of parameter values against the actuators, forces and elements that use them.
+
+Each part is created again with the values, and raises its own error if they are invalid. In large batches only the runs
+are checked in which a number of the part is smallest, largest or NaN.
 """
 
 from __future__ import annotations
@@ -14,11 +15,23 @@ from bellcrank.errors import InputError
 from bellcrank.parameters import Free, depends, evaluated, expressions, replaced
 
 Array = np.ndarray[Any, Any]
-ALL = 32  # runs of which every one is asked
+ALL = 32  # largest number of runs of which every one is checked
 
 
 def possible_parts(parts: Iterable[Any], names: Sequence[str], p: Array, where: str) -> None:
-    """An error where p (..., len(names)) gives a part numbers that it would have refused."""
+    """Raise an InputError if parameter values make a part invalid.
+
+    Parameters
+    ----------
+    parts
+        Actuators, forces and elements.
+    names
+        Names of the parameters.
+    p
+        Values, (..., len(names)).
+    where
+        Call that is named in the error.
+    """
     flat = p.reshape(-1, len(names))
     for part in parts:
         if not hasattr(part, "__post_init__") or not depends(part):
@@ -31,7 +44,7 @@ def possible_parts(parts: Iterable[Any], names: Sequence[str], p: Array, where: 
                 own = {str(leaf.args[0]): None for x in expressions(part) for leaf in x.leaves}
                 given = ", ".join(f"{name} = {values[name]:g}" for name in own)
                 among = f" (run {run} of {len(flat)})" if len(flat) > 1 else ""
-                raise InputError(f"{where}: the parameters {given}{among} make no part that can be. {error}") from None
+                raise InputError(f"{where}: the parameters {given}{among} make a part invalid. {error}") from None
 
 
 def _made_again(part: Any, values: Mapping[str, float]) -> None:
@@ -51,7 +64,7 @@ def _asked(part: Any, names: Sequence[str], flat: Array) -> Iterator[int]:
     found: set[int] = set()
     for x in expressions(part):
         values = _values(x, column, known, len(flat))
-        found |= {int(np.argmin(values)), int(np.argmax(values))}  # both are the first that is none, where there is one
+        found |= {int(np.argmin(values)), int(np.argmax(values))}  # both are the first NaN, if there is one
     yield from sorted(found)
 
 

@@ -1,9 +1,9 @@
-"""Runs on the GPU, each a thread with its state in registers (emit/cuda/loop.py), or of a large mechanism, whose alike
-bodies share their code, in memory (emit/cuda/large_loop.py).
+"""Simulation on the GPU: one thread per run with its state in registers, or in memory for large mechanisms.
 
-Rows come back to ordinary memory part by part: where the GPU's memory does not hold those of all runs, it takes as many
-as fit; and where a run has more rows than there is room for (nobody knows how many steps it will choose, or how often a
-ball bounces), those that are there come back, and it goes on.
+See emit/cuda/loop.py for the former, and emit/cuda/large_loop.py for large mechanisms, where the bodies of a link class
+share code. Rows are copied to the host in pieces: if the GPU's memory does not hold the rows of all runs, as many runs
+are computed at once as fit. A run can have more rows than its capacity, because the number of adaptive steps or events
+is not known in advance; then the present rows are copied, and the run goes on.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from bellcrank.sim.run import Batch, Memory, Rows
 from bellcrank.sim.step_check import RESULTS
 
 Array = np.ndarray[Any, Any]
-PAUSE = 0.2  # seconds between looks at Ctrl-C and at the progress
-FIRST = 64  # ticks of the first launch, before anyone knows how long one takes
-KEPT = 0.8  # of the free memory that one part of the runs may take
+PAUSE = 0.2  # seconds between checks of Ctrl-C and of the progress
+FIRST = 64  # ticks of the first launch, before the time of a tick is known
+KEPT = 0.8  # part of the free memory that one group of runs may take
 NOT_BEGUN = -1.0
 # Fields that sim/outcome.py reads.
 FETCHED = ("t", "y", "input", "status", "n", "tried", "which", "h", "open", "summary", "resolve", *RESULTS)
@@ -42,7 +42,7 @@ FETCHED = ("t", "y", "input", "status", "n", "tried", "which", "h", "open", "sum
 
 @dataclass(frozen=True, eq=False)
 class GpuProgram:
-    """A program on the GPU."""
+    """A program compiled for the GPU."""
 
     program: Program
     dtype: str
@@ -52,22 +52,42 @@ class GpuProgram:
 
     @cached_property
     def loop(self) -> Loop | LargeLoop:
+        """The generated code: a loop with state in registers, or with state in memory if bodies share code."""
         return (LargeLoop if _shares(self.program) else Loop)(self.program, self.dtype)
 
     @cached_property
     def run(self) -> Function:
+        """The loaded kernel."""
         loop = self.loop
         return Function(loop.ptx, "run", loop.threads, loop.shared, whole=bool(loop.workspace))
 
     def blocks(self, runs: int) -> int:
-        """That have a workspace, and take one run after the other."""
+        """Return how many thread blocks have a workspace and share the `runs`, one after the other; 0 without one."""
         return blocks(runs, self.run, self.loop.workspace, self.dtype) if self.loop.workspace else 0
 
     def go(
         self, ticks: int, s: Any, p: Any, inputs: Any, steps: Sequence[int], rows: Any, capacity: int, counts: Any
     ) -> None:
-        """One launch: all runs (columns of s) so many ticks on. steps: how far apart the inputs of runs and those of
-        one run lie.
+        """Launch the kernel once: advance all runs by a number of ticks.
+
+        Parameters
+        ----------
+        ticks
+            Number of ticks.
+        s
+            States, one column for each run.
+        p
+            Free parameters, one column for each run.
+        inputs
+            Table of inputs.
+        steps
+            Distances in memory between the inputs of neighbouring runs and between neighbouring inputs of one run.
+        rows
+            Buffer of rows, (capacity, row, runs).
+        capacity
+            Number of rows of each run.
+        counts
+            Number of rows that each run has written.
         """
         n, count, own = s.shape[1], self.blocks(s.shape[1]), []
         if count:
@@ -78,13 +98,25 @@ class GpuProgram:
     def finish(
         self, s: Any, table: Array, p: Array, capacity: int, tell: Callable[[Any], bool]
     ) -> list[tuple[Array, Array]]:
-        """Takes runs (columns of the state s, on the GPU) to their ends; gives pieces of their record.
+        """Run all columns of a state to their ends, and return pieces of their record.
 
-        A piece has rows (some, row, runs) and how many of them each run wrote. `tell` sees the state now and then, or
-        None after Ctrl-C, and says whether to go on.
+        A piece has rows (some, row, runs) and the number of them that each run wrote.
+
+        Parameters
+        ----------
+        s
+            States on the GPU, one column for each run.
+        table
+            Inputs, (runs, lines, nu).
+        p
+            Free parameters, (runs, np).
+        capacity
+            Number of rows of each run in the buffer.
+        tell
+            Function that receives the state from time to time, or None after Ctrl-C, and returns whether to go on.
         """
         cp, n, program = cupy(), s.shape[1], self.program
-        one_p, one_table = same(p), same(table)  # of all runs, or for each its own, with the runs side by side
+        one_p, one_table = same(p), same(table)  # shared by all runs, or with one column for each run
         free = cp.ascontiguousarray(cp.broadcast_to(cp.asarray(p[:1] if one_p else p, self.dtype).T, (p.shape[1], n)))
         lines = cp.asarray(table[0] if one_table else np.ascontiguousarray(np.moveaxis(table, 0, -1)), self.dtype)
         steps = (0, 1) if one_table else (1, n)
@@ -107,7 +139,7 @@ class GpuProgram:
             try:
                 launch(ticks)
                 live, due = s[[program.live, program.due]] > 0
-                going = bool((live | due).any())  # this waits for the GPU, and so it is here that Ctrl-C comes
+                going = bool((live | due).any())  # waits for the GPU, so that Ctrl-C arrives here
             except KeyboardInterrupt:
                 tell(None)
                 break
@@ -123,8 +155,10 @@ class GpuProgram:
 
 @dataclass(eq=False)
 class Gpu:
-    """The backend of run.py for the GPU. States are made there; of those at the end come back the fields that a record
-    is made of, and all of a run that must go on.
+    """GPU backend of run.py.
+
+    States stay on the GPU. At the end only the fields of the record are copied back, and all fields of runs that must
+    continue.
     """
 
     code: Callable[[Dynamics], GpuProgram]
@@ -132,14 +166,15 @@ class Gpu:
     batch: Batch
     memory: Memory
     watch: ProgressTeller
-    alone = None  # single runs are the CPU's business
+    alone = None  # single runs are computed on the CPU
 
     def __post_init__(self) -> None:
         self.state = self.memory.rows((self.layout.size, self.batch.runs))
         self.state[self.layout.place("status")] = NOT_BEGUN
-        self.begun, self.finished, self.behind = False, True, 0  # behind: runs that are done
+        self.begun, self.finished, self.behind = False, True, 0  # behind: finished runs
 
     def advance(self, groups: Sequence[Group], rows: Rows) -> bool:
+        """Run all `groups` to their ends or to a change of partition, add to `rows`, and return False after Ctrl-C."""
         self.behind = self.batch.runs - sum(len(group.members) for group in groups)
         for group in groups:
             self._group(group, rows)
@@ -152,14 +187,14 @@ class Gpu:
         some = _part(made, self.batch, len(runs))
         while k < len(runs) and self.finished:
             here, part = runs[k : k + some], slice(k, k + some)
-            few: Any = here if len(here) < self.batch.runs else slice(None)  # which copies nothing
+            few: Any = here if len(here) < self.batch.runs else slice(None)  # a slice makes no copy
             try:
                 state = self._started(made, few, None if group.bound is None else group.bound[part], len(here))
                 lines, free = (x if same(x) else x[few] for x in (self.batch.table, self.batch.parameters))
                 found = made.finish(state, lines, free, self.batch.capacity, self._look)
             except out_of_memory() as error:
                 some = _less(len(here), error)
-                continue  # from where they were: nothing of it has come back
+                continue  # from the same states, since none was copied back
             k += len(here)
             _fetch(self.layout, state, self.state, few)
             self.behind += len(here)
@@ -167,10 +202,10 @@ class Gpu:
                 rows.add(here, np.array(written.transpose(2, 0, 1), float, order="C"), counts)
 
     def _started(self, made: GpuProgram, few: Any, bound: Array | None, runs: int) -> Any:
-        """States on the GPU, of runs from where they are."""
+        """Return states on the GPU of the runs as they are now."""
         cp, first = cupy(), self.batch.first
         if self.begun:
-            # What numpy takes by a list of columns lies column by column, and the kernel sees memory, not strides.
+            # Indexing by a list of columns gives column-major memory, and the kernel ignores strides.
             state = cp.asarray(np.ascontiguousarray(self.state[:, few]), made.dtype)
         else:
             starts = first["y"][:1] if same(first["y"]) else first["y"][few]
@@ -180,7 +215,7 @@ class Gpu:
         return state
 
     def _look(self, s: Any) -> bool:
-        """Whether to go on; s: states on the GPU as they are now, or None after Ctrl-C."""
+        """Report the progress and return whether to go on; s: states on the GPU, or None after Ctrl-C."""
         try:
             if s is None:
                 raise KeyboardInterrupt
@@ -191,7 +226,7 @@ class Gpu:
         return self.finished
 
     def _unbegun(self, by: Dynamics, rows: Rows) -> None:
-        """Runs that were interrupted before their turn came are where they began, and have no rows."""
+        """Set runs that Ctrl-C kept from starting to their initial states, without rows."""
         rest = np.flatnonzero(self.state[self.layout.place("status")] == NOT_BEGUN)
         if len(rest):
             first = self.batch.first
@@ -201,17 +236,17 @@ class Gpu:
 
 
 def _shares(program: Program) -> bool:
-    """Whether alike bodies share their code."""
+    """Return True if bodies of a link class share code."""
     return any(isinstance(g, Recursion) for graph in program.graphs.values() for g in graph.calls)
 
 
 def same(x: Array) -> bool:
-    """Whether one line is there for all runs: nothing is looked at but how the array lies in memory."""
+    """Return True if all runs share one line of `x`; only the memory layout is examined."""
     return x.strides[0] == 0 or x.size == 0 or len(x) == 1
 
 
 def _fetch(places: Layout, s: Any, final: Array, few: Any) -> None:
-    """The states of some runs from the GPU: the fields of a record, and everything of runs that may go on."""
+    """Copy the record fields of some runs from the GPU, and all fields of runs that may continue."""
     cp = cupy()
     for name in FETCHED:
         place = places.places.get(name)
@@ -228,8 +263,8 @@ def _fetch(places: Layout, s: Any, final: Array, few: Any) -> None:
 
 
 def _part(made: GpuProgram, batch: Batch, runs: int) -> int:
-    """How many runs fit the memory that is free."""
-    differ = [x for x in (batch.table, batch.parameters) if not same(x)]  # from run to run
+    """Return how many runs fit into the free memory."""
+    differ = [x for x in (batch.table, batch.parameters) if not same(x)]  # differ between runs
     own: int = sum(x[0].size for x in differ)
     size = 8 if made.dtype == "float64" else 4
     each = (batch.capacity * made.program.row + 3 * made.program.size + 2 * own) * size
@@ -241,11 +276,11 @@ def _part(made: GpuProgram, batch: Batch, runs: int) -> int:
 
 
 def _less(runs: int, error: Exception) -> int:
-    """Half as many at a time: memory that was free when they were counted is not, or not in one piece."""
+    """Return half the number of runs: the memory that was free is now taken or fragmented."""
     if runs == 1:
         raise DeviceError(
             f'the GPU\'s memory does not hold a single run ({error}). Keep fewer rows (every=, keep="final"), or free '
-            "what others hold there."
+            "memory that other programs hold there."
         ) from None
     forget()
     _say(runs, runs // 2)

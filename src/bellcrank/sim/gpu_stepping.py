@@ -1,7 +1,7 @@
-"""A stepper whose runs stay on the GPU: each action is the loop of a run (emit/cuda/loop.py) between two kernels.
+"""Stepper whose runs stay on the GPU: each action is the loop of a run (emit/cuda/loop.py) between two kernels.
 
-The inputs are read where their owner has them, and nothing here waits for the GPU: so an input that is not finite is
-not refused but ends its run, and that all have ended is not noticed.
+Inputs are read from the caller's GPU memory, and no call waits for the GPU. Therefore an input that is not finite is
+not refused but ends its run, and a step is not refused when all runs have ended.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from bellcrank.errors import InputError
 from bellcrank.sim.gpu import GpuProgram
 from bellcrank.sim.steppers import Snapshot, Stepper
 
-Array = Any  # of CuPy
+Array = Any  # a CuPy array
 
 
 class GpuStepper(Stepper):
-    """Runs of one system on the GPU; see Stepper. Its arrays are CuPy's."""
+    """Runs of one system on the GPU; see Stepper. Its arrays are CuPy arrays."""
 
     def __init__(self, dtype: str, *given: Any) -> None:
         self.dtype, self.xp = dtype, cupy()
@@ -48,13 +48,26 @@ class GpuStepper(Stepper):
         return self.xp.asnumpy(x) if on_gpu(x) else x
 
     def _call(self, name: str, **more: Array) -> Any:
-        """One of the action's graphs, of all runs: (runs, elements) in and out."""
+        """Call one graph of the action for all runs: (runs, elements) in and out."""
         kernel, size = self._kernels[name], self._action.layout.size
         given = {"c": self._kept[0, :size].T, "p": self._kept[0, size:].T, **more}
         return kernel(*(given[key] for key in kernel.signature.inputs))
 
     def step(self, u: Any = None, *, out: Any = None) -> Array:
-        """One action: the inputs u (batch, nu) hold for `every` seconds. Gives what is observed then."""
+        """Advance all runs by one action and return the observations after it.
+
+        Parameters
+        ----------
+        u : array, shape (*batch, nu), optional
+            Inputs, which hold for `every` seconds.
+        out : array, shape (*batch, row), optional
+            GPU array that receives the result.
+
+        Returns
+        -------
+        array, shape (*batch, row)
+            Observations, a CuPy array, or `out`.
+        """
         given, made = self._inputs(u), self._action
         out = None if out is None else self._output(out)
         with self._alone("step"):
@@ -72,7 +85,7 @@ class GpuStepper(Stepper):
         return out
 
     def _opened(self, u: Array) -> Array:
-        """The states of all runs before an action: as the last one left them, where nobody has touched them since."""
+        """Return the states of all runs before an action: unchanged since the last action, if no call modified them."""
         if self._states is None or self.task.restarts:
             self._states = self.xp.ascontiguousarray(self._call("open", u=u).T)
         elif self._action.program.renew and self._action.nu:
@@ -80,18 +93,25 @@ class GpuStepper(Stepper):
         return self._states
 
     def restore(self, snapshot: Snapshot) -> None:
+        """Restore the state of all runs.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            A snapshot of this stepper.
+        """
         super().restore(snapshot)
         self._states = None
 
     def _run(self, s: Array, u: Array) -> None:
-        """The ticks of an action."""
+        """Run the ticks of an action."""
         nu, made = self._action.nu, self._action
         p = self.xp.ascontiguousarray(self._kept[0, made.layout.size :])
         rows, counts = self._none
         self._loop.go(made.ticks, s, p, u, (nu, 1), rows, 0, counts)
 
     def _again(self, row: Array) -> Array:
-        """Runs that have ended begin anew: of them the new start is observed."""
+        """Start the runs again that have ended, and return the rows with their new starts."""
         size, new = self._action.layout.size, self._kept[0, self._action.layout.place("new")] > 0.0
         assert self._final is not None
         self._final.reshape(self.runs, -1)[...] = row

@@ -1,26 +1,26 @@
-"""Damping, dry friction and contacts implicit in explicit steps, so that they hold at steps that are too long for them.
+"""Damping, dry friction and contacts, treated implicitly in explicit steps that are too long for them.
 
-Near rest dry friction and contacts are very stiff dampers: a foot of a walking robot loses its sliding speed within
-0.1 ms. An explicit step of 1 ms throws it to and fro. With G, the slopes with which such forces oppose v, an explicit
-method takes steps not of a but of
+Near rest, dry friction and contacts are very stiff dampers: a foot of a walking robot loses its sliding speed within
+0.1 ms, and an explicit step of 1 ms makes it oscillate. Let G be the matrix of slopes with which such forces oppose v.
+An explicit method then integrates not a but
 
     a' = a - (1 - S)^2 a,    S = (M + g G)^-1 M,  (1 - S) x = (M + g G)^-1 g G x,  g = 2 h
 
-Of a single mode of the rate L = G/M the filtered rate is h L (1 + 4 h L)/(1 + 2 h L)^2, which is below 1 for every
+For a single mode with the rate L = G/M the filtered rate is h L (1 + 4 h L)/(1 + 2 h L)^2, which is below 1 for every
 h L: a method that damps rates up to h L = 1 without overshoot damps all of them (the new speed has the sign of the old
-one). For a method with less than that, as abm4, g is longer. Where h L is small the filter is 1 - O(h^2 L^2). Where a
-is 0 so is a': what is at rest, and the forces there, are not changed at all. For any symmetric G the matrix that
+one). For a method with a smaller limit, such as abm4, g is larger. Where h L is small the filter is 1 - O(h^2 L^2).
+Where a is 0, a' is 0 too: a body at rest, and the forces on it, are not changed. For any symmetric G the matrix that
 replaces M^-1 is symmetric and positive, and smaller than M^-1.
 
-G has slopes of chords: that from the force at rest to the present one, which is no less than the tangent, so that
-friction which saturates is not overshot. G is what is left of a slope above m/h (or half of what the method damps
-without overshoot, if that is less), with m the least inertia that the force meets in the neutral configuration: what
-the method resolves by itself is left alone, to the last bit, and every method keeps its order. Linearly implicit
-methods of this kind are known as W-methods: T. Steihaug, A. Wolfbrandt. An attempt to avoid exact Jacobian and
-nonlinear equations in the numerical solution of stiff differential equations. Mathematics of Computation 33, 521-534,
-1979.
+G has slopes of chords, from the force at rest to the present force. A chord is no flatter than the tangent, so that
+friction which saturates is not overshot. Only the part of a slope above m/h enters G (or above half of the rate that
+the method damps without overshoot, if that is less), with m the least inertia that the force meets in the neutral
+configuration. Forces that the method resolves by itself are therefore unchanged to the last bit, and every method keeps
+its order. Linearly implicit methods of this kind are known as W-methods: T. Steihaug, A. Wolfbrandt. An attempt to
+avoid exact Jacobian and nonlinear equations in the numerical solution of stiff differential equations. Mathematics of
+Computation 33, 521-534, 1979.
 
-A contact's normal force rises with the depth as well; what a step of h adds to it is part of G. Bristles that slip
+A contact's normal force rises with the depth as well; its increase during a step of h is part of G. Bristles that slip
 within a step do so by backward Euler (`Contact.stepped`).
 """
 
@@ -54,24 +54,38 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 State = list[Scalar]
-MOST_RATE = 2.0  # h L up to which a method is asked whether it damps without overshoot
-RATES, DECAYING_STEPS = 40, 40
-NOTICED = 0.25  # a slope in a joint below this part of that, in the neutral configuration, is explicit for good
-MOST_WORK = 15_000  # products that factor the mass matrix, up to which it is written out: a chain of 35, any humanoid
+MOST_RATE = 2.0  # largest h L at which methods are tested for damping without overshoot
+RATES, DECAYING_STEPS = 40, 40  # rates of the test, and its steps
+NOTICED = 0.25  # a joint's slope below this part of the resolved one, in the neutral configuration, is always explicit
+MOST_WORK = 15_000  # products of the largest unrolled factorisation of M: a chain of 35 bodies, or any humanoid
 MOST_CONDITION = 1e14  # of a mass matrix that can be inverted
 
 
 @dataclass(frozen=True)
 class ImplicitForces:
-    """Which forces of a system are implicit: slopes of each count from that which its steps resolve, m/h."""
+    """Forces of a system that are implicit, each with the slope m/h that its steps resolve explicitly."""
 
     filter_steps: float  # g/h
     joints: Mapping[int, float]  # element of v -> resolved slope times h, kg or kg m^2
-    actuators: Mapping[int, float]  # number of the actuator -> the same
-    elements: Mapping[int, float]  # number of the element -> the same
+    actuators: Mapping[int, float]  # number of the actuator -> resolved slope times h
+    elements: Mapping[int, float]  # number of the element -> resolved slope times h
 
     def matrix(self, s: System, t: Scalar, y: Sequence[Scalar], commands: Sequence[Scalar], h: Scalar) -> Rows:
-        """Return the lower triangle of g G, without elements that are always zero."""
+        """Return the lower triangle of g G, without elements that are always zero.
+
+        Parameters
+        ----------
+        s
+            The system.
+        t
+            Time, s.
+        y
+            State.
+        commands
+            Commands of the drives.
+        h
+            Length of a step, s.
+        """
         G: Rows = [{} for _ in range(s.mechanism.nv)]
         step("implicit forces")
         for k, slope in (*self._of_joints(s, y, h), *self._of_actuators(s, t, y, commands, h)):
@@ -82,7 +96,7 @@ class ImplicitForces:
         return [{j: g * x for j, x in row.items()} for row in G]
 
     def stepped(self, s: System, h: Scalar) -> System:
-        """Return the system with its force elements as steps of h take them."""
+        """Return the system `s` with its force elements as steps of `h` use them."""
         elements = [e.stepped(h) if isinstance(e, Between) else e for e in s.elements]
         same = all(a is b for a, b in zip(elements, s.elements, strict=True))
         return s if same else replace(s, elements=tuple(elements))
@@ -117,7 +131,7 @@ class ImplicitForces:
 
 
 def _placed(s: System) -> Iterator[tuple[Any, int]]:
-    """Elements, and where in x the states of each begin."""
+    """Return the elements, each with the index of its first state in x."""
     at = sum(len(a.states) for a in s.actuators)
     for e in s.elements:
         yield e, at
@@ -135,7 +149,7 @@ def _add(G: Rows, i: int, j: int, x: Scalar) -> None:
 
 
 def _add_element(G: Rows, s: System, e: Between, at: tuple[Any, ...], resolved: Scalar) -> None:
-    """Add J^T C J for each place, C = across + (along - across) n n^T and J v the relative velocity there."""
+    """Add J^T C J for each contact point: C = across + (along - across) n n^T, J v is the relative velocity there."""
     t, y, x, h = at
     q, v, _ = s.split(y)
     a, b = ends(s.mechanism.tree, e.a, e.b, list(q), list(v))
@@ -162,16 +176,16 @@ def _add_place(G: Rows, columns: Mapping[int, Vec], r: Resistance, resolved: Sca
                 _add(G, i, j, w.dot(pulled) + normals[j] * pushed)
 
 
-# -- what is implicit, chosen before a run
+# -- choice of the implicit forces, before a run
 
 
 def possible(s: System, method: Integrator) -> bool:
-    """Return whether fixed steps of this method can be implicit in forces of this system."""
+    """Return whether fixed steps of the `method` can treat forces of the system `s` implicitly."""
     return not (method.stiff or s.motions or is_large(s))
 
 
 def is_large(s: System) -> bool:
-    """Return whether the mass matrix is too large for every step, or elements are passes over alike bodies."""
+    """Return whether the system `s` is too large: its mass matrix for every step, or its elements are rolled."""
     links = s.mechanism.tree.links
     if len(links) >= frame_passes.MANY:
         return True
@@ -184,7 +198,7 @@ def is_large(s: System) -> bool:
 
 @cache
 def damped_rate(method: Integrator) -> float:
-    """Return the largest h L with which a method damps dv/dt = -L v without overshoot, up to MOST_RATE."""
+    """Return the largest h L with which the `method` damps dv/dt = -L v without overshoot, up to MOST_RATE."""
     rates = np.linspace(MOST_RATE / RATES, MOST_RATE, RATES)
     rate, y = decays(rates)
     problem = Problem(rate, 1, 1, 0)
@@ -197,7 +211,10 @@ def damped_rate(method: Integrator) -> float:
 
 
 def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
-    """Return the forces that fixed steps of the solver need implicit, or None where there are none, or no way to."""
+    """Return the forces of the system `s` that fixed steps of the `solver` need implicit, or None if there are none.
+
+    It is None as well where forces cannot be implicit.
+    """
     m, method = s.mechanism, integrator(solver.integrator)
     if not possible(s, method) or not resists(s):
         return None
@@ -234,25 +251,40 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
 
 
 def resists(s: System) -> bool:
-    """Return whether there is any force that could be implicit."""
+    """Return whether the system `s` has any force that could be implicit."""
     joints = any(j.damping or j.friction for j in s.mechanism.joints)
     return joints or any(isinstance(e, Contact) for e in s.elements) or bool(s.actuators)
 
 
 def mobility(tree: Tree, q: Array, held: Sequence[int] = ()) -> Array:
-    """Return M^-1 where the elements `held` of v are prescribed (zeros there); infinities where it does not exist."""
+    """Return M^-1 with some elements of v prescribed.
+
+    Parameters
+    ----------
+    tree
+        The tree of bodies.
+    q
+        Positions.
+    held
+        Prescribed elements of v; their rows and columns are zero.
+
+    Returns
+    -------
+    ndarray, shape (nv, nv)
+        The inverse; infinite where it does not exist.
+    """
     M = np.array(crba.mass_matrix(tree, q.tolist()), float).reshape(tree.nv, tree.nv)
     free = np.setdiff1d(np.arange(tree.nv), held)
     own, found = M[np.ix_(free, free)], np.zeros_like(M)
     if not free.size:
-        return found  # all of them are prescribed: no force moves anything
+        return found  # all elements are prescribed, so that no force has an effect
     sound = np.isfinite(own).all() and np.linalg.cond(own) <= MOST_CONDITION
     found[np.ix_(free, free)] = np.linalg.inv(own) if sound else np.inf
     return found
 
 
 def _contact_mobility(tree: Tree, inverse: Array, e: Contact, q: Array) -> float:
-    """Return the largest 1/mass that a force meets anywhere on shape b, against shape a."""
+    """Return the largest 1/mass that a force meets at any point of shape b, relative to shape a."""
     a, b = ends(tree, e.a, e.b, q.tolist(), None)
     d, moved = b.p - a.p, {"lin": np.zeros((3, tree.nv)), "ang": np.zeros((3, tree.nv))}
     for sign, end in ((1.0, b), (-1.0, a)):
@@ -270,13 +302,23 @@ def _contact_mobility(tree: Tree, inverse: Array, e: Contact, q: Array) -> float
 
 
 def less_stiff(a: State, added: Rows, answer: Callable[[State], State]) -> State:
-    """Return a - (1 - S)^2 a. answer: the map from forces to accelerations with the inertia M + added."""
+    """Return a - (1 - S)^2 a.
+
+    Parameters
+    ----------
+    a
+        Accelerations.
+    added
+        Lower triangle of the matrix that is added to M.
+    answer
+        Map from forces to accelerations with the inertia M + added.
+    """
     lost = answer(times(added, answer(times(added, a))))
     return [x - y for x, y in zip(a, lost, strict=True)]
 
 
 def times(G: Rows, x: Sequence[Scalar]) -> State:
-    """Return the product of a symmetric matrix, given by its lower triangle, and a vector."""
+    """Return the product of the symmetric matrix `G`, given by its lower triangle, and the vector `x`."""
     out: State = [0.0] * len(G)
     for i, row in enumerate(G):
         for j, g in row.items():
@@ -287,12 +329,22 @@ def times(G: Rows, x: Sequence[Scalar]) -> State:
 
 
 def solved_with(tree: Tree, q: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
-    """Return x of b with (M + added) x = b, for the bodies of a tree."""
+    """Return the function b -> x with (M + added) x = b.
+
+    Parameters
+    ----------
+    tree
+        The tree of bodies.
+    q
+        Positions.
+    added
+        Lower triangle of the matrix that is added to M.
+    """
     return _solver(raised(METHODS["crba"].function("mass_matrix")(tree, list(q)), added))
 
 
 def raised(M: Sequence[Sequence[Scalar]], added: Rows) -> Rows:
-    """Return the lower triangle of M + added without its zeros."""
+    """Return the lower triangle of `M` + `added` without its zeros."""
     rows = [{j: x for j, x in enumerate(row[: i + 1]) if not is_zero(x)} for i, row in enumerate(M)]
     for i, row in enumerate(added):
         for j, x in row.items():

@@ -1,7 +1,7 @@
-"""The linear systems of implicit steps (integrate/linear.py) as calls: one graph factors, another solves.
+"""Linear systems of implicit steps (integrate/linear.py) as called graphs: one factors, another solves.
 
-A step solves with the same factors four to six times. Written out each time that is most of its code, and most of the
-time that it takes to compile; called, it exists once.
+A step solves with the same factors four to six times. Inlined, the solutions would be most of the code of a step and
+most of its compile time; as a call, the code exists once.
 """
 
 from __future__ import annotations
@@ -18,29 +18,38 @@ from bellcrank.integrate.problem import Product, Slopes, State
 from bellcrank.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
-FEWEST = 500  # operations of a solution that are worth a call
+FEWEST = 500  # operations of the smallest solution that is worth a call
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a step solves with. known: all that the graph takes beside the right side."""
+    """Solver with given factors. known: inputs of the graph besides the right-hand side."""
 
     graph: Graph
     known: Mapping[str, Any]
 
     def solve(self, b: Sequence[Scalar]) -> State:
+        """Return the solution for the right-hand side `b`."""
         return list(self.graph.call(**self.known, b=list(b))["x"])
 
 
 @dataclass(frozen=True)
 class ImplicitSystems:
-    """Graphs for one system, each made once for all matrices that have the same numbers in the same places."""
+    """Graphs for one system, cached for all matrices with the same constants in the same places."""
 
     name: str
     made: dict[Any, Graph] = field(default_factory=dict)
 
     def implicit(self, jacobian: Sequence[Sequence[Scalar]] | Product | Slopes, g: Scalar) -> Any:
-        """1 - g df/dy, to be solved: by calls where it is large."""
+        """Return a solver for 1 - g df/dy, by calls where it is large.
+
+        Parameters
+        ----------
+        jacobian
+            df/dy: a matrix, a product of two matrices, or an operator.
+        g
+            The factor, s.
+        """
         if isinstance(jacobian, Slopes):
             return jacobian.implicit(g)
         product = isinstance(jacobian, Product)
@@ -67,7 +76,10 @@ class ImplicitSystems:
         return Solution(solution, known) if solution.size >= FEWEST else implicit(jacobian, g)
 
     def _graph(self, name: str, function: Any, arrays: Mapping[str, Array], **more: int) -> Graph:
-        """The function of arrays in which what is a number here stays one; more: names and lengths of others."""
+        """Return the graph of a function of arrays, in which elements that are constants here stay constants.
+
+        `more` are names and lengths of further inputs.
+        """
         fixed = {key: [None if isinstance(x, Node) else float(x) for x in array.flat] for key, array in arrays.items()}
         key = name, tuple((k, arrays[k].shape, tuple(v)) for k, v in fixed.items())
         if key not in self.made:

@@ -1,4 +1,4 @@
-"""bc.linearize: A, B, C and D of a system at a point, or at many, by compiled derivatives."""
+"""bc.linearize: A, B, C and D of a system at one or many operating points, by compiled derivatives."""
 
 from __future__ import annotations
 
@@ -36,20 +36,37 @@ if TYPE_CHECKING:
     from bellcrank.sim.modes import Modes
 
 Array = np.ndarray[Any, Any]
-KEPT = 16  # plants whose kernels are at hand
-WIDE = 14  # columns of a matrix that is printed
+KEPT = 16  # plants whose kernels are cached
+WIDE = 14  # largest number of columns of a printed matrix
 
 
 @explained_class("deviation", "feedback", "modes")
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """dz/dt = rate + A z + B u and y = C z + D u for small deviations z and u; of a step, z' = A z + B u.
+    """Linearisation dz/dt = rate + A z + B u, y = C z + D u for small deviations z and u; of a step, z' = A z + B u.
 
         A, B, C, D = bc.linearize(plant, at=...)
         lin.states, lin.inputs, lin.outputs               names of z, u and y
         lin.modes(), lin.eigenvalues, lin.to_control()
 
-    All arrays have the leading axes of the points; lin[k] is one of them.
+    All arrays have the leading axes of the points; lin[k] is the linearisation at one of them.
+
+    Parameters
+    ----------
+    A, B, C, D : ndarray
+        The matrices.
+    states, inputs, outputs : tuple of str
+        Names of z, u and y.
+    at : dict of str to ndarray
+        q, v, x, u, p and t of the operating point.
+    rate : ndarray, shape (..., n)
+        dz/dt at the operating point: zero in equilibrium; empty for a step.
+    shapes : ndarray, shape (..., nv, n)
+        Displacement of all joints along v per unit of each state.
+    step : float or None
+        Time between samples, s; None in continuous time.
+    plant : System
+        The system.
     """
 
     A: Array
@@ -59,9 +76,9 @@ class Linear:
     states: tuple[str, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    at: dict[str, Array]  # q, v, x, u, p, t of the point
-    rate: Array  # dz/dt at the point itself: zero where it rests; empty for a step
-    shapes: Array = field(repr=False)  # how all joints move along v for a unit of each state, (..., nv, n)
+    at: dict[str, Array]
+    rate: Array
+    shapes: Array = field(repr=False)
     step: float | None
     plant: Open = field(repr=False)
 
@@ -74,7 +91,7 @@ class Linear:
         return tuple(self.A.shape[:-2])
 
     def __getitem__(self, index: Any) -> Linear:
-        """One of many points, or some of them."""
+        """Return the linearisation at one of many points, or at some of them."""
         if not self.batch:
             raise InputError("this is the linearisation at one point; an index picks one of many.")
         arrays = {f.name: getattr(self, f.name)[index] for f in fields(self) if f.type == "Array"}
@@ -82,13 +99,24 @@ class Linear:
 
     @property
     def eigenvalues(self) -> Array:
-        """Of A, (..., n), in 1/s; of a step, those of the rate that would do the same."""
+        """Eigenvalues of A, (..., n), 1/s; for a step, those of the equivalent continuous rate."""
         self._whole()
         found = np.linalg.eigvals(self.A).astype(complex)
         return found if self.step is None else np.log(found) / self.step
 
     def modes(self) -> Modes:
-        """Natural frequencies, damping and shapes, the slowest first; prints as a table."""
+        """Return natural frequencies, damping and mode shapes, the slowest first; prints as a table.
+
+        Returns
+        -------
+        Modes
+            The modes.
+
+        Raises
+        ------
+        InputError
+            If there are several points, or A is not finite.
+        """
         from bellcrank.sim.modes import modes
 
         self._one("modes")
@@ -96,7 +124,13 @@ class Linear:
         return modes(self)
 
     def to_control(self) -> Any:
-        """The same as a state space of python-control, with names."""
+        """Return the linearisation as a state space of python-control, with names.
+
+        Returns
+        -------
+        control.StateSpace
+            Continuous, or sampled for a step. Dots in names become underscores.
+        """
         control = extra("control", "control", "to_control")
         self._one("to_control")
         sampled = () if self.step is None else (self.step,)
@@ -104,7 +138,27 @@ class Linear:
         return control.ss(*self, *sampled, **{key: [n.replace(".", "_") for n in x] for key, x in names.items()})
 
     def deviation(self, q: Any, v: Any, x: Any = ()) -> list[Scalar]:
-        """z of a state, over any scalar: inside a control function too. Turns are told to first order."""
+        """Return the deviation z of a state from the operating point, over any scalar, also inside a control function.
+
+        Parameters
+        ----------
+        q : sequence, shape (nq,)
+            Positions. Rotations by quaternions enter to first order.
+        v : sequence, shape (nv,)
+            Velocities.
+        x : sequence, shape (nx,)
+            States of actuators and control.
+
+        Returns
+        -------
+        list
+            z, in the order of `states`.
+
+        Raises
+        ------
+        InputError
+            If there are several points, or an argument has another length.
+        """
         self._one("deviation")
         m, at = self.plant.system.mechanism, self.at
         for name, value in (("q", q), ("v", v), ("x", x)):
@@ -122,14 +176,30 @@ class Linear:
         return [*(moved[i] for i in free), *(v[i] - float(at["v"][i]) for i in free), *rest]
 
     def feedback(self, K: Any) -> Control:
-        """The control function u = u0 - K z, for the same plant without control: bc.system(..., control=...)."""
+        """Return the control function u = u0 - K z for the same plant without control, for bc.system(..., control=...).
+
+        Parameters
+        ----------
+        K : array_like, shape (inputs, states)
+            Gains.
+
+        Returns
+        -------
+        callable
+            The control function (t, q, v, x, u) -> commands.
+
+        Raises
+        ------
+        InputError
+            If K has another shape, or the inputs are not commands of the plant.
+        """
         gains, plain = numbers("feedback: K", K), self.plant.plain
         own = [command_name(plain, n) for n in plain.commands]
         if plain.control is not None or plain.inputs or any(n not in own for n in self.inputs):
             raise InputError(
                 f'feedback: inputs of "{plain.mechanism.name}" are {", ".join(self.inputs) or "none"}, and a control '
-                f"gives commands ({', '.join(own)}). Linearise the plant without its control, or write u0 - K z where "
-                "its inputs come from; lin.deviation(q, v, x) is z."
+                f"gives commands ({', '.join(own)}). Linearise the plant without its control, or write u0 - K z in the "
+                "code that gives its inputs; lin.deviation(q, v, x) is z."
             )
         if gains.shape != (len(self.inputs), len(self.states)):
             raise InputError(
@@ -157,7 +227,7 @@ class Linear:
         if not np.isfinite(self.A).all():
             raise InputError(
                 f'the linearisation of "{self.plant.system.mechanism.name}" is not finite there: the configuration is '
-                "singular, or a function of the system has no derivative at this point. Move it a little aside."
+                "singular, or a function of the system has no derivative at this point. Move the point slightly."
             )
 
     def _repr_html_(self) -> str:
@@ -179,7 +249,7 @@ class Linear:
 
 
 class Prepared:
-    """A plant with its inputs laid open, and the kernels that were made of it."""
+    """A plant with open inputs, and its compiled kernels."""
 
     def __init__(
         self,
@@ -196,6 +266,7 @@ class Prepared:
         self._made: dict[Any, Tangents] = {}
 
     def tangents(self, by: Dynamics, outputs: tuple[str, ...]) -> Tangents:
+        """Return the cached derivatives of the dynamics `by` with the given `outputs`."""
         key = by, outputs
         if key not in self._made:
             self._made[key] = Tangents(by, tuple(self.open.columns), outputs, self.integrator, self.where)
@@ -209,7 +280,21 @@ def prepared(
     integrator: str | None = None,
     where: Where = CPU,
 ) -> Prepared:
-    """Made once for a plant and what its functions are, so that the next call is machine code and little else."""
+    """Return the cached Prepared of a plant and its functions, so that the next call runs compiled code only.
+
+    Parameters
+    ----------
+    plant
+        The plant.
+    inputs
+        Names of the inputs; None for the default.
+    also
+        Forces that the operating point gives.
+    integrator
+        Integrator of a step; None for the rate.
+    where
+        Target of the compilation.
+    """
     return _prepared(plant, inputs, also, integrator, where, ambient(plant))
 
 
@@ -222,7 +307,7 @@ def _prepared(
     where: Where,
     now: tuple[Any, ...],
 ) -> Prepared:
-    """now: what else decides the graphs, which is a part of the key and nothing else."""
+    """Return the Prepared of a plant; `now` only extends the cache key by what else decides the graphs."""
     return Prepared(plant, inputs, also, integrator, where)
 
 
@@ -238,28 +323,59 @@ def linearize(
     target: str | None = None,
     threads: int | None = None,
 ) -> Linear:
-    """The plant for small deviations from a point: A, B, C and D with names, of its rate or of one step.
+    """Return the linearisation of a plant at operating points: A, B, C and D with names, of its rate or of one step.
 
         A, B, C, D = bc.linearize(arm, at={"elbow.q": 0.5})
         lin = bc.linearize(plant, at=bc.equilibrium(plant), outputs=["tip.x", "tip.z"])
         lin = bc.linearize(plant, at={"q": many}, step=0.001, integrator="rk4")     # many points, one discrete step
 
-    at: where, by names of elements ("elbow.q", "elbow.v", "boom.p_A", inputs, free numbers, "t") and as whole vectors
-    (q, v, x, u, p), with leading axes for many points; or an equilibrium, or the row of a record (run.final).
     States are q and v of the independent joints and all states of actuators and control. A joint with a quaternion has
-    three displacements, along its v. Where loops are closed, independent says which joints to take (else those that
-    suit all points best), and the others follow. inputs: columns of B: declared inputs, commands ("boom.command"),
-    forces ("boom.tau") or free numbers ("boom.mass"); unless told, the declared ones, or all commands of a plant
-    without control. outputs: rows of C and D: states and columns that a record has ("tip.x", "energy", outputs of the
-    system); unless told, the system's outputs, or its states. step: of one step so long by the integrator (rk4), from
-    its own start. A derivative through a switch or a limit is that of the branch taken. Where loops are singular there
-    is NaN, and a warning. target, threads: where many points are computed; "cuda" is a GPU.
+    three displacements, along its v. A derivative through a switch or a limit is that of the active branch. In singular
+    configurations of loops the result is NaN, with a warning.
+
+    Parameters
+    ----------
+    plant : Mechanism or System
+        The plant.
+    at : mapping, Equilibrium or record row, optional
+        Operating point: names of elements ("elbow.q", "elbow.v", "boom.p_A", inputs, free parameters, "t") and whole
+        vectors (q, v, x, u, p), with leading axes for many points; or an equilibrium, or the row of a record
+        (run.final).
+    inputs : sequence of str, optional
+        Columns of B: declared inputs, commands ("boom.command"), forces ("boom.tau") or free parameters ("boom.mass").
+        The default is the declared inputs, or all commands of a plant without control.
+    outputs : sequence of str, optional
+        Rows of C and D: states and columns of a record ("tip.x", "energy", outputs of the system). The default is the
+        outputs of the system, or else its states.
+    step : float, optional
+        Length of one step, s: linearise the step of the integrator, from its own start, and not the rate.
+    integrator : str, optional
+        Integrator of the step; "rk4" by default.
+    independent : sequence of str, optional
+        Independent joints where loops are closed; the others follow. The default is the choice that suits all points
+        best.
+    target : str, optional
+        Where many points are computed; "cuda" is a GPU.
+    threads : int, optional
+        Number of CPU threads.
+
+    Returns
+    -------
+    Linear
+        The matrices with the names of states, inputs and outputs.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid or a point is impossible.
     """
     if integrator is not None and step is None:
-        raise InputError(f'integrator is "{integrator}", and no step is given; say step=0.001, or leave it out.')
+        raise InputError(
+            f'integrator is "{integrator}", and no step is given; add step=0.001, or leave integrator= out.'
+        )
     h = 0.0 if step is None else duration("step", step)
     asked = None if inputs is None else listed("inputs", inputs, "names")
-    system(plant)  # or an error, before it is looked for among those that are kept
+    system(plant)  # raises an error for an invalid plant before the cache is searched
     given = where_of(plant, at)
     place = changed(CPU, {"target": target, "threads": threads})
     made = prepared(plant, asked, forces_in(given), None if step is None else integrator or "rk4", place)
@@ -275,7 +391,7 @@ def linearize(
 
 
 def _closed(dynamics: Dynamics, at: Point) -> tuple[Point, Array]:
-    """The points with their loops closed, and which of them are singular."""
+    """Return the points with their loops closed, and a mask of the singular ones."""
     try:
         y, bad = dynamics.closure.surveyed(at.y, at.p)
     except InputError as error:
@@ -284,7 +400,7 @@ def _closed(dynamics: Dynamics, at: Point) -> tuple[Point, Array]:
 
 
 def _outputs(s: System, states: tuple[str, ...], asked: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of y: those asked for, those of the system, or the states."""
+    """Return the names of y: the requested ones, else those of the system, else the states."""
     if asked is None:
         return tuple(s.outputs) or states
     names, known = listed("outputs", asked, "names"), [*states, *(n for n in units(s) if n not in states)]
@@ -297,7 +413,7 @@ def _outputs(s: System, states: tuple[str, ...], asked: Sequence[str] | None) ->
 def _linear(
     plant: Open, at: Point, t: Tangents, s: Slopes, outputs: tuple[str, ...], step: float | None, bad: Array
 ) -> Linear:
-    """The answers as matrices, in the shape of the batch."""
+    """Return the derivatives as matrices, in the shape of the batch."""
     n, own = len(t.names), np.eye(len(t.names), s.by.shape[1])
     seen = {name: s.seen_by[..., k] for k, name in enumerate(t.outputs)}
     of_states = {name: np.broadcast_to(own[k], s.by.shape[:2]) for k, name in enumerate(t.names)}
@@ -310,19 +426,19 @@ def _linear(
 
 
 def _is_scalar(x: Any) -> bool:
-    """Whether a number can be taken away from it, be it a symbol."""
+    """Return True for a number or a symbol."""
     return hasattr(x, "__sub__") and not isinstance(x, set | frozenset) and not np.ndim(x)
 
 
 def _void(x: Array, bad: Array) -> Array:
-    """A copy without what is not known."""
+    """Return a copy with NaN at the points `bad`."""
     out = np.array(x)
     out[bad] = np.nan
     return out
 
 
 def _warn(s: System, bad: Array, found: Slopes) -> None:
-    """A word where there are numbers that are none."""
+    """Warn about points where derivatives are not finite."""
     broken = bad | ~np.isfinite(found.by).all(axis=(1, 2)) | ~np.isfinite(found.seen_by).all(axis=(1, 2))
     if broken.any():
         some = ", ".join(map(str, np.flatnonzero(broken)[:8])) + (", ..." if broken.sum() > 8 else "")
@@ -330,5 +446,6 @@ def _warn(s: System, bad: Array, found: Slopes) -> None:
             "is a singular configuration, where loops do not determine the motion" if bad.any() else "has no derivative"
         )
         warn(
-            f'linearize: "{s.mechanism.name}" {why}, at {broken.sum()} of {len(broken)} points ({some}); there is NaN.'
+            f'linearize: "{s.mechanism.name}" {why}, at {broken.sum()} of {len(broken)} points ({some}); the result '
+            "there is NaN."
         )

@@ -1,4 +1,4 @@
-"""What numbers say of the closed loops of a mechanism: starts, partitions and their bounds, and why a step failed."""
+"""Numerical treatment of closed loops: starts, coordinate partitions and their bounds, and reasons for failed steps."""
 
 from __future__ import annotations
 
@@ -19,36 +19,39 @@ from bellcrank.sim.closure import Array, Closure, Group
 if TYPE_CHECKING:
     from bellcrank.sim.looped_dynamics import LoopedDynamics
 
-# What loops may be open by at the end of a step, against the natural size of each equation (scaling.py).
+# Largest gap of loops at the end of a step, relative to the natural size of each equation (scaling.py).
 CLOSED = {"float64": 1e-10, "float32": 2e-5}
-BLURRED = 1e-3  # singular values of a row that is too near to a singular configuration
-PATIENCE = 10
-TRIED = 32  # states that are asked which coordinates suit them, where one choice is for many
-WEAK = 0.1  # of a pivot: other equations would be better where it is a third of that, or of what it was
-BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
-GROWTH = 3.0  # of E, where it was larger to begin with
-EASY, NEARLY = 2.0, 1.5  # a partition whose E is not larger than this, or than so many times the best, will do
+BLURRED = 1e-3  # relative singular values below this are dropped in rows near a singular configuration
+PATIENCE = 10  # largest number of attempts to close the loops of a row
+TRIED = 32  # states from which a common partition is chosen
+WEAK = 0.1  # size of a pivot: other equations would be better where it is a third of that, or of its first value
+BOUND = 3.0  # largest element of E above which other independent coordinates would be better
+GROWTH = 3.0  # growth of E that is allowed where it is large from the start
+EASY, NEARLY = 2.0, 1.5  # a partition suffices if E is below the first, or below the second times the best E
 
 
 @final
 class LoopClosure(Closure):
-    """The loops of a system, as one of its partitions sees them."""
+    """The loops of a system, by one of its coordinate partitions."""
 
     def __init__(self, by: LoopedDynamics) -> None:
         self.by = by
 
     def neutral(self) -> Array:
-        """The nearest one that closes the loops to where all joints are at zero."""
+        """Return the nearest configuration with closed loops to the one with all joints at zero."""
         m = self.by.system.mechanism
         return np.asarray(assemble(m, m.neutral())[0])
 
     def polished(self, y: Array, parameters: Array) -> Array:
-        """The nearest that closes the loops, with hardly any change of velocities: what is singular changes nothing."""
+        """Return the nearest state to `y` with closed loops; `parameters` are the values of free parameters.
+
+        Velocities hardly change, because singular directions are left alone.
+        """
         m, tree = self.by.system.mechanism, self._plain_tree(parameters)
         q, v = y[: m.nq], y[m.nq : m.nq + m.nv]
         size = self.by.analysis.scales.rows
         shut, gap = assembled(tree, q, rough=self.by.analysis.rough)
-        for _ in range(PATIENCE):  # near a singular configuration it converges slowly, and gives up early
+        for _ in range(PATIENCE):  # near a singular configuration `assembled` converges slowly and gives up early
             if np.abs(gap * size).max(initial=0.0) < 0.1 * CLOSED["float64"]:
                 break
             shut, gap = assembled(tree, shut, rough=self.by.analysis.rough)
@@ -62,6 +65,7 @@ class LoopClosure(Closure):
         return m.at({name: float(p[names.index(name)]) for name in m.parameters}).tree
 
     def checked(self, y: Array, parameters: Array) -> Array:
+        """Return the starts `y` with `parameters`, loops closed; if all runs start alike, only one is computed."""
         if _alike(y, parameters):
             return np.broadcast_to(self._checked(y[:1], parameters[:1]), y.shape)
         return self._checked(y, parameters)
@@ -71,7 +75,7 @@ class LoopClosure(Closure):
         for some in self._alike_parameters(parameters):
             tree, q, v = self._plain_tree(parameters[some[0]]), y[some, : m.nq], y[some, m.nq : m.nq + m.nv]
             doubtful = np.ones(1, bool) if len(some) == 1 else ~closing.sound(tree, self.by.analysis, q, v)
-            for k in np.flatnonzero(doubtful):  # one after another: it says what is wrong
+            for k in np.flatnonzero(doubtful):  # one after another, for an error message about the state
                 run = f" (run {some[k]})" if len(y) > 1 else ""
                 q[k] = closing.started(m, tree, self.by.analysis, q[k], v[k], run)
             if self.by.analysis.rank.rank and not doubtful.all():
@@ -80,23 +84,23 @@ class LoopClosure(Closure):
         return y
 
     def _alike_parameters(self, parameters: Array) -> list[Array]:
-        """Which runs have the same free numbers in the mechanism: its methods take them all at once."""
+        """Return groups of runs with equal free parameters of the mechanism; methods take each group at once."""
         free = parameters if self.by.system.mechanism.parameters else parameters[:, :0]
         _, which = np.unique(free, axis=0, return_inverse=True)
         order = np.argsort(which.ravel(), kind="stable")
         return np.split(order, np.flatnonzero(np.diff(which.ravel()[order])) + 1)
 
     def grouped(self, y: Array, parameters: Array) -> list[Group]:
-        """In the minimal form, those together whom the same partition suits."""
+        """Return the runs in states `y` with `parameters`, in the minimal form grouped by their best partition."""
         if self.by.form != "minimal":
             return [Group(self.by, np.arange(len(y)))]
         alike = _alike(y, parameters)
         found: dict[LoopedDynamics, list[tuple[int, float]]] = {}
-        known: dict[bytes, tuple[LoopedDynamics, float]] = {}  # many runs differ in velocities alone
+        known: dict[bytes, tuple[LoopedDynamics, float]] = {}  # by C: many runs differ only in velocities
         for k, C in enumerate(self._jacobians(y[:1] if alike else y, parameters)):
             if C.tobytes() not in known:
                 by = self.suited(C)
-                # Where even the best partition has a large E, it may grow further: perhaps the worst will pass.
+                # Where even the best partition has a large E, let E grow: the run may get past that region.
                 known[C.tobytes()] = by, max(BOUND, GROWTH * self.size(C, by.part.order))
             by, bound = known[C.tobytes()]
             found.setdefault(by, []).append((k, bound))
@@ -106,7 +110,7 @@ class LoopClosure(Closure):
         return [Group(by, np.array([k for k, _ in some]), np.array([b for _, b in some])) for by, some in found.items()]
 
     def _jacobians(self, y: Array, parameters: Array) -> Array:
-        """C of the equations that say something, by natural sizes of coordinates: (states, rows, nv)."""
+        """Return C of the equations that matter, in natural sizes of coordinates: (states, rows, nv)."""
         m, rows = self.by.system.mechanism, list(self.by.rank.rows)
         out = np.zeros((len(y), len(rows), m.nv))
         for some in self._alike_parameters(parameters[: len(y)]):
@@ -114,7 +118,17 @@ class LoopClosure(Closure):
         return out * self.by.rank.natural(m.nv)
 
     def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> LoopedDynamics:
-        """By the partition whose largest E is least. Of many states some are asked, which lie apart."""
+        """Return the dynamics by the partition whose largest E is least over (a sample of) the states.
+
+        Parameters
+        ----------
+        y
+            States, (runs, size).
+        parameters
+            Free parameters, (runs, np).
+        independent
+            Joints that must be independent coordinates.
+        """
         m, rank = self.by.system.mechanism, self.by.rank
         some = np.unique(np.linspace(0, len(y) - 1, min(len(y), TRIED)).astype(int))
         trees = [self._plain_tree(parameters[k]) for k in some]
@@ -126,7 +140,7 @@ class LoopClosure(Closure):
         whole = sorted(order for order in orders if len(order) == rank.rank)
         if not whole:
             raise InputError(
-                f'independent, of "{m.name}": {", ".join(independent)} do not determine how it moves, or depend on '
+                f'independent, of "{m.name}": {", ".join(independent)} do not determine its motion, or depend on '
                 f"each other; it has {m.nv - rank.rank} independent coordinates (mechanism.loop_analysis)."
             )
 
@@ -135,14 +149,14 @@ class LoopClosure(Closure):
 
         best = min(whole, key=largest)
         limit = max(EASY, NEARLY * largest(best))
-        for x in self.by.others.values():  # what is made already will do, if it is nearly as good
+        for x in self.by.others.values():  # prefer a partition that exists already, if it is nearly as good
             fits = all(kept[c] for c in x.part.dependent) and all(stable(C, x.part.order) for C in Cs)
             if fits and largest(x.part.order) <= limit:
                 return x
         return self.by.by(best)
 
     def _kept(self, independent: Sequence[str]) -> Array:
-        """0 for elements of v that must not depend on others."""
+        """Return 0 for elements of v that must be independent, 1 for the others."""
         names = list(self.by.system.mechanism.columns[1])
         kept = np.ones(len(names))
         for name in independent:
@@ -152,7 +166,10 @@ class LoopClosure(Closure):
         return kept
 
     def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
-        """Those with the same free numbers at once."""
+        """Return the states `y` with `parameters`, loops closed, and a mask of the singular ones, which are unchanged.
+
+        States with equal parameters are computed together.
+        """
         m, y, bad = self.by.system.mechanism, np.array(y), np.zeros(len(y), bool)
         for some in self._alike_parameters(parameters):
             y[some, : m.nq], bad[some] = self._surveyed(y[some], parameters[some[0]], some)
@@ -170,16 +187,17 @@ class LoopClosure(Closure):
             np.abs(now.value * loops.scales.rows).max(axis=1, initial=0.0),
             np.abs(np.einsum("rmv,rv->rm", now.C, v) * loops.scales.rows).max(axis=1, initial=0.0),
         )
-        for k in {int(np.argmax(np.where(bad, -1.0, gap))) for gap in gaps if not bad.all()}:  # the worst speak for all
+        # The points with the largest gaps represent all points.
+        for k in {int(np.argmax(np.where(bad, -1.0, gap))) for gap in gaps if not bad.all()}:
             closing.started(m, tree, loops, q[k], v[k], f" (point {which[k]})" if len(y) > 1 else "")
         out = np.array(q)
         out[~bad] = assembled(tree, q[~bad], rough=loops.rough)[0]
         return out, bad
 
     def suited(self, C: Array) -> LoopedDynamics:
-        """The dynamics by the best partition there, or by one that is compiled already and nearly as good.
+        """Return the dynamics by the best partition for the constraint Jacobian `C`, in natural sizes of coordinates.
 
-        C is by natural sizes of coordinates.
+        A partition that exists already is preferred if it is nearly as good.
         """
         best = tuple(pivots(C, self.by.analysis.pattern, self.by.rank)[0])
         limit = max(EASY, NEARLY * self.size(C, best))
@@ -188,7 +206,15 @@ class LoopClosure(Closure):
         return known[int(np.argmin(sizes))] if min(sizes, default=np.inf) <= limit else self.by.by(best)
 
     def size(self, C: Array, order: tuple[tuple[int, int], ...]) -> float:
-        """How bad a partition is, as a run measures it (see `correction`); C by natural sizes of coordinates."""
+        """Return how bad a partition is, by the measure of a run (see `correction`).
+
+        Parameters
+        ----------
+        C
+            Constraint Jacobian, in natural sizes of coordinates.
+        order
+            Pivots of the partition: pairs of an equation and a coordinate.
+        """
         size = size_of_E(C, [c for _, c in order])
         if not self.by.rank.groups:
             return size
@@ -196,27 +222,39 @@ class LoopClosure(Closure):
         return max(size, WEAK * self.by.rank.usual_pivot / max(least_pivot(rows, order), 1e-300))
 
     def told(self, widest: float, switched: int) -> dict[str, Any]:
+        """Return the provenance entries for the loops.
+
+        Parameters
+        ----------
+        widest
+            Largest distance by which loops were open.
+        switched
+            Number of changes of the partition.
+        """
         return {"form": self.by.form, "loops open by at most": float(widest), "partitions changed": switched}
 
     def condition(self, y: Array, parameters: Array) -> closing.Condition:
-        """How near to a singular configuration it is, and in which loop."""
+        """Return how near the state `y` with `parameters` is to a singular configuration, and in which loop."""
         m = self.by.system.mechanism
         return closing.condition(m, self._plain_tree(parameters), self.by.analysis, y[: m.nq])
 
     def why_open(self, y: Array, parameters: Array, t: float) -> str:
+        """Return why loops could not be closed in a step from `y` with `parameters` at the time `t`."""
         m = self.by.system.mechanism
         return closing.why_open(m, self.condition(y, parameters), y[m.nq : m.nq + m.nv], self.by.form, t)
 
     def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        """Return True if the step `h` from `y` with `parameters` ends near a singular configuration."""
         m, tree = self.by.system.mechanism, self._plain_tree(parameters)
         ahead, _ = assembled(tree, moved(tree, y[: m.nq], h * y[m.nq : m.nq + m.nv]), rough=self.by.analysis.rough)
         return closing.condition(m, tree, self.by.analysis, ahead).near
 
     def near(self, y: Array, parameters: Array) -> str:
+        """Return a description if `y` with `parameters` is near a singular configuration, else an empty string."""
         found = self.condition(y, parameters)
         return found.words if found.near else ""
 
 
 def _alike(y: Array, parameters: Array) -> bool:
-    """Whether there are many runs and all start the same: then one of them speaks for all."""
+    """Return True if there are several runs with equal starts, so that one of them represents all."""
     return len(y) > 1 and all(bool((a == a[:1]).all()) for a in (y, parameters))

@@ -1,6 +1,4 @@
-"""Numbers about closed loops in one state: whether it closes them, how near it is to a singular one, and in words why
-a step could not be ended.
-"""
+"""Closed loops in one state: closure, distance from singular configurations, and reasons for failed steps."""
 
 from __future__ import annotations
 
@@ -18,58 +16,97 @@ from bellcrank.errors import InputError, ModelError
 from bellcrank.model import Mechanism
 from bellcrank.model.tree import Tree
 
-GAP = 1e-6  # against the natural size of an equation (scaling.py): a start that is open by more is a mistake
-SINGULAR = 1e7  # of the condition number, against what is usual: a start beyond it determines no motion
-COMMON = 0.1  # smallest singular values are about so large, or larger, in small linkages
-STILL = 1e-15  # for each coordinate, of the mass matrix with a unit diagonal: what moves less moves no inertia
-NEAR = 1e3  # of the condition number, against what is usual: beyond this, a failure is one of the configuration
+GAP = 1e-6  # largest gap of a start, relative to the natural size of an equation (scaling.py)
+SINGULAR = 1e7  # condition number, relative to the usual one, above which a start determines no motion
+COMMON = 0.1  # typical lower bound of the smallest singular values of small linkages
+STILL = 1e-15  # for each coordinate, smallest eigenvalue of the mass matrix with a unit diagonal that counts as inertia
+NEAR = 1e3  # condition number, relative to the usual one, above which a failure is due to the configuration
 
 
 @dataclass(frozen=True)
 class Condition:
-    """The condition of C in natural sizes, with each row against what it usually is."""
+    """Condition number of the constraint Jacobian C in natural sizes, each row relative to its usual size."""
 
     number: float
-    equation: str  # that follows from the others where the number is infinite
-    joint: str  # whose element of v the loops then leave free
-    usual: float = 1.0  # what the number is in most configurations
+    equation: str  # the equation that follows from the others where the number is infinite
+    joint: str  # the joint whose element of v the loops then leave free
+    usual: float = 1.0  # the number in most configurations
 
     @property
     def near(self) -> bool:
-        """Whether it is near a singular configuration."""
+        """True near a singular configuration."""
         return self.number > NEAR * self.usual
 
     @property
     def singular(self) -> bool:
+        """True so near a singular configuration that no motion follows from the state."""
         return self.number > SINGULAR * self.usual
 
     @property
     def words(self) -> str:
+        """The number, with the equation and the joint that make it large."""
         number = f"{self.number:.3g}" if self.number < 1e16 else "infinite"
         return f'the condition number of C is {number}, worst in loop "{self.equation}", for "{self.joint}"'
 
 
 def condition(m: Mechanism, tree: Tree, loops: Analysis, q: Array) -> Condition:
+    """Return the condition of the constraint Jacobian.
+
+    Parameters
+    ----------
+    m
+        The mechanism.
+    tree
+        Its tree with the values of free parameters.
+    loops
+        Analysis of its loops.
+    q
+        Positions.
+    """
     rank = loops.rank
     U, s, V = np.linalg.svd(natural(tree, rank, closed(tree, q).C))
-    n = rank.rank - 1  # beyond it, U has what follows from other equations, and V what the loops leave free anyway
+    n = rank.rank - 1  # later columns of U belong to redundant constraints, later rows of V to degrees of freedom
     which = names(tree)[rank.rows[int(np.argmax(np.abs(U[:, n])))]]
     joint = m.columns[1][int(np.argmax(np.abs(V[n])))]
     return Condition(float(s[0] / max(s[n], 1e-300)), which, joint, usual_condition(loops))
 
 
 def usual_condition(loops: Analysis) -> float:
-    """The condition number that C has in most configurations; 1 where it is small."""
+    """Return the condition number of C in most configurations, from the analysis `loops`; at least 1."""
     return max(1.0, COMMON / max(loops.gap[0], 1e-300))
 
 
 def natural(tree: Tree, rank: Rank, C: Array) -> Array:
-    """The equations that say something, by the natural sizes of coordinates, each row against what it usually is."""
+    """Return the relevant rows of the constraint Jacobian in natural sizes of coordinates and rows.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    rank
+        Rank analysis of the loop equations.
+    C
+        Constraint Jacobian, (..., equations, nv).
+    """
     return np.asarray(C[..., list(rank.rows), :] * rank.natural(tree.nv) / np.array(rank.scale)[:, None])
 
 
 def started(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: str) -> Array:
-    """q with small gaps closed; an error where they are not small, or where no motion follows from the state."""
+    """Return q with small gaps closed, or raise an error if gaps are large or no motion follows from the state.
+
+    Parameters
+    ----------
+    m
+        The mechanism.
+    tree
+        Its tree with the values of free parameters.
+    loops
+        Analysis of its loops.
+    q, v
+        Positions and velocities.
+    run
+        The run, in words, for the error.
+    """
     what, now = names(tree), closed(tree, q)
     gap, speed, fastest = _gaps(loops, now, v)
     if gap > max(GAP, loops.slack):
@@ -88,7 +125,7 @@ def started(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: 
     if found.singular:
         raise InputError(
             f'q0{run} is a singular configuration of "{m.name}": {found.words}. It can move there in more ways than '
-            "elsewhere, so no motion follows from it. Start a little beside it: move a joint, and "
+            "elsewhere, so its motion is not determined. Start slightly away from it: move a joint, and "
             "mechanism.assemble(q0, fixed=[...]) closes the loops (simulate --start NAME=VALUE does both)."
         )
     _movable(m, tree, loops.rank, q)
@@ -96,14 +133,24 @@ def started(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: 
 
 
 def _gaps(loops: Analysis, now: Closed, v: Array) -> tuple[Array, Array, Array]:
-    """How far loops are open, how fast they open, and the fastest coordinate, all against natural sizes."""
+    """Return the largest gap, the largest speed of a gap, and the largest velocity, all in natural sizes."""
     gap = np.abs(now.value * loops.scales.rows).max(axis=-1, initial=0.0)
     speed = np.abs(np.einsum("...mk,...k->...m", now.C, v) * loops.scales.rows).max(axis=-1, initial=0.0)
     return np.asarray(gap), np.asarray(speed), np.asarray(np.abs(v / loops.scales.columns).max(axis=-1, initial=0.0))
 
 
 def sound(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
-    """Of many states at once (n, nq), those that `started` has nothing against but to close their small gaps."""
+    """Return a mask of the states that `started` would accept.
+
+    Parameters
+    ----------
+    tree
+        The tree with the values of free parameters.
+    loops
+        Analysis of its loops.
+    q, v
+        Positions (n, nq) and velocities (n, nv) of n states.
+    """
     now, rank = closed(tree, q), loops.rank
     gap, speed, fastest = _gaps(loops, now, v)
     good = (gap <= max(GAP, loops.slack)) & (speed <= np.maximum(GAP, loops.slack * np.maximum(1.0, fastest)))
@@ -124,7 +171,7 @@ def sound(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
 
 
 def _movable(m: Mechanism, tree: Tree, rank: Rank, q: Array) -> None:
-    """Every motion that the loops allow must move some inertia."""
+    """Raise a ModelError if a motion that the loops allow moves no inertia."""
     C = natural(tree, rank, closed(tree, q).C) / rank.natural(tree.nv)
     values, motions = _inertia(C, np.array(crba.mass_matrix(tree, q.tolist()), float), rank)
     if len(values) and values[0] < STILL * tree.nv:
@@ -136,9 +183,9 @@ def _movable(m: Mechanism, tree: Tree, rank: Rank, q: Array) -> None:
 
 
 def _inertia(C: Array, M: Array, rank: Rank) -> tuple[Array, Array]:
-    """The inertia of what the loops allow, the least first, and the motions as columns.
+    """Return the inertias of the motions that the loops allow, the least first, and the motions as columns.
 
-    Each coordinate is measured so that its own inertia is 1, whatever its unit, its size and the masses that it moves.
+    Each coordinate is scaled to an inertia of 1, so that units, sizes and masses do not matter.
     """
     diagonal = np.diagonal(M, axis1=-2, axis2=-1)
     size = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
@@ -150,16 +197,30 @@ def _inertia(C: Array, M: Array, rank: Rank) -> tuple[Array, Array]:
 
 
 def why_open(m: Mechanism, found: Condition, v: Array, form: str, t: float) -> str:
-    """Why a step could not be ended with closed loops."""
+    """Return why a step could not end with closed loops.
+
+    Parameters
+    ----------
+    m
+        The mechanism.
+    found
+        Condition of the constraint Jacobian.
+    v
+        Velocities.
+    form
+        Form of the closed loops.
+    t
+        Time before the step, s.
+    """
     said = f"the loops could not be followed in the step after {t:.6g} s: {found.words}"
     if not found.near:
         k = int(np.argmax(np.abs(v)))
         return (
-            f'{said}, which is no singular configuration: the step is too long for the motion ("{m.columns[1][k]}" '
+            f'{said}, which is not a singular configuration: the step is too long for the motion ("{m.columns[1][k]}" '
             f"moves at {v[k]:.3g}). Take a smaller step, and look at gains and stiffnesses."
         )
     other = "projected" if form == "minimal" else "minimal"
     return (
-        f"{said}. It is at, or passes close to, a singular configuration; what is recorded ends before it. Take a "
-        f"smaller step, steps that are chosen (integrator=dopri5, tolerance=1e-8), form={other}, or another way."
+        f"{said}. It is at, or passes close to, a singular configuration; the record ends before it. Take a smaller "
+        f"step, adaptive steps (integrator=dopri5, tolerance=1e-8), form={other}, or another path."
     )

@@ -1,8 +1,8 @@
-"""Systems whose mechanism has closed loops: the rate in one of the forms, and what each step ends with.
+"""Dynamics of mechanisms with closed loops: the rate in one of three forms, and the correction at the end of a step.
 
-minimal     as many equations as freedoms; dependent coordinates by Newton's method, so nothing drifts
-projected   multipliers; after each step position and velocity go back onto the loops, the nearest way
-lagrange    multipliers; drift is held down by Baumgarte's springs
+minimal     as many equations as degrees of freedom; dependent coordinates by Newton's method, so that nothing drifts
+projected   multipliers; after each step position and velocity are projected onto the constraints
+lagrange    multipliers; Baumgarte stabilisation limits the drift
 """
 
 from __future__ import annotations
@@ -41,51 +41,55 @@ from bellcrank.sim.loop_form import few, form_for
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 
-FINAL = 2  # rounds of Newton's method at the end of a step
-LOOSE = 1e-2  # against natural sizes: what a step may leave open where only springs hold it
-# How far from singular the loops are is a pivot against what is usual: 1 or so far away, and rounding errors count one
-# over its square. A step may end at SINGULAR, with no digit left, if by chance, on its way past. Steps that are chosen
-# end there because they creep towards it, so they must stay farther away, and jump.
+FINAL = 2  # Newton iterations at the end of a step
+LOOSE = 1e-2  # relative to natural sizes: largest gap after a step with Baumgarte stabilisation only
+# The distance from a singular configuration is a pivot relative to its usual size: about 1 far away. Rounding errors
+# grow with one over its square. A fixed step may by chance end at SINGULAR, with no digit left, on its way past.
+# Adaptive steps end there because they creep towards it, so they have their own bound.
 SINGULAR, CREEPING = 1e-6, 1e-6
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
-TRUSTED = 1e-3  # a row between two steps must be farther away still
-# Where it is nearer than NEAR, stages that differ by the part ROUGH of the velocity do not see what they pass: a
-# mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
+TRUSTED = 1e-3  # smallest distance from a singular configuration of a row between two steps
+# Nearer than NEAR, stages that differ by the part ROUGH of the velocity miss the motion between them: a mechanism that
+# barely misses a singular configuration reverses there almost instantly. Below the speed SLOW it does not matter.
 NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
-LEAP = 10.0  # times as fast after a step as before: more is not believed
+LEAP = 10.0  # largest growth of speed in a step that is trusted
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoopedDynamics(Dynamics):
-    """A system by one form, and in the minimal form by one partition into dependent and independent coordinates."""
+    """A system with closed loops in one form and, for the minimal form, with one coordinate partition."""
 
     form: str
     part: forms.Partition
     baumgarte: float  # 1/s
-    rounds: int  # of Newton's method inside a step
-    dtype: str = "float64"  # of the numbers it will be computed with
-    others: dict[Any, LoopedDynamics] = field(default_factory=dict)  # by other partitions; all share it
+    rounds: int  # Newton iterations inside a step
+    dtype: str = "float64"  # floating-point type of the compiled code
+    others: dict[Any, LoopedDynamics] = field(default_factory=dict)  # by partition, shared between all of them
 
     @cached_property
     def closure(self) -> LoopClosure:
+        """Numerical treatment of the loops between steps."""
         return LoopClosure(self)
 
     @property
     def rank(self) -> Rank:
+        """Rank analysis of the loop equations."""
         return self.part.rank
 
     @property
     def analysis(self) -> Analysis:
+        """Analysis of the loops of the mechanism."""
         return analysis(self.system.mechanism)
 
     @property
     def tree(self) -> Tree:
+        """The tree on which the minimal form works."""
         return graphs.tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
 
     @cached_property
     def terms(self) -> By:
-        """The method, or where the tree is large what calls its recursions."""
+        """The method, or for a large tree an object that calls its recursions."""
         m = self.system.mechanism
         return Beneath(m, self.method) if rolls_beneath(m, self.method) else self.method
 
@@ -93,28 +97,37 @@ class LoopedDynamics(Dynamics):
         return self.terms.function("forward_dynamics")(tree, *given)
 
     def mass(self, tree: Tree, q: Any) -> Any:
-        """The matrix; or what it does to a vector, which is less work where freedoms are few and bodies many."""
+        """Return the mass matrix of `tree` at `q`, or its product with vectors.
+
+        The product is less work where degrees of freedom are few and bodies many.
+        """
         if not few(tree, tree.nv - self.rank.rank):
             return self.dense(tree, q)
         empty, still = forms.bare(tree), [0.0] * tree.nv
         return forms.MassProduct(lambda x: self._inverse(empty, q, still, list(x)))
 
     def dense(self, tree: Tree, q: Any) -> Any:
+        """Return the mass matrix of `tree` at `q`."""
         return METHODS["crba"].function("mass_matrix")(tree, q)
 
     def _inverse(self, tree: Tree, *given: Any) -> Any:
         return METHODS["rnea"].function("inverse_dynamics")(tree, *given)
 
     def staged(self, y: State) -> State:
+        """Return the state `y` of a stage with unit quaternions and, in the minimal form, closed loops."""
         y = turned(self.system, y)
         return self._closed(y, self.rounds)[0] if self.form == "minimal" else y
 
     @property
     def independent(self) -> list[int]:
+        """Elements of v that are independent coordinates."""
         return self.part.independent(self.system.mechanism.nv)
 
     def determined(self, y: State) -> State:
-        """One round of Newton's method has the derivatives of the solution, where it begins there."""
+        """Return the state that follows from the independent elements of `y`.
+
+        One Newton iteration from a solution has the derivatives of the solution.
+        """
         s = self.system
         q, v, x = s.split(y)
         moved = forms.corrected(self.tree, self.part, list(q), 1)
@@ -122,7 +135,7 @@ class LoopedDynamics(Dynamics):
         return [*moved, *found.moved([v[i] for i in self.independent], [0.0] * len(v)), *x, *y[s.size :]]
 
     def _closed(self, y: State, rounds: int) -> tuple[State, forms.Reduced]:
-        """The state with its dependent coordinates solved for."""
+        """Return the state with solved dependent coordinates, and its null space."""
         s = self.system
         q, v, x = s.split(y)
         moved = forms.corrected(self.tree, self.part, list(q), rounds)
@@ -136,6 +149,7 @@ class LoopedDynamics(Dynamics):
         return [*moved, *allowed, *x, *y[s.size :]], sound
 
     def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Return the accelerations in the state `y` under the forces `tau`."""
         q, v, _ = self.system.split(y)
         given = (list(q), list(v), list(tau))
         if self.form == "minimal":
@@ -145,6 +159,10 @@ class LoopedDynamics(Dynamics):
         return forms.lagrange(tree, self._forward, self.rank, *given, alpha)[0]
 
     def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+        """Return what a `force` on the coordinates adds to the accelerations in the state `y`.
+
+        With `shown`, the result does not depend on the partition.
+        """
         q, v, _ = self.system.split(y)
         given = (list(q), [0.0] * len(v), list(force))
         tree = forms.bare(graphs.tree(self.system.mechanism, "forward_dynamics", self.method))
@@ -155,6 +173,10 @@ class LoopedDynamics(Dynamics):
         return forms.lagrange(tree, self._forward, self.rank, *given)[0]
 
     def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+        """Return a - (1 - S)^2 a of the accelerations `a` by the forces `tau` in the state `y`; see implicit_forces.py.
+
+        `added` is the lower triangle of the matrix that is added to the mass matrix.
+        """
         return less_stiff(a, added, self._heavier(y, added))
 
     def _heavier(self, y: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
@@ -172,10 +194,11 @@ class LoopedDynamics(Dynamics):
 
     @cached_property
     def nonholonomic(self) -> bool:
-        """Whether some equations are between velocities only."""
+        """True if some equations are between velocities only."""
         return any(name.rpartition(": ")[2] in NONHOLONOMIC for name in self.analysis.names)
 
     def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
+        """Return df/dy and df/dt at the time `t`, state `y` and inputs `u`; df/dy is a product in the minimal form."""
         if self.form != "minimal" or self.nonholonomic:
             return super().linearised(t, y, u)
         found = self.call(self._product, t, y, u)
@@ -195,7 +218,7 @@ class LoopedDynamics(Dynamics):
 
     @cached_property
     def correction(self) -> Graph:
-        """(y, p) -> y, how far the loops are from closed, how large E is, and how far from singular they are."""
+        """(y, p) -> y, the largest gap, the largest element of E, the distance from singular, and the relative gap."""
 
         def correct(y: Any) -> dict[str, Any]:
             size: Scalar = 0.0
@@ -204,7 +227,7 @@ class LoopedDynamics(Dynamics):
             if self.form == "minimal":
                 new, found = self._closed(new, FINAL)
                 size, sound = found.largest, found.sound
-                if self.rank.groups:  # the equations that are solved may be the wrong ones, while E is small
+                if self.rank.groups:  # the selected equations may be the wrong ones although E is small
                     size = maximum(size, WEAK / sound)
             elif self.form == "projected":
                 new, sound = self._projected(new, FINAL)
@@ -214,7 +237,7 @@ class LoopedDynamics(Dynamics):
                 sound = forms.singularity(tree, self._forward, self.rank, list(q))
             q, v, _ = self.system.split(new)
             found_open = [e.value for e in equations(self.tree, list(q), list(v))]
-            worst = forms.largest(found_open)  # as it is, to be told
+            worst = forms.largest(found_open)  # unscaled, for the record
             gap = forms.largest([x * k for x, k in zip(found_open, self._sizes, strict=True)])
             return {"y": new, "measures": [worst, size, sound, gap]}
 
@@ -222,18 +245,19 @@ class LoopedDynamics(Dynamics):
 
     @cached_property
     def anywhere(self) -> LoopedDynamics:
-        """The same by a form that has no partition, for states that may be far from where this one is good."""
+        """Copy of the system in a form without a partition, for states far from those where this partition is valid."""
         return replace(self, form="projected", others={}) if self.form == "minimal" else self
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """The worst that loops were open, a bound for E, and how large rounding errors are."""
+        """The largest gap of loops, the bound of E, and the size of rounding errors."""
         return ("open", "bound", "noise")
 
     @cached_property
     def observation(self) -> Graph:
-        """The same for a row that may be far from where the partition was chosen: which equations it solves must not
-        matter there.
+        """Graph of the correction for rows far from the state where the partition was chosen.
+
+        There the result must not depend on which redundant equations the partition solves.
         """
         if self.form != "minimal" or not self.rank.groups:
             return self.correction
@@ -247,11 +271,14 @@ class LoopedDynamics(Dynamics):
         return (by or self.correction).call(**given)
 
     def rejoined(self, y: State) -> State:
-        """What is taken from a velocity is what a blow through the loops would take."""
+        """Return `y` with its velocity projected onto the constraints, as an impulse would, and its loops closed."""
         return list(self._corrected(y)["y"])
 
     def observed(self, y: State) -> tuple[State, Scalar]:
-        """Near a singular configuration what is interpolated is better than what the loops make of it."""
+        """Return a corrected row `y` and 0, or the interpolated row and 1 near a singular configuration.
+
+        There the interpolated row is better than the corrected one.
+        """
         found = self._corrected(y, self.observation)
         _, _, sound, gap = found["measures"]
         if self.form == "lagrange":
@@ -260,7 +287,10 @@ class LoopedDynamics(Dynamics):
         return [where(good, a, b) for a, b in zip(found["y"], y, strict=True)], where(good, 0.0, 1.0)
 
     def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """Accelerations by no partition, for none is good in all rows; NaN where the configuration is singular."""
+        """Return the accelerations in the state `y` under the forces `tau`, without a partition.
+
+        No partition is valid in all rows. The result is NaN in a singular configuration.
+        """
         q, v, _ = self.system.split(y)
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return Layer(self.terms, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
@@ -272,10 +302,19 @@ class LoopedDynamics(Dynamics):
 
     @property
     def _shut(self) -> float:
-        """What loops may be open by, against the natural size of each equation."""
+        """Largest gap of closed loops, relative to the natural size of each equation."""
         return LOOSE if self.form == "lagrange" else max(CLOSED[self.dtype], self.analysis.slack)
 
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        """Return the corrected state at the end of a step, trouble (a status, or 0), and new measured fields.
+
+        Parameters
+        ----------
+        made
+            The step of the integrator.
+        old
+            Fields of the program's state before the step.
+        """
         found = self._corrected(made.y)
         worst, size, sound, gap = found["measures"]
         trouble: Scalar = 0.0
@@ -285,44 +324,47 @@ class LoopedDynamics(Dynamics):
         least = SINGULAR if made.error is None else CREEPING
         trouble = where(sound > least, trouble, float(NOT_CLOSED))
         unit = EPSILON[self.dtype]
-        began = sqrt(unit / maximum(old["noise"], unit * unit))  # how far from singular the step before ended
+        # Distance from a singular configuration at the start of the step.
+        began = sqrt(unit / maximum(old["noise"], unit * unit))
         passed = where(minimum(sound, began) > NEAR, 1.0, self._agrees(made, old, found["y"]))
         trouble = where(passed > 0.5, trouble, float(NOT_CLOSED))
         noise = unit / (sound * sound)
         return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise}
 
     def _agrees(self, made: Step, old: dict[str, Any], y: State) -> Scalar:
-        """1 where the stages of a step agree, so that it sees what it passes near a singular configuration; else 0."""
+        """Return 1 if the stages of a step agree and so resolve the motion near a singular configuration, else 0."""
         differ = made.error or made.rough
         if differ is None:
             return 1.0
         before, after = (forms.largest(self.system.split(state)[1]) for state in (old["y"], y))
-        fastest = maximum(maximum(before, minimum(after, LEAP * before)), SLOW)  # a wild step is no measure of itself
+        # The speed after the step counts only up to a limit, so that a wild step does not set its own scale.
+        fastest = maximum(maximum(before, minimum(after, LEAP * before)), SLOW)
         return where(forms.largest(self.system.split(differ)[1]) < ROUGH * fastest, 1.0, 0.0)
 
     def by(self, order: tuple[tuple[int, int], ...]) -> LoopedDynamics:
-        """The same system by another partition; made once."""
+        """Return this system by the partition with the pivots `order`, cached."""
         if order not in self.others:
             self.others[order] = replace(self, part=replace(self.part, order=order))
         return self.others[order]
 
 
 def method_of(system: System, solver: Solver) -> Method:
-    """The method whose terms a form takes."""
+    """Return the method of `system` that gives the terms of the form in `solver`."""
     if solver.form != "minimal":
         return method_for(system.mechanism, Request("forward_dynamics", solver.method))
     if solver.method not in ("auto", "crba"):
         raise InputError(
-            f'method "{solver.method}": the minimal form of a mechanism with loops takes the mass matrix of composite '
-            "bodies (crba) and inverse dynamics; give form=projected or form=lagrange to choose a method."
+            f'method "{solver.method}": the minimal form of a mechanism with loops uses the composite-rigid-body mass '
+            "matrix (crba) and inverse dynamics; use form=projected or form=lagrange to choose a method."
         )
     return METHODS["crba"]
 
 
 def rounds_for(order: int) -> int:
-    """Inside a step of size h a state misses the loops by h^2, after one round by h^4, after two by h^8.
+    """Return the Newton iterations inside a step for a method of the given `order`.
 
-    What a rate is wrong by counts h times as much: one round is enough where a step is wrong by h^5 anyway.
+    Inside a step of size h the loops are open by h^2, after one iteration by h^4, after two by h^8. An error of a rate
+    is multiplied by h in a step, so that one iteration is enough where the error of a step is h^5 anyway.
     """
     return 1 if order <= 4 else 2
 
@@ -334,13 +376,27 @@ def looped_dynamics(
     integrals: tuple[Integral, ...] = (),
     dtype: str = "float64",
 ) -> LoopedDynamics:
-    """The system by one of the forms; its first partition suits the configuration that the analysis began with."""
+    """Return the dynamics in one of the forms; the first partition suits the configuration of the loop analysis.
+
+    Parameters
+    ----------
+    system
+        The system.
+    solver
+        Settings: form, method, integrator and Baumgarte rate.
+    wrt
+        Must be empty: there are no sensitivities with closed loops.
+    integrals
+        Integrals over a run.
+    dtype
+        Floating-point type of the compiled code.
+    """
     m = system.mechanism
     if wrt:
         raise InputError(
-            f'sensitivities: "{m.name}" has closed loops, and for those there are none: where one element of the start '
-            "moves, or a length, others must move along, and nobody says which. Run a batch with parameters or starts "
-            "that differ a little, and take differences."
+            f'sensitivities: "{m.name}" has closed loops, and for those there are none: a change of one element of '
+            "the start, or of a length, requires changes of others, which are not determined. Run a batch with "
+            "slightly different parameters or starts, and take differences."
         )
     if solver.form == "auto":
         solver = replace(solver, form=form_for(m))

@@ -1,12 +1,12 @@
-"""df/dy of a system with closed loops, as the product of a tall and a wide matrix.
+"""df/dy of a system with closed loops in the minimal form, as the product of a tall and a wide matrix.
 
-In the minimal form f sees of a state y only z: the independent displacements, the independent speeds w that come
-nearest to v, and the states of the actuators. Where the loops are closed, as at the start of every step,
+In the minimal form f depends on a state y only through z: the independent displacements, the independent speeds w that
+come nearest to v, and the states of the actuators. Where the loops are closed, as at the start of every step,
 
     df/dy = (df/dz) (dz/dy),   dq = N E dq_i,   dv = E dw + d(E w),   w = A v,  A = (E^T M E)^-1 E^T M,  A E = 1
 
-and dw = A dv - A d(E w), because d(A) E = -A d(E). A platform on six legs has 28 elements in y and 12 in z: what is
-traced, compiled and solved shrinks with them, and the values are the same.
+and dw = A dv - A d(E w), because d(A) E = -A d(E). A platform on six legs has 28 elements in y and 12 in z: the code
+that is traced, compiled and solved shrinks accordingly, with the same values.
 """
 
 from __future__ import annotations
@@ -28,15 +28,26 @@ from bellcrank.sim.dynamics import Dynamics
 
 Array = np.ndarray[Any, Any]
 State = list[Scalar]
-LARGE = 20_000  # operations: from here on, code that exists once and is called is worth the zeros it computes
+LARGE = 20_000  # operations from which a called graph is better although it also computes zeros
 
 
 def product(
     dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Partition, large: int | None = None
 ) -> Graph:
-    """(t, y, u, p) -> left (n, k) and right (k, n): df/dy = left right at a y that closes the loops.
+    """Return the graph (t, y, u, p) -> left (n, k), right (k, n) with df/dy = left right at a y that closes the loops.
 
-    large: operations from which on displacements are taken one after the other; LARGE unless given.
+    Parameters
+    ----------
+    dynamics
+        The dynamics in the minimal form.
+    tree
+        Tree of the mechanism.
+    mass
+        Function that returns its mass matrix.
+    part
+        Coordinate partition.
+    large
+        Operations from which displacements are computed one after the other; LARGE by default.
     """
     large = LARGE if large is None else large
     s, m = dynamics.system, dynamics.system.mechanism
@@ -59,7 +70,7 @@ def product(
         }
 
     plain = dynamics.trace("parts", parts, dynamics.arguments)
-    plain = inlined(plain) if plain.calls else plain  # a derivative goes through no call
+    plain = inlined(plain) if plain.calls else plain  # calls cannot be differentiated
     N, E, A = (plain.outputs[key] for key in "NEA")
     speeds = np.full((n, k + rest), 0.0, dtype=object)
     for j, i in enumerate([*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)]):
@@ -78,7 +89,7 @@ def product(
 
 
 def _one_at_a_time(dynamics: Dynamics, plain: Graph, base: Graph, rest: int) -> Graph:
-    """The same, one displacement after the other, by code that exists once."""
+    """Return the product with one call of a shared graph for each displacement."""
     m, n, k = dynamics.system.mechanism, dynamics.own, len(base.outputs["N"])
     direction = plain.tape.inputs("dy", (n,))
     moved = plain.along({"y": direction[:, None]}, ("dy", "v"))
@@ -101,11 +112,25 @@ def _one_at_a_time(dynamics: Dynamics, plain: Graph, base: Graph, rest: int) -> 
 
 
 def wide(dynamics: Dynamics, N: Array, A: Array, bent: Array, rest: int) -> Array:
-    """dz/dy. bent: how E w changes with each displacement."""
+    """Return dz/dy.
+
+    Parameters
+    ----------
+    dynamics
+        The dynamics.
+    N
+        Rates of q for each independent element of v.
+    A
+        Map from v to the independent speeds.
+    bent
+        Derivative of E w with respect to each displacement.
+    rest
+        Number of other states.
+    """
     m, k = dynamics.system.mechanism, len(N)
     found = np.full((2 * k + rest, dynamics.own), 0.0, dtype=object)
     for j, turn in enumerate(N):
-        back = [x if is_zero(x) else x / dot(turn, turn) for x in turn]  # columns of N are square to each other
+        back = [x if is_zero(x) else x / dot(turn, turn) for x in turn]  # columns of N are orthogonal
         found[j, : m.nq] = back
         for r, row in enumerate(A):
             pull = dot(row, list(bent[:, j]))
@@ -117,8 +142,10 @@ def wide(dynamics: Dynamics, N: Array, A: Array, bent: Array, rest: int) -> Arra
 
 
 def unit(i: int, n: int) -> State:
+    """Return the `i`-th of `n` unit vectors."""
     return [1.0 if j == i else 0.0 for j in range(n)]
 
 
 def along(e: Mapping[int, Scalar], x: Sequence[Scalar]) -> Scalar:
+    """Return the product of the sparse row `e` with the vector `x`."""
     return dot(list(e.values()), [x[i] for i in e])

@@ -1,4 +1,4 @@
-"""Modes of a linearised system: natural frequencies, damping, and which joints move how. Each can be watched."""
+"""Modes of a linearised system: natural frequencies, damping ratios and mode shapes, each of which can be animated."""
 
 from __future__ import annotations
 
@@ -19,18 +19,29 @@ if TYPE_CHECKING:
     from bellcrank.sim.linear import Linear
 
 Array = np.ndarray[Any, Any]
-NOTHING = float(np.sqrt(np.finfo(float).eps))  # of the fastest eigenvalue: what a double zero is known to
-RESTS = 1e-6  # rad/s2 or m/s2: no motion to speak of
-NAMED = 5  # joints of a mode in its row of the table
-ROUNDING = 1e-13  # of the fastest eigenvalue: no damping
-SHARE = 0.1  # of the joint that moves most: what is named
+NOTHING = float(np.sqrt(np.finfo(float).eps))  # relative to the fastest eigenvalue: accuracy of a double zero
+RESTS = 1e-6  # rad/s2 or m/s2: smaller accelerations count as rest
+NAMED = 5  # largest number of joints named in a row of the table
+ROUNDING = 1e-13  # relative to the fastest eigenvalue: smaller real parts count as no damping
+SHARE = 0.1  # smallest amplitude that is named, relative to that of the joint that moves most
 
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """z(t) = Re(states exp(eigenvalue t)): an oscillation, or where the eigenvalue is real a motion that dies or grows.
+    """One mode of a linearised system: z(t) = Re(states exp(eigenvalue t)).
 
-    shape: how each element of v moves along, complex (amount and phase), the largest being 1.
+    A complex eigenvalue is an oscillation; a real one is a motion that decays or grows.
+
+    Attributes
+    ----------
+    eigenvalue : complex
+        In 1/s, with a non-negative imaginary part.
+    shape : ndarray, shape (nv,)
+        Complex amplitude (magnitude and phase) of each element of v; the largest is 1.
+    states : ndarray, shape (n,)
+        The eigenvector, in the coordinates of the linearisation.
+    linear : Linear
+        The linearisation that the mode belongs to.
     """
 
     eigenvalue: complex  # 1/s
@@ -40,30 +51,52 @@ class Mode:
 
     @property
     def oscillates(self) -> bool:
+        """Return True if the eigenvalue is complex."""
         return self.eigenvalue.imag > 0.0
 
     @property
     def frequency(self) -> float:
-        """The natural frequency in Hz, as if it were not damped; 0 where nothing oscillates."""
+        """Return the undamped natural frequency in Hz; 0 for a mode that does not oscillate."""
         return abs(self.eigenvalue) / (2.0 * np.pi) if self.oscillates else 0.0
 
     @property
     def damping(self) -> float:
-        """The damping ratio: below 0 it grows, 1 where nothing oscillates; NaN where nothing happens."""
+        """Return the damping ratio: negative for growth, 1 for decay without oscillation, NaN for a zero eigenvalue."""
         return 0.0 - self.eigenvalue.real / abs(self.eigenvalue) if self.eigenvalue else np.nan
 
     @property
     def moves(self) -> dict[str, complex]:
-        """The joints that move by a tenth of the largest, or more, the largest first."""
+        """Return the complex amplitudes of the joints that move, the largest first.
+
+        Joints that move less than a tenth of the largest amplitude are left out.
+        """
         names = self.linear.plant.system.mechanism.columns[1]
         order = np.argsort(-np.abs(self.shape), kind="stable")
         return {names[i]: complex(self.shape[i]) for i in order if abs(self.shape[i]) >= SHARE}
 
     def record(self, amplitude: float = 0.2, periods: float = 3.0, rows: int = 60) -> Record:
-        """The mechanism moved along the mode, to be looked at: mode.record().report("mode.html").
+        """Return a record of the mechanism moving along the mode, for animation: mode.record().report("mode.html").
 
-        amplitude: of the joint that moves most, rad or m. An oscillation goes on without damping for so many periods;
-        what does not oscillate dies away (or grows) for so many time constants. rows: of each. Loops stay closed.
+        An oscillation is shown without damping; a mode that does not oscillate decays or grows. Loops stay closed.
+
+        Parameters
+        ----------
+        amplitude : float, default 0.2
+            Amplitude of the joint that moves most, rad or m.
+        periods : float, default 3.0
+            Number of periods, or of time constants if the mode does not oscillate.
+        rows : int, default 60
+            Rows of the record per period or time constant.
+
+        Returns
+        -------
+        Record
+            Positions, velocities and parameters over time.
+
+        Raises
+        ------
+        InputError
+            If no joint moves in this mode.
         """
         if not np.abs(self.shape).max(initial=0.0):
             raise InputError(f"record: no joint moves in this mode; it is one of {self._named}.")
@@ -80,7 +113,7 @@ class Mode:
         return Record(columns, mechanism=m, provenance={"mechanism": m.name, "mode": str(self)})
 
     def _closed(self, xi: Array, v: Array) -> tuple[Array, Array]:
-        """Displacements and velocities, with what depends on others as the loops have it."""
+        """Return displaced positions and velocities whose dependent coordinates satisfy the loop equations."""
         s, at = self.linear.plant.system, self.linear.at
         free = [i for i, n in enumerate(s.mechanism.columns[1]) if f"{n}.q" in self.linear.states]
         q = displaced(s, at["p"], at["q"], xi, free)
@@ -89,7 +122,7 @@ class Mode:
 
     @property
     def _named(self) -> str:
-        """What moves, in words."""
+        """Return the moving joints as text."""
         if self.moves:
             words = [f"{n} {_phased(x)}" for n, x in self.moves.items()]
             return ", ".join(words[:NAMED]) + (", ..." if len(words) > NAMED else "")
@@ -97,6 +130,7 @@ class Mode:
 
     @property
     def row(self) -> tuple[str, ...]:
+        """Return the cells of the mode in the table: frequency, damping, time constant, moving joints."""
         real = self.eigenvalue.real
         time = f"{1.0 / abs(real):.4g}" if real else ""
         grows = " grows" if real > 0.0 else ""
@@ -111,7 +145,15 @@ class Mode:
 
 @dataclass(frozen=True, eq=False)
 class Modes(Sequence[Mode]):
-    """The modes, the slowest first. Prints as a table."""
+    """Modes of a linearised system, the slowest first; prints as a table.
+
+    Attributes
+    ----------
+    all : tuple of Mode
+        The modes, sorted by the magnitude of the eigenvalue.
+    linear : Linear
+        The linearisation that they belong to.
+    """
 
     all: tuple[Mode, ...]
     linear: Linear
@@ -127,17 +169,17 @@ class Modes(Sequence[Mode]):
 
     @property
     def oscillating(self) -> list[Mode]:
-        """Those with a frequency."""
+        """Return the modes that oscillate."""
         return [mode for mode in self.all if mode.oscillates]
 
     @property
     def frequencies(self) -> Array:
-        """Natural frequencies in Hz of those that oscillate, the slowest first."""
+        """Return the natural frequencies of the oscillating modes in Hz, in ascending order."""
         return np.array([mode.frequency for mode in self.oscillating])
 
     @property
     def dampings(self) -> Array:
-        """Their damping ratios."""
+        """Return the damping ratios of the oscillating modes."""
         return np.array([mode.damping for mode in self.oscillating])
 
     def __str__(self) -> str:
@@ -148,20 +190,26 @@ class Modes(Sequence[Mode]):
 
     @property
     def unrest(self) -> str:
-        """A word where the point is no equilibrium."""
+        """Return a note if the operating point is not an equilibrium, else an empty text."""
         k = (len(self.linear.states) - self.linear.plant.system.nx) // 2
         a = np.abs(self.linear.rate[: 2 * k])
         if not a.max(initial=0.0) > RESTS:
             return ""
         name = line(self.linear.states[int(np.argmax(a))])
         return (
-            f"The point is not at rest ({name} changes by {self.linear.rate[np.argmax(a)]:.3g} a second), where modes "
-            "depend on the choice of coordinates. bc.equilibrium finds where it rests."
+            f"The point is not at rest ({name} changes by {self.linear.rate[np.argmax(a)]:.3g} per second), so the "
+            "modes depend on the choice of coordinates. bc.equilibrium finds a point of rest."
         )
 
 
 def modes(linear: Linear) -> Modes:
-    """Of a linearisation at one point. Of a step: those of the rate that would do the same."""
+    """Return the modes of a linearisation at one point.
+
+    Parameters
+    ----------
+    linear
+        Linearisation of the rate, or of a step: then the modes are those of the rate with the same transition matrix.
+    """
     values, vectors = np.linalg.eig(linear.A)
     if linear.step is not None:
         values = np.log(values.astype(complex)) / linear.step
@@ -171,7 +219,7 @@ def modes(linear: Linear) -> Modes:
         value = 0j if abs(value) <= NOTHING * fastest else value
         value = complex(value.real, 0.0) if abs(value.imag) <= NOTHING * abs(value) else complex(value)
         value = complex(0.0, value.imag) if abs(value.real) <= ROUNDING * fastest else value
-        if value.imag < 0.0:  # the same motion as its partner
+        if value.imag < 0.0:  # the complex conjugate describes the same motion
             continue
         found.append(_mode(linear, value, shapes @ z, z))
     return Modes(tuple(sorted(found, key=lambda mode: abs(mode.eigenvalue))), linear)
@@ -186,7 +234,7 @@ def _mode(linear: Linear, value: complex, shape: Array, z: Array) -> Mode:
 
 
 def _phased(x: complex) -> str:
-    """An amount, and its phase where that is not simply with or against."""
+    """Format an amplitude, with its phase unless that is within 5 degrees of 0 or 180."""
     turn = np.degrees(np.angle(x))
     if min(abs(turn), 180.0 - abs(turn)) < 5.0:
         return f"{x.real:.2f}"

@@ -1,13 +1,13 @@
-"""How large each element of y usually is: by this an importer of an FMU measures absolute errors.
+"""Nominal magnitudes of the elements of the state, by which an importer of an FMU scales absolute errors.
 
     an angle              1 rad
-    a slide               as far as its limits go, else the largest distance inside a body of the mechanism
-    a mode                what the body's own weight bends it at most: g sqrt(m_k m) / k_k, with its modal mass m_k
-    a velocity            its limit; else the coordinate in a second, or of a mode its frequency times the coordinate
-    a state of a part     what the part says (a pressure: that of its pump); else the least that others say of states in
-                          that unit; else its start or 1, whichever is larger
+    a sliding joint       its limits, else the largest distance inside a body of the mechanism
+    a mode                its deflection under the body's own weight: g sqrt(m_k m) / k_k, with its modal mass m_k
+    a velocity            its limit; else the coordinate per second, or for a mode its frequency times the coordinate
+    a state of a part     the value given by the part (a pressure: that of its pump); else the least of the nominal
+                          values of states in that unit; else its start or 1, whichever is larger
 
-They come from the model alone, and from nominal values of what is free in it: no run is looked at.
+They follow from the model and from nominal values of its free parameters; no run is needed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from bellcrank.record.contents import units
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
-WEIGHT = 9.81  # m/s^2: also of what is made for elsewhere, where other forces are of that size
+WEIGHT = 9.81  # m/s^2: also for models without gravity, in which other forces have this magnitude
 
 
 def nominals(s: System) -> Array:
-    """Of q, v and x, in their order; all are finite and above zero."""
+    """Return the nominal magnitudes of q, v and x of the system `s`, in this order; all are finite and positive."""
     q, v = _joints(s.mechanism)
     known = dict[str, float]()
     for z in (z for z in s.states if z.unit and _usable(z.nominal)):
@@ -44,7 +44,7 @@ def _state(z: StateVariable, known: Mapping[str, float]) -> float:
 
 
 def _usable(x: Any) -> float:
-    """x as a size; 0 where it is none: infinite, zero or not a number."""
+    """Return the magnitude of x; 0 if it is infinite, zero or not a number."""
     size = abs(float(nominal(x)))
     return size if math.isfinite(size) else 0.0
 
@@ -56,7 +56,7 @@ def _joints(m: Mechanism) -> tuple[list[float], list[float]]:
     v = [length if unit == "m" else 1.0 for unit in v_unit]
     i = k = 0
     for kind in (KINDS[j.kind] for j in m.own_joints):
-        if kind.nq == kind.nv:  # else they are no rates of each other: a quaternion's
+        if kind.nq == kind.nv:  # the rate of a quaternion is not its angular velocity
             v[k : k + kind.nv] = q[i : i + kind.nq]
         i, k = i + kind.nq, k + kind.nv
     v = [_usable(most) or usual for most, usual in zip(limits.velocity, v, strict=True)]
@@ -68,7 +68,7 @@ def _joints(m: Mechanism) -> tuple[list[float], list[float]]:
 
 
 def _mode(m: Mechanism, given: Modal, n: int) -> tuple[float, float] | None:
-    """How far a mode bends, and how fast; None where it has no stiffness or no mass."""
+    """Return nominal deflection and velocity of a mode; None without stiffness or mass."""
     modal, stiff = _usable(np.trace(np.array(given.D[n][n], float))), _usable(given.stiffness[n])
     if not modal or not stiff:
         return None
@@ -78,11 +78,11 @@ def _mode(m: Mechanism, given: Modal, n: int) -> tuple[float, float] | None:
 
 
 def _range(lower: float, upper: float) -> float:
-    """How far from zero limits let something go."""
+    """Return the largest distance from zero that finite limits allow, else 0."""
     return max(_usable(lower), _usable(upper)) if math.isfinite(lower) and math.isfinite(upper) else 0.0
 
 
 def _length(m: Mechanism) -> float:
-    """The largest distance between a body's origin and a joint or the centre of mass of one."""
+    """Return the largest distance between the origin of a body and a joint on it or its centre of mass."""
     found = [*(j.point for j in m.joints), *(b.com for b in m.bodies)]
     return max((_usable(math.hypot(*map(float, nominal(p)))) for p in found), default=0.0) or 1.0

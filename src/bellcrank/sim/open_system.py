@@ -1,7 +1,7 @@
-"""A system with its inputs laid open: what is declared, commands, forces on joints and free numbers, by name.
+"""A system whose declared inputs, commands, joint forces and free parameters can all be inputs, selected by name.
 
-A command or a force that nobody declared becomes one more input, which is added to what the control gives; it is zero
-unless told. So whoever linearises or balances a system knows inputs and nothing else.
+A command or force that is not declared becomes an additional input, which is added to the output of the control and is
+zero by default. Linearisation and equilibrium therefore deal with inputs only.
 """
 
 from __future__ import annotations
@@ -20,29 +20,37 @@ from bellcrank.sim.systems import System, system
 
 @dataclass(frozen=True, eq=False)
 class Open:
-    """A system, and which of its inputs and free numbers are asked for."""
+    """A system with the names of the inputs and free parameters that were requested."""
 
     system: System
     asked: tuple[str, ...]
-    plain: System  # as it was given
+    plain: System  # the system without additional inputs
 
     @property
     def columns(self) -> list[tuple[str, int]]:
-        """For each that is asked for, the input of a graph ("u" or "p") and its place there."""
+        """Return, for each requested name, the input of a graph ("u" or "p") and the index in it."""
         u, p = list(self.system.inputs), list(self.system.parameters)
         return [("u", u.index(name)) if name in u else ("p", p.index(name)) for name in self.asked]
 
 
 def opened(plant: Mechanism | System, inputs: Sequence[str] | None = None, also: Sequence[str] = ()) -> Open:
-    """Inputs that are asked for, or else: those that are declared, or, where there is no control, all commands.
+    """Return a system with additional inputs for requested commands and forces.
 
-    also: names among which commands and forces may be that must be there, whether asked for or not.
+    Parameters
+    ----------
+    plant
+        Mechanism or system.
+    inputs
+        Names of the requested inputs; None selects the declared inputs, or all commands of a system without inputs and
+        control.
+    also
+        Names of commands and forces that must be inputs even if they are not requested; other names are ignored.
     """
     s = system(plant)
     if s.sampled:
         raise InputError(
-            f'"{s.mechanism.name}" has sampled controllers, which hold between their samples: the system is not one of '
-            "rates, nor is one step of it all there is. Take the plant without them, and its commands as inputs."
+            f'"{s.mechanism.name}" has sampled controllers, which hold their outputs between samples: neither its rate '
+            "nor one of its steps describes it. Use the plant without them, with its commands as inputs."
         )
     commands = {command_name(s, n): n for n in s.commands}
     usual = s.inputs or (tuple(commands) if s.control is None else ())
@@ -59,14 +67,21 @@ def opened(plant: Mechanism | System, inputs: Sequence[str] | None = None, also:
 
 
 def where_of(plant: Mechanism | System, at: Any) -> dict[str, Any]:
-    """What says where, as a mapping: None, an array (q), a mapping, the row of a record, or something that rests.
+    """Return an operating point as a mapping.
 
-    What rests may be of another plant, as of one without its control: then what this one has of it counts.
+    Parameters
+    ----------
+    plant
+        Mechanism or system.
+    at
+        None, an array (q), a mapping, a row of a record, or an equilibrium. An equilibrium of another plant, such as
+        one
+        without control, contributes the elements that this plant has.
     """
     if at is None:
         return {}
     if isinstance(at, Mapping):
-        return dict(at)  # of a record, what it stores
+        return dict(at)  # for a row of a record: the columns that it stores
     if not hasattr(at, "plant"):
         return {"q": at}
     if at.plant is plant:
@@ -77,17 +92,17 @@ def where_of(plant: Mechanism | System, at: Any) -> dict[str, Any]:
 
 
 def forces_in(names: Iterable[Any]) -> tuple[str, ...]:
-    """Commands and forces among names: inputs that a system may have only because somebody gives them."""
+    """Return the commands and forces among `names`: inputs that exist only if a caller gives them."""
     return tuple(n for n in names if isinstance(n, str) and n.endswith((".tau", ".command")))
 
 
 def command_name(s: System, joint: str) -> str:
-    """What a command is called: without actuators it is the force itself."""
+    """Return the name of the command of a `joint` of the system `s`; without actuators it is the force itself."""
     return f"{joint}.{'command' if s.actuators else 'tau'}"
 
 
 def _wider(s: System, commands: Sequence[str], forces: Sequence[str]) -> System:
-    """The system with these commands and forces as inputs, behind those that it has."""
+    """Return the system with these commands and forces as inputs after its own."""
     if not commands and not forces:
         return s
     names = (*s.inputs, *commands, *forces)
@@ -104,7 +119,7 @@ def _wider(s: System, commands: Sequence[str], forces: Sequence[str]) -> System:
 
 @dataclass(frozen=True, eq=False)
 class Widened:
-    """The control of a system, if it has one, and what comes in beside it."""
+    """The control of a system, if it has one, plus the additional commands and forces."""
 
     system: System
     commands: tuple[str, ...]
@@ -112,9 +127,11 @@ class Widened:
 
     @property
     def __name__(self) -> str:
+        """Return the name of the wrapped control."""
         return self.system.control_name if self.system.control is not None else "inputs"
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:
+        """Return the commands plus the additional inputs, and the rates of the control's states if it has any."""
         s = self.system
         given, rates = s.commanded(t, [*q, *v, *x], list(u)[: len(s.inputs)])
         own = [command_name(s, n) for n in s.commands]

@@ -1,4 +1,4 @@
-"""Where a system is looked at: a state, inputs, free numbers and a time, of one point or of many at once."""
+"""Operating points: state, inputs, free parameters and time, of one point or of a batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,23 @@ GROUPS = ("q", "v", "x", "u", "p")
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """y (points, size), u (points, nu), p (points, np) and t (points,); shape: of the batch, () for one point."""
+    """One operating point or a batch of them.
+
+    Attributes
+    ----------
+    system
+        The system that the point belongs to.
+    y
+        States, (points, size).
+    u
+        Inputs, (points, nu).
+    p
+        Free parameters, (points, np).
+    t
+        Times, (points,).
+    shape
+        Shape of the batch, () for one point.
+    """
 
     system: System
     y: Array
@@ -32,7 +48,7 @@ class Point:
 
     @property
     def named(self) -> dict[str, Array]:
-        """q, v, x, u and p in the shape of the batch: what `at` takes."""
+        """Return q, v, x, u, p and t in the shape of the batch, as the argument `at` takes them."""
         m = self.system.mechanism
         q, v, x = np.split(self.y, [m.nq, m.nq + m.nv], axis=-1)
         found = {"q": q, "v": v, "x": x, "u": self.u, "p": self.p}
@@ -42,7 +58,7 @@ class Point:
 
 
 def elements(s: System) -> dict[str, tuple[str, int]]:
-    """Every name that a point may be given by, with its group and its place there. Those of records too."""
+    """Return group and index of every element of a point of the system `s`, by all its names, those of records too."""
     q, v = s.mechanism.columns
     own = {"u": list(s.inputs), "p": list(s.parameters)}
     names = {"q": [f"{n}.q" for n in q], "v": [f"{n}.v" for n in v], "x": [z.name for z in s.states], **own}
@@ -52,10 +68,16 @@ def elements(s: System) -> dict[str, tuple[str, int]]:
 
 
 def point(s: System, given: Mapping[str, Any]) -> Point:
-    """A point from a mapping: {"q": [...], "elbow.v": 0.3, "target": 1.0}.
+    """Return an operating point from a mapping such as {"q": [...], "elbow.v": 0.3, "target": 1.0}.
 
-    Whole vectors are q, v, x, u (inputs) and p (free numbers), t is the time; everything else is the name of an
-    element. What is not said: neutral, at rest, as the system says.
+    Defaults: neutral positions, velocities 0, initial values of states, default inputs, nominal parameters.
+
+    Parameters
+    ----------
+    s
+        System.
+    given
+        Whole vectors by q, v, x, u (inputs) and p (free parameters), the time by t, single elements by their names.
     """
     known = elements(s)
     for name in given:
@@ -76,13 +98,27 @@ def point(s: System, given: Mapping[str, Any]) -> Point:
 
 
 def plain(s: System, p: Array) -> Mechanism:
-    """The mechanism, with the free numbers p of the system in it."""
+    """Return the mechanism of the system `s` with the values `p` of the free parameters of the system."""
     m, names = s.mechanism, list(s.parameters)
     return m.at({n: float(p[names.index(n)]) for n in m.parameters}) if m.parameters else m
 
 
 def displaced(s: System, p: Array, q: Array, xi: Array, independent: Sequence[int]) -> Array:
-    """q (..., nq) moved by xi (..., nv), and then whatever depends on the independent joints until the loops close."""
+    """Return positions after a displacement, with the dependent joints solved so that the loops close.
+
+    Parameters
+    ----------
+    s
+        System.
+    p
+        Values of its free parameters.
+    q
+        Positions, (..., nq).
+    xi
+        Displacements along v, (..., nv).
+    independent
+        Elements of v that keep their displacement.
+    """
     tree = plain(s, p).tree
     moved_there = moved(tree, np.broadcast_to(q, (*xi.shape[:-1], q.shape[-1])), xi)
     if not tree.loops:
@@ -91,12 +127,12 @@ def displaced(s: System, p: Array, q: Array, xi: Array, independent: Sequence[in
 
 
 def dependent(s: System, independent: Sequence[int]) -> Array:
-    """1 for each element of v that depends on others."""
+    """Return a mask over v of the system `s`: 0 for the `independent` elements, 1 for the others."""
     return np.array([0.0 if i in independent else 1.0 for i in range(s.mechanism.nv)])
 
 
 def _group(key: str, given: Mapping[str, Any], known: Mapping[str, tuple[str, int]], names: Any, usual: Any) -> Array:
-    """One of the vectors: as a whole, and then element by element."""
+    """Return one of the vectors: given as a whole, overridden by single elements."""
     whole = part(f"at: {key}", given.get(key), list(names), usual)
     some = {known[n][1]: numbers(f'at: "{n}"', x) for n, x in given.items() if n in known and known[n][0] == key}
     try:

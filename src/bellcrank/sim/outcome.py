@@ -1,4 +1,4 @@
-"""From the rows that a loop left behind to a Record: columns, units, what else can be worked out, why runs stopped."""
+"""Record construction: columns, units, derived columns and stop reasons from the rows that a run wrote."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; `record` has what was there by then."""
+    """Ctrl-C during a run; the attribute `record` holds the rows written before it."""
 
     def __init__(self, record: Record) -> None:
         super().__init__("interrupted; the record so far is in the attribute .record of this exception")
@@ -52,7 +52,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What runs left behind, and all that is needed to say what it means."""
+    """Results of runs, with all that is needed to interpret them."""
 
     dynamics: Dynamics
     integrator: Integrator
@@ -64,30 +64,33 @@ class Outcome:
     events: Sequence[Event]
     settings: Mapping[str, Any]
     summary: Summary = NOTHING
-    tuned: Array | None = None  # (runs, rows, np), where parameters were changed while it ran
+    tuned: Array | None = None  # (runs, rows, np), if parameters were changed during the run
 
     @property
     def system(self) -> System:
+        """Return the system that was simulated."""
         return self.dynamics.system
 
     @cached_property
     def runs(self) -> int:
+        """Return the number of runs."""
         return math.prod(self.batch)
 
     @property
     def of_rows(self) -> Array:
-        """Parameters of each row, (batch, rows or 1, np)."""
+        """Return the parameters of each row, (batch, rows or 1, np)."""
         return self.parameters.reshape((*self.batch, 1, -1)) if self.tuned is None else self.tuned[0]
 
     def of_state(self, name: str) -> Array:
-        """A scalar or a counter of the loop's state at the end, for each run."""
+        """Return the scalar or counter `name` of the final state of each run."""
         found: Array = self.layout.count(self.done.state, name)
         return found
 
 
 def recorded(o: Outcome) -> Record:
+    """Return the Record of an outcome `o`."""
     s, m = o.system, o.system.mechanism
-    rows, happened, together = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
+    rows, happened, together = _rows(o)  # (runs, rows, columns), NaN after the end of a run
     shaped = np.moveaxis(np.moveaxis(rows, -1, 0).reshape((rows.shape[-1], *o.batch, rows.shape[1])), 0, -1)
     t, y = shaped[..., 0], shaped[..., 1 : 1 + o.dynamics.size]
     same = o.runs > 1 and (together or bool((rows[:, :, 0] == rows[:1, :, 0]).all()))
@@ -120,7 +123,7 @@ def recorded(o: Outcome) -> Record:
 
 
 def _summary(o: Outcome, shape: tuple[int, ...]) -> dict[str, Column]:
-    """What was asked of the runs as a whole: one row each."""
+    """Return the columns of the summary: one value for each run."""
     if not o.summary.asked:
         return {}
     measured, place = units(o.system), o.layout.places["y"]
@@ -134,23 +137,23 @@ def _summary(o: Outcome, shape: tuple[int, ...]) -> dict[str, Column]:
 
 
 def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
-    """All runs' rows in one array, the rows that belong to events, taken out, and whether all times are known to agree.
+    """Return the rows of all runs in one array, the extracted event rows, and True if all times are known to agree.
 
-    Where only the ends were asked for, they are the head of each run's state, and nobody knows of events.
+    If only the final states were kept, each row is the head of a run's state, and the events are not known (None).
 
-    With fixed steps the k-th row of every run is at the same time, and where all have as many, nothing is left to
-    compare: looking at the times of a thousand runs would read their whole record once more.
+    With fixed steps the k-th row of every run is at the same time. If all runs have as many rows, the times need no
+    comparison, which would read the whole record of a thousand runs once more.
     """
     if o.done.rows is None:
         width = 1 + o.dynamics.size + (1 if o.system.inputs else 0)
         return o.done.state[:width].T[:, None], None, False
     watched = "dense" in o.layout
     if not watched and (whole := o.done.rows.whole) is not None:
-        return whole, [], True  # as they are
+        return whole, [], True
     lists, happened = [], []
     for run, pieces in enumerate(o.done.rows.pieces):
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        if watched:  # rows say which event they are of, 0 for none; or that they are in doubt
+        if watched:  # last column: number of the event, 0 for none; negative for a row that needs polishing
             which = rows[:, -1].astype(int)
             for i in np.flatnonzero(which < 0):
                 rows[i, 1 : 1 + o.dynamics.size] = o.dynamics.closure.polished(
@@ -172,7 +175,7 @@ def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
 
 
 def _inputs(o: Outcome, valid: Array) -> Array:
-    """What the inputs were in each row."""
+    """Return the values of the inputs in each row."""
     line = np.where(np.isfinite(valid), valid, 0).astype(int)
     return np.asarray(np.take_along_axis(o.inputs, line[:, :, None], axis=1))
 
@@ -204,14 +207,22 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, 
 
 
 def unresolved_runs(o: Outcome) -> Array:
-    """Which runs came to their end with steps that were too long: by halving them the result would be another."""
+    """Return a mask of the unresolved runs of `o`: they ended, but with steps that were too long."""
     if "doubt" not in o.layout:
         return np.zeros(o.runs, bool)
     return np.asarray((o.of_state("status") == FINISHED) & (o.of_state("doubt") > o.of_state("resolve")))
 
 
 def warn_unresolved(o: Outcome, record: Record) -> None:
-    """A warning where steps were too long; of many such runs about the worst."""
+    """Warn about steps that were too long.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs; of several unresolved runs the worst is reported.
+    record
+        Its record.
+    """
     found = np.flatnonzero(unresolved_runs(o))
     if not len(found):
         return
@@ -221,7 +232,7 @@ def warn_unresolved(o: Outcome, record: Record) -> None:
 
 
 def _step_change(o: Outcome) -> dict[str, Any]:
-    """The largest relative change by halving the steps, of the run that has it."""
+    """Return the largest relative change by halving the steps, with element, time and run."""
     if "doubt" not in o.layout:
         return {}
     doubt = np.nan_to_num(o.of_state("doubt"), nan=np.inf)
@@ -231,11 +242,11 @@ def _step_change(o: Outcome) -> dict[str, Any]:
 
 
 def _doubtful(o: Outcome, run: int) -> str:
-    """The element of the state that half the step would change most."""
+    """Return the element of the state that halving the step would change most."""
     return o.dynamics.elements[int(o.of_state("doubt_of")[run])]
 
 
-UNRESOLVED = 1 + TOO_MANY  # no status of a Program: it computes the doubt, and the verdict is made here
+UNRESOLVED = 1 + TOO_MANY  # not a status of a Program, which computes the doubt; the verdict is made here
 WORDS = {
     RUNNING: "interrupted", FINISHED: "end", NOT_FINITE: "not finite", TOO_SMALL: "step too small", EVENT: "event",
     REPARTITION: "interrupted", NOT_CLOSED: "not closed", TOO_MANY: "too many steps",
@@ -244,7 +255,7 @@ WORDS = {
 
 
 def _stops(o: Outcome) -> Stops:
-    """One for each run, with its sentence when somebody reads it."""
+    """Return the stop reason of each run; its message is formatted on access."""
     codes, times = o.of_state("status").astype(int), o.of_state("t")
     codes = np.where(unresolved_runs(o), UNRESOLVED, codes)
     driven = "realtime" in o.settings
@@ -265,13 +276,13 @@ def _stops(o: Outcome) -> Stops:
             return unending(o, t, np.asarray(y), run)
         if code == NOT_CLOSED:
             return o.dynamics.closure.why_open(y, o.parameters[run], t)
-        return "stopped by whoever drove it" if driven else f"interrupted at {t:.6g} s"
+        return "stopped by the operator" if driven else f"interrupted at {t:.6g} s"
 
     return Stops(words, codes, times, message)
 
 
 class _Seen:
-    """Columns that follow from the state: accelerations, forces, commands, and what the user asked for."""
+    """Columns derived from the state: accelerations, forces, commands, and outputs of the user."""
 
     def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
         self.ports, p = o.dynamics.ports, o.of_rows

@@ -1,4 +1,4 @@
-"""The user's outputs of one state, in machine code: a cockpit looks sixty times a second."""
+"""The user's outputs at one state, as machine code: a cockpit reads them sixty times a second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 
 class OutputProbe:
-    """Call it with t, y, u and p: the outputs by name."""
+    """Evaluates the outputs at (t, y, u, p) and returns them by name."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         system = dynamics.system
@@ -27,6 +27,7 @@ class OutputProbe:
         self._kernel = of_graph(dynamics.trace("probe", observed, dynamics.arguments), parameters=system.parameters)
 
     def __call__(self, t: float, y: Array, u: Array, p: Array) -> dict[str, float]:
+        """Return the outputs by name at time `t`, state `y`, inputs `u` and parameters `p`."""
         if not self.names:
             return {}
         given = {"t": t, "y": y, "u": u, "p": p}

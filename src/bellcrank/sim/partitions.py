@@ -1,9 +1,10 @@
-"""Closed loops in the minimal form by one Program that needs no other: for steppers, drives and exports.
+"""Coordinate partitioning in one self-contained Program, for closed loops in steppers, drives and exports.
 
-A run (run.py) that leaves the range of its partition stops and goes on by other graphs. What is stepped or exported
-cannot stop, so its Program carries all partitions that are needed where the mechanism can go: `part` in its state says
-which one is at work, and each tick calls that one's. A step after which another partition is better changes it, and a
-step that fails is tried again by the best one. What no partition can do is NOT_CLOSED, as everywhere.
+A run (run.py) that leaves the range of its coordinate partition stops and continues with other graphs. A stepper or an
+exported model cannot stop, so its Program contains all partitions that the workspace of the mechanism requires: the
+field `part` of the state selects the active one, and each tick calls its graphs. A step after which another partition
+is better changes it, and a failed step is repeated with the best one. A state that no partition can handle is
+NOT_CLOSED, as in a run.
 """
 
 from __future__ import annotations
@@ -28,15 +29,22 @@ from bellcrank.sim.fixed_steps import chosen
 from bellcrank.sim.loop_closure import BOUND, EASY, GROWTH, NEARLY, WEAK
 from bellcrank.sim.looped_dynamics import LoopedDynamics
 
-MOST_PARTITIONS = 8  # partitions: what is beyond is done by those that there are, as well as they can
-CANDIDATES = 32  # of all that are best somewhere, those that are it most often
-NEGLIGIBLE = 0.02  # of configurations: so few without a good partition are worth no other
-HOPELESS = 1e30  # of E: a partition that is singular there
+MOST_PARTITIONS = 8  # limit; configurations without a good partition then use the best of these
+CANDIDATES = 32  # considered partitions: those that are best most often
+NEGLIGIBLE = 0.02  # share of configurations without a good partition that does not justify another one
+HOPELESS = 1e30  # size of E of a partition that is singular
 
 
 def carried(by: LoopedDynamics) -> list[LoopedDynamics]:
-    """A few partitions such that hardly a configuration that was seen has no good one among them, as runs judge it:
-    each time the one that is good where most are still without.
+    """Choose a few partitions such that almost every sampled configuration has a good one among them.
+
+    The criterion is that of runs. The choice is greedy: each step adds the partition that is good for most of the
+    configurations that have none yet.
+
+    Parameters
+    ----------
+    by
+        Dynamics in the minimal form, with the sampled configurations in its analysis.
     """
     m, rank = by.system.mechanism, by.rank
     tree = m.at().tree if m.parameters else m.tree
@@ -54,7 +62,7 @@ def carried(by: LoopedDynamics) -> list[LoopedDynamics]:
 
 
 def suited(parts: Sequence[LoopedDynamics]) -> Graph:
-    """(y, p) -> which of the partitions is best there, and how large its E may become. Where `go` is positive."""
+    """Return the graph (y, p) -> index of the best partition of `parts` and the bound of its E; called if `go` > 0."""
     by = parts[0]
 
     def measured(y: Any, go: Any) -> dict[str, Any]:
@@ -64,7 +72,7 @@ def suited(parts: Sequence[LoopedDynamics]) -> Graph:
         for k, other in enumerate(parts):
             found = forms.reduced(other.tree, other.mass, other.part, list(q))
             size = maximum(found.largest, WEAK / found.sound) if other.rank.groups else found.largest
-            better = size < least  # of a partition that is singular here it may be no number, and is not better then
+            better = size < least  # false for NaN, which a singular partition may give
             index, least = where(better, float(k), index), where(better, size, least)
         return {"index": index, "bound": maximum(BOUND, GROWTH * least)}
 
@@ -72,18 +80,18 @@ def suited(parts: Sequence[LoopedDynamics]) -> Graph:
 
 
 def _guarded(graph: Graph) -> Graph:
-    """The same, called only where `go` is positive."""
+    """Return the graph with the additional input `go`: it is called only if `go` is positive."""
     inner = opened(graph)
     return Graph(inner.name, {**inner.inputs, "go": ()}, inner.outputs, inner.tape, only="go")
 
 
 class Joined:
-    """Programs that are alike but for their partitions, as one."""
+    """One Program made of Programs that differ only in their partitions."""
 
     def __init__(self, parts: Sequence[LoopedDynamics], programs: Sequence[Program]) -> None:
         self.parts, self.programs, self.inner = parts, programs, programs[0].layout
         self.layout = Layout({**self.inner.fields, "part": 1})
-        self.alone = len(parts) == 1  # then there is nothing to choose
+        self.alone = len(parts) == 1  # no selection is needed
         names = [name for name in programs[0].graphs if name != "observe"]
         self.graphs = {
             name: [p.graphs[name] if self.alone else _guarded(p.graphs[name]) for p in programs] for name in names
@@ -91,9 +99,11 @@ class Joined:
 
     @cached_property
     def best(self) -> Graph:
+        """Return the graph that selects a partition."""
         return suited(self.parts)
 
     def program(self) -> Program:
+        """Return the joined Program."""
         one = self.programs[0]
         anywhere = self.parts[0].anywhere
         return replace(
@@ -116,7 +126,15 @@ class Joined:
         return self.parts[0].trace(one.name.partition(".")[2], made, shapes)
 
     def chosen_at(self, y: Sequence[Scalar], go: Scalar) -> tuple[Scalar, Scalar]:
-        """Which partition suits a state, and its bound; 0 and 0 where nobody asks (go)."""
+        """Return index and bound of the partition that suits a state.
+
+        Parameters
+        ----------
+        y
+            State.
+        go
+            Positive if the result is needed; otherwise index and bound are 0.
+        """
         if self.alone:
             return 0.0, NEVER
         found = self.best.call(**self._given(self.best, {"y": list(y), "go": go}))
@@ -131,7 +149,7 @@ class Joined:
         return {name: values[name] for name in graph.inputs}
 
     def _by(self, name: str, now: dict[str, Any], u: Any, part: Scalar, go: Scalar = 1.0) -> dict[str, Any]:
-        """What the graphs of that partition make of a state; where go is 0, nothing that anybody may use."""
+        """Return the state made by the graph `name` of the selected partition; arbitrary values if `go` is 0."""
         s, made = self.inner.written(now), None
         if self.alone:
             (graph,) = self.graphs[name]

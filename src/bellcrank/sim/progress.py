@@ -1,4 +1,4 @@
-"""Where runs are, looked at now and then while they run."""
+"""Progress of runs, sampled while they run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from bellcrank.graph import Layout
 
 @dataclass
 class Standing:
-    """Where the slowest run is, and its step, where it chooses them: one that falls and falls is stiff."""
+    """Time and step size of the slowest run; `h` is None for fixed steps.
+
+    A step size that keeps falling indicates stiffness.
+    """
 
     t: float = 0.0
     h: float | None = None
 
     def see(self, t: float, h: float | None) -> None:
+        """Store the time `t` and the step size `h` of the slowest run."""
         self.t, self.h = t, h
 
     def __str__(self) -> str:
@@ -27,16 +31,24 @@ class Standing:
 
 @dataclass(frozen=True)
 class ProgressTeller:
-    """Looks at the states of runs now and then, for whoever wants to know how far they are."""
+    """Reports the progress of runs from samples of their states."""
 
     layout: Layout
     seconds: float
-    chosen: bool  # whether runs choose their steps
+    chosen: bool  # True for adaptive step sizes
     tell: Callable[[float], None] | None
     standing: Standing
 
     def share(self, state: Any, xp: Any = np) -> float:
-        """How far these runs are, on average; what is shown is where the slowest is."""
+        """Return the mean completed share of runs, and store the standing of the slowest of them.
+
+        Parameters
+        ----------
+        state
+            States of the runs, (size, runs).
+        xp
+            Array module of `state`.
+        """
         live, t, h = (state[self.layout.place(name)] for name in ("live", "t", "h"))
         clock = xp.where(live > 0.0, t, self.seconds)
         slowest = int(clock.argmin())

@@ -1,7 +1,7 @@
 """bc.drive: a system stepped in real time by a native thread, with an operator in the loop.
 
-The thread runs emit/cpu/realtime.py: no Python, no allocation, the interpreter's lock released. What this file does is
-to set it up, to pass inputs in and states out (exchange.py), and to empty the ring into a record from time to time.
+The thread runs the code of emit/cpu/realtime.py without Python, allocations or the interpreter's lock. This file sets
+the thread up, passes inputs in and states out (exchange.py), and periodically moves rows from the ring to a record.
 """
 
 from __future__ import annotations
@@ -44,16 +44,32 @@ from bellcrank.sim.tuning import Tuning
 from bellcrank.sim.urgency import urgent
 
 Array = np.ndarray[Any, Any]
-MOST_CAUGHT_UP = 5  # periods that are caught up after an overrun; more are skipped
+MOST_CAUGHT_UP = 5  # periods that are caught up after an overrun; further ones are skipped
 LONGEST_SLEEP = 3600.0  # seconds
 LONGEST_PERIOD = 3.6e12  # ns: an hour
 SAVED_EVERY = 0.25  # s between writes to a record that grows
-SELDOM, OFTEN = 1e9 / LONGEST_PERIOD, 1e9  # periods a second: not less than a nanosecond each
+SELDOM, OFTEN = 1e9 / LONGEST_PERIOD, 1e9  # lowest and highest rate, periods per second
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The newest state that was published."""
+    """The newest published state of a drive.
+
+    Attributes
+    ----------
+    n : int
+        Number of steps since the start.
+    t : float
+        Simulated time, s.
+    y : ndarray
+        State: positions, velocities, further states.
+    u : ndarray
+        Inputs.
+    status : str
+        "running", "paused", "stopped" or "failed".
+    outputs : mapping of str to float
+        Outputs of the system by name.
+    """
 
     n: int
     t: float
@@ -65,7 +81,44 @@ class Snapshot:
 
 @explained_class("__init__", "input", "reset", "slow", "tune")
 class Drive:
-    """A system that runs in real time. Use it as a context, or start() and stop() it."""
+    """A system that runs in real time. Use it as a context manager, or call start() and stop().
+
+    Parameters
+    ----------
+    mechanism : Mechanism or System
+        The system; a mechanism takes further parts of bc.system by keyword.
+    rate : float, default 1000.0
+        Periods per second.
+    integrator, method, form : str
+        See bc.Solver.
+    q0, v0, x0 : array_like or mapping, optional
+        Initial positions, velocities and further states.
+    parameters : mapping of str to float, optional
+        Values of free parameters.
+    substeps : int, default 1
+        Integration steps per period.
+    every : int, default 1
+        Periods between rows of the record.
+    spin : float, default 0.0
+        Busy-waiting time before each deadline, s.
+    most : int, default 5
+        Periods that are caught up after an overrun; further ones are skipped.
+    core : int, optional
+        Processor core of the thread. None pins it only if that helps (thread priority, urgency.py).
+    keep : float, optional
+        Seconds that the record goes back; None keeps all rows.
+    record : str or Path, optional
+        An .mcap file that is written during the run, independent of `keep`; a reset starts another file beside it.
+    clock : optional
+        Source of the time, for tests.
+    **parts
+        Parts of bc.system, such as control and actuators.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, or if steps are too long for the system.
+    """
 
     def __init__(
         self,
@@ -88,11 +141,7 @@ class Drive:
         clock: Clock | None = None,
         **parts: Any,
     ) -> None:
-        """rate: periods a second, each of `substeps` steps. every: periods between rows of the record. spin: seconds
-        before a deadline from which on the loop waits awake. most: periods to catch up after an overrun. core: where to
-        run; None takes one where that helps (urgency.py). keep: seconds that the record goes back; None: all. record:
-        an .mcap file that is written while it runs, whatever `keep` says; a reset begins another one beside it.
-        """
+        """Check the arguments, compile the system and set the initial state."""
         self.rate = amounts.rate("rate", rate, "periods a second", SELDOM, OFTEN)
         substeps = amounts.count("substeps", substeps, amounts.MOST_STEPS_AT_ONCE)
         every = amounts.count("every", every, of=" of periods")
@@ -123,13 +172,13 @@ class Drive:
         self.program = self.simulator.program()
         self._places = self.program.layout
         self.shared = Exchange(self._places.size, self.program.row, self.program.nu, self._p[0], clock)
-        if self.program.nu:  # until the operator says something
+        if self.program.nu:  # values before the operator's first input
             self.shared.rest(np.array(list(self.program.ports.inputs.values())))
         self._period = round(1e9 / self.rate)
         words = {"stride": every, "ticks": substeps, "most": int(most), "spin": round(spin * 1e9)}
         for word, value in (words | {"period": self._period}).items():
             self.shared.set(word, value)
-        # All that takes long is done now, and not while the time runs.
+        # All slow preparation happens here, before real time starts.
         self._predicted, self._seen = self.simulator.predicted.one * substeps, OutputProbe(self.simulator.dynamics)
         self.reset(q0, v0, x0)
 
@@ -143,7 +192,7 @@ class Drive:
         self.stop()
 
     def start(self) -> None:
-        """Starts the thread, or does nothing where it runs."""
+        """Start the thread; no effect if it runs."""
         with self._lock:
             if self.running:
                 return
@@ -155,11 +204,11 @@ class Drive:
 
     @property
     def running(self) -> bool:
-        """Whether its thread is alive."""
+        """Return True while the thread is alive."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Ends the thread and waits for it; the record stays."""
+        """Stop the thread and wait for it; the record stays available."""
         self.shared.set("stop", 1)
         for thread in (self._thread, getattr(self, "_writer", None)):
             if thread is not None and thread is not threading.current_thread():
@@ -167,25 +216,36 @@ class Drive:
         self._drain()
         self._save_rows()
         self._close_file()
-        if self._file_error:  # here, because whoever stops the drive hears it
+        if self._file_error:  # warn here, in the thread of the caller
             error, self._file_error = self._file_error, ""
             warn(error)
 
     def pause(self) -> None:
-        """Stands still, with its state kept, until resume()."""
+        """Pause the simulation with its state kept, until resume()."""
         self.shared.set("pause", 1)
 
     def resume(self) -> None:
-        """Goes on after pause(), without catching up."""
+        """Continue after pause(), without catching up."""
         self.shared.set("pause", 0)
 
     @property
     def paused(self) -> bool:
-        """Whether it stands still."""
+        """Return True while paused."""
         return bool(self.shared.get("pause"))
 
     def slow(self, factor: float) -> None:
-        """Runs so many times as fast as real time: 1, or 0.1 for slow motion."""
+        """Change the speed relative to real time.
+
+        Parameters
+        ----------
+        factor : float
+            Speed: 1 is real time, 0.1 is ten times slower.
+
+        Raises
+        ------
+        InputError
+            If a period would be shorter than 1 ns or longer than an hour.
+        """
         period = self._period / amounts.positive("factor", factor, "")
         if not 1.0 <= period <= LONGEST_PERIOD:
             raise InputError(
@@ -194,7 +254,18 @@ class Drive:
         self.shared.set("period", round(period))
 
     def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
-        """Back to a start, with an empty record. A drive that runs is stopped for it and goes on."""
+        """Return to an initial state, with an empty record. A running drive is stopped for it and restarted.
+
+        Parameters
+        ----------
+        q0, v0, x0 : array_like or mapping, optional
+            Initial positions, velocities and further states; default: neutral, at rest, initial values of the system.
+
+        Raises
+        ------
+        InputError
+            If the start is not a single state, or does not satisfy the loop equations.
+        """
         q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
         y = start_state(self.system, q0, v0, x0)
         if y.ndim != 1:
@@ -212,8 +283,19 @@ class Drive:
             self.start()
 
     def input(self, values: Mapping[str, float] | Sequence[float]) -> None:
-        """The inputs from now on; the newest wins. What a mapping does not name stays. Before the first of them inputs
-        are what the system says where it was made, or 0.
+        """Set the inputs from now on; the most recent call takes effect.
+
+        Before the first call the inputs have the default values of the system, or 0.
+
+        Parameters
+        ----------
+        values : mapping of str to float, or array_like of shape (nu,)
+            New values; inputs that a mapping does not name keep their values.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown or a value is not finite.
         """
         names = self.system.inputs
         new = self.shared.mailbox[1:].copy()
@@ -233,8 +315,14 @@ class Drive:
             self.shared.send(new)
 
     def tune(self, values: Mapping[str, float], *, check: bool = True) -> None:
-        """Other values of free numbers, from the next period on. The record keeps what they were in each row.
-        check=False does not look whether bodies can have them (a negative mass), which takes milliseconds.
+        """Change values of free parameters from the next period on. The record stores the values of each row.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            New values; other parameters keep theirs.
+        check : bool, default True
+            Check that the values are physically possible (no negative mass), which takes milliseconds.
         """
         with self._lock:
             now = float(self.shared.newest()[0][self._places.place("t")])
@@ -242,7 +330,13 @@ class Drive:
             self.shared.parameters[: len(new)] = self._p[0] = new
 
     def snapshot(self) -> Snapshot:
-        """The newest state. Never waits for the loop."""
+        """Return the newest state, without waiting for the loop.
+
+        Returns
+        -------
+        Snapshot
+            Number of the period, time, state, inputs, status and columns.
+        """
         state, u = self.shared.newest()
         y = state[self._places.places["y"]]
         n, status = state[self._places.place("n")], int(state[self._places.place("status")])
@@ -251,19 +345,31 @@ class Drive:
         return Snapshot(int(n), t, y, u, word if status == RUNNING else "failed", self._seen(t, y, u, self._p[0]))
 
     def report(self) -> dict[str, Any]:
-        """Deadlines so far, as plain data; see `deadlines` for an object that prints itself."""
+        """Return the deadline statistics so far as plain data; `deadlines` is an object that prints itself.
+
+        Returns
+        -------
+        dict
+            Numbers, texts, and lists and mappings of these.
+        """
         return self.deadlines.plain()
 
     @property
     def deadlines(self) -> Deadlines:
-        """How long periods took, how late they began and how many were missed; prints itself."""
+        """Return the deadline statistics: durations of periods, their delays, and deadline misses."""
         x = self.shared
         words = {name: x.get(name) for name in block.WORDS}
         kept = x.costs.copy(), x.delays.copy(), x.owns.copy(), x.log.copy()
         return deadlines(words, *kept, self.step, self._predicted, self.notes)
 
     def record(self) -> Record:
-        """What was recorded so far, with the deadlines in its provenance."""
+        """Return the record of the rows so far.
+
+        Returns
+        -------
+        Record
+            The rows, with the deadline statistics in its provenance.
+        """
         self._drain()
         with self._lock:
             rows = self.kept.rows()
@@ -305,7 +411,7 @@ class Drive:
             state[status], state[live] = RUNNING, 1.0
 
     def _suited(self) -> Code:
-        """Machine code for the state as it is: loops may need other dependent coordinates elsewhere."""
+        """Return machine code for the present state: loops may need other dependent coordinates."""
         state = self.shared.state
         (group,) = self.simulator.dynamics.closure.grouped(state[self._places.span("y")][None], self._p)
         if group.bound is not None:
@@ -315,7 +421,7 @@ class Drive:
         return self._codes[group.by]
 
     def _begun(self, patience: float = 10.0) -> None:
-        """Waits until the first period is over, which a busy computer may take its time for."""
+        """Wait until the first period is over, which may take a while on a busy computer."""
         until = time.monotonic() + patience
         while self.running and not self.shared.get("steps") and time.monotonic() < until:
             time.sleep(1e-3)
@@ -330,7 +436,7 @@ class Drive:
                 due = time.monotonic() + SAVED_EVERY
 
     def _drain(self) -> None:
-        """Takes rows out of the ring."""
+        """Move rows from the ring to the record."""
         with self._lock:
             rows = self.shared.drained()
             self.kept.add(rows)
@@ -338,7 +444,7 @@ class Drive:
                 self._unwritten.append(rows)
 
     def _save_rows(self) -> None:
-        """Append what came since the last time to the file that grows. Never under the lock: writing takes long."""
+        """Append new rows to the growing file, without holding the lock, because writing takes long."""
         with self._lock:
             new, self._unwritten = self._unwritten, []
         if self._files is None or not new:
@@ -349,7 +455,7 @@ class Drive:
                 self._growing = GrowingRecord(self._files.next(), part, self.rate / self.every)
             else:
                 self._growing.add(part)
-        except (OSError, InputError) as error:  # the disk is full, say: what is in memory stays
+        except (OSError, InputError) as error:  # such as a full disk: rows in memory stay available
             self._give_up_file(error)
 
     def _close_file(self) -> None:
@@ -364,14 +470,31 @@ class Drive:
         if self._growing is not None:
             self._growing.abandon()
         self._files = self._growing = None
-        self._file_error = f"the record was not written to its file any more ({error}); record() has what is in memory."
+        self._file_error = f"writing the record to its file has stopped ({error}); record() has the rows in memory."
 
 
 @explained
 def drive(
     mechanism: Mechanism | System, rate: float = 1000.0, seconds: float | None = None, **settings: Any
 ) -> Drive | Record:
-    """Runs a system in real time: for so many seconds, giving a Record; or until it is stopped, giving the Drive."""
+    """Run a system in real time.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or System
+        The system.
+    rate : float, default 1000.0
+        Periods per second.
+    seconds : float, optional
+        Duration; None runs until the drive is stopped.
+    **settings
+        Further arguments of Drive.
+
+    Returns
+    -------
+    Record or Drive
+        The Record after `seconds`, or the running Drive if `seconds` is None.
+    """
     left = None if seconds is None else amounts.duration("seconds", seconds)
     made = Drive(mechanism, rate, **settings)
     made.start()
@@ -379,7 +502,7 @@ def drive(
         return made
     try:
         made._begun()
-        while left > 0.0:  # a clock cannot sleep for any number of seconds at once
+        while left > 0.0:  # time.sleep is limited to a longest duration
             time.sleep(min(left, LONGEST_SLEEP))
             left -= LONGEST_SLEEP
     finally:

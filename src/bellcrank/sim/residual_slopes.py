@@ -1,16 +1,16 @@
-"""df/dy of a mechanism whose loops have multipliers, at accelerations and multipliers that are known.
+"""df/dy of a mechanism with Lagrange multipliers, by implicit differentiation of the KKT system.
 
 Accelerations a and multipliers lam solve
 
     R = tau + C^T lam - ID(q, v, a) = 0,     G = gamma - C a = 0
 
-where ID is inverse dynamics. So their derivatives need not go through the elimination that found them: with dR and dG,
-what R and G change by while a and lam stay as they are,
+where ID is inverse dynamics. Their derivatives therefore need not differentiate the elimination that computed them:
+with dR and dG, the changes of R and G at fixed a and lam,
 
     da = P dR + L dG,     L = M^-1 C^T N^-1,  P = M^-1 - L C M^-1,  N = C M^-1 C^T
 
-Newton and Euler's equations and those of the loops are the shortest there are, and P and L are the same for every
-element of y: a third of the operations, and so of the code, that the derivative of the elimination has.
+The Newton-Euler and loop equations are the shortest formulation, and P and L are the same for every element of y: a
+third of the operations, and of the code, of the derivative of the elimination.
 """
 
 from __future__ import annotations
@@ -37,9 +37,13 @@ Array = np.ndarray[Any, Any]
 
 
 def applies(dynamics: LoopedDynamics) -> bool:
-    """Whether R and G are all there is. Equations that depend on each other have no N^-1; prescribed motions push, and
-    springs between bodies are in no inverse dynamics; a quaternion inside a step is not of unit length, and there
-    forward and inverse dynamics do not undo each other.
+    """Return True if implicit differentiation of R and G gives the complete derivative of `dynamics`.
+
+    Excluded are redundant constraints, for which N is singular; prescribed motions and springs between bodies, which
+    are
+    not part of inverse dynamics; and quaternions, which inside a step are not of unit length, so that forward and
+    inverse
+    dynamics are not inverse to each other.
     """
     s = dynamics.system
     more = dynamics.wrt or s.motions or s.mechanism.springs or dynamics.rank.groups
@@ -47,7 +51,7 @@ def applies(dynamics: LoopedDynamics) -> bool:
 
 
 def by_state(dynamics: LoopedDynamics, alpha: float) -> Graph:
-    """(t, y, u, p) -> df/dy. alpha: of Baumgarte's springs."""
+    """Return the graph (t, y, u, p) -> df/dy of `dynamics`; `alpha` is the gain of the Baumgarte stabilisation, 1/s."""
     n = dynamics.own
     solution, tangents = _solution(dynamics, alpha), _tangents(dynamics, alpha)
 
@@ -83,7 +87,7 @@ def _gamma(e: Equation, alpha: float) -> Scalar:
 
 
 def _needed(dynamics: LoopedDynamics, t: Scalar, y: State, u: Any, a: State) -> State:
-    """tau - ID(q, v, a)."""
+    """Return tau - ID(q, v, a)."""
     s = dynamics.system
     tau = s.pushed(t, y, s.forces(t, y, s.commanded(t, y, u)[0])[0])
     q, v, _ = s.split(y)
@@ -93,7 +97,7 @@ def _needed(dynamics: LoopedDynamics, t: Scalar, y: State, u: Any, a: State) -> 
 
 
 def _solution(dynamics: LoopedDynamics, alpha: float) -> Graph:
-    """(t, y, u, p) -> a, lam, and (P, L) side by side."""
+    """Return the graph (t, y, u, p) -> a, lam, and (P, L) side by side."""
     s = dynamics.system
     nv, rank = s.mechanism.nv, dynamics.rank
 
@@ -127,7 +131,7 @@ def _solution(dynamics: LoopedDynamics, alpha: float) -> Graph:
 
 
 def _tangents(dynamics: LoopedDynamics, alpha: float) -> Graph:
-    """(t, y, u, a, lam, p) -> d, how (R, G) changes with y; h and by_a, how dy/dt does with y, and with a."""
+    """Return the graph (t, y, u, a, lam, p) -> d(R, G)/dy, the derivative of dy/dt by y, and by a."""
     s, n = dynamics.system, dynamics.own
     nv, count = s.mechanism.nv, len(dynamics.rank.rows)
 

@@ -1,8 +1,8 @@
-"""The search for where a system rests: what is unknown, what is held, and the way there.
+"""Search for an equilibrium: unknowns, constraints, and a damped Newton iteration with restarts.
 
-Unknown are the independent joints, the states of actuators and control, and the inputs that are free; zero must be all
-accelerations and rates, and what is held must stay. A guess that leads nowhere is tried again from around it: on both
-sides of what is closed at zero, as a valve, and with joints moved.
+Unknown are the independent joints, the states of actuators and control, and the free inputs. All accelerations and
+rates must vanish, and held quantities must keep their values. If the iteration from the guess fails, it is restarted
+from points around it: on both sides of kinks at zero, such as a closed valve, and with displaced joints.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from bellcrank.sim.operating_point import Point, displaced, elements, plain, poi
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
-STRIDE = 0.5  # rad or m: the farthest that a joint goes in one round
-PRESSURE, TINY = 1e5, 1e-12  # Pa: the size of a pressure that is zero; and what is no size
-SLIGHT = 1e-3, 1e-6  # effects that count as none: on an acceleration, and on the rate of a state of size 1
-SPREAD = (0.03, 0.1, 0.3, 0.3, 1.0, 1.0)  # rad or m: how far around the guess others are tried
-MOST_ROUNDS = 400  # rounds, after which nothing else is tried
-KINK, SIDES = 0.1, 16  # how far beside a kink it is tried, and how often
+STRIDE = 0.5  # rad or m: longest displacement of a joint in one iteration
+PRESSURE, TINY = 1e5, 1e-12  # Pa: scale of a pressure whose guess is zero; and the smallest value used as a scale
+SLIGHT = 1e-3, 1e-6  # negligible effects: on an acceleration, and on the rate of a state of scale 1
+SPREAD = (0.03, 0.1, 0.3, 0.3, 1.0, 1.0)  # rad or m: standard deviations of restarts around the guess
+MOST_ROUNDS = 400  # iterations after which no further restart is tried
+KINK, SIDES = 0.1, 16  # distance of restarts from a kink, and their largest number
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A point with the coordinates that were taken there."""
+    """A point with the coordinates chosen there."""
 
     at: Point
     by: Dynamics
     unknowns: tuple[str, ...]
     equations: tuple[str, ...]
-    xi: Array  # how all joints move for a unit of each unknown, (unknowns, nv)
+    xi: Array  # displacements of all joints per unit of each unknown, (unknowns, nv)
 
 
 class Search:
-    """What is unknown, what is held, and the way there."""
+    """Equilibrium search for one plant, guess, and choice of held and free quantities."""
 
     def __init__(self, plant: Mechanism | System, at: Any, hold: Any, free: Any) -> None:
         given = dict(hold) if isinstance(hold, Mapping) else dict.fromkeys(_names("hold", hold))
@@ -91,10 +91,10 @@ class Search:
             if name not in fit:
                 raise InputError(f'free, of "{s.mechanism.name}": {unknown("input", name, [*groups, *fit])}')
             if name in self.hold:
-                raise InputError(f'"{name}" is to be held and to be free; leave one of them out.')
+                raise InputError(f'"{name}" is in hold and in free; leave one of them out.')
 
     def _guess(self, given: dict[str, Any]) -> Point:
-        """The guess with what is held in it, at rest, and with loops closed."""
+        """Return the guess with held values inserted, at rest, and with loops closed."""
         s, m = self.system, self.system.mechanism
         given |= {n: x for n, x in self.hold.items() if x is not None and n in self.known}
         given |= {n: 0.0 for n in self.free if n in s.inputs and n not in given and n not in s.defaults}
@@ -109,7 +109,7 @@ class Search:
         return replace(guess, y=y)
 
     def _sizes(self) -> dict[str, float]:
-        """Of everything but joints, as the guess has it."""
+        """Return the scales of all elements except joints, taken from the guess."""
         found, at = {}, self.start.named
         for name, (kind, i) in self.known.items():
             if kind not in ("q", "v"):
@@ -118,7 +118,7 @@ class Search:
         return {name: x if x > TINY else 1.0 for name, x in found.items()}
 
     def _targets(self) -> dict[str, float]:
-        """What columns are to be held at: as told, or as they are at the guess."""
+        """Return the values at which columns are held: given ones, else those at the guess."""
         said = {n: x for n, x in self.hold.items() if x is not None}
         names = tuple(n for n in self.hold if n in units(self.system))
         here = self.made.tangents(self._by(self.start), names)(self.start).seen[0]
@@ -127,7 +127,7 @@ class Search:
     # -- on the way
 
     def _by(self, at: Point) -> Dynamics:
-        """By coordinates that suit the point, with those that are held among them if they can be."""
+        """Return dynamics with independent coordinates that suit the point, the held ones among them if possible."""
         closure = self.made.dynamics.closure
         try:
             return closure.common(at.y, at.p, self.held)
@@ -135,6 +135,7 @@ class Search:
             return closure.common(at.y, at.p)
 
     def equations(self, at: Point) -> Equations[Place]:
+        """Return the equations to be solved, linearised at the point `at`."""
         s, by = self.system, self._by(at)
         own, k = self.made.tangents(by, ()).names, len(by.independent)
         pinned = [f"{n}.q" for n in self.held if f"{n}.q" in own[:k]]
@@ -157,7 +158,7 @@ class Search:
         )
 
     def _watched(self, name: str, loose: Sequence[str]) -> bool:
-        """Whether what is held is an equation: columns, and joints that depend on others."""
+        """Return True if a held quantity needs an equation: a column, or a joint that depends on others."""
         m, element = self.system.mechanism, name.removesuffix(".q")
         if not name.endswith(".q") or element not in m.columns[0]:
             return True
@@ -165,7 +166,15 @@ class Search:
         return any(n in loose for n in _columns(m, joint, 1))
 
     def moved(self, now: Equations[Place], step: Array) -> Equations[Place]:
-        """The equations where the unknowns have changed by a step, or by as much of it as joints may go at once."""
+        """Return the equations at a displaced point.
+
+        Parameters
+        ----------
+        now
+            The present equations.
+        step
+            Change of the unknowns; it is shortened if a joint would move too far.
+        """
         place, m = now.place, self.system.mechanism
         xi = step @ place.xi
         part = min(1.0, STRIDE / max(float(np.abs(xi).max(initial=0.0)), 1e-300))
@@ -175,7 +184,7 @@ class Search:
         return self.equations(replace(at, y=y))
 
     def _changed(self, now: Equations[Place], change: Array) -> Point:
-        """The point with other states and inputs, within their limits; joints stay."""
+        """Return the point with changed states and inputs, clipped to their limits; joints stay."""
         s, m = self.system, self.system.mechanism
         at = {key: np.array(x) for key, x in now.place.at.named.items()}
         for name, x in zip(now.place.unknowns, change, strict=True):
@@ -189,7 +198,7 @@ class Search:
         return replace(now.place.at, y=y[None], u=at["u"][None], p=at["p"][None])
 
     def found(self) -> tuple[Equations[Place], int]:
-        """The nearest to rest, and how many rounds that took."""
+        """Return the equations with the smallest error, and the number of iterations."""
         best, rounds = descended(self.equations(self.start), self.moved)
         for start in self._others() if best.error > FAILED else ():
             if rounds > MOST_ROUNDS:
@@ -202,7 +211,7 @@ class Search:
         return best, rounds
 
     def _others(self) -> Iterator[Point]:
-        """Other guesses: on all sides of what has a kink at zero, as a valve that is closed; then beside the joints."""
+        """Yield restarts: on all sides of kinks at zero, such as a closed valve; then with displaced joints."""
         here = self.equations(self.start)
         kinks = self._kinks(here)
         for signs in islice(product((1.0, -1.0), repeat=len(kinks)), SIDES if kinks else 0):
@@ -214,7 +223,7 @@ class Search:
             yield self._nudged(far, rng)
 
     def _kinks(self, here: Equations[Place]) -> list[int]:
-        """Unknowns, joints aside, that are zero, and act otherwise from more than from less or there."""
+        """Return the unknowns, joints excluded, that are zero and at which the derivatives have a kink."""
         found = []
         for j, name in enumerate(here.place.unknowns):
             kind, i = self.known.get(name, ("q", 0))
@@ -229,7 +238,7 @@ class Search:
         return found
 
     def _nudged(self, far: float, rng: np.random.Generator) -> Point:
-        """From beside the guess: joints that are not held are moved a little."""
+        """Return the guess with random displacements of the joints that are not held."""
         at, s = self.start, self.system
         by = self._by(at)
         m, free = s.mechanism, [i for i in by.independent if s.mechanism.columns[1][i] not in self.held]
@@ -244,15 +253,15 @@ def _names(what: str, given: Any) -> list[str]:
     names = [given] if isinstance(given, str) else list(listed(what, given, "names"))
     for name in names:
         if not isinstance(name, str):
-            raise InputError(f'{what}: {name!r} is no name; expected names, as in {what}=["elbow.q"].')
+            raise InputError(f'{what}: {name!r} is not a name; expected names, as in {what}=["elbow.q"].')
     return names
 
 
 def _groups(s: System) -> dict[str, list[str]]:
-    """Whole vectors by their names."""
+    """Return the element names of whole vectors."""
     return {"q": [f"{n}.q" for n in s.mechanism.columns[0]], "x": [z.name for z in s.states], "u": list(s.inputs)}
 
 
 def _columns(m: Mechanism, joint: str, of: int) -> list[str]:
-    """The elements of q (0) or of v (1) that belong to a joint."""
+    """Return the elements of q (0) or of v (1) that belong to a joint."""
     return [n for n in m.columns[of] if n == joint or n.rpartition(".")[0] == joint]

@@ -1,4 +1,4 @@
-"""Rows of a run that has no end: all of them, or the newest ones."""
+"""Row storage for runs of unlimited length: all rows, or the newest ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Kept:
-    """At least `limit` rows are kept, once there are so many, and not many more; None: all."""
+    """Store of all rows (`limit` None), or of at least the newest `limit` rows and not many more."""
 
     def __init__(self, width: int, limit: int | None = None) -> None:
         self.limit = limit
@@ -20,6 +20,7 @@ class Kept:
         self._count = 0
 
     def add(self, rows: Array) -> None:
+        """Append `rows`, and drop the oldest blocks beyond the limit."""
         if not len(rows):
             return
         self._pieces.append(rows)
@@ -30,4 +31,5 @@ class Kept:
             self.forgotten += gone
 
     def rows(self) -> Array:
+        """Return the stored rows as one array."""
         return np.concatenate(list(self._pieces))

@@ -1,9 +1,8 @@
-"""Takes runs to their ends, wherever they run, in as many passes as it takes: a run may ask to go on by other graphs.
+"""Execution of a batch of runs to their ends, in passes, because a run may ask to continue with other graphs.
 
-Runs that go by the same graphs run together. One whose loops need other dependent coordinates stops by itself
-(REPARTITION), and goes on in the next pass among those that need the same; its record is continued. How a pass is made
-is the backend's business: Lanes on the CPU, in blocks of lanes, some blocks made together, on one or more threads; or
-gpu.py. Rows of large records lie in memory that is used again.
+Runs that use the same graphs run together. A run whose loops need other dependent coordinates stops (REPARTITION) and
+continues in the next pass, with the runs that need the same; its record is continued. A backend executes a pass: Lanes
+on the CPU, in blocks of lanes on one or more threads, or gpu.py. The memory for rows of large records is reused.
 """
 
 from __future__ import annotations
@@ -27,40 +26,51 @@ from bellcrank.sim.progress import ProgressTeller
 from bellcrank.sim.runner import Blocks, Compiled, run_all
 
 Array = np.ndarray[Any, Any]
-TOGETHER = 256  # blocks of lanes: a million runs are many, and few are there at once
-SHARE = 4  # of a thread: as many parts, for not all take equally long
-LARGE = 4_000_000  # numbers: up to about here the C library itself keeps what was given back
-ALONE = 3  # references to an array that only its Memory knows: the attribute, the local name, the argument
+TOGETHER = 256  # blocks of lanes in one part, which limits the memory for large batches
+SHARE = 4  # parts per thread, for load balancing
+LARGE = 4_000_000  # numbers: the C library caches freed memory up to about this size
+ALONE = 3  # references to an array that only its Memory holds: attribute, local name, argument
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Runs that are made together."""
+    """Input data of runs that are executed together."""
 
-    first: Mapping[str, Any]  # what the state of each begins with, by field
+    first: Mapping[str, Any]  # initial values of the state of each run, by field
     table: Array  # of inputs, (runs, lines, nu)
     parameters: Array  # (runs, np)
-    capacity: int  # rows of each to begin with, or 0 where its state at the end is all
+    capacity: int  # initial number of rows of each run, or 0 if only its final state is kept
 
     @property
     def runs(self) -> int:
+        """Return the number of runs."""
         return len(self.parameters)
 
 
 class Rows:
-    """The rows of all runs, as they come: piece by piece, each of some of the runs."""
+    """The rows of all runs, collected in pieces that each hold rows of some of the runs."""
 
     def __init__(self, runs: int) -> None:
         self.runs = runs
         self._added: list[tuple[Array, Array, Array]] = []
 
     def add(self, runs: Array, rows: Array, counts: Array) -> None:
-        """More rows of these runs: (runs, rows, columns), of which each run has the first ones, as counted."""
+        """Append a piece.
+
+        Parameters
+        ----------
+        runs
+            Indices of the runs.
+        rows
+            Rows, (runs, capacity, columns).
+        counts
+            Number of valid rows of each run.
+        """
         self._added.append((runs, rows, counts))
 
     @property
     def whole(self) -> Array | None:
-        """All rows (runs, rows, columns), where they came in one piece and each run has as many."""
+        """Return all rows, (runs, rows, columns), if they are one piece with equal counts, else None."""
         if len(self._added) != 1:
             return None
         runs, rows, counts = self._added[0]
@@ -68,7 +78,7 @@ class Rows:
 
     @property
     def pieces(self) -> list[list[Array]]:
-        """The same for each run, pass by pass."""
+        """Return the pieces of each run, pass by pass."""
         found: list[list[Array]] = [[] for _ in range(self.runs)]
         for runs, rows, counts in self._added:
             for k, run in enumerate(runs):
@@ -77,57 +87,57 @@ class Rows:
 
 
 class Memory:
-    """Arrays for rows. Large ones come fresh from the system, page by page, and that can take longer than to compute
-    what goes in. So a simulator keeps the one of its last large record, and uses it again as soon as nobody looks at
-    it.
+    """Memory for rows, with reuse of the last large array.
+
+    The system maps large fresh arrays page by page, which can take longer than computing their contents. A simulator
+    therefore keeps the array of its last large record and reuses it as soon as no other reference to it exists.
     """
 
     def __init__(self) -> None:
         self._last: Array | None = None
 
     def rows(self, shape: tuple[int, ...]) -> Array:
-        """An array of this shape with anything in it."""
+        """Return an uninitialised array of this `shape`."""
         size = math.prod(shape)
         if size < LARGE:
             small: Array = empty_buffer(shape)
             return small
         last = self._last
-        # Every view of it, in a record or taken from one, holds a reference to it.
+        # Every view, in a record or derived from one, holds a reference to the array.
         if last is None or not size <= last.size < 2 * size or sys.getrefcount(last) > ALONE:
-            self._last = last = None  # before there is another of its size
+            self._last = last = None  # free it before the next one is allocated
             self._last = last = np.empty(size)
         return poisoned(last[:size].reshape(shape))
 
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """What is left of runs: their states (size, runs), their rows, how often each changed its partition, and whether
-    all of them came to their ends.
-    """
+    """Results of runs: final states (size, runs), rows, number of partition changes, and True if all runs ended."""
 
     state: Array
-    rows: Rows | None  # None where only the state is asked for
+    rows: Rows | None  # None if only the final states are kept
     switched: Array
     finished: bool
 
 
 class Backend(Protocol):
-    """Where runs are made. state: of all runs, (size, runs), as far as they are."""
+    """Executor of runs; `state` holds the present states of all runs, (size, runs)."""
 
     state: Array
 
     def advance(self, groups: Sequence[Group], rows: Rows) -> bool:
-        """Takes the members of all groups on, until they end or ask for other graphs; False where Ctrl-C came first."""
+        """Run the members of all `groups` until they end or need other graphs, adding to `rows`; False after Ctrl-C."""
 
     @property
     def alone(self) -> Callable[[int, Dynamics, Array], Array] | None:
-        """(run, by, state) -> the end of one run from another state than its own, by these graphs; None where single
-        runs are not made.
+        """Return a function (run, by, state) -> final state of one run from another state with these graphs.
+
+        None if the backend does not execute single runs.
         """
 
 
 class Passes:
-    """What runs went by, and which of them go on."""
+    """Bookkeeping of the graphs that runs used, and of the runs that continue."""
 
     def __init__(self, layout: Layout, runs: int) -> None:
         self.switched = np.zeros(runs, int)
@@ -136,22 +146,29 @@ class Passes:
         self._tried, self._carried = np.full(runs, -1.0), np.full(runs, -1.0)
 
     def begin(self, group: Group) -> None:
+        """Register that the members of `group` run by its graphs, and count changes of partition."""
         self._known += [group.by] if group.by not in self._known else []
         mine, before = self._known.index(group.by), self._last[group.members]
         self.switched[group.members] += (before >= 0) & (before != mine)
         self._last[group.members] = mine
 
     def stuck(self, state: Array) -> list[int]:
-        """Runs that failed again, each once for every step that they failed at."""
+        """Return the runs that failed again at a step, given the states (`state`); each run once per failed step."""
         n = self._layout.count(state, "n")
         found = np.flatnonzero((state[self._status] == NOT_CLOSED) & (n <= self._tried) & (n > self._carried))
         self._carried[found] = n[found]
         return [int(k) for k in found]
 
     def waiting(self, state: Array) -> Array:
-        """Runs that ask for another pass, with their state made ready for it: all their rows are written."""
+        """Return the runs that need another pass, and prepare their state for it; all their rows are written.
+
+        Parameters
+        ----------
+        state
+            States of all runs, (size, runs), changed in place.
+        """
         status, n = state[self._status], self._layout.count(state, "n")
-        # A step that failed is tried again, once, if other coordinates would be better there.
+        # A failed step is repeated once, because other coordinates may be better there.
         failed = (status == NOT_CLOSED) & (n > self._tried)
         self._tried = np.where(failed, n, self._tried)
         found = np.flatnonzero((status == REPARTITION) | failed)
@@ -161,7 +178,19 @@ class Passes:
 
 
 def driven(dynamics: Dynamics, layout: Layout, batch: Batch, on: Backend) -> Done:
-    """All runs of a batch to their ends."""
+    """Run a batch to its end.
+
+    Parameters
+    ----------
+    dynamics
+        Dynamics of the system, which selects graphs by state.
+    layout
+        Layout of the state.
+    batch
+        The runs.
+    on
+        Backend that executes them.
+    """
     y, p = layout.span("y"), batch.parameters
     rows, passes = Rows(batch.runs), Passes(layout, batch.runs)
     waiting, finished = np.arange(batch.runs), True
@@ -190,15 +219,15 @@ def driven(dynamics: Dynamics, layout: Layout, batch: Batch, on: Backend) -> Don
 
 @dataclass(eq=False)
 class Share:
-    """The runs of one group: their rows lie in one array, and their blocks are made some at a time."""
+    """The runs of one group: their rows lie in one array, and their blocks are executed in parts."""
 
     code: Compiled
     runs: Array
-    room: Array  # for rows; lanes that nobody asked for have some that nobody touches
-    left: dict[int, tuple[Array, Array]] = field(default_factory=dict)  # rows and counts, by the first of the runs
+    room: Array  # memory for rows, padded to whole blocks of lanes
+    left: dict[int, tuple[Array, Array]] = field(default_factory=dict)  # rows and counts, by the index of the first run
 
     def put(self, rows: Rows) -> None:
-        """Hands the rows over, in one piece where none needed more room than there was."""
+        """Append the results to `rows`, in one piece unless a part needed more memory."""
         n, parts = len(self.runs), sorted(self.left.items())
         if all(written.shape[1] == self.room.shape[1] for _, (written, _) in parts):
             rows.add(self.runs, self.room[:n], np.concatenate([counts for _, (_, counts) in parts])[:n])
@@ -210,7 +239,7 @@ class Share:
 
 @dataclass(eq=False)
 class Lanes:
-    """The backend for the CPU."""
+    """Backend for the CPU: blocks of lanes on threads."""
 
     code: Callable[[Dynamics], Compiled]
     layout: Layout
@@ -223,6 +252,7 @@ class Lanes:
         self.state = self.layout.array(self.batch.runs, self.batch.first)
 
     def advance(self, groups: Sequence[Group], rows: Rows) -> bool:
+        """Run the members of all `groups`, adding to `rows`; False after Ctrl-C."""
         shares = [self._share(group) for group in groups]
         parts = [(share, k, some) for share in shares for k, some in self._parts(share)]
         made = [partial(self._part, *part) for part in parts]
@@ -246,7 +276,7 @@ class Lanes:
         return Share(code, group.members, room)
 
     def _parts(self, share: Share) -> list[tuple[int, int]]:
-        """Which runs are made together: whole blocks, not too many at once, and some for each thread."""
+        """Return (first run, number of runs) of each part: whole blocks, limited in size, several per thread."""
         lanes, n = share.code.lanes, len(share.runs)
         blocks = -(-n // lanes)
         each = blocks if self.threads == 1 else -(-blocks // (SHARE * self.threads))
@@ -257,8 +287,9 @@ class Lanes:
         return self._blocks(share.code, share.runs[k : k + some], share.room[k : k + some])
 
     def _blocks(self, code: Compiled, runs: Array, rows: Array, state: Array | None = None) -> Blocks:
-        """Blocks of these runs, from where they are, or all from one state. Lanes that nobody asked for do what the
-        last one does, and stop at once.
+        """Return blocks of these runs, from their present states or all from one state.
+
+        Padding lanes repeat the last run and stop at once.
         """
         n = len(runs)
         if more := -n % code.lanes:
@@ -271,6 +302,7 @@ class Lanes:
         return Blocks(code, now, self.batch.parameters[runs].T, self.batch.table[runs], rows)
 
     def alone(self, run: int, by: Dynamics, state: Array) -> Array:
+        """Return the final state of the run with index `run` from another `state`, by the graphs of `by`."""
         code = self.code(by)
         one = self._blocks(code, np.array([run]), empty_buffer((code.lanes, 4, code.program.row)), state)
         while not one.done:

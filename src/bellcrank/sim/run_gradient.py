@@ -1,4 +1,4 @@
-"""What a gradient of runs is, and the scalar that is differentiated."""
+"""Gradients of runs: the result type, and the scalar that is differentiated."""
 
 from __future__ import annotations
 
@@ -19,11 +19,20 @@ Cost = str | Callable[..., Scalar] | None
 
 @dataclass(frozen=True, eq=False)
 class Gradient:
-    """A scalar of each run, and how fast it changes with all that the run was given; leading axes are those of runs.
+    """A scalar of each run and its derivatives; leading axes are those of the batch.
 
-    inputs: by name, (..., lines) where samples were given, else (...). q0, v0, x0: the start, in the coordinates of the
-    state. parameters: by name. independent: the joints that determine a start; with closed loops others follow them,
-    also where a parameter moves, and have zeros.
+    Parameters
+    ----------
+    value : ndarray
+        The scalar.
+    inputs : mapping of str to ndarray
+        Derivatives by inputs: (..., lines) for samples, else (...).
+    q0, v0, x0 : ndarray
+        Derivatives by the initial state, in its coordinates. With closed loops, dependent joints have zeros.
+    parameters : mapping of str to ndarray
+        Derivatives by free parameters.
+    independent : tuple of str
+        Joints that determine an initial state; the others follow them, also if a parameter changes.
     """
 
     value: Array
@@ -41,7 +50,17 @@ class Gradient:
 
 
 def watched(plant: System, what: str, cost: Cost) -> tuple[System, str]:
-    """A scalar as a column of a system, and its name; none where there is no such scalar."""
+    """Return a system with the scalar as a column, and the name of the column; an empty name without a scalar.
+
+    Parameters
+    ----------
+    plant
+        System.
+    what
+        Name of the argument, for messages and for the column.
+    cost
+        None, the name of a column, or a function of (t, q, v, x, u).
+    """
     if cost is None:
         return plant, ""
     if isinstance(cost, str):

@@ -1,6 +1,6 @@
-"""Runs compiled loops: blocks of lanes, each for a while, on one or more threads, until all have stopped.
+"""Execution of compiled loops: blocks of lanes, advanced in slices on one or more threads until all have stopped.
 
-Python is entered only between blocks of ticks, for progress and Ctrl-C. What was recorded stays whatever happens.
+Python runs only between slices of ticks, for progress and Ctrl-C. Recorded rows are kept in any case.
 """
 
 from __future__ import annotations
@@ -23,31 +23,39 @@ from bellcrank.graph.program import structure
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.05  # seconds between looks at Ctrl-C and at the progress
-FIRST = 64  # ticks of the first blocks, before anyone knows how long one takes
+FIRST = 64  # ticks of the first slice, before the duration of a tick is measured
 MOST_TICKS = 2**40  # ticks in one go
-MACHINES = 16  # programs whose machine code is kept at hand
-STARTING = 2e-3  # seconds: where less is left to do, threads cost more than they save
+MACHINES = 16  # programs whose machine code is kept loaded
+STARTING = 2e-3  # seconds of remaining work below which threads cost more than they save
 
 
 def aligned(rows: int, lanes: int) -> Array:
-    """Zeros that begin at a cache line, for vectors are loaded whole; NaN where buffers are poisoned."""
+    """Return zeros (NaN if poisoned) of shape (`rows`, `lanes`), aligned to a cache line for vector loads."""
     raw = poisoned(np.zeros(rows * lanes + 8))
     start = (-address(raw) // 8) % 8
     return raw[start : start + rows * lanes].reshape(rows, lanes)
 
 
 def address(a: Array) -> int:
-    """Quicker than `a.ctypes.data`, which makes an object of many uses first."""
+    """Return the address of the array `a`, faster than `a.ctypes.data`, which makes a ctypes object first."""
     found: int = a.__array_interface__["data"][0]
     return found
 
 
-_machines: dict[Any, tuple[Library, int]] = {}  # the newest last
+_machines: dict[Any, tuple[Library, int]] = {}  # in order of use, the most recent last
 
 
 def machine_code(key: Any, source: Callable[[], tuple[str, int]]) -> tuple[Library, int]:
-    """The library of a text, and what comes with it; without the text where the same was made not long ago. Tracing
-    again is quick, and must be, for a user's function may have changed its mind; writing and loading is not.
+    """Return the library of a source text and its number of workspace slots, from a cache of loaded libraries.
+
+    Tracing again is fast, and necessary, because a user's function may have changed; printing and loading code is not.
+
+    Parameters
+    ----------
+    key
+        Identifies the program by structure.
+    source
+        Function that returns the text and the number of slots; called if the key is not cached.
     """
     found = _machines.pop(key, None)
     if found is None:
@@ -61,13 +69,14 @@ def machine_code(key: Any, source: Callable[[], tuple[str, int]]) -> tuple[Libra
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A program as machine code, for so many lanes."""
+    """A Program as machine code for a number of lanes."""
 
     program: Program
     lanes: int
 
     @cached_property
     def source(self) -> tuple[str, int]:
+        """Return the source text and the number of workspace slots."""
         return loop.source(self.program, self.lanes, host().lanes("float64"))
 
     @cached_property
@@ -80,30 +89,32 @@ class Compiled:
 
     @property
     def library(self) -> Library:
+        """Return the loaded library."""
         return self._machine[0]
 
     @cached_property
     def sweep(self) -> Any:
+        """Return the function of the library that advances blocks."""
         pointer, integer = ctypes.c_void_p, ctypes.c_int64
         kinds = (integer, integer, pointer, pointer, integer, pointer, pointer, integer, integer, *[pointer] * 3)
         return ctypes.CFUNCTYPE(None, *kinds)(self.library.address("sweep"))
 
     def ready(self) -> Compiled:
-        """Itself, with all that is made on first use made now."""
+        """Return the object itself after everything that is made on first use was made."""
         self.sweep  # noqa: B018
         return self
 
     @property
     def workspace(self) -> int:
-        """How many slots the code works in."""
+        """Return the number of workspace slots of the code."""
         return self._machine[1]
 
 
 @dataclass(eq=False)
 class Blocks:
-    """Runs that are made together, some times as many as there are lanes: their states, their rows, how far they are.
+    """Runs that are executed together, a multiple of the number of lanes: their states, rows and progress.
 
-    One block of lanes after the other is run by machine code: short ones many in a call, long ones a while in each.
+    Machine code advances block after block: many short ones in a call, a long one in several calls.
     """
 
     code: Compiled
@@ -120,28 +131,28 @@ class Blocks:
         count, free, nu = runs // lanes, len(self.parameters), self.inputs.shape[2]
         assert (n, free, nu) == (program.size, program.free, program.nu)
         self.counts = np.zeros(runs, np.int64)
-        # All that the loop works on lies in one array: there are many of these, and each is made anew for every run.
+        # All data of the loop lies in one array, because there are many Blocks, each allocated for every run.
         scratch, pitch = self.code.workspace + program.row, 2 * n + free + nu
         whole = aligned(scratch + count * pitch, lanes)
         self._each = whole[scratch:].reshape(count, pitch, lanes)
         self._each[:, :n] = _blocks(self.start, count)
         self._each[:, 2 * n : 2 * n + free] = _blocks(self.parameters, count)
         self._each[:, 2 * n + free :] = _blocks(self.inputs[:, 0].T, count)
-        self._ws = address(whole)  # first, for it has the widest vectors
+        self._ws = address(whole)  # the workspace is first, because it has the widest vectors
         self._row, self._first = (self._ws + k * 8 * lanes for k in (self.code.workspace, scratch))
         self._codes = np.full(count, loop.NEW | loop.SWAPPED)
         self._at, self._some, self._ticks = 0, 1, FIRST
 
     @property
     def state(self) -> Array:
-        """The states of all runs, (size, runs)."""
+        """Return the states of all runs, (size, runs)."""
         n = len(self.start)
         swapped = (self._codes & loop.SWAPPED != 0)[:, None, None]
         found = np.where(swapped, self._each[:, :n], self._each[:, n : 2 * n])
         return np.moveaxis(found, 0, 1).reshape(n, -1)
 
     def advance(self, ticks: int | None = None) -> None:
-        """Runs on for about as long as nobody minds to wait, or for at most so many ticks."""
+        """Advance for about the time between two looks at the progress, or for at most `ticks` ticks."""
         start = time.perf_counter()
         some = min(self._some, len(self._codes) - self._at)
         self._sweep(some, self._ticks if ticks is None else ticks)
@@ -155,7 +166,7 @@ class Blocks:
             self.done = self._at == len(self._codes)
 
     def settle(self) -> None:
-        """Begins what was not: a run that was interrupted before has a start at least."""
+        """Start the blocks that were not begun, so that an interrupted run has at least its initial state."""
         if not self.done:
             self._sweep(len(self._codes) - self._at, 0)
 
@@ -168,7 +179,7 @@ class Blocks:
         )  # fmt: skip
 
     def _grow(self) -> None:
-        """Twice the room, where a run has filled its own."""
+        """Double the capacity if a run has filled its own."""
         if ((self._codes & ~loop.SWAPPED) == loop.FULL).any():
             runs, capacity, width = self.rows.shape
             rows = empty_buffer((runs, 2 * capacity, width))
@@ -177,12 +188,12 @@ class Blocks:
 
 
 def _blocks(x: Array, count: int) -> Array:
-    """(rows, runs) as (blocks, rows, lanes)."""
+    """Reshape (rows, runs) to (blocks, rows, lanes)."""
     return np.moveaxis(x.reshape(len(x), count, x.shape[1] // count), 1, 0)
 
 
 def _more(some: int, took: float) -> int:
-    """How many next time, where so many took so long."""
+    """Return the amount of work for the next slice, given that `some` took `took` seconds."""
     return max(1, min(8 * some, int(some * PAUSE / max(took, 1e-9)), MOST_TICKS))
 
 
@@ -193,37 +204,50 @@ def run_all(
     done: Callable[[Blocks], float],
     ended: Callable[[int, Blocks], None],
 ) -> bool:
-    """Makes all blocks, some at a time, and runs them to their ends; False where Ctrl-C came first. `done` is the share
-    of some that is done. `ended` takes what is to be kept of them.
+    """Run all blocks to their ends, one after the other or on threads; return False after Ctrl-C.
+
+    Parameters
+    ----------
+    made
+        Functions that allocate blocks.
+    threads
+        Number of threads.
+    progress
+        Receives the completed share, or None.
+    done
+        Returns the completed share of some blocks.
+    ended
+        Receives the index and the blocks when they end, to keep their results.
     """
     work = Work(made, progress, done, ended)
     if threads == 1 or work.short():
         work.one_by_one()
     else:
         work.at_once(threads)
-    for k in list(work.left):  # what was begun stays as it is, and of the others there is the start
+    for k in list(work.left):  # after Ctrl-C: begun blocks keep their progress, the others have their initial states
         work.end(k, work.begun.get(k) or made[k]())
     return not work.asked
 
 
 class Work:
-    """Blocks that are to be run to their ends."""
+    """Queue of blocks that are to be run to their ends."""
 
     def __init__(self, made: Sequence[Callable[[], Blocks]], progress: Any, done: Any, ended: Any) -> None:
         self.made, self.progress, self.done, self.ended = made, progress, done, ended
-        self.asked = False  # to stop; looked at between blocks of ticks
+        self.asked = False  # stop request, checked between slices of ticks
         self.shares = [0.0] * len(made)
         self.begun: dict[int, Blocks] = {}
         self.left = dict.fromkeys(range(len(made)))
 
     def end(self, k: int, some: Blocks) -> None:
+        """Finish the blocks `some` with index `k` and hand over their results."""
         some.settle()
         self.ended(k, some)
         self.left.pop(k)
         self.begun.pop(k, None)
 
     def run(self, k: int, tell: Callable[[], None]) -> None:
-        """The k-th ones, as far as nobody asks to stop."""
+        """Run the blocks with index `k` until they end or a stop is requested; `tell` reports progress."""
         if self.asked:
             return
         if k not in self.begun:
@@ -239,10 +263,12 @@ class Work:
             self.end(k, some)
 
     def tell(self) -> None:
+        """Report the mean progress."""
         if self.progress is not None:
             self.progress(sum(self.shares) / len(self.made))
 
     def one_by_one(self) -> None:
+        """Run all blocks in this thread."""
         try:
             for k in range(len(self.made)):
                 self.run(k, self.tell)
@@ -250,17 +276,21 @@ class Work:
             self.asked = True
 
     def at_once(self, threads: int) -> None:
+        """Run all blocks on `threads` threads."""
         try:
             shared(lambda k: self.run(k, lambda: None), len(self.made), threads, self.tell, self.stop)
         except KeyboardInterrupt:
             self.asked = True
 
     def stop(self) -> None:
-        """Also where progress failed: nobody would see how the others end."""
+        """Request a stop; also used if the progress callback failed."""
         self.asked = True
 
     def short(self) -> bool:
-        """Whether all is done before threads would have started. The first ones tell, by being run for a moment."""
+        """Return True if all work would end before threads have started.
+
+        The estimate comes from running the first blocks for a moment.
+        """
         if len(self.made) == 1:
             return True
         start = time.perf_counter()

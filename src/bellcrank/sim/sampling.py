@@ -1,8 +1,8 @@
-"""Sampled controllers: functions that run at times of their own, hold what they gave until the next, and remember.
+"""Sampled controllers: functions called at their own sampling times, with held outputs and memory.
 
-What a controller holds and remembers are elements of x that do not move by themselves: a tick leaves them alone, and
-`renew` of the program, which is called only where a sample is due, sets them. So records, steppers, drives and GPUs
-have them as they have every other state.
+Held outputs and memory are elements of x with zero rate: a tick leaves them unchanged, and the graph `renew` of the
+Program, which is called only if a sample is due, sets them. Records, steppers, drives and GPUs thus handle them as any
+other state.
 """
 
 from __future__ import annotations
@@ -23,21 +23,42 @@ if TYPE_CHECKING:
     from bellcrank.sim.systems import System
 
 
-UNDER_WAY = 10_000  # samples; each of them is a state
+UNDER_WAY = 10_000  # largest number of delayed samples; each of them is a state
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """A controller that samples: function(t, q, v, x, u) is called every so many seconds, and what it gives is held.
+    """A sampled controller: function(t, q, v, x, u) is called periodically, and its outputs are held in between.
 
-        Sampled(lambda t, q, v, x, u: {"elbow": -20.0 * q["elbow"]}, every=1e-3)         as a system's control
-        Sampled(plan, every=0.02, outputs={"target": 0.0}, states={"count": 0.0})        one of several
+    As the control of a system it returns the commands. As one of the list sampled=[...] it returns its outputs, which
+    are
+    elements of x. With states it returns (outputs, next states). Controllers that are due at the same time run in the
+    order
+    of the list, each with the outputs of those before it; the control comes last. Periods and delays are whole numbers
+    of
+    fixed steps.
 
-    As the control of a system it gives the commands. As one of the list sampled=[...] it gives its outputs, whose
-    values here hold until the first sample, and everybody finds them in x. With states it gives (outputs, next states).
-    Where several are due at once they run in the order of the list, each with what those before it gave; the control
-    comes last. delay: seconds from a sample until what it gave holds; more than a period is allowed. quantum: outputs
-    are rounded to whole multiples of it. Periods and delays are whole numbers of steps, which are fixed.
+    Parameters
+    ----------
+    function : callable
+        Function of (t, q, v, x, u).
+    every : float
+        Sampling period, s.
+    outputs : mapping of str to float
+        Names of the outputs, with the values that hold until the first sample.
+    states : mapping of str to float
+        Names of the states, with initial values.
+    delay : float, default 0.0
+        Seconds from a sample until its outputs take effect; may exceed a period.
+    quantum : float, optional
+        Outputs are rounded to multiples of it.
+
+    Examples
+    --------
+    As the control of a system, and as one of several controllers::
+
+        Sampled(lambda t, q, v, x, u: {"elbow": -20.0 * q["elbow"]}, every=1e-3)
+        Sampled(plan, every=0.02, outputs={"target": 0.0}, states={"count": 0.0})
     """
 
     function: Callable[..., Any]
@@ -49,7 +70,7 @@ class Sampled:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InputError(f"Sampled: {self.function!r} is no function of (t, q, v, x, u).")
+            raise InputError(f"Sampled: {self.function!r} is not a function of (t, q, v, x, u).")
         duration("Sampled: every", self.every)
         if self.quantum is not None:
             positive("Sampled: quantum", self.quantum, "")
@@ -62,29 +83,44 @@ class Sampled:
                 number(f'Sampled: {what} "{name}"', x)
         if not self.delay / self.every <= UNDER_WAY:
             raise InputError(
-                f"Sampled: delay is {self.delay:g} s, and so {self.delay / self.every:.3g} samples would be under way "
+                f"Sampled: delay is {self.delay:g} s, so that {self.delay / self.every:.3g} samples would be delayed "
                 f"at once; expected at most {UNDER_WAY}. Is it in seconds?"
             )
 
     @property
     def name(self) -> str:
-        """What it is called in errors: its function's name."""
+        """Return the name used in errors: that of the function."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     @property
     def waiting(self) -> int:
-        """How many samples are under way at most."""
+        """Return the largest number of delayed samples at a time."""
         return max(0, math.ceil(self.delay / self.every - 1e-9))
 
     @property
     def variables(self) -> tuple[StateVariable, ...]:
-        """What it holds, what it remembers, and what is under way, the newest first."""
+        """Return the state variables: held outputs, memory, and delayed outputs, the newest first."""
         held = [StateVariable(name, "", float(x)) for name, x in {**self.outputs, **self.states}.items()]
         coming = [(k, name, x) for k in range(1, self.waiting + 1) for name, x in self.outputs.items()]
         return (*held, *(StateVariable(f"{name}.coming{k}", "", float(x)) for k, name, x in coming))
 
     def result(self, s: System, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[list[Scalar], ...]:
-        """Outputs and next states."""
+        """Return outputs and next states.
+
+        Parameters
+        ----------
+        s : System
+            The system.
+        t, y, u
+            Time, state and inputs.
+
+        Returns
+        -------
+        outputs : list of scalar
+            In the order of `outputs`.
+        states : list of scalar
+            The memory until the next sample, in the order of `states`.
+        """
         what = f"sampled controller ({self.name})"
         found, states = called(what, self.function, t, *s.split(y), Named("u", s.inputs, u)), []
         if self.states:
@@ -99,7 +135,15 @@ class Sampled:
 
 
 def as_control(found: Sampled, commands: Sequence[str]) -> tuple[Sampled, Callable[..., Any]]:
-    """A sampled controller that gives the commands themselves, and the control that hands them on."""
+    """Return a sampled controller for the commands, and the control that passes its held outputs on.
+
+    Parameters
+    ----------
+    found
+        Sampled controller without outputs of its own.
+    commands
+        Names of the commands.
+    """
     if found.outputs:
         raise InputError(
             f"control ({found.name}) is sampled and has outputs of its own ({', '.join(found.outputs)}); as the "
@@ -124,38 +168,39 @@ def as_control(found: Sampled, commands: Sequence[str]) -> tuple[Sampled, Callab
 
 
 def clocks(s: System) -> tuple[tuple[float, float], ...]:
-    """When anything is sampled or arrives: seconds between two times, and from the start to the first. Each once."""
+    """Return the distinct clocks of samples and delayed outputs of the system `s`: (period, time of the first tick)."""
     return tuple(dict.fromkeys((c.every, late) for c in s.sampled for late in dict.fromkeys((0.0, float(c.delay)))))
 
 
 def first_phases(s: System, h: Scalar) -> list[Scalar]:
-    """The phases before the first step.
+    """Return the phases before the first step of the system `s` with steps of `h` seconds.
 
-    The phase of a clock counts the steps since its last time; before its first time it counts up to 0. It stays below
-    the steps of one period, so that it is exact where the number of all steps would not be.
+    The phase of a clock counts the steps since its last tick; before its first tick it counts up to 0. It stays below
+    the
+    number of steps in a period, so it is exact even if the number of all steps is not.
     """
     return [-_steps(late, h) if late else 0.0 for _, late in clocks(s)]
 
 
 def next_phases(s: System, phases: Sequence[Scalar], h: Scalar) -> list[Scalar]:
-    """The phases a step later."""
+    """Return the phases of the system `s` one step of `h` seconds after `phases`."""
     later = [phase + 1.0 for phase in phases]
     return [where(x >= _steps(every, h), 0.0, x) for x, (every, _) in zip(later, clocks(s), strict=True)]
 
 
 def phases_at(s: System, n: Scalar, h: Scalar) -> list[Scalar]:
-    """The phases after n steps of h, n being exact."""
+    """Return the phases of the system `s` after `n` steps of `h` seconds, `n` being exact."""
     found: list[Scalar] = []
     for every, late in clocks(s):
         each, past = _steps(every, h), n - _steps(late, h)
-        # A half: where it is whole, the quotient is rounded to it or below.
+        # The half keeps a quotient that should be whole from being rounded down.
         turn = past - each * floor((past + 0.5) / each)
         found.append(where(past > -0.5, turn, past))
     return found
 
 
 def any_due(phases: Sequence[Scalar]) -> Scalar:
-    """1 in steps before which a sample is taken or arrives."""
+    """Return 1 if any of the `phases` is zero: a sample is taken or takes effect before this step."""
     found: Scalar = 0.0
     for phase in phases:
         found = maximum(found, _due(phase))
@@ -171,7 +216,17 @@ def _steps(seconds: Scalar, h: Scalar) -> Scalar:
 
 
 def taken(s: System, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], phases: Sequence[Scalar]) -> list[Scalar]:
-    """y after the samples of this moment."""
+    """Return the state after the samples of this moment.
+
+    Parameters
+    ----------
+    s
+        System.
+    t, y, u
+        Time, state and inputs.
+    phases
+        Phases of its clocks.
+    """
     y, phase = list(y), dict(zip(clocks(s), phases, strict=True))
     for c, at in _places(s):
         y[at : at + len(c.variables)] = _one(c, s, t, y, u, phase, at)
@@ -187,13 +242,13 @@ def _one(
     phase: Mapping[tuple[float, float], Scalar],
     at: int,
 ) -> list[Scalar]:
-    """What one controller holds, remembers and has under way."""
+    """Return the new state elements of one controller: held outputs, memory and delayed outputs."""
     width, remembered = len(c.outputs), len(c.states)
     new, states = c.result(s, t, y, u)
     now, behind = _due(phase[c.every, 0.0]) > 0.5, at + width + remembered
     held, memory = y[at : at + width], y[at + width : behind]
     queue = [y[behind + k * width : behind + (k + 1) * width] for k in range(c.waiting)]
-    if c.waiting:  # what arrives now was taken a delay ago, and is the last in the queue before that moves on
+    if c.waiting:  # the sample that takes effect now is the last in the queue, before the queue is shifted
         held = _picked(_due(phase[c.every, float(c.delay)]) > 0.5, queue[-1], held)
         queue = [_picked(now, a, b) for a, b in zip([new, *queue], queue, strict=False)]
     else:
@@ -206,7 +261,7 @@ def _picked(condition: Scalar, new: Sequence[Scalar], old: Sequence[Scalar]) -> 
 
 
 def _places(s: System) -> Iterator[tuple[Sampled, int]]:
-    """Each controller, and where in y its own begins."""
+    """Yield each controller with the index in y of its first element."""
     at = s.size - sum(len(c.variables) for c in s.sampled)
     for c in s.sampled:
         yield c, at
@@ -214,11 +269,21 @@ def _places(s: System) -> Iterator[tuple[Sampled, int]]:
 
 
 def checked(s: System, h: float, watched: bool) -> None:
-    """An error where samples would fall between steps."""
+    """Raise an InputError if samples would fall between steps.
+
+    Parameters
+    ----------
+    s
+        System.
+    h
+        Step, s.
+    watched
+        True if steps are adaptive or events are located.
+    """
     for c in s.sampled:
         if watched:
             raise InputError(
-                f"the controller {c.name} samples, and that goes with fixed steps without events: give step=, an "
+                f"the controller {c.name} is sampled, which needs fixed steps without events: give step=, an "
                 "integrator such as rk4, and no tolerance."
             )
         whole(f"every of the sampled controller {c.name}", c.every, h, "step")

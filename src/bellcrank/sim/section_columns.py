@@ -1,4 +1,4 @@
-"""Loads and stresses at named sections of beams over any scalar: what model/outline.py computes from arrays."""
+"""Section loads and stresses of beams over any scalar, as model/outline.py computes them from arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bellcrank.scalar import Scalar, fabs, maximum, sqrt
 
 
 def section_units(m: Mechanism) -> dict[str, str]:
-    """The columns of all sections, with their units."""
+    """Return the columns of all sections of the mechanism `m`, with their units."""
     return {name: "Pa" if what == STRESS else _load_unit(what) for name, (_, what) in sections(m).items()}
 
 
@@ -20,7 +20,7 @@ def _load_unit(what: str) -> str:
 
 
 def section_column(m: Mechanism, name: str, q: Sequence[Scalar]) -> Scalar:
-    """One of these columns in the configuration q."""
+    """Return the column `name` of a section of the mechanism `m` at the positions `q`."""
     place, what = sections(m)[name]
     coordinates = [q[m.columns[0].index(x)] for x in place.coordinates]
     if what == STRESS:
@@ -36,8 +36,8 @@ def _load(place: Slice, coordinates: Sequence[Scalar], what: str) -> Scalar:
 
 
 def _stress(place: Slice, N: Scalar, My: Scalar, Mz: Scalar) -> Scalar:
-    """The largest stress along the beam of any fibre, without its sign."""
-    if place.round:  # the fibre that bends most lies between two corners
+    """Return the largest absolute axial stress of any fibre."""
+    if place.round:  # the most stressed fibre lies between two corners
         pull, y, z = place.fibres[0]
         return fabs(N * pull) + sqrt((My * My + Mz * Mz) * (y * y + z * z))
     largest: Scalar = 0.0

@@ -1,8 +1,7 @@
-"""How a system is integrated, what is kept of it, and where it runs: what people write, in three groups, and what a run
-is then to do, in numbers.
+"""Run settings: the groups Solver, Saving and Where of the public interface, and the Plan of a run made from them.
 
 bc.simulate(plant, 10.0, solver=bc.Solver("dopri5", tolerance=1e-8), saving=bc.Saving(every=0.01))
-bc.simulate(plant, 10.0, integrator="dopri5", tolerance=1e-8, every=0.01)       the same, by shortcuts
+bc.simulate(plant, 10.0, integrator="dopri5", tolerance=1e-8, every=0.01)       equivalent, by shortcuts
 """
 
 from __future__ import annotations
@@ -25,13 +24,27 @@ FORMS = ("auto", "minimal", "projected", "lagrange")
 @explained_class("__init__")
 @dataclass(frozen=True)
 class Solver:
-    """How a system is integrated.
+    """Settings of the integration.
 
-    step: fixed, in seconds (1 ms where nothing is said); or tolerance: the integrator chooses its steps, and step is
-    the first. max_steps: so many may a run try that chooses them or has events. method: of forward dynamics. form: how
-    closed loops are kept closed (minimal, projected, lagrange; auto: minimal, but projected in large rings and other
-    places where that is less work); baumgarte: how fast the last of them closes them, 1/s. resolve: relative error of
-    fixed steps from which a run ends with the reason "not resolved"; 0 turns the check off.
+    Parameters
+    ----------
+    integrator : str, default "rk4"
+        Name of the integrator.
+    step : float, optional
+        Fixed step, s (default 1 ms); with a tolerance, the first step.
+    tolerance : float, optional
+        Error tolerance; the integrator then chooses its steps.
+    max_steps : int, optional
+        Largest number of steps that a run with adaptive steps or events may try.
+    method : str, default "auto"
+        Method of forward dynamics.
+    form : {"auto", "minimal", "projected", "lagrange"}
+        Formulation of closed loops. "auto" is "minimal", but "projected" for large rings and other mechanisms for which
+        that needs less work.
+    baumgarte : float, default 20.0
+        Gain of the Baumgarte stabilisation in the form "lagrange", 1/s.
+    resolve : float, default 0.01
+        Relative error of fixed steps above which a run ends as "not resolved"; 0 turns the check off.
     """
 
     integrator: str = "rk4"
@@ -44,7 +57,7 @@ class Solver:
     resolve: float = 0.01
 
     def __post_init__(self) -> None:
-        """Also where nothing comes of it, as without loops: what is mistyped is not passed over."""
+        """Check settings even if they have no effect, as without loops, so that a mistyped value is reported."""
         if self.form not in FORMS:
             raise InputError(unknown("form", str(self.form), FORMS))
         positive("baumgarte", self.baumgarte, ", in 1/s")
@@ -55,10 +68,16 @@ class Solver:
 @explained_class("__init__")
 @dataclass(frozen=True)
 class Saving:
-    """What is kept of runs.
+    """Settings of the record.
 
-    every: seconds between rows, or "step"; keep: "rows", or "final" for the end of each run alone; summary: what to say
-    of each run as a whole, as in ["max(elbow.tau)"].
+    Parameters
+    ----------
+    every : float or "step", optional
+        Seconds between rows.
+    keep : {"rows", "final"}, optional
+        "final" keeps only the end of each run.
+    summary : sequence of str
+        Values that summarise each run, as in ["max(elbow.tau)"].
     """
 
     every: float | str | None = None
@@ -67,7 +86,7 @@ class Saving:
 
 
 class OneRun(TypedDict, total=False):
-    """Shortcuts that may be other for every run of a Simulator."""
+    """Shortcuts that may differ between runs of a Simulator."""
 
     step: float | None
     tolerance: float | None
@@ -83,7 +102,19 @@ Group = TypeVar("Group", Solver, Saving, Where)
 
 
 def grouped(kind: type[Group], word: str, given: Group | None, shortcuts: Mapping[str, Any]) -> Group:
-    """The settings given as `word`, with shortcuts in their places; an error where both say the same thing."""
+    """Return a group of settings with shortcuts applied; an InputError if both set the same option.
+
+    Parameters
+    ----------
+    kind
+        Class of the group.
+    word
+        Name of its argument, for messages.
+    given
+        The group, or None.
+    shortcuts
+        Options by name; None is not set.
+    """
     if given is None:
         return changed(kind(), shortcuts)
     if not isinstance(given, kind):
@@ -99,32 +130,32 @@ def grouped(kind: type[Group], word: str, given: Group | None, shortcuts: Mappin
 
 
 def changed(settings: Group, shortcuts: Mapping[str, Any]) -> Group:
-    """Settings with those of the shortcuts that say something."""
+    """Return `settings` with those `shortcuts` that belong to it and are not None."""
     said = {name: x for name, x in shortcuts.items() if x is not None and hasattr(settings, name)}
     return replace(settings, **said) if said else settings
 
 
 Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed steps with nothing to watch
-TOLERANCE = 1e-6  # where none is asked for
-STEP = 1e-3
-ROWS = 1000  # of a record, where the integrator chooses its steps and nobody says how often
-TRIES, TRIES_A_SECOND = 1_000_000, 100_000  # steps that a run may try where it chooses them, or stops at events
+TOLERANCE = 1e-6  # default error tolerance of adaptive steps
+STEP = 1e-3  # s, default fixed step
+ROWS = 1000  # default number of rows of a record with adaptive steps
+TRIES, TRIES_A_SECOND = 1_000_000, 100_000  # default limit of tried steps, of runs with adaptive steps or events
 KEEPS = ("rows", "final")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one run is to do, or every run of a batch."""
+    """Numeric settings of one run, or of every run of a batch."""
 
     seconds: float
     adaptive: bool
     h: float  # the step, or the first one
     tolerance: float
-    steps: int  # 0 where nobody knows
+    steps: int  # 0 if the number is not known in advance
     gap: float  # seconds between rows
     stride: int  # steps between rows
     each: bool  # a row for every step
-    in_rows: bool  # whether rows are kept, or the end of each run alone
+    in_rows: bool  # True if rows are kept, False if only the end of each run is
     events: int
     most: float  # steps that a run may try
     resolve: float  # relative error of fixed steps from which a run is not resolved; 0: not checked
@@ -132,13 +163,14 @@ class Plan:
 
     @property
     def mode(self) -> Mode:
+        """Return (adaptive, rows on a grid), or None for fixed steps without events."""
         if not self.adaptive and not self.events:
             return None
         return self.adaptive, not self.each or not self.adaptive or not self.in_rows
 
     @property
     def rows(self) -> int:
-        """Room for so many rows of each run: exact with fixed steps, else what is likely, for it can grow."""
+        """Return the initial row capacity of each run: exact with fixed steps, else an estimate; it can grow."""
         if not self.in_rows:
             return 0
         if self.mode is None:
@@ -146,7 +178,15 @@ class Plan:
         return round(self.seconds / self.gap) + 2 + 8 * self.events if self.mode[1] else 1024
 
     def first(self, hold: float, lines: int) -> dict[str, Any]:
-        """What the state of every run begins with, beside y; each line of its inputs holds for so long."""
+        """Return the initial values of the fields of every run's state except y.
+
+        Parameters
+        ----------
+        hold
+            Seconds that each line of inputs holds.
+        lines
+            Number of lines.
+        """
         return {
             "t": 0.0, "live": 1.0, "due": float(self.in_rows), "h": self.h, "step": self.h, "every": self.gap,
             "end": self.seconds, "last": self.steps, "stride": self.stride,
@@ -157,7 +197,7 @@ class Plan:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What the record's provenance says of it."""
+        """Return the settings that are stored in the provenance of the record."""
         return {
             "seconds": self.seconds, "step": None if self.adaptive else self.h,
             "tolerance": self.tolerance if self.adaptive else None,
@@ -165,14 +205,31 @@ class Plan:
         }  # fmt: skip
 
     def check_room(self, runs: int, row: int) -> None:
-        """An error where the record does not fit the memory that is free."""
+        """Raise an InputError if the record of `runs` runs with `row` numbers per row exceeds the free memory."""
         size = runs * self.rows * row * 8
         if size > KEEP:
             check_room(f"the record of {runs} runs with {self.rows} rows each", size, "record less often (every=...)")
 
 
 def planned(seconds: float, integrator: Integrator, events: int, solver: Solver, saving: Saving, where: Where) -> Plan:
-    """The settings of a run as numbers, or an error where they do not go together."""
+    """Return the settings of a run as numbers.
+
+    Parameters
+    ----------
+    seconds
+        Duration of the run.
+    integrator
+        Integrator.
+    events
+        Number of events.
+    solver, saving, where
+        Groups of settings.
+
+    Raises
+    ------
+    InputError
+        If a setting is invalid or does not go with another.
+    """
     seconds = duration("seconds", seconds)
     where, in_rows, adaptive = available(where), rows_kept(saving), chooses_steps(integrator, solver)
     h = duration("step", solver.step) if solver.step is not None else min(STEP, seconds / 100 if adaptive else STEP)
@@ -187,14 +244,14 @@ def planned(seconds: float, integrator: Integrator, events: int, solver: Solver,
 
 
 def rows_kept(saving: Saving) -> bool:
-    """Whether rows are kept, or the end of each run alone."""
+    """Return True if `saving` keeps rows, False if only the end of each run."""
     keep = saving.keep if saving.keep is not None else "final" if saving.summary else "rows"
     if keep not in KEEPS:
         raise InputError(unknown("keep", keep, KEEPS))
     if keep == "rows" and saving.summary:
         raise InputError(
-            'a summary is one row for each run, so that keep="rows" does not go with it; all rows have all there '
-            "is: run without a summary, and take numpy's min and max of their columns."
+            'a summary is one row for each run, so keep="rows" does not go with it; to keep all rows, run without '
+            "a summary, and use numpy's min and max on the columns."
         )
     if keep == "final" and saving.every is not None:
         raise InputError(f"every is {saving.every!r}, the time between rows, but only the end of each run is kept.")
@@ -202,20 +259,23 @@ def rows_kept(saving: Saving) -> bool:
 
 
 def chooses_steps(integrator: Integrator, solver: Solver) -> bool:
-    """Whether the integrator chooses its steps."""
+    """Return True if the `integrator` chooses its steps under these `solver` settings."""
     if solver.tolerance is not None and not integrator.adaptive:
         able = [name for name, i in INTEGRATORS.items() if i.adaptive]
         raise InputError(
             f'integrator "{integrator.name}" does not estimate its error, so it cannot keep a tolerance; '
-            f"give step=..., or take one of {', '.join(able)}."
+            f"give step=..., or use one of {', '.join(able)}."
         )
     return integrator.adaptive and (solver.tolerance is not None or solver.step is None)
 
 
 def available(where: Where) -> Where:
-    """Where it will run, if all that was asked for goes together."""
+    """Return the settings `where` after checking that they go together.
+
+    Without a GPU, return those of the CPU, with a warning.
+    """
     if where.machine:
-        raise InputError("where: machine= shares out the work on a state; runs are shared out by threads=.")
+        raise InputError("where: machine= divides the work on one state; runs are distributed by threads=.")
     if where.target == "cuda" and (why := missing()):
         warn(f"{why} The CPU runs it instead, in float64.")
         return Where(threads=where.threads)
@@ -225,7 +285,7 @@ def available(where: Where) -> Where:
 
 
 def _gap(every: float | str | None, seconds: float, h: float, adaptive: bool) -> float:
-    """Seconds between rows."""
+    """Return the seconds between rows."""
     if every is None:
         return min(seconds / ROWS if adaptive else h, seconds)
     if isinstance(every, str):
@@ -236,13 +296,13 @@ def _gap(every: float | str | None, seconds: float, h: float, adaptive: bool) ->
 
 
 def _most(asked: int | None, open_ended: bool, seconds: float, steps: int) -> float:
-    """Steps that a run may try: nobody knows how many it will take where it chooses them, or stops at events."""
+    """Return the limit of tried steps: their number is unknown with adaptive steps or events."""
     if asked is None:
         return min(steps + TRIES + TRIES_A_SECOND * seconds, MOST_STEPS)
     if not open_ended:
         raise InputError(
-            f"max_steps is {asked!r}, and this run takes {steps} steps, no more and no less: its step is fixed and "
-            "there are no events. It goes with chosen steps (tolerance=...) or events."
+            f"max_steps is {asked!r}, but this run takes exactly {steps} steps: its step is fixed and "
+            "there are no events. It goes with adaptive steps (tolerance=...) or events."
         )
     return float(count("max_steps", asked, MOST_STEPS))
 
@@ -252,6 +312,6 @@ def _check_float32(plan: Plan) -> None:
         return
     if plan.mode is not None:
         raise InputError(
-            "float32 does not tell times apart as finely as chosen steps and events need; "
+            "float32 does not resolve times as finely as adaptive steps and events need; "
             'give dtype="float64", or fixed steps (step=...) without events.'
         )

@@ -1,6 +1,6 @@
-"""bc.simulate: a system, where it starts, how to integrate -> Record.
+"""bc.simulate: simulation of a system, from its start and settings to a Record.
 
-A Simulator is compiled once and runs as often as asked, with other starts, steps, inputs and parameters.
+A Simulator is compiled once and runs any number of times, with other starts, steps, inputs and parameters.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """All that a run executes: its settings, its graphs and its numbers. shape: of the batch. start: of each run as it
-    was given, before closed loops are assembled.
+    """All that a run executes: settings, graphs and numbers.
+
+    `shape` is that of the batch; `start` is the given start of each run, before closed loops are assembled.
     """
 
     plan: Plan
@@ -70,8 +71,37 @@ class Prepared:
 
 @explained_class("__init__", "run", "prepared", "planned", "whole", "program")
 class Simulator:
-    """A system with an integrator, compiled on first use. What settings say here holds for every run that says nothing
-    else.
+    """A system with an integrator, compiled on first use. Settings given here are the defaults of all its runs.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or System
+        The system; a mechanism takes further parts of bc.system by keyword.
+    integrator, method : str, optional
+        Shortcuts for `solver`.
+    events : sequence of Event
+        Events to be located.
+    sensitivities : sequence of str
+        Parameters and initial states with respect to which all columns are differentiated.
+    form : str, optional
+        Shortcut for `solver`.
+    baumgarte : float, optional
+        Shortcut for `solver`.
+    summary : sequence of str, optional
+        Shortcut for `saving`.
+    solver : Solver, optional
+        Settings of the integration.
+    saving : Saving, optional
+        Settings of the record.
+    where : Where, optional
+        Target, number type and threads.
+    **parts
+        Parts of bc.system, such as control and actuators.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
     """
 
     def __init__(
@@ -109,10 +139,10 @@ class Simulator:
         _simulators.add(self)
         self.events = () if events is None or _none(events) else checked_events(events, wrt)
         if self.system.outputs:
-            _ = self.dynamics.outputs  # so that a function that cannot be traced says so before the run, not after it
+            _ = self.dynamics.outputs  # an output that cannot be traced raises here, not after the run
 
     def _dynamics(self, wrt: tuple[str, ...]) -> Dynamics:
-        """The only place that asks whether there are loops."""
+        """Return the dynamics of a tree or of closed loops; no later code depends on which."""
         made: Callable[..., Dynamics] = tree_dynamics
         if self.system.mechanism.loops:
             from bellcrank.sim.looped_dynamics import looped_dynamics
@@ -130,11 +160,25 @@ class Simulator:
         dtype: str | None = None,
         checks: bool = True,
     ) -> Program:
-        """All that a run does, as graphs; without rows, only its state is asked for.
+        """Return the Program of a run: all its computations as graphs.
 
-        mode: (whether it chooses its steps, whether its rows are on a grid), or None for fixed steps without events.
-        by: the same system by other graphs, as `dynamics.closure` names them. dtype: of the numbers it will be computed
-        with, which decides how its counters lie. checks: whether it checks fixed steps, where the solver asks for that.
+        Parameters
+        ----------
+        mode : tuple of bool, optional
+            (adaptive steps, rows on a grid), or None for fixed steps without events.
+        by : Dynamics, optional
+            Graphs of this system, as selected by `dynamics.closure`.
+        rows : bool, default True
+            False if only the final state is needed.
+        dtype : {"float64", "float32"}, optional
+            Number type of the computation, which decides the layout of counters.
+        checks : bool, default True
+            Include the check of fixed steps if the solver requests it.
+
+        Returns
+        -------
+        Program
+            The same object for the same arguments.
         """
         by, dtype = by or self.dynamics, dtype or self.where.dtype
 
@@ -147,14 +191,38 @@ class Simulator:
         return self._once(("program", mode, by, rows, dtype, checks), make)
 
     def whole(self, mode: Mode = None, dtype: str | None = None, checks: bool = False) -> Program:
-        """The same without rows, by graphs that need no others on their way: for who steps, drives or exports it."""
+        """Return a self-contained Program without rows, which needs no other graphs during a run.
+
+        Steppers, drives and exports use it.
+
+        Parameters
+        ----------
+        mode, dtype, checks
+            See `program`.
+
+        Returns
+        -------
+        Program
+            The same object for the same arguments.
+        """
         joined = self.joined(mode, dtype)
         if joined is None:
             return self.program(mode, rows=False, dtype=dtype, checks=checks)
         return self._once(("whole", mode, dtype), joined.program)
 
     def joined(self, mode: Mode = None, dtype: str | None = None) -> Joined | None:
-        """All partitions that closed loops in the minimal form may need, where that is how they are kept closed."""
+        """Return the joined partitions of closed loops in the minimal form.
+
+        Parameters
+        ----------
+        mode, dtype
+            See `program`.
+
+        Returns
+        -------
+        Joined or None
+            None without closed loops, and in other forms.
+        """
         if not self.system.mechanism.loops:
             return None
         from bellcrank.sim.looped_dynamics import LoopedDynamics
@@ -169,7 +237,20 @@ class Simulator:
         )
 
     def compiled(self, lanes: int, mode: Mode, by: Dynamics, rows: bool = True) -> Compiled:
-        """The same as machine code for so many lanes."""
+        """Return the Program as machine code.
+
+        Parameters
+        ----------
+        lanes : int
+            Number of lanes.
+        mode, by, rows
+            See `program`.
+
+        Returns
+        -------
+        Compiled
+            The same object for the same arguments.
+        """
         return self._once(
             (lanes, mode, by, rows), lambda: Compiled(self.program(mode, by, rows, "float64"), lanes).ready()
         )
@@ -183,7 +264,7 @@ class Simulator:
 
     @property
     def predicted(self) -> StepTime:
-        """What a step is expected to take on this computer, before it is compiled; of an adaptive run, a try."""
+        """Return the expected duration of a step (adaptive: of a try) on this computer, before it is compiled."""
         adaptive = self.integrator.adaptive
         return step_time(self.program((adaptive, True) if adaptive or self.events else None).tick)
 
@@ -203,7 +284,40 @@ class Simulator:
         progress: Any = None,
         **settings: Unpack[OneRun],
     ) -> Record:
-        """See bellcrank.simulate. settings: step, tolerance, max_steps; every, keep; target, dtype, threads."""
+        """Run the system and return its Record.
+
+        Parameters
+        ----------
+        seconds : float
+            Duration of the run.
+        q0, v0, x0 : array_like or mapping, optional
+            Initial positions, velocities and further states; leading axes make a batch.
+        inputs : mapping of str to array_like, optional
+            Values of inputs, or samples (..., lines).
+        input_step : float, optional
+            Seconds that each sample holds.
+        parameters : mapping of str to array_like, optional
+            Values of free parameters.
+        batch : int, optional
+            Number of runs if the start is the same for all.
+        progress : callable or bool, optional
+            Receives the completed share; True shows it, False is silent.
+        **settings
+            Defaults of the Simulator overridden for this run: step, tolerance, max_steps; every, keep; target, dtype,
+            threads.
+
+        Returns
+        -------
+        Record
+            See bellcrank.simulate.
+
+        Raises
+        ------
+        InputError
+            If an argument is invalid.
+        Interrupted
+            After Ctrl-C, with the record so far.
+        """
         began = time.perf_counter()
         ready = self.prepared(
             seconds, q0, v0, x0, inputs=inputs, input_step=input_step, parameters=parameters, batch=batch,
@@ -239,7 +353,18 @@ class Simulator:
         progress: Any = None,
         **settings: Unpack[OneRun],
     ) -> Prepared:
-        """Check the arguments of `run` and turn them into all that it will execute, without executing it."""
+        """Check the arguments of `run` and return all that it would execute, without executing it.
+
+        Parameters
+        ----------
+        seconds, q0, v0, x0, inputs, input_step, parameters, batch, progress, **settings
+            See `run`.
+
+        Returns
+        -------
+        Prepared
+            Plan, program and batch of the run.
+        """
         plan = self.planned(seconds, settings)
         given = Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
@@ -258,7 +383,7 @@ class Simulator:
         return Prepared(plan, program, Batch(first, given.table, given.parameters, plan.rows), given.shape, given.y)
 
     def _check_damping(self, h: float, parameters: Any) -> None:
-        """Also for some of the values given to free numbers of the mechanism, which may be far from nominal ones."""
+        """Check damping, also for some of the given values of free parameters, which may be far from nominal ones."""
         m, by = self.system.mechanism, self.dynamics.implicit
         self._once(("damping", h), lambda: check_damping(self.system, by, self.integrator, h))
         if parameters is None or not m.parameters or not resists(self.system):
@@ -271,12 +396,25 @@ class Simulator:
         for row in np.unique(own, axis=0)[:ASKED]:
             there = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
             check_damping(there, by, self.integrator, h)
-        # Half as much again needs no second look: a fit asks hundreds of times.
+        # Skip the check within half as much again around checked values: a fit calls this hundreds of times.
         near = own.min(axis=0) - 0.5 * np.abs(own.min(axis=0)), own.max(axis=0) + 0.5 * np.abs(own.max(axis=0))
         self._made["checked", h] = np.minimum(low, near[0]), np.maximum(high, near[1])
 
     def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
-        """The settings of a run as numbers."""
+        """Return the settings of a run as numbers.
+
+        Parameters
+        ----------
+        seconds : float
+            Duration of the run.
+        settings : mapping
+            See `run`.
+
+        Returns
+        -------
+        Plan
+            Steps, rows and target.
+        """
         known = OneRun.__annotations__
         if odd := [name for name in settings if name not in known]:
             raise TypeError(f"run() got {odd[0]!r}; settings of a run are {', '.join(known)}.")
@@ -287,7 +425,7 @@ class Simulator:
         return 1 if runs.runs == 1 else host().lanes("float64")
 
     def _done(self, plan: Plan, program: Program, runs: Batch, progress: Any) -> Done:
-        """The runs, made where the plan says."""
+        """Execute the runs on the selected target."""
         standing = Standing()
         with shown(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
             watch = ProgressTeller(program.layout, plan.seconds, plan.adaptive, tell, standing)
@@ -305,7 +443,7 @@ class Simulator:
         return Lanes(code, program.layout, runs, plan.where.threads, self._memory, watch)
 
     def _gpu(self, plan: Plan, program: Program, runs: Batch, watch: ProgressTeller) -> Backend:
-        from bellcrank.sim.gpu import Gpu, GpuProgram  # loaded for those who ask
+        from bellcrank.sim.gpu import Gpu, GpuProgram  # loaded on demand
 
         def code(by: Dynamics) -> GpuProgram:
             key = plan.mode, by, plan.in_rows, plan.where.dtype
@@ -315,13 +453,13 @@ class Simulator:
 
     def __reduce__(self) -> str:
         raise InputError(
-            "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism), "
-            "and make a Simulator where it arrives: compiled code is found in the cache on disk."
+            "a Simulator holds machine code of this process and cannot be pickled; send its .system (or the "
+            "mechanism), and make a Simulator in the other process: compiled code is found in the cache on disk."
         )
 
 
 def _none(given: Any) -> bool:
-    """Whether it is a list without anything in it; what is no list says so itself."""
+    """Return True for an empty list or tuple; other types are checked later."""
     return isinstance(given, tuple | list) and not given
 
 
@@ -356,36 +494,86 @@ def simulate(
     saving: Saving | None = None,
     where: Where | None = None,
 ) -> Record:
-    """Runs a mechanism, or a system with actuators and control, and records it.
+    """Simulate a mechanism, or a system with actuators and control, and return its Record.
+
+    A run that fails stops, while others continue; run.stops has the reasons. See docs/simulation.md.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or System
+        With actuators, inputs or outputs, give a system (bc.system).
+    seconds : float
+        Duration of the run.
+    q0, v0, x0 : array_like, shape (..., n), or mapping, optional
+        Initial positions, velocities and further states; default: neutral, at rest, initial values of the system.
+        Leading
+        axes make a batch of runs.
+    control : callable, optional
+        Function of (t, q, v, x, u) that returns the forces on the joints. It is called once, on symbols, and compiled:
+        write where(...) instead of if.
+    integrator : str, optional
+        Name of the integrator.
+    step : float, optional
+        Fixed step, s (default 1 ms); with a tolerance, the first step.
+    every : float or "step", optional
+        Seconds between rows of the record (default: every step, or 1000 rows with adaptive steps).
+    tolerance : float, optional
+        Error tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6).
+    inputs : mapping of str to array_like, optional
+        A number for each input, or samples (..., lines).
+    input_step : float, optional
+        Seconds that each sample holds.
+    parameters : mapping of str to array_like, optional
+        Values of free parameters of the system: numbers, or arrays over the batch.
+    events : sequence of Event
+        Events to be located.
+    sensitivities : sequence of str
+        Parameters and elements of the start ("boom.q") with respect to which every column is differentiated:
+        run["d(boom.v)/d(boom.mass)"].
+    form : {"auto", "minimal", "projected", "lagrange"}, optional
+        Formulation of closed loops.
+    method : str, optional
+        Method of forward dynamics.
+    threads : int, optional
+        CPU threads for a batch.
+    progress : callable or bool, optional
+        Receives the completed share; True shows it, False is silent.
+    batch : int, optional
+        Number of runs if the start is the same for all.
+    target : {"cpu", "cuda"}, optional
+        "cuda" runs each run on a thread of the GPU (docs/gpu.md).
+    dtype : {"float64", "float32"}, optional
+        Number type; "float32" only on the GPU, with fixed steps and without events.
+    keep : {"rows", "final"}, optional
+        "final" keeps only the end of each run.
+    summary : sequence of str, optional
+        Values that summarise each run, ["max(elbow.tau)", "integral(effort)"]: min, max, t_min, t_max, integral, mean,
+        rms
+        or final of any column.
+    max_steps : int, optional
+        Largest number of steps, repeated ones included, of a run with adaptive steps or events (default: a million, and
+        100,000 for each second); the run then ends with the reason "too many steps".
+    solver, saving, where : Solver, Saving, Where, optional
+        The same settings in three reusable groups; a setting may not be given both in a group and by its shortcut.
+
+    Returns
+    -------
+    Record
+        Time, states and derived columns of all runs.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+    Interrupted
+        After Ctrl-C, with the record so far.
+
+    Examples
+    --------
+    ::
 
         run = bc.simulate(arm, seconds=10, q0={"elbow": 0.5}, control=lambda t, q, v, x, u: -20.0 * q - 2.0 * v)
         run.t, run.q, run["energy"]; run.stops; run.plot()
-
-    q0, v0, x0: arrays (..., n) or mappings by name (the rest: neutral, at rest, as the system says); leading axes make
-    a batch of runs. control(t, q, v, x, u): the forces on the joints; it runs once, on symbols, and is compiled, so
-    write where(...) for if. With actuators, inputs or outputs give a system (bc.system) instead of the mechanism. step:
-    fixed, in seconds (default 1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4;
-    default 1e-6; step is then the first). every: seconds between rows of the record (default: every step, or 1000
-    rows), or "step". inputs: a number for each name, or samples (..., lines) that hold for
-    input_step seconds each. parameters: other values of the system's free numbers, each a number or an array over the
-    batch. events: see Event. sensitivities: names of parameters and of elements of the start ("boom.q"), with respect
-    to which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. form: how closed loops are kept closed
-    (minimal, projected, lagrange). progress: a function told the share done, True, or False for silence. threads: cores
-    for a batch.
-
-    max_steps: so many steps, with those that had to be tried again, may a run take that chooses them or has events
-    (default: a million and 100,000 for each second of the run); it then ends with the reason "too many steps".
-
-    batch: so many runs, where the start is one for all. target="cuda": every run a thread of the GPU, in float64, or
-    with fixed steps and no events in float32 (docs/gpu.md). keep="final": only where each run ends. summary: what to
-    say of each run as a whole, ["max(elbow.tau)", "integral(effort)"]: min, max, t_min, t_max, integral, mean, rms or
-    final of any column.
-
-    A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. All
-    of it: docs/simulation.md.
-
-    solver, saving, where: the same settings in three groups (bc.Solver, bc.Saving, bc.Where), to be kept and used
-    again; what is said in a group is not said by its shortcut.
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
     how = {"integrator": integrator, "step": step, "tolerance": tolerance, "max_steps": max_steps}
@@ -406,7 +594,7 @@ _simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """In a child, where nobody is left to open a lock that another thread held."""
+    """Replace the locks in a child process, where the thread that held one does not exist."""
     for simulator in list(_simulators):
         simulator._lock = threading.RLock()
 

@@ -1,8 +1,8 @@
-"""What float32 cannot count in one number: refuse it before a run, for a counter that stands still says nothing.
+"""Limits of counters in float32: runs that exceed them are refused, because a stuck counter raises no error.
 
-Steps of a run have counters of two words (graph/counting.py). What remains are counts that stay one number because they
-begin anew all the time: steps of a sampling period or a delay, steps and lines of a table of inputs. They must stay
-below 2**24. A gradient counts its steps in one number, too, and finds samples by the time, which needs three bits more.
+Step counters of a run have two words (graph/counting.py). Other counts are single numbers because they restart
+regularly: steps of a sampling period or a delay, steps and lines of a table of inputs. They must stay below 2**24. A
+gradient counts its steps in one number as well and finds samples by the time, which needs three more bits.
 """
 
 from __future__ import annotations
@@ -17,9 +17,20 @@ SPARE_BITS = 3  # for the rounding of n * h and of its quotient by h
 
 
 def check_counts(system: System, h: float, dtype: str, hold: float = 0.0, lines: int = 1) -> None:
-    """Raise an InputError where float32 cannot count what a run of steps of h counts.
+    """Raise an InputError if float32 cannot hold the counts of a run.
 
-    hold: seconds that a line of inputs holds; lines: of the table of inputs.
+    Parameters
+    ----------
+    system
+        System.
+    h
+        Step, s.
+    dtype
+        Number type; "float64" needs no check.
+    hold
+        Seconds that a line of inputs holds.
+    lines
+        Number of lines in the table of inputs.
     """
     if dtype != "float32":
         return
@@ -29,7 +40,15 @@ def check_counts(system: System, h: float, dtype: str, hold: float = 0.0, lines:
 
 
 def check_gradient_counts(system: System, h: float, dtype: str, steps: int, hold: float, lines: int) -> None:
-    """The same for a gradient, which has no counters of two words."""
+    """Raise an InputError if float32 cannot hold the counts of a gradient, which has no counters of two words.
+
+    Parameters
+    ----------
+    system, h, dtype, hold, lines
+        See `check_counts`.
+    steps
+        Number of steps of the run.
+    """
     most = WORD / 2.0**SPARE_BITS if system.sampled else WORD
     if dtype == "float32" and steps > most:
         raise _too_many("the steps of the gradient", steps, most)
@@ -47,6 +66,6 @@ def _counted(system: System, h: float, hold: float, lines: int) -> Iterator[tupl
 
 def _too_many(what: str, count: float, most: float) -> InputError:
     return InputError(
-        f"{what}: {count:.0f} are more than float32 can count here, {most:.0f}; "
+        f"{what}: {count:.0f} exceed the limit of float32 here, {most:.0f}; "
         'give dtype="float64", longer steps, or fewer of them.'
     )

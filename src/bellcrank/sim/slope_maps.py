@@ -1,11 +1,12 @@
-"""Implicit steps of large systems: the slopes are not written out, only what they make of a direction.
+"""Jacobian operators for implicit steps of large systems: df/dy is applied to directions, not written out.
 
-    (1 - g df/dy) x = b                  q' = dq/dt = N(q) v knows nothing but q and v, so that
-    (1 - g dq'/dq) x_q = b_q + g dq'/dv x_v           gives x_q of x_v, joint by joint; and with that
-    x_r - g df_r/dy [x_q of x_v, x_r] = b_r           is left for the rest r of y, v and what is behind it
+    (1 - g df/dy) x = b                  q' = dq/dt = N(q) v depends on q and v only, so that
+    (1 - g dq'/dq) x_q = b_q + g dq'/dv x_v           gives x_q from x_v, joint by joint; with it
+    x_r - g df_r/dy [x_q of x_v, x_r] = b_r           remains for the rest r of y: v and further states
 
-Its left side for b_q = 0 is a map, linear in x_r: a call of the tangent of f. Loops make its matrix, eliminate it and
-solve with it (graph/elimination.py), so that the code is that of one column, however many there are.
+For b_q = 0 the left side of the last equation is a linear map of x_r: one call of the tangent of f. Loops build its
+matrix, factorise it and solve with it (graph/elimination.py), so the code has the length of one column for any number
+of columns.
 """
 
 from __future__ import annotations
@@ -30,22 +31,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SlopeMaps:
-    """Graphs of one system, each made once."""
+    """Graphs of one system for implicit steps, each made once."""
 
     by: Dynamics
 
     @property
     def nq(self) -> int:
+        """Return the number of positions."""
         return self.by.system.mechanism.nq
 
     @property
     def left(self) -> int:
-        """How many equations are left."""
+        """Return the number of remaining equations, without those of q."""
         return self.by.size - self.nq
 
     @cached_property
     def factors(self) -> Graph:
-        """(t, y, u, p, g) -> rows, reciprocal."""
+        """Return the graph (t, y, u, p, g) -> rows, reciprocal: the factorised matrix."""
 
         def mapped(t: Scalar, y: Any, g: Scalar, x: Any, u: Any = ()) -> dict[str, Any]:
             return {"b": [a - g * b for a, b in zip(x, self._moved(t, y, u, g, [0.0] * self.nq, x), strict=True)]}
@@ -56,7 +58,7 @@ class SlopeMaps:
 
     @cached_property
     def right(self) -> Graph:
-        """(t, y, u, p, g, b) -> the right side of what is left."""
+        """Return the graph (t, y, u, p, g, b) -> right side of the remaining equations."""
 
         def side(t: Scalar, y: Any, g: Scalar, b: Any, u: Any = ()) -> dict[str, Any]:
             still = [0.0] * self.left
@@ -67,11 +69,12 @@ class SlopeMaps:
 
     @cached_property
     def solution(self) -> Graph:
+        """Return the graph that solves with the factors."""
         return elimination.Substitution(f"{self.by.system.mechanism.name}.solution", self.left)
 
     @cached_property
     def whole(self) -> Graph:
-        """(t, y, u, p, g, b, x) -> all of the solution."""
+        """Return the graph (t, y, u, p, g, b, x) -> complete solution."""
 
         def lifted(t: Scalar, y: Any, g: Scalar, b: Any, x: Any, u: Any = ()) -> dict[str, Any]:
             return {"x": [*self._of_q(y, g, list(b), list(x)), *x]}
@@ -83,13 +86,13 @@ class SlopeMaps:
         return tangent(self.by.f, ["y"])
 
     def _moved(self, t: Scalar, y: Any, u: Any, g: Scalar, b: State, x: Any) -> State:
-        """How fast the rates of the rest change along [x_q, x]."""
+        """Return the derivative of the rates of v and further states along [x_q, x]."""
         along = [*self._of_q(y, g, b, list(x)), *x]
         found = self.by.call(self._tangent, t, list(y), u, d_y=along)["d_dy"]
         return list(found)[self.nq :]
 
     def _of_q(self, y: Any, g: Scalar, b: State, x: State) -> State:
-        """x_q of b_q and x, joint by joint. What follows from others has no coordinates of its own."""
+        """Return x_q from b_q and x, joint by joint; mimic joints have no coordinates of their own."""
         m, found = self.by.system.mechanism, list(b)
         for link in m.tree.links:
             if link.joint.mimic is not None:
@@ -103,12 +106,12 @@ class SlopeMaps:
         return found
 
     def _own(self, link: Link, y: Any, x: State) -> list[tuple[Any, Sequence[int]]]:
-        """Of a joint where its q, its v and its part of x are."""
+        """Return, for the q, v and x_v of a joint, the vector and the indices in it."""
         return [(y, link.q_index), (y, [self.nq + i for i in link.v_index]), (x, link.v_index)]
 
 
 def _turned(kind: Kind, q: State, v: State, g: Scalar) -> Factors:
-    """1 - g dq'/dq of a joint whose rates depend on its coordinates."""
+    """Factorise 1 - g dq'/dq of a joint whose rates depend on its coordinates."""
     n = len(q)
     columns = []
     for j in range(n):
@@ -119,7 +122,7 @@ def _turned(kind: Kind, q: State, v: State, g: Scalar) -> Factors:
 
 @dataclass(frozen=True)
 class Mapped(Slopes):
-    """df/dy at one state, for whoever solves with it."""
+    """The Jacobian operator at one state, as an integrator uses it."""
 
     maps: SlopeMaps
     t: Scalar
@@ -127,20 +130,25 @@ class Mapped(Slopes):
     u: Sequence[Scalar]
 
     def implicit(self, g: Scalar) -> Solver:
+        """Return a solver for (1 - `g` df/dy) x = b."""
         factors = self.call(self.maps.factors, g)
         return Solver(self, g, factors)
 
     def call(self, graph: Graph, g: Scalar, **more: Any) -> dict[str, Any]:
+        """Call a `graph` at this state with the factor `g` and further arguments (`more`)."""
         return self.maps.by.call(graph, self.t, self.y, self.u, g=g, **more)
 
 
 @dataclass(frozen=True)
 class Solver:
+    """Solver for (1 - g df/dy) x = b with a factorised matrix."""
+
     of: Mapped
     g: Scalar
     factors: dict[str, Any]
 
     def solve(self, b: Sequence[Scalar]) -> State:
+        """Return x for the right side `b`."""
         maps, b = self.of.maps, list(b)
         right = self.of.call(maps.right, self.g, b=b)["r"]
         x = maps.solution.call(**self.factors, b=right)["x"]

@@ -1,25 +1,25 @@
-"""Check of a fixed step while a run goes on: some steps are repeated as two half steps, and the differences add up.
+"""Error check of fixed steps during a run: some steps are repeated as two half steps, and the differences add up.
 
     change_i = sum over the steps of |y_i by one step - y_i by two half steps|
     way_i    = sum over the steps of |y_i after a step - y_i before it|
     doubt    = max over i of change_i / (way_i + STILL nominal_i)
 
-`doubt` is a relative error: the share of the way travelled that halving the step would change, step by step. It is a
-local measure, so that a chaotic motion of any length counts as resolved where its steps are. The Program computes it,
-whoever runs it (lanes, threads, a GPU); sim/outcome.py compares it with the tolerance (Solver.resolve).
+`doubt` is a relative error: the share of the distance travelled (the way) that halving the step would change, step by
+step. It is a local measure, so a chaotic motion of any length counts as resolved if its steps are. The Program computes
+it on every backend (lanes, threads, a GPU); sim/outcome.py compares it with the tolerance (Solver.resolve).
 
-Regular checks happen at the steps 1, 2, 4, 8 ... and then every EVERY steps; each stands for all steps since the one
-before. Impacts and reversals of friction fall between them, so a step in which the acceleration changes much more than
-on average (a spike of the second difference of the velocities) is checked as well, and stands for itself.
+Regular checks happen at the steps 1, 2, 4, 8 ... and then every EVERY steps; each stands for all steps since the
+previous one. Impacts and reversals of friction fall between them, so a step in which the acceleration changes much more
+than on average (a spike of the second difference of the velocities) is checked as well, and stands for itself.
 
-Where a single step would put the run in doubt, a twin decides: from there it takes half steps beside the run for WINDOW
-steps, and the mean difference in the LATE ones of them counts. An error that dies out before, as in the fast decay of
-a stiff friction, does not count; one that stays, as behind an impact, does. The first bad window stands for itself, and
-those that confirm it for all steps since the last good one.
+If a single step would put the run in doubt, a twin decides: from there it takes half steps beside the run for WINDOW
+steps, and the mean difference over the last LATE of them counts. An error that decays before, as in the fast decay of
+stiff friction, does not count; one that persists, as after an impact, does. The first bad window stands for itself, and
+those that confirm it stand for all steps since the last good one.
 
-The repetition is part of the graph `locate` of the Program, called where the sign `hit` is set: it costs as much as two
-steps. The tick itself adds up the second differences and the way. The way is that of all steps, because one that is
-estimated from few of them misses most of what an impact moves between two checks, and doubts a run that is converged.
+The repetition is part of the graph `locate` of the Program, called if the flag `hit` is set: it costs as much as two
+steps. The tick itself adds up the second differences and the way. The way includes all steps, because an estimate from
+few of them misses most of the motion that an impact causes between two checks, and doubts a converged run.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.nominals import nominals
 
 EVERY = 251  # steps between regular checks; a prime, so that no sampling period coincides with it
-WINDOW, LATE = 32.0, 24.0  # steps that a twin takes beside the run; the last ones count, by their mean
-REST = 2048.0  # steps from a window to the next regular check, at most
-CONFIRM = 128.0  # the same, where the window was the first that is bad
-SPIKE = 16.0  # times the mean second difference of the velocities, from which a step is checked out of turn
-SPIKES, SPIKE_SHARE = 4.0, 1.0 / 4096.0  # budget of such checks: so many, and so many per step
-ALONE = 0.5  # of the tolerance: what checks of single steps may reach before a twin decides
-IMPACT = 16.0  # steps that are expected to be as doubtful as a spike, when it is judged
-REGULAR, SPIKED, TWIN, EVENTS = 1.0, 2.0, 3.0, 4.0  # the sign `hit`, to which events add theirs
+WINDOW, LATE = 32.0, 24.0  # steps of a twin beside the run; and the last of them, whose mean counts
+REST = 2048.0  # largest number of steps from a window to the next regular check
+CONFIRM = 128.0  # steps from the first bad window to the next check
+SPIKE = 16.0  # multiple of the mean second difference of the velocities above which a step is checked out of turn
+SPIKES, SPIKE_SHARE = 4.0, 1.0 / 4096.0  # budget of such checks: a constant, plus a share of the steps
+ALONE = 0.5  # of the tolerance: limit of the doubt by single steps, above which a twin decides
+IMPACT = 16.0  # expected number of steps with the error of a spike
+REGULAR, SPIKED, TWIN, EVENTS = 1.0, 2.0, 3.0, 4.0  # values of the flag `hit`; events add theirs
 STILL = 0.01  # of the nominal size of a state: shorter ways count as that long
 ROUNDING_UNITS = 16.0  # of the larger state: differences below are rounding errors
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 
-RESULTS = ("doubt", "doubt_of", "doubt_at")  # read by the record: how large, of which element, when it grew most
+RESULTS = ("doubt", "doubt_of", "doubt_at")  # for the record: size, element, and time of the largest growth
 _COUNTERS = ("resolve", "check", "checked", "until", "share", "regular", "suspect", "bends", "spikes", "largest")
-KEPT = (*RESULTS, *_COUNTERS[1:], "y_old", "twin", "change", "way")  # what a stepper keeps between actions
+KEPT = (*RESULTS, *_COUNTERS[1:], "y_old", "twin", "change", "way")  # fields that a stepper keeps between actions
 Fields = Mapping[str, Any]
 
 
@@ -61,11 +61,11 @@ class StepCheck:
         self.dynamics, self.integrator, self.dtype = dynamics, integrator, dtype
         self.size = dynamics.system.size  # of the state without integrals and sensitivities
         sampled = sum(len(c.variables) for c in dynamics.system.sampled)
-        self.held = range(self.size - sampled, self.size)  # elements that only samples change, between the steps
+        self.held = range(self.size - sampled, self.size)  # elements that only samples change, between steps
 
     @property
     def fields(self) -> dict[str, int | tuple[int]]:
-        """Fields of the state of a Program, with the sign `hit`."""
+        """Return the sizes of the fields that the check adds to the state of a Program, with the flag `hit`."""
         whole, own = size(self.dynamics.size), size(self.size)
         single = dict.fromkeys(("hit", *RESULTS, *_COUNTERS), 1)
         return {**single, "y_old": whole, "twin": whole, "change": own, "way": own}
@@ -77,8 +77,20 @@ class StepCheck:
     # -- in the tick
 
     def noticed(self, old: Fields, n: Scalar, y: Sequence[Scalar], go: Scalar) -> dict[str, Any]:
-        """New values of fields after the n-th step, from the state `old` to y; `hit` says whether it is checked."""
-        bend = where(n > 1.5, self._bend(old["y_old"], old["y"], y), 0.0)  # there is none of the first step
+        """Return new values of fields after a step; `hit` is set if the step is to be checked.
+
+        Parameters
+        ----------
+        old
+            Fields before the step.
+        n
+            Number of the step.
+        y
+            State after the step.
+        go
+            Condition: the step was taken.
+        """
+        bend = where(n > 1.5, self._bend(old["y_old"], old["y"], y), 0.0)  # undefined for the first step
         bends = old["bends"] + bend
         spike = where(bend * n > SPIKE * bends, SPIKED, 0.0)
         spike = where(old["spikes"] < SPIKES + n * SPIKE_SHARE, spike, 0.0)
@@ -93,8 +105,16 @@ class StepCheck:
         }
 
     def interrupted(self, now: Fields, y: State) -> dict[str, Any]:
-        """New values of fields where an event ends the last step with the state y: what a window has seen so far counts
-        as all of it, and the second difference begins anew.
+        """Return new values of fields if an event ends the last step.
+
+        The differences of an open window so far stand for all of it, and the second difference restarts.
+
+        Parameters
+        ----------
+        now
+            Fields after the step.
+        y
+            State that the event ends with.
         """
         twin, before = now["twin"][: self.size], now["y_old"][: self.size]
         change = [self._change(a, a, b) for a, b in zip(before, twin, strict=True)]
@@ -104,16 +124,26 @@ class StepCheck:
         return {"change": added, "doubt": doubt, "doubt_of": element, "y_old": y, "until": 0.0}
 
     def _bend(self, before: Sequence[Scalar], now: Sequence[Scalar], after: Sequence[Scalar]) -> Scalar:
-        """Second difference of velocities and further states, against their nominal sizes."""
+        """Return the second difference of velocities and further states, relative to their nominal magnitudes."""
         total: Scalar = 0.0
         for i in range(self.dynamics.system.mechanism.nq, self.size):
             total = total + self._per_nominal[i] * fabs((after[i] - now[i]) - (now[i] - before[i]))
         return total
 
-    # -- after the tick, where it is asked for
+    # -- after the tick, if `hit` is set
 
     def judged(self, now: Fields, h: Scalar, u: Any) -> dict[str, Any]:
-        """New values of fields where the last step, of length h, is repeated."""
+        """Return new values of fields after repeating the last step as two half steps.
+
+        Parameters
+        ----------
+        now
+            Fields after the step.
+        h
+            Length of the step.
+        u
+            Inputs.
+        """
         sign = now["hit"] - where(now["hit"] < EVENTS, 0.0, EVENTS)
         n, after, before = now["n"].value, now["y"][: self.size], now["y_old"][: self.size]
         beside = where(sign > 0.5 * (SPIKED + TWIN), 1.0, 0.0) > 0.0
@@ -162,7 +192,7 @@ class StepCheck:
         return {key: _chosen(sign > 0.0, x, now[key]) for key, x in new.items()} | {"hit": 0.0}
 
     def _beside(self, now: Fields) -> State:
-        """Where the twin begins the step: it has the samples of the run."""
+        """Return the state of the twin at the begin of the step, with the sampled elements of the run."""
         twin = list(now["twin"])
         for i in self.held:
             twin[i] = now["y_old"][i]
@@ -170,7 +200,10 @@ class StepCheck:
 
     @cached_property
     def half(self) -> Graph:
-        """(t, y, h, memory, told, u, p) -> y and memory after a step of length h; told: what `settled` measures."""
+        """Return the graph (t, y, h, memory, told, u, p) -> y and memory after a step of length h.
+
+        `told` holds the fields that `settled` measures.
+        """
         measured, memory = self.dynamics.measured, self.integrator.memory(self.dynamics.problem())
         shapes: dict[str, tuple[int, ...]] = {"t": (), "y": (self.dynamics.size,), "h": ()}
         shapes |= {"memory": (memory,)} if memory else {}
@@ -186,7 +219,7 @@ class StepCheck:
         return self.dynamics.trace(f"{self.integrator.name}.half", stepped, shapes)
 
     def _halved(self, now: Fields, y: State, h: Scalar, u: Any) -> State:
-        """The state after the last step, made as two half steps from y, without a memory of earlier ones."""
+        """Return the state after the last step, computed as two half steps from y, without memory of earlier steps."""
         half, begin, more = 0.5 * h, now["t"] - h, dict[str, Any]()
         if "memory" in self.half.inputs:
             more["memory"] = list(self.integrator.begin(self.dynamics.problem(u, half), begin, y, half))
@@ -198,13 +231,13 @@ class StepCheck:
         return y
 
     def _change(self, after: Scalar, before: Scalar, halved: Scalar) -> Scalar:
-        """The difference of a state by a step and by two half steps, beyond rounding; HUGE if it is not a number."""
+        """Return the difference between one step and two half steps beyond rounding; HUGE if it is not a number."""
         rounding = ROUNDING_UNITS * EPSILON[self.dtype] * maximum(fabs(after), fabs(before))
         apart = fabs(after - halved) - rounding
         return where(apart < HUGE, maximum(apart, 0.0), HUGE)
 
     def _doubt(self, change: State, way: State) -> tuple[Scalar, Scalar]:
-        """The largest relative change, and of which element it is."""
+        """Return the largest relative change and the index of its element."""
         doubt: Scalar = 0.0
         element: Scalar = 0.0
         for i, (x, whole, per_nominal) in enumerate(zip(change, way, self._per_nominal, strict=True)):
@@ -215,7 +248,7 @@ class StepCheck:
 
 
 def _added(total: State, change: State, times: Scalar) -> State:
-    """Return sums to which a change is added so many times."""
+    """Return total + times * change, element by element."""
     return [x + times * y for x, y in zip(total, change, strict=True)]
 
 

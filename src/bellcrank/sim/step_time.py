@@ -1,4 +1,4 @@
-"""How long a step will take, before anything is compiled: the model of emit/cpu/costs.py, on the graph of the step."""
+"""Prediction of the duration of a step before compilation, by the cost model of emit/cpu/costs.py on its graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bellcrank.graph.inline import opened
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of one step on one core: of a single run, and of each run in a large batch."""
+    """Seconds per step on one core: of a single run, and of each run in a large batch."""
 
     one: float
     batch: float
@@ -21,5 +21,6 @@ class StepTime:
 
 
 def step_time(tick: Graph) -> StepTime:
+    """Return the predicted duration of a `tick`."""
     found = parts(opened(tick))
     return StepTime(costs(alone=True).of(found), costs().of(found))

@@ -1,4 +1,4 @@
-"""What people hand to a stepper, checked before anything moves: inputs, arrays to write to, masks, starts."""
+"""Validation of arguments of a stepper before any state changes: inputs, output arrays, masks, starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ Shape = tuple[int, ...]
 
 
 def inputs(u: Any, shape: Shape, names: Sequence[str], nu: int) -> Array:
-    """shape: of the batch, without the inputs themselves."""
+    """Return the inputs of an action as a contiguous float64 array.
+
+    Parameters
+    ----------
+    u
+        Inputs, (*shape, nu), or None for a system without inputs.
+    shape
+        Shape of the batch.
+    names
+        Names of the inputs.
+    nu
+        Number of inputs.
+    """
     expected = (*shape, nu)
     if not nu:
         if u is not None:
@@ -25,17 +37,18 @@ def inputs(u: Any, shape: Shape, names: Sequence[str], nu: int) -> Array:
     try:
         found = np.asanyarray(u)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"step: u is no array in this computer's memory: {error}") from None
+        raise InputError(f"step: u is not an array in this computer's memory: {error}") from None
     if found.dtype.kind not in "fiub":
         raise InputError(f"step: u has dtype {found.dtype}; expected real numbers.")
     if np.ma.is_masked(found):
-        raise InputError("step: u has masked entries; expected a number in each place.")
+        raise InputError("step: u has masked entries; expected a number for each entry.")
     if found.shape != expected:
         raise InputError(f"step: u has the shape {found.shape}; expected {expected}: {', '.join(names)}.")
     return np.ascontiguousarray(found, float)
 
 
 def output(out: Any, expected: Shape) -> Array:
+    """Return `out` after checking that it is a writable float64 array of the shape `expected`."""
     fits = isinstance(out, np.ndarray) and out.shape == expected and out.dtype == float and out.flags.writeable
     if not fits:
         got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
@@ -45,19 +58,32 @@ def output(out: Any, expected: Shape) -> Array:
 
 
 def masked(given: Any, shape: Shape) -> Array:
+    """Return the mask `given` as a boolean array of the shape `shape`."""
     try:
         mask = np.asarray(given)
     except ValueError:  # rows of different lengths
         mask = np.asarray(given, dtype=object)
     if mask.dtype != bool or mask.shape != shape:
         raise InputError(
-            f"reset: mask has the shape {mask.shape} of {mask.dtype}; expected {shape} of bool: which runs begin anew."
+            f"reset: mask has the shape {mask.shape} of {mask.dtype}; expected {shape} of bool: True for runs to reset."
         )
     return mask
 
 
 def each(what: str, x: Array, shape: tuple[int, ...], runs: int) -> Array:
-    """One row for every run."""
+    """Return `x` as one row for every run.
+
+    Parameters
+    ----------
+    what
+        Name of the argument, for messages.
+    x
+        Array, (n,) or (*shape, n).
+    shape
+        Shape of the batch.
+    runs
+        Number of runs.
+    """
     try:
         return np.broadcast_to(x, (*shape, x.shape[-1])).reshape(runs, x.shape[-1])
     except ValueError:

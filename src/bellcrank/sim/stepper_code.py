@@ -1,4 +1,4 @@
-"""The machine code of a stepper's action, by one thread or several."""
+"""Machine code of a stepper's action, executed by one thread or several."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bellcrank.graph.program import structure
 from bellcrank.sim.runner import address, machine_code
 
 Array = np.ndarray[Any, Any]
-SEVERAL = 4  # blocks of lanes: fewer are not shared out among threads
+SEVERAL = 4  # smallest number of blocks per thread
 
 
 class Code:
-    """An action as machine code, for so many lanes. Steppers with the same action share it."""
+    """An action as machine code for a number of lanes, shared by steppers with the same action."""
 
     def __init__(self, made: Action, lanes: int) -> None:
         self.action, self.lanes = made, lanes
@@ -36,7 +36,21 @@ class Code:
         )
 
     def shared(self, blocks: int, threads: int, told: int, u: Array, y: Array, spaces: Sequence[Array]) -> int:
-        """An action by several threads, each with a part of the blocks; whether any run is still alive."""
+        """Execute an action on several threads, each with some blocks; return nonzero if any run is alive.
+
+        Parameters
+        ----------
+        blocks
+            Number of blocks of lanes.
+        threads
+            Number of threads.
+        told
+            Address of the settings of the stepper's entry module.
+        u, y
+            Inputs and observations of all runs.
+        spaces
+            Workspaces, one for each thread.
+        """
         parts = min(threads, max(1, blocks // SEVERAL))
         edges = [blocks * k // parts for k in range(parts + 1)]
 

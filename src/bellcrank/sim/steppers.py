@@ -1,7 +1,7 @@
-"""Stepper: runs of one system that go on when somebody says so. stepping.py makes them.
+"""Stepper: runs of one system that advance one action per call. stepping.py makes steppers.
 
-The states stay where machine code works on them (emit/cpu/action.py), in lanes; an action is one call without Python
-in it. What is computed is the Program that bc.simulate runs, so that states are equal to its rows to the last bit.
+The states stay in lanes where machine code works on them (emit/cpu/action.py); an action is one call without Python in
+it. It executes the Program that bc.simulate runs, so the states equal the rows of a record to the last bit.
 """
 
 from __future__ import annotations
@@ -50,9 +50,21 @@ REASONS = {
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """All that a stepper knows of its runs at one moment."""
+    """The complete state of a stepper at one moment.
 
-    of: tuple[Any, ...]  # whose it is
+    Attributes
+    ----------
+    of
+        Identification of the stepper: mechanism, elements, batch, integrator, step.
+    kept
+        States and parameters of all runs.
+    reward, ended
+        The arrays of the stepper.
+    alive
+        Nonzero while any run is alive.
+    """
+
+    of: tuple[Any, ...]
     kept: Array
     reward: Array
     ended: Array
@@ -61,13 +73,33 @@ class Snapshot:
 
 @explained_class("__init__", "reset", "restore", "tune", "follow")
 class Stepper:
-    """Runs of one system that go on when somebody says so. Made by bellcrank.stepper, which see.
+    """Runs of one system that advance one action per call. Made by bellcrank.stepper, which describes the arguments.
 
-    reward, ended and final are written anew by every action. Machine code has their addresses, so they are never other
-    arrays than the first.
+    The arrays reward, ended and final are overwritten by every action. Machine code holds their addresses, so they
+    remain
+    the same arrays.
+
+    Parameters
+    ----------
+    simulator : Simulator
+        The system with its integrator.
+    batch : int, optional
+        Number of runs; None for one run without a batch axis.
+    every : float
+        Duration of an action, s.
+    h : float
+        Step of the integrator, s.
+    task : Task
+        Outputs, reward, end conditions and starts.
+    threads : int, default 1
+        CPU threads.
+    seed : int, default 0
+        Seed of random starts.
+    parameters : mapping, optional
+        Values of free parameters.
     """
 
-    xp: Any = np  # what makes its arrays
+    xp: Any = np  # module of its arrays
     dtype = "float64"
 
     def __init__(
@@ -105,7 +137,7 @@ class Stepper:
     # -- what is made once
 
     def _enter(self) -> None:
-        """Memory for all runs, the module that Python calls, and what it is told."""
+        """Allocate memory for all runs, and load and configure the module that Python calls."""
         made, runs = self._action, self.runs
         self._code = Code(made, 1 if runs == 1 else host().lanes("float64"))
         lanes, each = self._code.lanes, made.layout.size + made.free
@@ -134,9 +166,9 @@ class Stepper:
         return int(self._words[text.WORDS.index(word)])
 
     def _tell(self, seed: int, parameters: Mapping[str, Any]) -> None:
-        """What is said of every run before its first start."""
+        """Initialise status, seeds and parameters of every run before its first start."""
         places, everyone = self._action.layout.places, np.ones(self.runs, bool)
-        self._kept[:, places["status"]] = FINISHED  # also of lanes that nobody asked for, which stay so
+        self._kept[:, places["status"]] = FINISHED  # padding lanes stay finished
         words = seeded(seed)
         if self.task.start:
             self._write_count("run", everyone, np.arange(self.runs))
@@ -149,12 +181,12 @@ class Stepper:
         return int(self._kept.shape[0] * self._kept.shape[2])
 
     def _read(self, place: int | slice) -> Array:
-        """An element of c and p of all runs, (runs,), or several, (runs, elements)."""
+        """Return an element of state or parameters of all runs, (runs,), or a slice of them, (runs, elements)."""
         x = self.xp.moveaxis(self._kept[:, place], 1, -1) if isinstance(place, slice) else self._kept[:, place]
         return x.reshape(self._lanes, *x.shape[2:])[: self.runs]
 
     def _write(self, place: int | slice, which: Array, values: Any) -> None:
-        """The same of some runs."""
+        """Set an element or a slice of state or parameters of some runs."""
         at, lane = (self.xp.asarray(k) for k in np.divmod(np.flatnonzero(which), self._kept.shape[2]))
         values = self.xp.asarray(values)
         if isinstance(place, slice):
@@ -163,7 +195,7 @@ class Stepper:
             self._kept[at, place, lane] = values
 
     def _write_count(self, name: str, which: Array, numbers: Array) -> None:
-        """A counter of some runs; numbers: of all of them."""
+        """Set a counter of some runs; `numbers` has the values of all runs."""
         layout = self._action.layout
         words = layout.words(name)
         assert words is not None
@@ -172,7 +204,7 @@ class Stepper:
 
     @property
     def _free(self) -> slice:
-        """Where the free numbers are."""
+        """Return the slice of the free parameters."""
         return slice(self._action.layout.size, self._kept.shape[1])
 
     def _numbers(self, parameters: Mapping[str, Any]) -> Array:
@@ -181,8 +213,26 @@ class Stepper:
     # -- what users do
 
     def step(self, u: Any = None, *, out: Array | None = None) -> Array:
-        """One action: the inputs u (batch, nu) hold for `every` seconds. Gives what is observed then, (batch, outputs),
-        in `out` where that is given. reward, ended and final tell the rest. Runs that have ended stay as they are.
+        """Execute one action and return the observations after it.
+
+        Runs that have ended keep their state. The arrays reward, ended and final hold further results.
+
+        Parameters
+        ----------
+        u : array_like, shape (batch, nu), optional
+            Inputs, held during the action; None for a system without inputs.
+        out : ndarray, shape (batch, outputs), optional
+            Array for the result.
+
+        Returns
+        -------
+        ndarray, shape (batch, outputs)
+            Observations.
+
+        Raises
+        ------
+        InputError
+            If inputs are invalid or every run has ended.
         """
         given = self._inputs(u)
         y = self._room() if out is None else self._output(out)
@@ -190,12 +240,12 @@ class Stepper:
         apart = poisoned(y) if direct else empty_buffer(y.shape)
         why = self._shared(given, apart) if self.threads > 1 else int(self._one(address(given), address(apart)))
         if why == text.BUSY:
-            raise InputError("step: another thread is inside this stepper; make one for each, or wait for it.")
+            raise InputError("step: another thread uses this stepper; make one for each thread, or wait for it.")
         if why == text.ODD:
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(given))[0])
             raise InputError(f"step: u{list(bad)} ({self.inputs[bad[-1]]}) is {given[bad]}; expected finite numbers.")
         if why == text.ENDED:
-            raise InputError("step: every run has ended; reset() begins them anew, and restart=True does so by itself.")
+            raise InputError("step: every run has ended; reset() restarts them, restart=True does so automatically.")
         if apart is not y:
             y[...] = apart
         return y
@@ -208,16 +258,37 @@ class Stepper:
         seed: int | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Begins runs anew, all of them or those of the mask (batch,), and gives what is observed.
+        """Restart all runs or some of them, and return the observations.
 
-        start: all elements of the state (..., n), or some of them by name ({"elbow.q": 0.1}) on top of rest; without
-        one, every run has a start of its own where the stepper was made with one, or begins at rest. parameters: other
-        values of free numbers, for each of the batch or one for all. seed: of random starts from now on.
+        Parameters
+        ----------
+        mask : array_like of bool, shape (batch,), optional
+            Runs to restart; default: all.
+        start : array_like, shape (..., n), or mapping, optional
+            Initial state, or elements of it by name ({"elbow.q": 0.1}) in the state of rest. Default: random starts if
+            the
+            stepper was made with `start`, else the state of rest.
+        parameters : mapping of str to array_like, optional
+            Values of free parameters, one for all or one per run.
+        seed : int, optional
+            Seed of random starts from now on.
+        out : ndarray, shape (batch, outputs), optional
+            Array for the result.
+
+        Returns
+        -------
+        ndarray, shape (batch, outputs)
+            Observations.
+
+        Raises
+        ------
+        InputError
+            If an argument is invalid, or a start does not satisfy the loop equations.
         """
         with self._alone("reset"):
             which = self._masked(mask)
             if parameters is not None and not self.system.parameters:
-                raise InputError("reset: parameters is given, but no number of this system is free.")
+                raise InputError("reset: parameters is given, but this system has no free parameters.")
             p = None if parameters is None else self._numbers(parameters)
             y = None if start is None else self._started(start, self._here(self._read(self._free)) if p is None else p)
             words = None if seed is None else seeded(seed)
@@ -237,21 +308,44 @@ class Stepper:
             return place
 
     def seen(self) -> Array:
-        """What is observed now, as at a start: without an action before it."""
+        """Return the present observations, without an action.
+
+        Returns
+        -------
+        ndarray, shape (batch, outputs)
+            The observations; without the axis of the batch for one run.
+        """
         with self._alone("seen"):
             place = self._room()
             self._see(place)
             return place
 
     def follow(self, function: Callable[..., Any], seconds: float) -> Followed:
-        """Takes one run on with a controller in Python: function(t, y) gives the inputs of every action, all of them or
-        by name, from what is observed. For what cannot be traced; what it gives back says what Python costs.
+        """Advance one run with a controller in Python, for functions that cannot be traced.
+
+        Parameters
+        ----------
+        function : callable
+            Function of (t, y) that returns the inputs of an action, all or by name, from the observations.
+        seconds : float
+            Duration of the run.
+
+        Returns
+        -------
+        Followed
+            Results of the run, with the time spent in Python.
         """
         return followed(self, function, seconds)
 
     def tune(self, parameters: Mapping[str, Any], *, check: bool = True) -> None:
-        """Other values of some free numbers from the next action on, while all runs go on; the others stay. check=False
-        does not look whether bodies can have them (a negative mass), which takes milliseconds.
+        """Change values of free parameters from the next action on, while all runs continue.
+
+        Parameters
+        ----------
+        parameters : mapping of str to array_like
+            New values; other parameters keep theirs.
+        check : bool, default True
+            Check that the values are physically possible (no negative mass), which takes milliseconds.
         """
         with self._alone("tune"):
             p = self.system.parameters.changed(self._here(self._read(self._free)), parameters, "tune", check)
@@ -262,7 +356,7 @@ class Stepper:
         return found
 
     def _see(self, place: Array) -> None:
-        """Begins what is new, and observes all."""
+        """Initialise restarted runs, and write the observations of all runs."""
         seen = poisoned(place) if place.flags.c_contiguous else empty_buffer(place.shape)
         told = self._library.address("told")
         self._code.see(0, len(self._kept), told, None, address(seen), address(self._spaces[0]))
@@ -272,46 +366,54 @@ class Stepper:
             place[...] = seen
 
     def _here(self, x: Any) -> Any:
-        """An array in ordinary memory."""
+        """Return an array in host memory."""
         return x
 
     @property
     def reward(self) -> Array:
-        """What the last action was worth to every run, (batch,)."""
+        """Return the reward of the last action for every run, (batch,)."""
         return self._reward
 
     @property
     def ended(self) -> Array:
-        """0 where a run goes on after the last action, else why not, (batch,), which `reasons` has in words."""
+        """Return 0 for runs that continue after the last action, else a code (see `reasons`), (batch,)."""
         return self._ended
 
     @property
     def final(self) -> Array | None:
-        """Where runs restart by themselves: what was last observed of those that ended, (batch, outputs)."""
+        """Return the last observations of runs before their restart, (batch, outputs); None without `restart`."""
         return self._final
 
     @property
     def state(self) -> Array:
-        """Positions, velocities and further states of every run, (batch, n): a copy. `elements` has their names."""
+        """Return a copy of the states of every run, (batch, n), in the order of `elements`."""
         return self._shaped(self._read(self._action.layout.places["y"]))
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """Names of the elements of the state."""
+        """Return the names of the elements of the state."""
         return tuple(self.simulator.dynamics.ports.elements)
 
     @property
     def t(self) -> Array:
-        """Seconds since the start of every run, (batch,)."""
+        """Return the seconds since the start of every run, (batch,)."""
         words = self._read(self._action.layout.places["n"])
-        words = words.astype(float)  # on a GPU it may be float32, in which neither the number nor the time is exact
+        words = words.astype(float)  # float32 (on a GPU) could represent neither the count nor the time exactly
         steps: Array = words if words.ndim == 1 else words[:, 0] * WORD + words[:, 1]
         return steps.reshape(self._shape) * self.h
 
     @property
     def doubt(self) -> Array:
-        """What half the step would change in every run since its start, as a share of the way, (batch,): a copy. Only
-        where the stepper was made with resolve=...; beyond that share a run is not resolved.
+        """Return a copy of the estimated relative errors of every run since its start, (batch,).
+
+        The error is the change by halving the step, as a share of the way travelled; above the tolerance `resolve` a
+        run is not
+        resolved.
+
+        Raises
+        ------
+        InputError
+            If the stepper was made without resolve=...
         """
         if "doubt" not in self._action.layout:
             raise InputError("doubt: this stepper does not check its steps; make it with resolve=0.01.")
@@ -319,7 +421,7 @@ class Stepper:
 
     @property
     def parameters(self) -> Array:
-        """The free numbers of every run, (batch, np), in the order of system.parameters."""
+        """Return the free parameters of every run, (batch, np), in the order of system.parameters."""
         return self._shaped(self._read(self._free))
 
     def _shaped(self, x: Array) -> Array:
@@ -327,37 +429,56 @@ class Stepper:
 
     @property
     def reasons(self) -> list[str]:
-        """Why each run has ended, or nothing where it goes on: "ended", "limit", "not finite"."""
+        """Return why each run has ended ("ended", "limit", "not finite", ...), or an empty text while it continues."""
         return [REASONS.get(int(x), "failed") for x in np.atleast_1d(self._here(self.ended))]
 
     @cached_property
     def transition(self) -> Kernel:
-        """An action as a kernel, (y, u) -> y after it: no runs, no ends, and derivatives (jvp, vjp), for control, for
-        bellcrank.jax and for bellcrank.torch. It takes t, too, where the system depends on it, and p.
+        """Return an action as a kernel (y, u) -> y, with derivatives (jvp, vjp).
+
+        It is for control, bellcrank.jax and bellcrank.torch. It has neither runs nor end conditions. It also takes t if
+        the system depends on it, and p.
         """
         return of_graph(self._stepped.transition(), parameters=self.system.parameters)
 
     def snapshot(self) -> Snapshot:
-        """All that is to be known of the runs now; `restore` takes it, also of another stepper of the same system."""
+        """Return the complete state of the runs.
+
+        Returns
+        -------
+        Snapshot
+            For `restore` of this stepper or another one of the same system.
+        """
         with self._alone("snapshot"):
             return Snapshot(self._is, self._kept.copy(), self.reward.copy(), self.ended.copy(), self._get("alive"))
 
     def restore(self, snapshot: Snapshot) -> None:
-        """The runs as they were."""
+        """Restore the state of all runs.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            Result of `snapshot` of this stepper, or of another one of the same system.
+
+        Raises
+        ------
+        InputError
+            If the snapshot belongs to a different stepper.
+        """
         if not isinstance(snapshot, Snapshot):
-            raise InputError(f"restore: {type(snapshot).__name__} is no snapshot; stepper.snapshot() makes one.")
+            raise InputError(f"restore: {type(snapshot).__name__} is not a snapshot; stepper.snapshot() makes one.")
         if snapshot.of != self._is:
             differ = [
                 f"{name}: {b}, not {a}" for (name, a), (_, b) in zip(self._is, snapshot.of, strict=True) if a != b
             ]
-            raise InputError(f"restore: the snapshot is of another stepper ({'; '.join(differ)}).")
+            raise InputError(f"restore: the snapshot belongs to another stepper ({'; '.join(differ)}).")
         with self._alone("restore"):
             self._kept[...], self.reward[...], self.ended[...] = snapshot.kept, snapshot.reward, snapshot.ended
             self._set("alive", snapshot.alive)
 
     @cached_property
     def _is(self) -> tuple[Any, ...]:
-        """What a snapshot must agree with."""
+        """Return the properties that a snapshot must match."""
         m = self.system.mechanism
         return (
             ("mechanism", m.name), ("fingerprint", m.fingerprint), ("elements", self.elements), ("batch", self.batch),
@@ -369,9 +490,9 @@ class Stepper:
         return f"<Stepper {line(self.system.mechanism.name)}, {many_runs}, {self.every:g} s an action>"
 
     def __reduce__(self) -> str:
-        raise InputError("a Stepper is machine code of this process and cannot be pickled; send its .system.")
+        raise InputError("a Stepper holds machine code of this process and cannot be pickled; send its .system.")
 
-    # -- what they give
+    # -- arguments
 
     def _alone(self, what: str) -> _Alone:
         return _Alone(self, what)
@@ -393,7 +514,7 @@ class Stepper:
         return dynamics.closure.checked(each("start", y, self._shape, self.runs), p)
 
     def _shared(self, u: Array, y: Array) -> int:
-        """An action by several threads."""
+        """Execute an action on several threads."""
         if not self._lock.acquire(blocking=False):
             return text.BUSY
         try:
@@ -409,7 +530,7 @@ class Stepper:
 
 
 class _Alone:
-    """Nobody else is inside the stepper meanwhile."""
+    """Context manager that gives one thread exclusive use of a stepper."""
 
     def __init__(self, of: Stepper, what: str) -> None:
         self.of, self.what = of, what
@@ -423,7 +544,7 @@ class _Alone:
         self.of._set("busy", 1)
 
     def _refuse(self) -> None:
-        raise InputError(f"{self.what}: another thread is inside this stepper; make one for each, or wait for it.")
+        raise InputError(f"{self.what}: another thread uses this stepper; make one for each thread, or wait for it.")
 
     def __exit__(self, *_: object) -> None:
         self.of._set("busy", 0)

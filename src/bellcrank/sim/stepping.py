@@ -1,4 +1,4 @@
-"""bc.stepper: a system that learners and controllers take from action to action, one run or a million at once."""
+"""bc.stepper: a system that learners and controllers advance action by action, one run or a million at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bellcrank.sim.systems import System, system
 
 
 def _forced(m: Mechanism) -> System:
-    """A mechanism alone takes the forces on its joints."""
+    """Return the mechanism as a system whose inputs are the forces on its joints."""
 
     def forces(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return list(u)
@@ -55,29 +55,76 @@ def stepper(
     solver: Solver | None = None,
     where: Where | None = None,
 ) -> Stepper:
-    """A system to be taken from action to action, one run (batch=None) or many at once: for learners and controllers.
+    """Make a system that advances one action per call, one run or many at once, for learners and controllers.
+
+    Actions have fixed steps. A run that diverges ends, while the others continue. The functions reward, ends and start
+    are traced and compiled, as controls are.
+
+    Parameters
+    ----------
+    plant : Mechanism or System
+        A system with inputs (bc.system), or a mechanism, whose inputs are then the forces on its joints.
+    batch : int, optional
+        Number of runs; None for one run without a batch axis.
+    every : float, optional
+        Duration of an action, s, a whole number of steps (default: one step).
+    step : float, optional
+        Step of the integrator, s (default: 1 ms or slightly less). The states equal those of bc.simulate to the last
+        bit.
+    integrator : str, optional
+        Shortcut for `solver`.
+    outputs : sequence of str, optional
+        Columns of a record to be observed; default: the outputs of the system, else positions and velocities.
+    reward : callable, optional
+        Function of (t, q, v, x, u) at the end of an action.
+    ends : callable, optional
+        Function of (t, q, v, x, u) that ends a run if it is positive, or a comparison that holds.
+    limit : float, optional
+        Seconds after which a run ends.
+    start : callable, optional
+        Function of a random generator that returns initial states, by names of elements
+        ({"pole.q": random.uniform(-0.1, 0.1)}) or as a whole. The numbers depend only on the seed, the index in the
+        batch and the number of starts of the run.
+    restart : bool, default False
+        Restart runs that end at once; the observations are then those of the new start.
+    seed : int, default 0
+        Seed of random starts.
+    parameters : mapping of str to array_like, optional
+        Values of free parameters, one for all or one per run.
+    method, form : str, optional
+        Shortcuts for `solver`.
+    target : {"cpu", "cuda"}, optional
+        "cuda" runs everything on the GPU. Arrays of CuPy, PyTorch or JAX are accepted as inputs, results are CuPy
+        arrays, and calls are asynchronous: an input that is not finite ends its run ("not finite") instead of raising
+        an error.
+    dtype : {"float64", "float32"}, optional
+        Number type; "float32" only on the GPU.
+    threads : int, optional
+        CPU threads for a batch.
+    resolve : float, optional
+        Relative error, such as 0.01, for which steps are checked: env.doubt has the change by halving the step, as a
+        share of the way of each run. Default: no check, which is faster.
+    solver, where : Solver, Where, optional
+        The same settings in reusable groups.
+
+    Returns
+    -------
+    Stepper
+        With the methods reset and step.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+
+    Examples
+    --------
+    ::
 
         env = bc.stepper(plant, batch=4096, every=0.02, reward=lambda t, q, v, x, u: -q["pole"] ** 2, limit=10.0)
         y = env.reset()                             # (4096, outputs)
-        y = env.step(u)                             # u: (4096, inputs), which hold for 0.02 s; or step(u, out=y)
+        y = env.step(u)                             # u: (4096, inputs), held for 0.02 s; or step(u, out=y)
         env.reward, env.ended, env.t, env.state
-
-    plant: a system with inputs (bc.system), or a mechanism alone, whose inputs are then the forces on its joints.
-    every: seconds of an action, a whole number of steps (default: one); step: of the integrator (default: 1 ms or a
-    little less), so that the states are those of bc.simulate to the last bit. outputs: columns of a record to be
-    observed; by default the outputs of the system, or positions and velocities where it has none.
-
-    reward(t, q, v, x, u) judges an action by where it leads; ends(t, q, v, x, u) ends a run where it is positive, or a
-    comparison that holds; limit ends it after so many seconds. All are traced, as controls are, and compiled. A run
-    that diverges ends, too, and the others go on. restart: runs that end begin anew at once, and what is observed is
-    their new start. start(random): where runs begin, by names of elements ({"pole.q": random.uniform(-0.1, 0.1)}) or
-    all of them; the numbers follow from the seed, the place in the batch and how often a run began, and from nothing
-    else. parameters: values of free numbers, each one for all or for every run its own. threads: cores for a batch.
-    resolve: a relative error, such as 0.01; the steps are then checked for it, and env.doubt has what half the step
-    would change, as a share of the way of each run. Without it nothing is checked, which is faster.
-
-    target="cuda": all of it on the GPU, in float64 or float32; arrays of CuPy, PyTorch or JAX go in as they are, CuPy's
-    come out, and nobody waits: an input that is not finite ends its run ("not finite") instead of being refused.
     """
     parts = {"integrator": integrator, "step": step, "method": method, "form": form}
     solver = grouped(Solver, "solver", solver, parts)
@@ -104,14 +151,14 @@ def stepper(
             raise InputError(
                 "stepper: the minimal form of closed loops is for the CPU; on the GPU give form=projected."
             )
-        from bellcrank.sim.gpu_stepping import GpuStepper  # which is a Stepper
+        from bellcrank.sim.gpu_stepping import GpuStepper  # a subclass of Stepper
 
         return GpuStepper(where.dtype, simulator, runs, every, h, task, 1, seed, parameters)
     return Stepper(simulator, runs, every, h, task, where.threads, seed, parameters)
 
 
 def _times(step: float | None, every: float | None) -> tuple[float, float]:
-    """The step, and the seconds of an action."""
+    """Return the step and the duration of an action."""
     if every is None:
         h = duration("step", step) if step is not None else STEP
         return h, h

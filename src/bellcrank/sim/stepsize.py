@@ -1,4 +1,4 @@
-"""How large the next step should be: the error of this one against what is allowed, and the order of its estimate."""
+"""Step-size control: the next step from the error estimate, the tolerance, and the order of the estimate."""
 
 from __future__ import annotations
 
@@ -9,26 +9,40 @@ from bellcrank.integrate import Integrator, State, Step
 from bellcrank.integrate.problem import unscaled
 from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, sqrt, where
 
-SAFETY, LEAST, MOST = 0.9, 0.2, 5.0  # of the next step size against the last
-FAILED = 0.1  # where the step left the numbers
+SAFETY, LEAST, MOST = 0.9, 0.2, 5.0  # safety factor, and limits of the ratio of the next step to the last
+FAILED = 0.1  # ratio after a step whose result is not finite
 
 
 def judged(
     integrator: Integrator, y: State, made: Step, sound: Scalar, rtol: Scalar, atol: Scalar
 ) -> tuple[Scalar, Scalar]:
-    """1 where the step from y may be taken, else 0; and the next step size as a part of this one."""
+    """Return 1 if a step is accepted, else 0; and the ratio of the next step size to this one.
+
+    Parameters
+    ----------
+    integrator
+        Integrator.
+    y
+        State before the step.
+    made
+        Result of the step, with its error estimate.
+    sound
+        Condition: the result is finite.
+    rtol, atol
+        Relative and absolute tolerance.
+    """
     err = _norm(made.error or [], y, made.y, rtol, atol)
     power = 4.0 if integrator.stiff else 5.0  # of h, with which the estimate goes
     grown = SAFETY * exp(log(maximum(err, 1e-10)) * (-1.0 / power))
     if integrator.rescale is not unscaled:
-        # A memory in which h appears is worse after every change: then rather none, or twice the step.
+        # Rescaling a memory that depends on h loses accuracy: keep the step, or double it.
         grown = where(grown > 1.0, where(grown < 2.0, 1.0, 2.0), grown)
     fits = where(sound, where(err <= 1.0, 1.0, 0.0), 0.0)
     return fits, where(sound, where(err < HUGE, clip(grown, LEAST, MOST), LEAST), FAILED)
 
 
 def _norm(error: Sequence[Scalar], a: Sequence[Scalar], b: Sequence[Scalar], rtol: Scalar, atol: Scalar) -> Scalar:
-    """Root mean square of the error against what is allowed."""
+    """Return the root mean square of the error relative to the tolerance."""
     total: Scalar = 0.0
     for e, x, y in zip(error, a, b, strict=True):
         r = e / (atol + rtol * maximum(fabs(x), fabs(y)))

@@ -1,9 +1,9 @@
-"""Whether fixed steps are short enough for damping in joints that they do not take implicitly.
+"""Stability check of fixed steps against joint damping that they do not treat implicitly.
 
-A speed that decays at the rate d (M^-1)_kk runs away in explicit steps that are too long for it. Fixed steps are
-implicit in such damping (implicit_forces.py), but not in every system, nor where they are longer than those that the
-Simulator was made for. Mechanisms with loops, or with frames whose motion is prescribed, are not judged: what
-holds their bodies together makes them heavier than the tree says.
+A velocity that decays at the rate d (M^-1)_kk diverges in explicit steps that are too long for it. Fixed steps are
+implicit in such damping (implicit_forces.py), but not in every system, nor if they are longer than the step for which
+the Simulator was made. Mechanisms with loops or with prescribed frame motions are not checked: their constraints make
+bodies effectively heavier than the tree alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,21 @@ def check_damping(
     s: System, implicit: ImplicitForces | None, integrator: Integrator, h: float,
     asked: Callable[[float], str] = shorter,
 ) -> None:  # fmt: skip
-    """Raise an InputError where viscous damping is too stiff for explicit steps of h, and warn of dry friction."""
+    """Raise an InputError if viscous damping is too stiff for explicit steps, and warn about dry friction.
+
+    Parameters
+    ----------
+    s
+        System.
+    implicit
+        Forces that fixed steps treat implicitly, or None.
+    integrator
+        Integrator.
+    h
+        Step, s.
+    asked
+        Function that formats the advice to use a given step.
+    """
     if integrator.stiff or s.mechanism.loops or any(name not in s.mechanism.columns[1] for name in s.motions):
         return
     for said, viscous in _too_fast(s, implicit, integrator, h, asked):
@@ -42,7 +56,7 @@ def check_damping(
 def _too_fast(
     s: System, implicit: ImplicitForces | None, integrator: Integrator, h: float, asked: Callable[[float], str]
 ) -> Iterator[tuple[str, bool]]:
-    """What to say of the joint that is worst, by damping and by dry friction."""
+    """Yield the message about the worst joint, by damping and by dry friction, and True for damping."""
     tree = (s.mechanism.at() if s.mechanism.parameters else s.mechanism).tree
     slopes = [(k, slope, viscous) for k, slope, viscous in _slopes(s, tree, implicit, h) if slope > 0.0]
     if not slopes:
@@ -57,7 +71,7 @@ def _too_fast(
         best = longest(integrator, rate, h, decays)
         would = f"take {asked(best)}, or" if best else "take"
         what = "damping ends a motion" if viscous else "dry friction ends a slow motion"
-        then = "it would run away" if viscous else "it would be thrown to and fro"
+        then = "the simulation would diverge" if viscous else "the velocity would oscillate"
         said = (
             f'the {what} of joint "{s.mechanism.columns[1][k]}" in {1 / rate:.2g} s, which {integrator.name} cannot '
             f"follow with a step of {h:g} s: {then}. {would[0].upper()}{would[1:]} integrator=rodas4 or midpoint"
@@ -67,7 +81,7 @@ def _too_fast(
 
 
 def _why(s: System) -> str:
-    """Return what keeps the damping from being implicit, as far as it can be changed."""
+    """Return why the damping is not implicit, as far as that can be changed."""
     if s.motions:
         return ". (Fixed steps are not implicit in damping where motions are prescribed)"
     if is_large(s):
@@ -76,7 +90,7 @@ def _why(s: System) -> str:
 
 
 def _slopes(s: System, tree: Tree, implicit: ImplicitForces | None, h: float) -> Iterator[tuple[int, float, bool]]:
-    """(element of v, slope at rest, whether it is the same at all speeds) of what is explicit."""
+    """Yield (element of v, explicit damping coefficient at rest, True if viscous)."""
     joints, actuators = (implicit.joints, implicit.actuators) if implicit else ({}, {})
     for link in tree.links:
         for k, slope in zip(link.v_index, link.resistance([0.0] * tree.nv), strict=True):
@@ -89,7 +103,7 @@ def _slopes(s: System, tree: Tree, implicit: ImplicitForces | None, h: float) ->
 
 
 def _yields(tree: Tree, q: Array, wanted: list[int], held: list[int]) -> dict[int, float]:
-    """(M^-1)_kk of these elements of v; of a large mechanism, for joints with one coordinate."""
+    """Return (M^-1)_kk of the requested elements of v; for a large mechanism only of joints with one coordinate."""
     if tree.nv <= LARGE or tree.coupled:
         found = mobility(tree, q, held)
         return {k: float(found[k, k]) for k in wanted}

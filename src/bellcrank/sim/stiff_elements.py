@@ -1,10 +1,10 @@
-"""Whether fixed steps are short enough for force elements: each against the inertia that it feels at the start.
+"""Stability check of fixed steps against stiff force elements: each with the effective inertia at the start.
 
-    omega^2 = k  r M^-1 r^T         r: how its deflection moves for each unit of v
+    omega^2 = k  r M^-1 r^T         r: derivative of its deflection by v
 
-An explicit step that cannot follow omega runs away. An element that always acts is then an error; one that acts at
-times (a stop, a contact, a cable, teeth with play) is a warning, because the run may never come there. Mechanisms with
-loops are not judged: what holds their bodies together makes them heavier than the tree says.
+An explicit step that cannot follow omega diverges. An element that always acts then raises an error; one that acts at
+times (a stop, a contact, a cable, teeth with play) gives a warning, because the run may never get there. Mechanisms
+with loops are not checked: their constraints make bodies effectively heavier than the tree alone.
 """
 
 from __future__ import annotations
@@ -39,11 +39,23 @@ from bellcrank.spatial.vector import AXES
 
 Array = np.ndarray[Any, Any]
 AT_TIMES = (Contact, EndStop, Cable, Gear)
-DAMPERS = (Bushing, Cable, Belt, Worm)  # linear in velocities, with a `damping` as they have a stiffness
+DAMPERS = (Bushing, Cable, Belt, Worm)  # linear in velocities, with `damping` in the same form as `stiffness`
 
 
 def check_resolved(s: System, integrator: Integrator, h: float, y: Array) -> None:
-    """All that is known of a run before it begins; h is 0 where steps are chosen."""
+    """Check force elements and prescribed motions of a run before it begins.
+
+    Parameters
+    ----------
+    s
+        System.
+    integrator
+        Integrator.
+    h
+        Fixed step, s; 0 for adaptive steps.
+    y
+        Initial states, (runs, size).
+    """
     m = s.mechanism
     if h:
         check_steps(s, integrator, h, y[0])
@@ -52,7 +64,21 @@ def check_resolved(s: System, integrator: Integrator, h: float, y: Array) -> Non
 
 
 def check_steps(s: System, integrator: Integrator, h: float, y: Array, asked: Callable[[float], str] = shorter) -> None:
-    """That steps of h are short enough from y on; to be asked before anything is compiled for them."""
+    """Raise an InputError or warn if fixed steps are too long, before anything is compiled for them.
+
+    Parameters
+    ----------
+    s
+        System.
+    integrator
+        Integrator.
+    h
+        Step, s.
+    y
+        Initial state.
+    asked
+        Function that formats the advice to use a given step.
+    """
     check_modes(s.mechanism, integrator, h, asked)
     check_elements(s.mechanism, s.elements, integrator, h, y[: s.mechanism.nq], asked, possible(s, integrator))
 
@@ -61,7 +87,25 @@ def check_elements(
     m: Mechanism, elements: Sequence[Element], integrator: Integrator, h: float, q: Array,
     asked: Callable[[float], str] = shorter, implicit: bool = False,
 ) -> None:  # fmt: skip
-    """implicit: contacts are taken implicitly, and hold in steps of any length."""
+    """Raise an InputError or warn if fixed steps are too long for force elements.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    elements
+        Force elements.
+    integrator
+        Integrator.
+    h
+        Step, s.
+    q
+        Positions at which the inertia is computed.
+    asked
+        Function that formats the advice to use a given step.
+    implicit
+        True if contacts are treated implicitly, which is stable in steps of any length.
+    """
     if not elements or m.loops or integrator.stiff:
         return
     tree = (m.at() if m.parameters else m).tree
@@ -73,12 +117,12 @@ def check_elements(
         if not fast:
             continue
         holds = (
-            ": it holds, but bodies bounce off less than its damping says"
+            ": it is stable, but bodies bounce off less than its damping implies"
             if isinstance(e, Contact) and implicit
             else ""
         )
         said = (
-            f'{type(e).__name__} "{e.name}" swings at {omega / (2 * math.pi):.4g} Hz against what it moves, which '
+            f'{type(e).__name__} "{e.name}" oscillates at {omega / (2 * math.pi):.4g} Hz with the mass it moves, which '
             f"{integrator.name} cannot follow with a step of {h:g} s{holds}. Take "
             f"{asked(longest(integrator, omega, h))}, integrator=rodas4 or midpoint, or make it softer."
         )
@@ -91,7 +135,7 @@ def _check_dampers(
     elements: Sequence[Element], integrator: Integrator, h: float, asked: Callable[[float], str],
     rates_of: Callable[[Sequence[Element]], Array],
 ) -> None:  # fmt: skip
-    """The same for linear dampers: speeds that they end faster than an explicit step can follow run away, too."""
+    """Check linear dampers: velocities that decay faster than an explicit step can follow diverge."""
     known = [e for e in map(nominal, elements) if isinstance(e, DAMPERS)]
     dampers = [replace(e, stiffness=e.damping) for e in known if np.any(e.damping)]
     rates = rates_of(dampers) if dampers else np.zeros(0)
@@ -102,7 +146,7 @@ def _check_dampers(
         would = f"Take {asked(best)}, integrator=rodas4" if best else "Take integrator=rodas4"
         said = (
             f'{type(e).__name__} "{e.name}" damps what it moves within {1 / rate:.2g} s, which {integrator.name} '
-            f"cannot follow with a step of {h:g} s: it would run away. {would} or midpoint, or damp less."
+            f"cannot follow with a step of {h:g} s: the simulation would diverge. {would} or midpoint, or damp less."
         )
         if not isinstance(e, AT_TIMES):
             raise InputError(said)
@@ -110,7 +154,7 @@ def _check_dampers(
 
 
 def _of_matrix(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) -> Array:
-    """omega of each element, by the inverse of the mass matrix."""
+    """Return omega of each element, by the inverse of the mass matrix."""
     M = np.array(crba.mass_matrix(tree, q.tolist()), float)
     if np.linalg.cond(M) > 1e14:
         return np.zeros(len(elements))
@@ -120,7 +164,7 @@ def _of_matrix(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) 
 
 
 def _of_bodies(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) -> Array:
-    """The same of many bodies, each of which says how far it gives way."""
+    """Return omega of each element by articulated compliances, for large mechanisms."""
     by, still = Yielding(tree, q.tolist()), np.zeros(3)
     bodies = {k: i for i, link in enumerate(tree.links) for k in link.v_index}
     found = []
@@ -141,7 +185,7 @@ def _of_bodies(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) 
 
 
 def _six(e: Between) -> Sequence[float]:
-    """How stiff it is along the axes of a, and about them; zeros where nobody knows."""
+    """Return the stiffness along and about the axes of a; zeros if unknown."""
     if isinstance(e, Bushing):
         return e.stiffness
     one = e.stiffness if isinstance(e, Cable) or (isinstance(e, Contact) and e.exponent == 1.0) else 0.0
@@ -149,7 +193,7 @@ def _six(e: Between) -> Sequence[float]:
 
 
 def _rows(tree: Tree, m: Mechanism, e: Element, q: Array) -> Iterator[tuple[float, Array]]:
-    """(stiffness, row) of the ways in which it gives."""
+    """Yield (stiffness, Jacobian row) of the deflections of an element."""
     if isinstance(e, Coupling):
         for k, weights in _couplings(e):
             r = np.zeros(m.nv)

@@ -1,8 +1,8 @@
-"""What a run is to say of itself when it ends: "max(elbow.tau)", "integral(effort)", ... (docs/simulation.md).
+"""Summaries of runs, such as "max(elbow.tau)" or "integral(effort)", computed during the run (docs/simulation.md).
 
-Extremes are cells in the memory of the run, brought up to date at the end of every step by a graph. Integrals are
-elements of the state, with a rate like any other, so that the integrator gives them its order. Neither loop, of the CPU
-or of the GPU, knows of any of it, and a run remembers as much after a million steps as after one.
+Extremes are cells in the memory of the run, updated at the end of every step by a graph. Integrals are elements of the
+state, so the integrator computes them with its order. The loops of CPU and GPU need no special code for either, and the
+memory of a run does not grow with its steps.
 """
 
 from __future__ import annotations
@@ -21,26 +21,31 @@ from bellcrank.sim.arguments import listed, unique
 from bellcrank.sim.dynamics import Dynamics, Integral, derivative
 
 Array = np.ndarray[Any, Any]
-# What a cell holds before anything was seen.
+# Initial value of a cell.
 CELLS = {"min": np.inf, "max": -np.inf, "t_min": np.nan, "t_max": np.nan, "final": np.nan}
-POWERS = {"integral": 1, "mean": 1, "rms": 2}  # of the column, whose integral over time is needed
+POWERS = {"integral": 1, "mean": 1, "rms": 2}  # power of the column that is integrated over time
 KINDS = (*CELLS, *POWERS)
 
 
 @dataclass(frozen=True)
 class Asked:
+    """One requested summary: a kind, such as "max", and a column."""
+
     kind: str
     column: str
 
     @property
     def name(self) -> str:
+        """Return its name, as in "max(elbow.tau)"."""
         return f"{self.kind}({self.column})"
 
     @property
     def integral(self) -> Integral:
+        """Return the integral that it needs."""
         return Integral(self.column, POWERS[self.kind])
 
     def unit(self, of_column: str) -> str:
+        """Return its unit, given that of the column (`of_column`)."""
         if self.kind.startswith("t_"):
             return "s"
         return f"{of_column} s".strip() if self.kind == "integral" else of_column
@@ -48,18 +53,30 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All that was asked for, and what the run has to remember for it."""
+    """The requested summaries, and the cells and integrals that a run needs for them."""
 
     asked: tuple[Asked, ...] = ()
     cells: tuple[Asked, ...] = ()
     integrals: tuple[Integral, ...] = ()
-    blank: tuple[float, ...] = ()  # the cells of a run that has seen nothing
+    blank: tuple[float, ...] = ()  # initial values of the cells
 
     def column(self, asked: Asked, t: Array, cells: Array, y: Mapping[str, Array]) -> Array:
-        """Its value for each run, from the cells (n, runs), the elements of y by name, and the times t at the end."""
+        """Return the value of a summary for each run.
+
+        Parameters
+        ----------
+        asked
+            The summary.
+        t
+            Times at the end of the runs.
+        cells
+            Cells, (n, runs).
+        y
+            Elements of the final states, by name.
+        """
         if asked.kind in CELLS:
             found = cells[self.cells.index(asked)]
-            return np.where(found == CELLS[asked.kind], np.nan, found)  # nothing seen, or nothing but NaN
+            return np.where(found == CELLS[asked.kind], np.nan, found)  # the column had no value, or only NaN
         total = y[asked.integral.name]
         if asked.kind == "integral":
             return total
@@ -72,7 +89,7 @@ NOTHING = Summary()
 
 
 class Watch:
-    """The graph that looks at the columns of a summary, for one Dynamics."""
+    """The graph that evaluates the columns of a summary, for one Dynamics."""
 
     def __init__(self, summary: Summary, dynamics: Dynamics) -> None:
         self.dynamics, self.cells = dynamics, summary.cells
@@ -85,7 +102,15 @@ class Watch:
             self.place[name] = j * len(plain) + plain.index(of)
 
     def noted(self, memory: Sequence[Scalar], t: Scalar, y: Sequence[Scalar], u: Any) -> list[Scalar]:
-        """The cells after a look at this state. What is not a number is smaller and greater than nothing."""
+        """Return the cells updated with a state. A comparison with NaN leaves a cell unchanged.
+
+        Parameters
+        ----------
+        memory
+            Cells.
+        t, y, u
+            Time, state and inputs.
+        """
         if self.graph is None:
             return []
         z = self.dynamics.call(self.graph, t, y, u)["z"]
@@ -103,22 +128,46 @@ class Watch:
     def passed(
         self, memory: Sequence[Scalar], t: Scalar, y: Sequence[Scalar], then: Scalar, end: Sequence[Scalar], u: Any
     ) -> list[Scalar]:
-        """The cells after a step from (t, y) to (then, end). Inputs may have jumped at t: both sides of that count."""
+        """Return the cells after a step from (t, y) to (then, end).
+
+        Inputs may have jumped at t, so the column is also evaluated there with the inputs of this step.
+
+        Parameters
+        ----------
+        memory
+            Cells.
+        t, y
+            Time and state before the step.
+        then, end
+            Time and state after the step.
+        u
+            Inputs during the step.
+        """
         if self.graph is not None and self._fed:
             memory = self.noted(memory, t, y, u)
         return self.noted(memory, then, end, u)
 
     @cached_property
     def _fed(self) -> bool:
-        """Whether the columns feel the inputs."""
+        """Return True if the columns depend on the inputs."""
         return self.graph is not None and any(n.op == "input" and n.args[0] == "u" for n in self.graph.nodes)
 
 
 def summarised(asked: Sequence[str], columns: Sequence[str], wrt: Sequence[str]) -> Summary:
-    """From what the user wrote; a * in the name of a column stands for any of them that fit."""
+    """Return the Summary of requested texts; a * in the name of a column matches any characters.
+
+    Parameters
+    ----------
+    asked
+        Texts such as "max(elbow.tau)".
+    columns
+        Names of all columns.
+    wrt
+        Names with respect to which columns are differentiated.
+    """
     varied = [derivative(name, w) for w in wrt for name in columns]
     found = []
-    for text in listed("summary", asked, 'what is asked, as in "max(elbow.tau)"'):
+    for text in listed("summary", asked, 'texts, as in "max(elbow.tau)"'):
         shape = re.fullmatch(r"(\w+)\((.*)\)", text) if isinstance(text, str) else None
         if shape is None:
             raise InputError(
@@ -130,12 +179,12 @@ def summarised(asked: Sequence[str], columns: Sequence[str], wrt: Sequence[str])
             raise InputError(f'summary "{text}": {unknown("kind", kind, KINDS)}')
         if kind in POWERS and name in varied:
             raise InputError(
-                f'summary "{text}": ask for "{kind}" of the column itself; with sensitivities its derivatives come '
-                "along."
+                f'summary "{text}": give "{kind}" of the column itself; with sensitivities its derivatives are '
+                "included."
             )
         found += [Asked(kind, column) for column in _meant(text, name, [*columns, *varied])]
     unique("summary", [a.name for a in found])
-    # With a time goes the value that it is the time of.
+    # A cell for a time needs the cell of the extreme that occurs at this time.
     needed = [x for a in found if a.kind in CELLS for x in (Asked(a.kind.removeprefix("t_"), a.column), a)]
     cells = tuple(dict.fromkeys(needed))
     integrals = tuple(dict.fromkeys(a.integral for a in found if a.kind in POWERS))
@@ -143,7 +192,7 @@ def summarised(asked: Sequence[str], columns: Sequence[str], wrt: Sequence[str])
 
 
 def _meant(text: str, name: str, columns: Sequence[str]) -> list[str]:
-    """The columns of that name, or that fit it."""
+    """Return the columns with this name, or that match it."""
     if name in columns:
         return [name]
     pattern = ".*".join(map(re.escape, name.split("*")))
@@ -154,7 +203,7 @@ def _meant(text: str, name: str, columns: Sequence[str]) -> list[str]:
 
 
 def _parts(name: str, wrt: Sequence[str]) -> tuple[str, int]:
-    """The column that is meant, and with respect to which of wrt it is varied, counted from 1; 0 for not at all."""
+    """Return the plain column, and the index from 1 in `wrt` of its derivative; 0 for none."""
     for j, w in enumerate(wrt, 1):
         tail = f")/d({w})"
         if name.startswith("d(") and name.endswith(tail):

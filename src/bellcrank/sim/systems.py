@@ -1,9 +1,9 @@
-"""A System: mechanics, actuators, control and outputs as one first-order system, dy/dt = f(t, y; u, p).
+"""System: mechanism, actuators, control and outputs as one first-order system, dy/dt = f(t, y; u, p).
 
 y is q, then v, then x: the states of the actuators ("boom.p_in"), then those of the control. The control turns state
 and inputs u into commands, an actuator turns its command into a force on one joint. Without actuators the commands are
-the forces on all joints. Forces from outside act on frames (wrenches.py). Everything is plain Python over scalars, and
-nothing here knows of graphs.
+the forces on all joints. External forces act on frames (wrenches.py). All code is plain Python over scalars and does
+not depend on graphs.
 """
 
 from __future__ import annotations
@@ -46,8 +46,36 @@ Vector = Sequence[Scalar]
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A mechanism with what moves it: actuators, control, forces, inputs, outputs. Made by bc.system, which checks that
-    they fit; never changed.
+    """A mechanism with actuators, control, forces, inputs and outputs. Made by bc.system, which checks them; immutable.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism.
+    actuators : tuple of Actuator
+        Actuators of joints.
+    control : callable, optional
+        Function of (t, q, v, x, u) that returns commands.
+    inputs : tuple of str
+        Names of the inputs u.
+    outputs : mapping of str to callable
+        Functions of (t, q, v, x, u).
+    control_states : tuple of StateVariable
+        States of the control.
+    wrenches : mapping of str to callable
+        External forces by frame.
+    free : tuple
+        Free parameters inside functions, which no part shows.
+    defaults : mapping of str to float
+        Values of inputs that a run need not give.
+    sampled : tuple of Sampled
+        Sampled controllers.
+    elements : tuple of Element
+        Force elements between frames or joints.
+    motions : mapping of str to callable
+        Prescribed motions by joint or FRAME.x.
+    everywhere : Field, optional
+        Force law that acts on every body.
     """
 
     mechanism: Mechanism
@@ -56,17 +84,17 @@ class System:
     inputs: tuple[str, ...] = ()
     outputs: Mapping[str, Callable[..., Scalar]] = field(default_factory=dict)
     control_states: tuple[StateVariable, ...] = ()
-    wrenches: Mapping[str, Wrench] = field(default_factory=dict)  # forces from outside, by frame
-    free: tuple[Any, ...] = ()  # parameters that no part shows, because a function hides them
-    defaults: Mapping[str, float] = field(default_factory=dict)  # of inputs that a run need not give
+    wrenches: Mapping[str, Wrench] = field(default_factory=dict)
+    free: tuple[Any, ...] = ()
+    defaults: Mapping[str, float] = field(default_factory=dict)
     sampled: tuple[Sampled, ...] = ()
-    elements: tuple[Element, ...] = ()  # between frames, or between joints
-    motions: Mapping[str, Motion] = field(default_factory=dict)  # prescribed, by joint or FRAME.x
-    everywhere: Field | None = None  # what acts on every body alike
+    elements: tuple[Element, ...] = ()
+    motions: Mapping[str, Motion] = field(default_factory=dict)
+    everywhere: Field | None = None
 
     @cached_property
     def parameters(self) -> Parameters:
-        """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
+        """Return the free parameters of all parts by name, in the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
         more = (
@@ -81,59 +109,83 @@ class System:
         return Parameters(*parts, *more, judge=self._judge)
 
     def _judge(self, names: Sequence[str], p: Any, where: str) -> None:
-        """An error where values of free numbers make a body, a joint or a part that cannot be."""
+        """Raise an InputError if values of free parameters make a body, joint or part physically impossible."""
         possible(self.mechanism, names, p, where)
         possible_parts((*self.actuators, *self.wrenches.values(), *self.elements), names, p, where)
 
     @property
     def rigid(self) -> bool:
-        """Whether it is rigid bodies on joints, with nothing else in it that steps could be too long for."""
+        """Return True for rigid bodies on joints without other parts that limit the step."""
         return not (self.elements or self.motions or self.mechanism.flexible or self.mechanism.outlines)
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
-        """What the control gives: a command for each actuator that takes one, or a force for each element of v."""
+        """Return the names of the commands: joints of commanded actuators, or without actuators all of v."""
         if not self.actuators:
             return self.mechanism.columns[1]
         return tuple(a.joint for a in self.actuators if a.commanded)
 
     @cached_property
     def descriptions(self) -> tuple[str, ...]:
-        """The actuators in words: every record has them, so they are put together once."""
+        """Return the actuators as text, cached because every record contains it."""
         return tuple(str(a) for a in self.actuators)
 
     @property
     def control_name(self) -> str:
-        """What the control is called in records and errors."""
+        """Return the name of the control in records and errors."""
         return _called(self.control)
 
     @cached_property
     def states(self) -> tuple[StateVariable, ...]:
-        """x: all state variables that are not the mechanism's, with their full names."""
+        """Return the state variables x: all except those of the mechanism, with their full names."""
         own = [replace(z, name=f"{a.joint}.{z.name}") for a in self.actuators for z in a.states]
         own += [replace(z, name=f"{e.name}.{z.name}") for e in self.elements for z in e.states]
         return (*own, *self.control_states, *(z for c in self.sampled for z in c.variables))
 
     @property
     def nx(self) -> int:
-        """How many states actuators and control have."""
+        """Return the number of further states x."""
         return len(self.states)
 
     @property
     def size(self) -> int:
-        """How many states there are in all: nq + nv + nx."""
+        """Return the number of states: nq + nv + nx."""
         return self.mechanism.nq + self.mechanism.nv + self.nx
 
     # -- over any scalar
 
     def split(self, y: Vector) -> tuple[Named, Named, Named]:
-        """The state y taken apart: q, v, x."""
+        """Split a state into its parts, each indexable by name.
+
+        Parameters
+        ----------
+        y : sequence of scalar
+            State: q, v and x.
+
+        Returns
+        -------
+        tuple of Named
+            q, v and x.
+        """
         m = self.mechanism
         q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv : self.size]
         return Named("q", m.columns[0], q), Named("v", m.columns[1], v), Named("x", [s.name for s in self.states], x)
 
     def commanded(self, t: Scalar, y: Vector, u: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """The commands, and the rates of the control's own states."""
+        """Return the commands, and the rates of the control's states.
+
+        Parameters
+        ----------
+        t, y, u
+            Time, state and inputs.
+
+        Returns
+        -------
+        commands : list of scalar
+            In the order of `commands`.
+        rates : list of scalar
+            Time derivatives of the control's states.
+        """
         if self.control is None:
             return [0.0] * len(self.commands), []
         what = f"control ({_called(self.control)})"
@@ -150,7 +202,22 @@ class System:
         return vector(what, found, self.commands), vector(f"rates of {what}", rates, names) if names else []
 
     def forces(self, t: Scalar, y: Vector, commands: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """tau: what drives do to each element of v, and nothing else; and the rates of the actuators' states."""
+        """Return the generalised forces of the actuators, and the rates of the actuators' states.
+
+        Parameters
+        ----------
+        t, y
+            Time and state.
+        commands
+            Commands, in the order of `commands`.
+
+        Returns
+        -------
+        tau : list of scalar
+            Generalised forces, in the order of v.
+        rates : list of scalar
+            Time derivatives of the actuators' states.
+        """
         if not self.actuators:
             return list(commands), []
         q, v, x = self.split(y)
@@ -169,7 +236,20 @@ class System:
         return tau, rates
 
     def outside(self, t: Scalar, y: Vector) -> tuple[list[Scalar], dict[str, list[Scalar]]]:
-        """What acts from outside: on each element of v, and as wrenches on frames."""
+        """Return the external forces.
+
+        Parameters
+        ----------
+        t, y
+            Time and state.
+
+        Returns
+        -------
+        tau : list of scalar
+            Generalised forces, in the order of v.
+        wrenches : dict of str to list of scalar
+            Wrenches by frame.
+        """
         q, v, _ = self.split(y)
         acts = acting(self.mechanism, self.wrenches, t, list(q), list(v))
         found = torques(self.mechanism, acts, list(q))
@@ -180,25 +260,38 @@ class System:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of forces that there are, by the last part of their columns' names."""
+        """Return the kinds of forces that exist, as the last parts of their columns' names."""
         return tuple(
             kind for kind in FORCES if kind not in ("element", "motion") or (kind == "element" and self.elements)
         )
 
     @cached_property
     def element_units(self) -> dict[str, str]:
-        """Columns of all force elements, with their units."""
+        """Return the columns of all force elements with their units."""
         return between.columns(self.mechanism, self.elements) if self.elements else {}
 
     @property
     def motion_units(self) -> dict[str, str]:
-        """Columns of what prescribed motions take, with their units."""
+        """Return the columns of the forces of prescribed motions with their units."""
         m = self.mechanism
         felt = {f"{name}.motion": unit_of(m, name) for name in m.columns[1]} if self.motions else {}
         return {f"{name}.drive": unit_of(m, name) for name in self.motions} | felt
 
     def acts(self, t: Scalar, y: Vector, shown: bool = False) -> list[between.Act]:
-        """What each force element does. shown: also what it says of itself."""
+        """Return the action of each force element.
+
+        Parameters
+        ----------
+        t, y
+            Time and state.
+        shown
+            True includes the columns that an element records.
+
+        Returns
+        -------
+        list of Act
+            Generalised forces and wrenches of each element.
+        """
         q, v, x = self.split(y)
         at, found = sum(len(a.states) for a in self.actuators), []
         if self.elements and large(self.mechanism, list(q)):
@@ -214,7 +307,20 @@ class System:
         return Passes(self.mechanism, self.elements, self.parameters)
 
     def summed(self, acts: Sequence[between.Act], y: Vector) -> list[Scalar]:
-        """What elements do to each element of v, together."""
+        """Return the generalised forces of force elements.
+
+        Parameters
+        ----------
+        acts
+            Actions of the force elements.
+        y
+            State.
+
+        Returns
+        -------
+        list of scalar
+            Their sum, in the order of v.
+        """
         total: list[Scalar] = [0.0] * self.mechanism.nv
         for act in acts:
             for k, f in act.torque.items():
@@ -225,7 +331,20 @@ class System:
         return [a + b for a, b in zip(total, self._passes.felt(wrenches, list(self.split(y)[0])), strict=True)]
 
     def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
-        """Drives, what acts from outside and elements together: the forces that accelerate."""
+        """Return the total generalised forces.
+
+        Parameters
+        ----------
+        t, y
+            Time and state.
+        tau
+            Generalised forces of the actuators.
+
+        Returns
+        -------
+        list of scalar
+            Those of actuators, external forces and force elements, in the order of v.
+        """
         more = [self.outside(t, y)[0]] if self.wrenches or self.everywhere else []
         more += [self.summed(self.acts(t, y), y)] if self.elements else []
         total = list(tau)
@@ -235,16 +354,33 @@ class System:
 
     @cached_property
     def quaternions(self) -> list[int]:
-        """Where in y a quaternion begins."""
+        """Return the indices in y at which a quaternion begins."""
         return [i for i, name in enumerate(self.mechanism.columns[0]) if name.endswith(".qx")]
 
     def limits(self) -> list[tuple[Scalar, Scalar] | None]:
-        """(lowest, highest) of each element of x, or None."""
+        """Return the limits of the further states.
+
+        Returns
+        -------
+        list of (scalar, scalar) or None
+            Lowest and highest value of each element of x; None for one without limits.
+        """
         found = [pair for a in self.actuators for pair in a.limits()]
         return found + [None] * (self.nx - len(found))
 
     def observed(self, t: Scalar, y: Vector, u: Vector) -> dict[str, Scalar]:
-        """The outputs that the user asked for."""
+        """Return the outputs by name.
+
+        Parameters
+        ----------
+        t, y, u
+            Time, state and inputs.
+
+        Returns
+        -------
+        dict of str to scalar
+            Values of the output functions.
+        """
         given = (t, *self.split(y), Named("u", self.inputs, u))
         return {
             name: vector(f'output "{name}"', called(f'output "{name}"', f, *given), [name])[0]
@@ -285,27 +421,64 @@ def system(
     motions: Mapping[str, Motion] | None = None,
     everywhere: Field | None = None,
 ) -> System:
-    """Joins a mechanism with what moves and watches it.
+    """Combine a mechanism with actuators, control, forces, inputs and outputs.
+
+    Functions of the user run once, on symbols, and are compiled: write where(...) instead of if.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or System
+        The mechanism; a system is returned unchanged, and takes no other arguments.
+    actuators : sequence of Actuator
+        Actuators of joints.
+    control : callable or Sampled, optional
+        Function of (t, q, v, x, u) that returns the commands, one for each commanded actuator (without actuators, the
+        forces on all joints), as a list, an array, or a mapping by joint. With states it returns (commands, rates of
+        its
+        states) and finds the states in x.
+    inputs : sequence of str, or mapping of str to float
+        Names of the inputs u, which a run must give, or a mapping to default values.
+    outputs : mapping of str to callable, optional
+        Functions of (t, q, v, x, u).
+    states : mapping of str to float, or sequence of StateVariable
+        States of the control with initial values; default: its attribute `states`.
+    parameters : sequence
+        Free parameters that occur only inside functions of the user.
+    forces : mapping of str to callable, optional
+        External forces by frame: functions of (t, pose, velocity) that return (force, moment) at its origin, world
+        axes.
+    sampled : sequence of Sampled
+        Controllers with their own sampling times, whose outputs are in x.
+    elements : sequence of Element
+        Springs, cables, stops, gears, contacts and tyres between frames or joints (bellcrank.forces).
+    motions : mapping of str to callable, optional
+        Prescribed motions: functions of t by the name of a joint or of a position of a frame ("tool.x"). The drive
+        applies
+        the necessary force, recorded as "NAME.drive".
+    everywhere : callable, optional
+        Function of (place, velocity, mass) that returns the force on the centre of mass of every body, world axes.
+
+    Returns
+    -------
+    System
+        The system, after checking that its parts fit.
+
+    Raises
+    ------
+    InputError
+        If a part is invalid or refers to an unknown name.
+
+    Examples
+    --------
+    ::
 
         bc.system(arm, [PD("elbow", 80.0, 8.0)], lambda t, q, v, x, u: {"elbow": u["target"]}, inputs=["target"])
-
-    control(t, q, v, x, u) gives the commands, one for each actuator that takes one (or, without actuators, the forces
-    on all joints): a list, an array, or a mapping by joint. It runs once, on symbols: write where(...) for if. If it
-    has states of its own (states=..., or an attribute of that name), it gives (commands, rates of its states), and
-    finds them in x. inputs are the names of u, each of which a run must give, or a mapping to what they are where it
-    does not ({"target": 0.0}). outputs are functions of (t, q, v, x, u), by name. forces from outside are functions of
-    (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
-    parameters: those that only a function of the user knows. sampled: controllers that run at times of their own, and
-    whose outputs are in x (bellcrank.Sampled); the control itself may be one. elements: springs, cables, stops, gears,
-    contacts, tyres between frames or between joints (bellcrank.forces). motions: functions of t by the name of a joint,
-    or of a place of a frame ("tool.x"), which it then follows, whatever force that takes ("NAME.drive"). everywhere: a
-    function of (place, velocity, mass) that gives the force on every body's centre of mass, all in world axes.
     """
     if isinstance(mechanism, System):
         more = actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions, everywhere
         if control is not None or not all(map(nothing, more)):
             raise InputError(
-                "this is a system already; give the mechanism together with actuators, control and inputs."
+                "this is already a system; give the mechanism together with actuators, control and inputs."
             )
         return mechanism
     if not isinstance(mechanism, Mechanism):
@@ -313,7 +486,7 @@ def system(
     taken = _sampled(sampled)
     if isinstance(control, Sampled):
         if states:
-            raise InputError("states of a sampled control are its own: Sampled(..., states=...).")
+            raise InputError("give the states of a sampled control to the controller: Sampled(..., states=...).")
         bare = System(mechanism, _actuators(mechanism, actuators))
         last, control = as_control(control, bare.commands)
         taken = (*taken, last)
@@ -338,7 +511,7 @@ def system(
 
 
 def _inputs(given: Any) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Their names, and what those are where a run does not say."""
+    """Return the names of the inputs, and their default values."""
     if not isinstance(given, Mapping):
         return listed("inputs", given, "names"), {}
     return listed("inputs", tuple(given), "names"), {n: number(f'input "{n}"', x) for n, x in given.items()}
@@ -349,7 +522,7 @@ def _actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
     found = listed("actuators", given, "actuators")
     for a in found:
         if not isinstance(a, Actuator):
-            raise InputError(f"actuators: {a!r} is no actuator; see bellcrank.actuators.")
+            raise InputError(f"actuators: {a!r} is not an actuator; see bellcrank.actuators.")
         check_numbers(a, "actuators")
         if a.joint not in known:
             raise InputError(f'actuator {type(a).__name__} of "{m.name}": {unknown("joint", a.joint, known)}')
@@ -360,27 +533,27 @@ def _sampled(given: Any) -> tuple[Sampled, ...]:
     found = listed("sampled", given, "sampled controllers")
     for c in found:
         if not isinstance(c, Sampled):
-            raise InputError(f"sampled: {c!r} is no sampled controller; write bellcrank.Sampled(function, every=...).")
+            raise InputError(f"sampled: {c!r} is not a Sampled controller; use bellcrank.Sampled(function, every=...).")
     return found
 
 
 def _states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
-    """The states that the control brings along."""
+    """Return the states of the control."""
     if isinstance(given, Mapping):
         given = [StateVariable(name, "", number(f'state "{name}"', x)) for name, x in given.items()]
     found = listed("states", given, "states")
     for z in found:
         if not isinstance(z, StateVariable):
-            raise InputError(f'states: {z!r} is no state; expected a mapping, states={{"integral": 0.0}}.')
+            raise InputError(f'states: {z!r} is not a state; expected a mapping, states={{"integral": 0.0}}.')
     if found and control is None:
         raise InputError(
-            f"there are states ({', '.join(str(z.name) for z in found)}) but no control that would move them."
+            f"there are states ({', '.join(str(z.name) for z in found)}) but no control that gives their rates."
         )
     return found
 
 
 def _check_columns(s: System) -> None:
-    """States and outputs are columns of a record, and none may stand in the place of another."""
+    """Raise an InputError if a state or output has the name of another column of a record."""
     q, v = s.mechanism.columns
     taken = {"t", "run", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
     taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS} | {f"{n}.command" for n in s.commands}
@@ -391,7 +564,7 @@ def _check_columns(s: System) -> None:
             if name in others:
                 raise InputError(f'{what} "{name}" has the name of a column that every record has; give it another.')
             if not name:
-                raise InputError(f"a {what} has an empty name; every column of a record needs one of its own.")
+                raise InputError(f"a {what} has an empty name; every column of a record needs a name of its own.")
     for name, f in s.outputs.items():
         if not callable(f):
             raise InputError(f'output "{name}" is {f!r}; expected a function of (t, q, v, x, u).')

@@ -1,12 +1,12 @@
-"""How a system answers to small changes: derivatives of its rate, or of a step, along possible displacements.
+"""Linearisation kernels: derivatives of the rate, or of a step, along admissible displacements.
 
-One kernel moves one direction, y and inputs at once (the jvp of the traced graph), and runs over all directions and
-all points as lanes: its code is three times that of the rate, however many directions there are. z, the coordinates
-of a displacement, are those of independent joints (along v: a quaternion has three), then speeds, then all of x:
+One kernel computes the derivative in one direction of y and inputs (the jvp of the traced graph) and runs over all
+directions and points as lanes: its code is three times that of the rate for any number of directions. The coordinates z
+of a displacement are those of independent joints (along v: a quaternion has three), then velocities, then all of x:
 
     q = q0 (+) xi,   dxi/dt = N^+ (d(N v) - dN xi),   dq/dt = N v,   N^+ N = 1
 
-d(N v) is what the rate answers to the displacement, dN how N itself turns along the motion of the point.
+d(N v) is the change of the rate by the displacement, dN the change of N along the motion of the point.
 """
 
 from __future__ import annotations
@@ -30,48 +30,49 @@ from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.operating_point import Point
 
 Array = np.ndarray[Any, Any]
-ROOM = 100_000  # numbers of one argument of the kernel at a time: more would leave the cache
-WIDE = 100_000_000  # the same on a GPU, which wants many
+ROOM = 100_000  # numbers in one argument of a kernel call, so that they stay in the cache
+WIDE = 100_000_000  # numbers in one argument of a kernel call on a GPU
 
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """At each point: what there is, and how it answers to z and to the inputs (points, directions, ...)."""
+    """Values and derivatives by z and by the inputs at each point."""
 
-    rate: Array  # (points, n) of z; of a step nothing
-    seen: Array  # (points, outputs)
-    by: Array  # of the rate, or of z after the step, (points, directions, n)
-    seen_by: Array  # (points, directions, outputs)
+    rate: Array  # dz/dt, (points, n); empty for a step
+    seen: Array  # outputs, (points, outputs)
+    by: Array  # derivatives of the rate, or of z after the step, (points, directions, n)
+    seen_by: Array  # derivatives of the outputs, (points, directions, outputs)
     moved: Array  # displacements of all joints, along v, (points, directions, nv)
 
 
 @dataclass(frozen=True, eq=False)
 class Tangents:
-    """Kernels of one system by one choice of independent coordinates."""
+    """Linearisation kernels of one system for one choice of independent coordinates."""
 
     by: Dynamics
-    inputs: tuple[tuple[str, int], ...]  # directions beside those of z: elements of u and of p
+    inputs: tuple[tuple[str, int], ...]  # further directions: elements of u and of p
     outputs: tuple[str, ...]
-    integrator: Integrator | None = None  # of a step; None: of the rate
+    integrator: Integrator | None = None  # to linearise a step; None: the rate
     where: Where = CPU
 
     def __post_init__(self) -> None:
         if getattr(self.by, "nonholonomic", False):
             raise InputError(
-                f'"{self.by.system.mechanism.name}" rolls without slip, or glides on a blade: it can come to more '
-                "places than it has ways to move, so its positions and velocities have not one set of independent "
-                "coordinates. Run it, or let it touch by compliance (bellcrank.forces.Contact), and linearise that."
+                f'"{self.by.system.mechanism.name}" rolls without slip, or glides on a blade: with such nonholonomic '
+                "constraints its positions and velocities have no common set of independent coordinates. Simulate it, "
+                "or replace the constraint by a compliant contact (bellcrank.forces.Contact), and linearise that."
             )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the elements of z."""
+        """Return the names of the elements of z."""
         s, v = self.by.system, self.by.system.mechanism.columns[1]
         moving = [v[i] for i in self.by.independent]
         return (*(f"{n}.q" for n in moving), *(f"{n}.v" for n in moving), *(x.name for x in s.states))
 
     @cached_property
     def graph(self) -> Graph:
+        """Return the graph that is differentiated: state, rate (or state after a step), and outputs."""
         by, method = self.by, self.integrator
 
         def parts(t: Scalar, y: Any, u: Any = (), h: Scalar = 0.0) -> dict[str, Any]:
@@ -96,7 +97,7 @@ class Tangents:
 
     @cached_property
     def _turning(self) -> Any:
-        """(q, xi, dq) -> how N xi changes along dq; None where it never does."""
+        """Return a kernel (q, xi, dq) -> change of N xi along dq; None if N is constant."""
         m = self.by.system.mechanism
         shapes = {"q": (m.nq,), "xi": (m.nv,)}
         found = trace("turning", lambda q, xi: {"dq": kinematics.rate(m.tree, q, xi)}, shapes).jvp(["q"])
@@ -106,7 +107,7 @@ class Tangents:
         return of_graph(Graph("turning", found.inputs, {"turn": answers}, found.tape))
 
     def __call__(self, at: Point, h: float = 0.0) -> Slopes:
-        """The slopes at all points."""
+        """Return values and derivatives at all points `at`, with the step `h`."""
         room = WIDE if self.where.target == "cuda" else ROOM * self.where.threads
         some = max(1, room // (self.by.size * max(1, len(self.names) + len(self.inputs))))
         parts = [
@@ -145,12 +146,12 @@ class Tangents:
 
     @property
     def _rest(self) -> list[int]:
-        """Independent speeds and x, behind q."""
+        """Return the indices, after q, of independent velocities and x."""
         nv, nx = self.by.system.mechanism.nv, self.by.system.nx
         return [*self.by.independent, *range(nv, nv + nx)]
 
     def _turn(self, y: Array, moved: Array) -> Array:
-        """dN xi along the motion of each point."""
+        """Return dN xi along the motion of each point."""
         m = self.by.system.mechanism
         q, v = y[:, : m.nq], y[:, m.nq : m.nq + m.nv]
         if self._turning is None or not v.any():
@@ -161,7 +162,7 @@ class Tangents:
 
 
 def motions(m: Mechanism, q: Array) -> Array:
-    """N at each q, by rows: how q moves for a unit of each element of v, (..., nv, nq)."""
+    """Return N of the mechanism `m` at each `q`, one row for each element of v, (..., nv, nq)."""
     found = np.zeros((*q.shape[:-1], m.nv, m.nq))
     for link in m.tree.links:
         own = [q[..., i] for i in link.q_index]
@@ -173,5 +174,5 @@ def motions(m: Mechanism, q: Array) -> Array:
 
 
 def displacement(N: Array, dq: Array) -> Array:
-    """xi of dq = N xi: the motions of a joint are square to each other."""
+    """Return xi of `dq` = `N` xi; the rows of N that belong to a joint are orthogonal."""
     return np.asarray(np.einsum("...vq,...q->...v", N / (N * N).sum(axis=-1, keepdims=True), dq))

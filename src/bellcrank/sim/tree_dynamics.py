@@ -1,4 +1,4 @@
-"""Systems whose mechanism is a tree: nothing must hold between its coordinates."""
+"""Dynamics of systems whose mechanism is a tree, without constraints between its coordinates."""
 
 from __future__ import annotations
 
@@ -27,17 +27,20 @@ from bellcrank.sim.systems import System
 from bellcrank.sim.tree_pullback import pullback
 
 Array = np.ndarray[Any, Any]
-MANY = 48  # states from which on slopes are not written out: loops are no slower from there on, and compile in a tenth
+MANY = 48  # states from which df/dy is an operator: as fast as written-out code, and compiled in a tenth of the time
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TreeDynamics(Dynamics):
-    """Every state is as good as any other, and stays as a step leaves it."""
+    """Dynamics of a tree: every state is admissible, and a step needs no projection."""
 
     @cached_property
     def f(self) -> Graph:
-        """(t, y, u, p) -> dy/dt, with a short way back where there is one. (A recursion has its own, of calls.)"""
+        """Return the graph (t, y, u, p) -> dy/dt, with a shorter pullback where one applies.
+
+        A recursion has a pullback of its own, made of calls.
+        """
         f, s = self.traced_rate(), self.system
         if self.wrt or s.motions or s.mechanism.springs or s.quaternions or self.recursion is not None:
             return f
@@ -45,20 +48,23 @@ class TreeDynamics(Dynamics):
 
     @cached_property
     def closure(self) -> NoLoops:
+        """Return the loop handling of a tree, which has no loops."""
         return NoLoops(self)
 
     @property
     def measured(self) -> tuple[str, ...]:
+        """Return additional fields of the state of a Program: none."""
         return ()
 
     @cached_property
     def recursion(self) -> Graph | None:
-        """Forward dynamics as a graph of its own, which is called, where alike bodies share their code."""
+        """Return forward dynamics as a separate graph if it has rolled loops over identical bodies, else None."""
         asked = Request("forward_dynamics", self.method.name)
         m = self.system.mechanism
         return graphs.traced(m, asked, self.method) if graphs.rolls(m, asked, self.method) else None
 
     def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Return the accelerations by the generalised forces `tau` at the state `y`."""
         q, v, _ = self.system.split(y)
         if self.recursion is not None:
             free = self.system.mechanism.parameters
@@ -68,6 +74,13 @@ class TreeDynamics(Dynamics):
         return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
 
     def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
+        """Return df/dy, as a matrix or for large systems as an operator, and df/dt.
+
+        Parameters
+        ----------
+        t, y, u
+            Time, state and inputs.
+        """
         if self.size < MANY:
             return super().linearised(t, y, u)
         return Mapped(self._maps, t, y, u), list(self.call(self.by_time, t, y, u)["ddy_dt"])
@@ -77,6 +90,17 @@ class TreeDynamics(Dynamics):
         return SlopeMaps(self)
 
     def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+        """Return the change of the accelerations by a generalised force.
+
+        Parameters
+        ----------
+        y
+            State.
+        force
+            Generalised force.
+        shown
+            True for rows of a record; no difference for a tree.
+        """
         q, v, _ = self.system.split(y)
         from bellcrank.dynamics.loops.forms import bare
 
@@ -84,8 +108,21 @@ class TreeDynamics(Dynamics):
         return list(self.method.function("forward_dynamics")(tree, list(q), [0.0] * len(v), list(force)))
 
     def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
-        """With S a at hand, which needs no M^-1, a - (1 - S)^2 a is S a + (1 - S) S a. Methods of others may have
-        another M.
+        """Return a - (1 - S)^2 a of the accelerations a.
+
+        With S a, which needs no M^-1, it is S a + (1 - S) S a. A method of the user may imply another M and is used as
+        it is.
+
+        Parameters
+        ----------
+        y
+            State.
+        tau
+            Generalised forces.
+        a
+            Their accelerations.
+        added
+            Matrix that implicit forces add to the mass matrix.
         """
         q, v, _ = self.system.split(y)
         if not isinstance(self.method.module, str):
@@ -97,45 +134,64 @@ class TreeDynamics(Dynamics):
         return plus(slow, solve(times(added, slow)))
 
     def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Return the accelerations for a row of a record, by the generalised forces `tau` at the state `y`."""
         return self.accelerations(y, tau)
 
     def staged(self, y: State) -> State:
+        """Return the state `y` inside a step, unchanged."""
         return y
 
     @property
     def independent(self) -> list[int]:
+        """Return the independent elements of v: all."""
         return list(range(self.system.mechanism.nv))
 
     def determined(self, y: State) -> State:
+        """Return the state that follows from the independent elements of `y`: itself."""
         return y
 
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        """Return the state after a step `made`, no trouble and no new fields; `old` is not needed."""
         return made.y, 0.0, {}
 
     def rejoined(self, y: State) -> State:
+        """Return the state `y` between steps, unchanged."""
         return y
 
     def observed(self, y: State) -> tuple[State, Scalar]:
+        """Return the row of a state `y` between two steps, and 0: it needs no polishing."""
         return y, 0.0
 
 
 @final
 class NoLoops(Closure):
-    """A tree has nothing to close."""
+    """Loop handling of a tree: nothing to close."""
 
     def __init__(self, by: Dynamics) -> None:
         self.by = by
 
     def neutral(self) -> Array:
+        """Return the neutral positions."""
         return self.by.system.mechanism.neutral()
 
     def checked(self, y: Array, parameters: Array) -> Array:
+        """Return the start `y`, which is admissible for any `parameters`."""
         return y
 
     def grouped(self, y: Array, parameters: Array) -> list[Group]:
+        """Return one group with all states `y`, for any `parameters`."""
         return [Group(self.by, np.arange(len(y)))]
 
     def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> Dynamics:
+        """Return the dynamics, which suit all states.
+
+        Parameters
+        ----------
+        y, parameters
+            States and values of free parameters.
+        independent
+            Names of requested independent joints, which are checked.
+        """
         m = self.by.system.mechanism
         for name in independent:
             if name not in m.columns[1]:
@@ -143,28 +199,46 @@ class NoLoops(Closure):
         return self.by
 
     def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+        """Return the starts `y` and a mask of singular ones: none, for any `parameters`."""
         return y, np.zeros(len(y), bool)
 
     def polished(self, y: Array, parameters: Array) -> Array:
+        """Return the row `y` unchanged, for any `parameters`."""
         return y
 
     def told(self, widest: float, switched: int) -> dict[str, Any]:
+        """Return the provenance of loops: none; `widest` and `switched` are not needed."""
         return {}
 
     def why_open(self, y: Array, parameters: Array, t: float) -> str:
+        """Return an empty text: a tree has no loop that could be open at `y`, `parameters` and `t`."""
         return ""
 
     def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        """Return False: a tree has no singular loops at `y`, `parameters` and `h`."""
         return False
 
     def near(self, y: Array, parameters: Array) -> str:
+        """Return an empty text: a tree has no singular loops at `y` and `parameters`."""
         return ""
 
 
 def tree_dynamics(
     system: System, solver: Solver, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()
 ) -> TreeDynamics:
-    """The system by the solver's method, or by "auto" the one that will be fastest here."""
+    """Return the dynamics of a tree by the solver's method, or for "auto" by the fastest one.
+
+    Parameters
+    ----------
+    system
+        System.
+    solver
+        Settings of the integration.
+    wrt
+        Names with respect to which states are differentiated.
+    integrals
+        Integrals that summaries need.
+    """
     by = method_for(system.mechanism, Request("forward_dynamics", solver.method))
     found = TreeDynamics(system, by, tuple(wrt), integrals, implicit_forces(system, solver))
     checked_names(found)

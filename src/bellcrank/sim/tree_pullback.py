@@ -1,13 +1,14 @@
-"""The way back through the rate of a tree, at accelerations that are known.
+"""Pullback (reverse-mode derivative) of the rate of a tree, at known accelerations.
 
-The accelerations a solve R = tau - ID(q, v, a) = 0, where ID is inverse dynamics. So the chain rule need not go through
-the method that found them: weights w of the rate h(t, y, u, a) are those of h at fixed a, and those of R by
+The accelerations a solve R = tau - ID(q, v, a) = 0, where ID is inverse dynamics. The chain rule therefore need not
+differentiate the method that computed them: weights w of the rate h(t, y, u, a) give those of h at fixed a, and those
+of R by
 
     mu = M^-1 (w dh/da),     w dh + mu dR
 
-which is a solution with the mass matrix and the chain rule through Newton and Euler's equations, the shortest there
-are. It is exact where ID and forward dynamics undo each other at any y: quaternions inside a step are not of unit
-length, and there they do not.
+which is one solution with the mass matrix and the chain rule through the Newton-Euler equations, the shortest
+formulation. It is exact if inverse and forward dynamics are inverse to each other at any y; inside a step quaternions
+are not of unit length, and there they are not.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Weighed = dict[int, Any]  # weights by the serial of a node
 
 
 def pullback(dynamics: TreeDynamics) -> Graph:
-    """(t, y, u, p, r_dy, w_dy) -> g_t, g_y, g_u, g_p."""
+    """Return the graph (t, y, u, p, r_dy, w_dy) -> g_t, g_y, g_u, g_p of `dynamics`."""
     s, f = dynamics.system, dynamics.f
     m, n = s.mechanism, dynamics.own
     inverse = graphs.tree(m, "inverse_dynamics", METHODS["rnea"])
@@ -45,7 +46,7 @@ def pullback(dynamics: TreeDynamics) -> Graph:
     plain = dynamics.trace("residual", residual, {**own, "r_dy": (n,), "w_dy": (n,)})
     tape, names = plain.tape, list(f.inputs)
     given = _weights(plain.outputs["h"], tape.inputs("w_dy", (n,)))
-    # What it is at fixed accelerations, with respect to them: mostly the weights of the velocities' rates themselves.
+    # w dh/da: mostly the weights of the rates of the velocities.
     by_a = derivative.backwards(Graph("h", plain.inputs, {"h": plain.outputs["h"]}, tape).nodes, given)
     a = tape.inputs("r_dy", (n,))[m.nq : m.nq + m.nv]
     q = list(tape.inputs("y", (n,))[: m.nq])

@@ -1,4 +1,4 @@
-"""Free numbers that are changed while a drive runs: what they are, and what they were in each row of the record."""
+"""Free parameters that change while a drive runs: present values, and the values at each row of the record."""
 
 from __future__ import annotations
 
@@ -12,29 +12,42 @@ import numpy as np
 from bellcrank.parameters import Parameters
 
 Array = np.ndarray[Any, Any]
-REMEMBERED = 40_000  # changes: eleven minutes of sixty a second
+REMEMBERED = 40_000  # changes: eleven minutes at sixty per second
 
 
 class Tuning:
-    """p: the values in force. Changes are told with the time from which on they hold."""
+    """Present parameter values `p`, and a log of changes with the times from which they hold."""
 
     def __init__(self, parameters: Parameters, p: Array) -> None:
         self.parameters, self.p = parameters, p.copy()
         self.begin()
 
     def begin(self) -> None:
-        """Time begins anew; the values stay."""
+        """Restart the time and clear the log; the values stay."""
         self._log = deque([(-math.inf, self.p.copy())], REMEMBERED)
 
     def change(self, values: Mapping[str, float], t: float, judged: bool = True) -> Array:
-        """What is not named stays as it is, and all of it where one of them cannot be."""
+        """Set values of some parameters; nothing changes if one of them is invalid.
+
+        Parameters
+        ----------
+        values
+            New values by name.
+        t
+            Time from which they hold, s.
+        judged
+            True checks that the values are physically possible.
+        """
         new = self.parameters.changed(self.p, values, "tune", judged)
         self.p = new
         self._log.append((t, new))
         return new
 
     def rows(self, t: Array, step: float) -> Array | None:
-        """The values that held when each row was reached, (1, rows, np); None: they never changed."""
+        """Return the values that held at rows with times `t`, (1, rows, np); None without changes.
+
+        A change counts for rows at least half a `step` after it.
+        """
         changes = list(self._log)
         if len(changes) < 2:
             return None

@@ -1,7 +1,7 @@
-"""What makes a thread wake up on time, as far as it is permitted: a fixed priority, locked memory, a core of its own.
+"""Thread priority for real time, as far as permitted: a fixed priority, locked memory, a core of its own.
 
-A core is taken only along with the priority. Without it a thread that may not move has to wait for whatever else runs
-on that core, so there it is better to leave the choice to the system, unless a core was asked for.
+The thread is pinned to a core only together with the priority. Without it, a pinned thread would have to wait for other
+programs on that core, so the choice is left to the system unless a core was requested.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PRIORITY = 50  # of 1 to 99: above all that is no loop like this one, below what the kernel does at 99
-# MCL_CURRENT | MCL_ONFAULT: what the process has touched stays in memory. Without the second flag the system would
-# also fetch what the process has only reserved: the arenas of a library that wrote a file are a gigabyte.
+PRIORITY = 50  # of 1 to 99: above ordinary threads, below kernel threads at 99
+# MCL_CURRENT | MCL_ONFAULT: touched pages stay in memory. Without the second flag the system would also load reserved
+# pages: the arenas of a library that wrote a file take a gigabyte.
 CURRENT_ON_FAULT = 1 | 4
 
 
 @contextmanager
 def urgent(core: int | None = None) -> Iterator[list[str]]:
-    """For the thread that calls: gives what was not permitted, one line each. Afterwards it is a thread like others."""
+    """Raise the priority of the calling thread, and yield one line for each measure that was not permitted.
+
+    On exit the thread has its former scheduling. `core` is the core to be pinned to; None selects one if that helps.
+    """
     notes: list[str] = []
     first = False
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()

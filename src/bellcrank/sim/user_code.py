@@ -1,4 +1,4 @@
-"""Calls what the user wrote, on symbols, and says where it went wrong: the user's line, and what to write."""
+"""Calls of user functions during tracing, with errors that name the user's line and the remedy."""
 
 from __future__ import annotations
 
@@ -16,19 +16,42 @@ from bellcrank.scalar import Scalar
 
 
 def called(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
-    """Return function(*args), or raise an error that says that it was being traced, and at which line.
+    """Return function(*args), or raise an error that states that it was being traced, and at which line.
 
-    It is called twice, to see that what it gives depends on its arguments alone (graph/purity.py).
+    The function is called twice, to check that its result depends on its arguments only (graph/purity.py).
+
+    Parameters
+    ----------
+    what
+        Description of the function, for messages.
+    function
+        The user's function.
+    *args
+        Its arguments.
+    expected
+        Its signature, for messages.
     """
     takes(what, function, len(args), expected)
     return steady(what, function, function, *args)
 
 
 def takes(what: str, function: Callable[..., Any], count: int, expected: str) -> None:
-    """Says so where the function has not as many arguments as it will be given."""
+    """Raise an InputError if a function does not accept the given number of arguments.
+
+    Parameters
+    ----------
+    what
+        Description of the function, for messages.
+    function
+        The user's function.
+    count
+        Number of arguments.
+    expected
+        Its signature, for messages.
+    """
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError, OverflowError):  # one that is not written in Python may not tell
+    except (TypeError, ValueError, OverflowError):  # a function that is not written in Python may have no signature
         return
     try:
         signature.bind(*[None] * count)
@@ -37,11 +60,21 @@ def takes(what: str, function: Callable[..., Any], count: int, expected: str) ->
 
 
 def vector(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:
-    """One scalar for each name, from a list, an array, a mapping by name (what is missing is zero), or one scalar."""
+    """Return one scalar for each name.
+
+    Parameters
+    ----------
+    what
+        Description of the function, for messages.
+    value
+        A list, an array, a mapping by name (missing names are 0), or one scalar.
+    names
+        Names of the expected numbers.
+    """
     if isinstance(value, Mapping):
         for key in value:
             if key not in names:
-                raise InputError(f"{what} returned a value for something else: {unknown('element', key, names)}")
+                raise InputError(f"{what} returned a value with an unexpected name: {unknown('element', key, names)}")
         value = [value.get(name, 0.0) for name in names]
     if value is None:
         raise InputError(f"{what} returned nothing; expected {many(names)}.")
@@ -64,4 +97,5 @@ def vector(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:
 
 
 def many(names: Sequence[str]) -> str:
+    """Return the number of `names` and the names, as text."""
     return f"{len(names)} number{'' if len(names) == 1 else 's'}: {', '.join(names) or 'none'}"

@@ -1,10 +1,10 @@
-"""The loop of a run that chooses its steps or watches for events: rows come from the dense output of each step.
+"""Program of runs with adaptive steps or events, whose rows are interpolated by the dense output of each step.
 
-A tick tries a step. Where the error is too large it is tried again, shorter. A step that is taken leaves its polynomial
-behind; `observe` reads rows from it at the times of the record's grid and of events, one at a time, and `locate` finds
-where in the step an event happened. Where the state at the end is all that is asked for there are no rows to observe,
-and without events nobody needs the polynomial. A run that tries more steps than it may (`most`) ends there: one that is
-stiff, or a ball that comes to rest in infinitely many bounces, would go on for ever.
+A tick tries a step. If its error is too large, it is repeated with a shorter one. An accepted step leaves its
+polynomial; `observe` reads rows from it at the times of the record's grid and of events, one at a time, and `locate`
+finds the time of an event in the step. If only the final state is kept there are no rows to observe, and without events
+the polynomial is not needed. A run that tries more than `most` steps ends there: a stiff system, or a ball that comes
+to rest in infinitely many bounces, would run for ever.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from bellcrank.sim.step_check import EVENTS, StepCheck
 from bellcrank.sim.stepsize import judged
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
-SMALLEST = 1e-14  # of a step, against the time or one second
-NEAR = 1e-3  # of a step: a point that was set by hand may be rounded
-EARLY = 1e-6  # of a step: where an event that begins at zero shows which side it leaves to
+SMALLEST = 1e-14  # smallest step, relative to the time or to one second
+NEAR = 1e-3  # share of a grid interval: rounding of a time that a user sets
+EARLY = 1e-6  # share of a step after which an event function that starts at zero has its sign
 
 
 class Watched:
-    """The graphs of such a run; they share the layout of the state."""
+    """The graphs of a run with adaptive steps or events; they share the layout of the state."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Watched:
         self.check = None if adaptive else check
         self.rows, self.watch = rows, Watch(summary, dynamics)
         self.dynamics, self.integrator, self.events = dynamics, integrator, tuple(events)
-        self.adaptive, self.grid = adaptive, grid  # grid: rows at multiples of `every`, else one for every step
+        self.adaptive, self.grid = adaptive, grid  # grid: rows at multiples of `every`, else one per step
         s = dynamics.system
         problem = dynamics.problem()
         self.nu, self.nd = len(s.inputs), self._degree() + 1
@@ -58,7 +58,7 @@ class Watched:
             *("live", "due", "hit", "status", "tried", "most", "h", "step", "begin", "end", "every", "next"),
             *("which", "rtol", "atol", "t_old", "h_old"),
         ]
-        # A memory that is of the wrong inputs, or of a step that a switch cut short, begins anew.
+        # The integrator's memory restarts after a change of inputs, and after a step that an event shortened.
         self.renews = integrator.memory(problem) > 0 and (self.nu > 0 or (len(self.events) > 0 and not adaptive))
         clock = {"input_step": 1, "input_last": 1, "input_old": 1} if self.nu else {}
         clock |= {"fresh": 1} if self.nu or self.renews else {}
@@ -68,7 +68,7 @@ class Watched:
                 "y": size(dynamics.size),
                 **({"input": 1} if self.nu else {}),
                 "n": Counter.of(dtype),
-                # Of whoever goes from point to point, `step` apart: how many of them are behind.
+                # Number of passed points of a grid with spacing `step`, for steppers and exports.
                 **({} if rows else {"grid": Counter.of(dtype)}),
                 **dict.fromkeys(single, 1),
                 **clock,
@@ -84,18 +84,19 @@ class Watched:
         )
 
     def _degree(self) -> int:
-        """The degree of the integrator's dense output, seen on a system of one number."""
+        """Return the degree of the integrator's dense output, measured on a tiny system."""
         tiny = Problem(lambda t, y: [0.0 * y[0], 0.0 * y[0]], 1, 1, 0, lambda t, y: ([[0.0, 0.0]] * 2, [0.0, 0.0]))
         begun = self.integrator.begin(tiny, 0.0, [0.0, 0.0], 1.0)
         return len(self.integrator.step(tiny, 0.0, [0.0, 0.0], 1.0, begun).dense) - 1
 
     def problem(self, u: Any, h: Scalar) -> Problem:
-        """What the integrator works on in steps of h, which are implicit in some forces where h is not chosen."""
+        """Return the problem of the integrator with inputs `u`; `h` is the length of fixed, partly implicit steps."""
         return self.dynamics.problem(u, None if self.adaptive else h)
 
     # -- graphs
 
     def program(self) -> Program:
+        """Return the Program of the run."""
         shapes = {"s": (self.layout.size,), **({"u": (self.nu,)} if self.nu else {})}
 
         def traced(name: str, function: Callable[..., dict[str, Any]]) -> Graph:
@@ -120,10 +121,11 @@ class Watched:
 
     @cached_property
     def crossings(self) -> Graph:
+        """Return the graph of the event functions."""
         return crossings(self.dynamics, self.events)
 
     def _start(self, s: Any, u: Any = ()) -> dict[str, Any]:
-        """What follows from t, y and h before the first step."""
+        """Return the state before the first step, completed from t, y and h."""
         now = self.layout.read(s)
         now["memory"] = begun(self.integrator, self.problem(u, now["h"]), now)
         now["dense"] = [*now["y"], *[0.0] * (len(now["dense"]) - len(now["y"]))] if now["dense"] else []
@@ -136,7 +138,7 @@ class Watched:
         return {"s": self.layout.written(now)}
 
     def _on_grid(self, now: dict[str, Any]) -> list[Scalar]:
-        """How many points are behind: as counted, unless the time was changed by hand."""
+        """Return the number of passed grid points: the counter, unless the time was changed from outside."""
         words = self.layout.words("grid")
         assert words is not None
         passed = (now["t"] - now["begin"]) / now["step"]
@@ -151,7 +153,7 @@ class Watched:
         problem = self.problem(u, h)
         if self.adaptive:
             room = old["end"] - t
-            if self.nu:  # no step goes over a jump of the inputs
+            if self.nu:  # no step crosses a jump of the inputs
                 until = (old["input"] + 1.0) * old["input_step"] - t
                 room = where(old["input"] < old["input_last"], minimum(room, until), room)
             tried = minimum(h, room)
@@ -169,7 +171,7 @@ class Watched:
             t_new = where(h < left, t + h, old["end"])
             stuck = where(fits > 0.0, 0.0, where(wish < SMALLEST * maximum(fabs(t), 1.0), 1.0, 0.0))
             ended = t_new >= old["end"]
-            # a step that only had to end on time says nothing about the next one
+            # a step that was shortened to end on time does not limit the next one
             h_next = where(fits > 0.0, where(h < old["h"], maximum(wish, old["h"]), wish), wish)
             ratio = h_next / h
         else:
@@ -200,15 +202,15 @@ class Watched:
             kept["fresh"] = where(h < old["step"], 1.0, kept.get("fresh", 0.0))
         if self.events:
             g = list(self.dynamics.call(self.crossings, kept["t"], kept["y"], u)["g"])
-            # what is zero now, like the height of a ball that bounces off, has to say where it goes: it may be back
-            # within this very step
+            # an event function that is zero now, like the height of a bouncing ball, takes its sign from shortly
+            # afterwards: it may return to zero within this step
             early = self.dynamics.call(self.crossings, t + EARLY * h, interpolate(made.dense, EARLY), u)["g"]
             before = [where(fabs(a) > 0.0, a, e) for a, e in zip(old["g"], early, strict=True)]
             kept["g_old"], kept["g"] = before, chosen(go, g, old["g"])
             hits = [crossed(e, a, b) for e, a, b in zip(self.events, before, g, strict=True)]
             happened = where(go, sum(hits[1:], hits[0]), 0.0) > 0.0
             kept["hit"] = where(happened, EVENTS, 0.0)
-            # with a hit, `locate` says where this step ends, and looks there
+            # after a hit, `locate` determines the end of this step and updates the summary there
             kept["summary"] = chosen(happened, old["summary"], kept["summary"])
         if self.check:
             noticed = self.check.noticed(old, n.value, y_new, go)
@@ -225,7 +227,7 @@ class Watched:
         return list(chosen(go, accepted, again))
 
     def _row_times(self, now: dict[str, Any]) -> tuple[Scalar, Scalar, list[Scalar]]:
-        """Time of the next row of the grid (NEVER where it has not come), of any row, and of every event's."""
+        """Return the time of the next grid row (NEVER if not yet due), of any next row, and of the rows of events."""
         if self.grid:
             tg = minimum(now["next"] * now["every"], now["end"])
             tg = where(now["next"] < NEVER, tg, NEVER)
@@ -240,12 +242,12 @@ class Watched:
         return regular, first, pending
 
     def result(self, now: dict[str, Any]) -> dict[str, Any]:
-        """The next state, and whether a row of it is due."""
+        """Return the state `now` as an array, with the flag `due` set if a row is due."""
         now["due"] = where(self._row_times(now)[1] < NEVER, 1.0, 0.0) if self.rows else 0.0
         return {"s": self.layout.written(now)}
 
     def dense(self, now: dict[str, Any]) -> list[list[Scalar]]:
-        """The polynomial of the last step."""
+        """Return the coefficients of the polynomial of the last step, from the state `now`."""
         n = self.dynamics.size
         return [now["dense"][k * n : (k + 1) * n] for k in range(self.nd)]
 
@@ -253,7 +255,7 @@ class Watched:
         now = self.layout.read(s)
         regular, first, pending = self._row_times(now)
         which: Scalar = 0.0
-        for k, p in reversed([*enumerate(pending)]):  # of events at the same time the first in the list comes first
+        for k, p in reversed([*enumerate(pending)]):  # simultaneous events are written in the order of the list
             which = where(p <= first, k + 1.0, which)
         on_grid = where(which > 0.0, 0.0, where(regular <= first, 1.0, 0.0)) > 0.0
         y, doubt = self.dynamics.observed(interpolate(self.dense(now), (first - now["t_old"]) / now["h_old"]))
@@ -271,10 +273,10 @@ class Watched:
         return {"row": row, **self.result(now | kept)}
 
     def _input_at(self, now: dict[str, Any], t: Scalar) -> Scalar:
-        """The line of the inputs at a time of the last step: only its end may have a new one."""
+        """Return the line of the inputs at a time in the last step: only its end may have a new one."""
         return where(t < now["t"] - 1e-9 * now["h_old"], now["input_old"], now["input"])
 
 
 def _done(which: Scalar, mine: float, pending: Scalar) -> Scalar:
-    """Forgets the event whose row was written."""
+    """Clear the pending time of the event whose row was written."""
     return where(fabs(which - mine) < 0.5, NEVER, pending)

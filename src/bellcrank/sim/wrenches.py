@@ -1,8 +1,8 @@
-"""Forces from outside: of soil, wind or a hand, on a frame of the mechanism, as forces on its joints.
+"""External forces on frames, such as soil, wind or a hand, as generalised forces.
 
-    tau = J^T [f, n]        J: how the frame moves for each unit of v
+    tau = J^T [f, n]        J: frame Jacobian
 
-A force is a function of (t, pose, velocity) that gives (force, moment), all at the frame's origin and in world axes:
+A force is a function of (t, pose, velocity) that returns (force, moment), all at the frame's origin and in world axes:
 pose is 4x4, velocity [linear, angular], force and moment have three components each.
 """
 
@@ -26,6 +26,7 @@ AXES = ("x", "y", "z")
 
 
 def checked(mechanism: Mechanism, forces: Any) -> dict[str, Wrench]:
+    """Return `forces` as a dict after checking that frames of the `mechanism` and functions are given."""
     if not isinstance(forces, Mapping):
         raise InputError(f"forces is {forces!r}; expected functions of (t, pose, velocity) by the name of a frame.")
     for frame, f in forces.items():
@@ -40,7 +41,17 @@ def checked(mechanism: Mechanism, forces: Any) -> dict[str, Wrench]:
 def acting(
     mechanism: Mechanism, wrenches: Mapping[str, Wrench], t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
 ) -> dict[str, list[Scalar]]:
-    """[force, moment] on each frame, in world axes."""
+    """Return [force, moment] on each frame, in world axes.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism.
+    wrenches
+        Functions by frame.
+    t, q, v
+        Time, positions and velocities.
+    """
     tree, out = mechanism.tree, {}
     known = frame_passes.seen(mechanism, list(wrenches), q, v) if wrenches and frame_passes.large(mechanism, q) else {}
     for frame, f in wrenches.items():
@@ -59,7 +70,17 @@ def acting(
 
 
 def torques(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Sequence[Scalar]) -> list[Scalar]:
-    """What wrenches on frames do to each element of v."""
+    """Return the generalised forces of wrenches on frames.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism.
+    acts
+        [force, moment] by frame, in world axes.
+    q
+        Positions.
+    """
     if acts and frame_passes.large(mechanism, q):
         return frame_passes.felt(mechanism, list(acts.items()), q)
     tau: list[Scalar] = [0.0] * mechanism.nv
@@ -70,5 +91,5 @@ def torques(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Seque
 
 
 def _array(rows: list[Any]) -> Any:
-    """An array of scalars, whatever they are: pose[2, 3] and pose[:3, 3] work as with numbers."""
+    """Return an object array, so that pose[2, 3] and pose[:3, 3] work as with numbers."""
     return np.array(rows, object)

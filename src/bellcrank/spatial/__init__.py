@@ -1,0 +1,1 @@
+"""Spatial algebra over any scalar: vectors, motions, forces, inertias and transforms."""

@@ -20,7 +20,7 @@ from bellcrank.spatial.vector import (
     euler_moment,
 )
 
-# Moments about a centre of mass below this part of what they were elsewhere are rounding.
+# Moments about the centre of mass below this fraction of the moments about the origin are rounding errors.
 NOISE = 1e-14
 
 
@@ -42,23 +42,23 @@ class Inertia:
         return Force(self.I @ v.ang + self.h.cross(v.lin), v.lin * self.m + v.ang.cross(self.h))
 
     def newton_euler(self, m: Acceleration) -> Force:
-        """The force that moves the body so: f = m a + K h, n = I dw + w x I w + h x a."""
+        """Return the force that gives the acceleration `m`: f = m a + K h, n = I dw + w x I w + h x a."""
         return Force(euler_moment(self.I, m) + self.h.cross(m.a), m.a * self.m + m.K @ self.h)
 
     @property
     def numbers(self) -> tuple[Scalar, ...]:
-        """All ten numbers, one after the other."""
+        """All ten numbers in one tuple."""
         h, I = self.h, self.I
         return self.m, h.x, h.y, h.z, I.xx, I.yy, I.zz, I.xy, I.xz, I.yz
 
     @property
     def centre(self) -> Vec:
-        """h / m; the origin where there is no mass."""
+        """Centre of mass h / m; the origin where there is no mass."""
         return ZERO if is_zero(self.m) else self.h * (1.0 / self.m)
 
     @property
     def I_centre(self) -> Sym:
-        """Second moments about the centre of mass: `about_centre` undone, less the rounding of the difference."""
+        """Second moments about the centre of mass, the inverse of `about_centre`, with rounding errors set to zero."""
         I, J = self.I, self.I - about_centre(self.m, self.centre, SYM_ZERO).I
         large = I.xx + I.yy + I.zz
 
@@ -69,20 +69,21 @@ class Inertia:
 
     @property
     def central(self) -> Inertia:
-        """The same body about its centre of mass."""
+        """The inertia of the same body about its centre of mass."""
         return Inertia(self.m, ZERO, self.I_centre)
 
     @property
     def invertible(self) -> bool:
-        """Whether a force says how the body moves: it has mass, and no central moment is (next to) nothing.
+        """True if a force determines the acceleration: there is mass, and no central moment is (nearly) zero.
 
-        Of what is free, nominally.
+        Free parameters take their nominal values.
         """
         m, J = nominal((self.m, self.I_centre))
         a, b, c = J.rows
         return bool(m > 0.0 and a.dot(b.cross(c)) > 1e-7 * (J.xx + J.yy + J.zz) ** 3)
 
     def kinetic_energy(self, v: Motion) -> Scalar:
+        """Return the kinetic energy at velocity `v`."""
         return 0.5 * v.dot(self @ v)
 
 
@@ -90,7 +91,17 @@ NO_INERTIA = Inertia(0.0, ZERO, SYM_ZERO)
 
 
 def about_centre(m: Scalar, com: Vec, I_com: Sym) -> Inertia:
-    """From mass, centre of mass and central inertia: the parallel axes theorem."""
+    """Return the inertia about the origin, by the parallel axis theorem.
+
+    Parameters
+    ----------
+    m
+        Mass.
+    com
+        Centre of mass.
+    I_com
+        Second moments about the centre of mass.
+    """
     h = com * m
     return Inertia(
         m,
@@ -109,7 +120,7 @@ def about_centre(m: Scalar, com: Vec, I_com: Sym) -> Inertia:
 
 @dataclass(slots=True, eq=False)
 class Articulated:
-    """n = I dw + H a, f = H^T dw + M a: what a body with a moving subtree answers to an acceleration of its frame."""
+    """Articulated-body inertia: n = I dw + H a, f = H^T dw + M a for an acceleration of the frame."""
 
     I: Sym
     H: Mat
@@ -122,11 +133,18 @@ class Articulated:
         return Force(self.I @ a.ang + self.H @ a.lin, self.H.T @ a.ang + self.M @ a.lin)
 
     def freed(self, s: Motion, armature: Scalar = 0.0) -> Freed:
-        """What is left when the motion s is free, resisted by an armature at most: IA - U U^T / D with U = IA s.
+        """Return the inertia that remains when the motion `s` is free: IA - U U^T / D with U = IA s.
 
-        Where nothing but IA resists s, the rest is exactly blind to s and s.psi is exactly one. Where s is moreover a
-        coordinate axis, that row and that element are set instead of being computed as x - x x/x and x/x, which no
-        folding could see.
+        Where the armature is zero, the rest is exactly zero along s and s.psi is exactly one. Where s is moreover a
+        coordinate axis, that row and that element are set instead of being computed as x - x x/x and x/x, which
+        constant folding would not simplify.
+
+        Parameters
+        ----------
+        s
+            The free motion.
+        armature
+            Rotor inertia that resists it.
         """
         U = self @ s
         D = s.dot(U) + armature
@@ -157,6 +175,8 @@ class Articulated:
 
 @dataclass(slots=True, eq=False)
 class Freed:
+    """Articulated-body inertia across a joint axis."""
+
     D: Scalar  # s.IA s + armature
     inverse: Scalar  # of D
     psi: Force  # IA s / D
@@ -164,4 +184,5 @@ class Freed:
 
 
 def articulated(i: Inertia) -> Articulated:
+    """Return the articulated-body inertia of the rigid body `i`."""
     return Articulated(i.I, cross_matrix(i.h), diagonal(i.m, i.m, i.m))

@@ -1,8 +1,8 @@
-"""A transform is a sequence of elementary moves: turns about a coordinate axis, shifts, and matrices of quaternions.
+"""Transforms as sequences of elementary moves: turns about a coordinate axis, shifts, and rotation matrices.
 
-Every move knows how a thing looks from the other side: motions go down (parent to child coordinates), forces and
+Every move transforms quantities between its two sides: motions go down (parent to child coordinates), forces and
 inertias go up. Keeping the moves apart is cheaper than multiplying them out: a turn about z costs a vector 4
-multiplications and a symmetric matrix 8, and a constant quarter turn only renames.
+multiplications and a symmetric matrix 8, and a constant quarter turn only permutes and negates.
 """
 
 from __future__ import annotations
@@ -18,50 +18,78 @@ from bellcrank.spatial.vector import Acceleration, Force, Mat, Motion, Sym, Vec
 
 
 class Move(Protocol):
-    def down(self, v: Vec) -> Vec: ...
-    def point(self, p: Vec) -> Vec: ...
-    def motion(self, m: Motion) -> Motion: ...
-    def acceleration(self, m: Acceleration) -> Acceleration: ...
-    def force(self, f: Force) -> Force: ...
-    def inertia(self, i: Inertia) -> Inertia: ...
-    def articulated(self, i: Articulated) -> Articulated: ...
-    def pose(self, R: Mat, p: Vec) -> tuple[Mat, Vec]: ...
+    """An elementary transform from parent to child coordinates."""
+
+    def down(self, v: Vec) -> Vec:
+        """Return the direction `v` in child axes."""
+
+    def point(self, p: Vec) -> Vec:
+        """Return the point `p` in child coordinates."""
+
+    def motion(self, m: Motion) -> Motion:
+        """Return the motion `m` in child coordinates."""
+
+    def acceleration(self, m: Acceleration) -> Acceleration:
+        """Return the acceleration `m` of the child frame, from that of the parent frame."""
+
+    def force(self, f: Force) -> Force:
+        """Return the child's force `f` in parent coordinates."""
+
+    def inertia(self, i: Inertia) -> Inertia:
+        """Return the child's inertia `i` in parent coordinates."""
+
+    def articulated(self, i: Articulated) -> Articulated:
+        """Return the child's articulated-body inertia `i` in parent coordinates."""
+
+    def pose(self, R: Mat, p: Vec) -> tuple[Mat, Vec]:
+        """Return the child's pose in the world from the parent's, `R` and `p`."""
 
 
 class Rotation(ABC):
-    """What every rotation does alike, from three functions: down(Vec), up(Vec), and congruences of matrices."""
+    """Base of all rotations, in terms of down(Vec), up(Vec), and congruences of matrices."""
 
     @abstractmethod
-    def down(self, v: Vec) -> Vec: ...
+    def down(self, v: Vec) -> Vec:
+        """Return the direction `v` in child axes."""
 
     @abstractmethod
-    def up(self, v: Vec) -> Vec: ...
+    def up(self, v: Vec) -> Vec:
+        """Return the child's direction `v` in parent axes."""
 
     @abstractmethod
-    def up_sym(self, S: Sym) -> Sym: ...
+    def up_sym(self, S: Sym) -> Sym:
+        """Return R S R^T for the symmetric matrix `S`."""
 
     @abstractmethod
-    def up_mat(self, H: Mat) -> Mat: ...
+    def up_mat(self, H: Mat) -> Mat:
+        """Return R H R^T for the matrix `H`."""
 
     def point(self, p: Vec) -> Vec:
+        """Return the point `p` in child coordinates."""
         return self.down(p)
 
     def motion(self, m: Motion) -> Motion:
+        """Return the motion `m` in child coordinates."""
         return Motion(self.down(m.ang), self.down(m.lin))
 
     def acceleration(self, m: Acceleration) -> Acceleration:
+        """Return the acceleration `m` of the child frame, from that of the parent frame."""
         return Acceleration(self.down(m.w), self.down(m.dw), self.down(m.a))
 
     def force(self, f: Force) -> Force:
+        """Return the child's force `f` in parent coordinates."""
         return Force(self.up(f.ang), self.up(f.lin))
 
     def inertia(self, i: Inertia) -> Inertia:
+        """Return the child's inertia `i` in parent coordinates."""
         return Inertia(i.m, self.up(i.h), self.up_sym(i.I))
 
     def articulated(self, i: Articulated) -> Articulated:
+        """Return the child's articulated-body inertia `i` in parent coordinates."""
         return Articulated(self.up_sym(i.I), self.up_mat(i.H), self.up_sym(i.M))
 
     def pose(self, R: Mat, p: Vec) -> tuple[Mat, Vec]:
+        """Return the child's pose in the world from the parent's, `R` and `p`."""
         return Mat(self.down(R.a), self.down(R.b), self.down(R.c)), p
 
 
@@ -74,9 +102,11 @@ class Turn(Rotation):
     s: Scalar
 
     def down(self, v: Vec) -> Vec:
+        """Return the direction `v` in child axes."""
         return self._turned(v, self.s)
 
     def up(self, v: Vec) -> Vec:
+        """Return the child's direction `v` in parent axes."""
         return self._turned(v, -self.s)
 
     def _turned(self, v: Vec, s: Scalar) -> Vec:
@@ -87,6 +117,7 @@ class Turn(Rotation):
         return Vec(*e)
 
     def up_sym(self, S: Sym) -> Sym:
+        """Return R S R^T for the symmetric matrix `S`."""
         k = self.axis
         i, j = (k + 1) % 3, (k + 2) % 3
         e = [list(row) for row in S.rows]
@@ -98,6 +129,7 @@ class Turn(Rotation):
         return Sym(out[0, 0], out[1, 1], out[2, 2], out[0, 1], out[0, 2], out[1, 2])
 
     def up_mat(self, H: Mat) -> Mat:
+        """Return R H R^T for the matrix `H`."""
         k = self.axis
         i, j = (k + 1) % 3, (k + 2) % 3
         e = [list(row) for row in H.rows]
@@ -110,13 +142,13 @@ class Turn(Rotation):
         return self.c * x - self.s * y, self.s * x + self.c * y
 
     def _block(self, a: Scalar, b: Scalar, d: Scalar, e: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-        """R [[a b] [d e]] R^T in the plane of the turn, with u = s (a - e) + c (b + d): four multiplications.
+        """Return R [[a b] [d e]] R^T in the plane of the turn, with u = s (a - e) + c (b + d): four multiplications.
 
-        The trace and b - d do not change, which is where the savings come from.
+        The trace and b - d do not change, which saves the others.
         """
         c, s = self.c, self.s
         if isinstance(c, float) and isinstance(s, float):
-            if s == 0.0:  # none or half a turn
+            if s == 0.0:  # no turn or half a turn
                 return a, b, d, e
             if c == 0.0:  # a quarter turn
                 return e, -d, -b, a
@@ -131,14 +163,18 @@ class FullRotation(Rotation):
     R: Mat
 
     def down(self, v: Vec) -> Vec:
+        """Return the direction `v` in child axes."""
         return self.R.T @ v
 
     def up(self, v: Vec) -> Vec:
+        """Return the child's direction `v` in parent axes."""
         return self.R @ v
 
     def up_sym(self, S: Sym) -> Sym:
-        """R S R^T, with a multiple of 1 taken out that no rotation changes: then one element of S is zero, and the last
-        of the result is what the others leave of the trace. 31 multiplications instead of 45.
+        """Return R S R^T for the symmetric matrix `S`, in 31 multiplications instead of 45.
+
+        A multiple of 1, which no rotation changes, is subtracted first: then one element of S is zero, and the last
+        element of the result follows from the trace.
         """
         a, b, c = self.R.rows
         T = Sym(S.xx - S.zz, S.yy - S.zz, 0.0, S.xy, S.xz, S.yz)
@@ -147,32 +183,41 @@ class FullRotation(Rotation):
         return Sym(xx, yy, (S.xx + S.yy + S.zz) - xx - yy, Ta.dot(b), Ta.dot(c), Tb.dot(c))
 
     def up_mat(self, H: Mat) -> Mat:
+        """Return R H R^T for the matrix `H`."""
         return self.R.times(H).times(self.R.T)
 
 
 @dataclass(slots=True, eq=False)
 class Shift:
-    """The child's origin is at r from the parent's, with the same axes."""
+    """A translation: the child's origin is at r in parent coordinates, with the same axes."""
 
     r: Vec
 
     def down(self, v: Vec) -> Vec:
+        """Return the direction `v` in child axes."""
         return v
 
     def point(self, p: Vec) -> Vec:
+        """Return the point `p` in child coordinates."""
         return p - self.r
 
     def motion(self, m: Motion) -> Motion:
+        """Return the motion `m` in child coordinates."""
         return Motion(m.ang, m.lin + m.ang.cross(self.r))
 
     def acceleration(self, m: Acceleration) -> Acceleration:
+        """Return the acceleration `m` of the child frame, from that of the parent frame."""
         return Acceleration(m.w, m.dw, m.a + m.K @ self.r)
 
     def force(self, f: Force) -> Force:
+        """Return the child's force `f` in parent coordinates."""
         return Force(f.ang + self.r.cross(f.lin), f.lin)
 
     def inertia(self, i: Inertia) -> Inertia:
-        """I + 2 (g.r) 1 - g r^T - r g^T with g = h + m r/2 (DESIGN.md)."""
+        """Return the child's inertia `i` in parent coordinates (DESIGN.md).
+
+        I + 2 (g.r) 1 - g r^T - r g^T with g = h + m r/2.
+        """
         r = self.r
         g = i.h + r * (i.m * 0.5)
         gx, gy, gz = (r.x * 2.0) * g.x, (r.y * 2.0) * g.y, (r.z * 2.0) * g.z
@@ -191,7 +236,10 @@ class Shift:
         )
 
     def articulated(self, i: Articulated) -> Articulated:
-        """H' = H + [r] M;  I'_ij = I_ij + (r x H_j)_i + (r x H'_i)_j, with H_j the rows of H."""
+        """Return the child's articulated-body inertia `i` in parent coordinates.
+
+        H' = H + [r] M;  I'_ij = I_ij + (r x H_j)_i + (r x H'_i)_j, with H_j the rows of H.
+        """
         r = self.r
         m1, m2, m3 = (list(row) for row in i.M.rows)
         # columns of [r] M are r x (columns of M)
@@ -211,6 +259,7 @@ class Shift:
         return Articulated(i.I + Sym(d[0], d[1], d[2], off(0, 1), off(0, 2), off(1, 2)), H1, i.M)
 
     def pose(self, R: Mat, p: Vec) -> tuple[Mat, Vec]:
+        """Return the child's pose in the world from the parent's, `R` and `p`."""
         return R, p + R @ self.r
 
 
@@ -224,43 +273,49 @@ class Transform:
         return Transform([*self.moves, *o.moves])
 
     def down(self, v: Vec) -> Vec:
-        """A direction, as the child sees it."""
+        """Return the direction `v` in child axes."""
         for move in self.moves:
             v = move.down(v)
         return v
 
     def point(self, p: Vec) -> Vec:
-        """A place, as the child sees it."""
+        """Return the point `p` in child coordinates."""
         for move in self.moves:
             p = move.point(p)
         return p
 
     def motion(self, m: Motion) -> Motion:
+        """Return the motion `m` in child coordinates."""
         for move in self.moves:
             m = move.motion(m)
         return m
 
     def acceleration(self, m: Acceleration) -> Acceleration:
+        """Return the acceleration `m` of the child frame, from that of the parent frame."""
         for move in self.moves:
             m = move.acceleration(m)
         return m
 
     def force(self, f: Force) -> Force:
+        """Return the child's force `f` in parent coordinates."""
         for move in reversed(self.moves):
             f = move.force(f)
         return f
 
     def inertia(self, i: Inertia) -> Inertia:
+        """Return the child's inertia `i` in parent coordinates."""
         for move in reversed(self.moves):
             i = move.inertia(i)
         return i
 
     def articulated(self, i: Articulated) -> Articulated:
+        """Return the child's articulated-body inertia `i` in parent coordinates."""
         for move in reversed(self.moves):
             i = move.articulated(i)
         return i
 
     def pose(self, R: Mat, p: Vec) -> tuple[Mat, Vec]:
+        """Return the child's pose in the world from the parent's, `R` and `p`."""
         for move in self.moves:
             R, p = move.pose(R, p)
         return R, p

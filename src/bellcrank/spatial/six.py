@@ -1,6 +1,6 @@
-"""Motions, forces and what lies between them as six numbers and matrices of 6 x 6, angular parts first.
+"""Motions, forces and inertias as lists of six numbers and full 6 x 6 matrices, angular parts first.
 
-The rest of the house keeps vectors of three, which know more zeros; here are matrices that are full anyhow.
+The rest of the package uses 3-vectors, which keep more zeros; these matrices are full anyway.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ Matrix = Sequence[Six]  # rows
 
 
 def six(x: Force | Motion) -> list[Scalar]:
+    """Return a force or motion `x` as six numbers."""
     return [*x.ang, *x.lin]
 
 
 def dense(IA: Articulated) -> list[list[Scalar]]:
-    """Its lower triangle is all that is looked at."""
+    """Return the articulated-body inertia `IA` as rows of a 6 x 6 matrix; only its lower triangle is used."""
     I, M, H = ([list(row) for row in part.rows] for part in (IA.I, IA.M, IA.H))
     return [*([*I[i], *H[i]] for i in range(3)), *([H[0][i], H[1][i], H[2][i], *M[i]] for i in range(3))]
 
 
 def dot(x: Six, y: Six) -> Scalar:
+    """Return the scalar product of `x` and `y`."""
     total: Scalar = 0.0
     for a, b in zip(x, y, strict=True):
         total = total + a * b
@@ -33,22 +35,35 @@ def dot(x: Six, y: Six) -> Scalar:
 
 
 def times(A: Matrix, B: Matrix) -> list[list[Scalar]]:
+    """Return the matrix product of `A` and `B`."""
     return [[dot(row, [B[m][j] for m in range(6)]) for j in range(6)] for row in A]
 
 
 def column_dot(A: Matrix, i: int, B: Matrix, j: int) -> Scalar:
+    """Return the scalar product of columns.
+
+    Parameters
+    ----------
+    A, i
+        A matrix and its column.
+    B, j
+        Another matrix and its column.
+    """
     return dot([row[i] for row in A], [row[j] for row in B])
 
 
 def force(x: Six) -> Force:
+    """Return the six numbers `x` as a Force."""
     return Force(Vec(*x[:3]), Vec(*x[3:]))
 
 
 def motion(x: Six) -> Motion:
+    """Return the six numbers `x` as a Motion."""
     return Motion(Vec(*x[:3]), Vec(*x[3:]))
 
 
 def articulated(rows: Sequence[Six]) -> Articulated:
+    """Return the articulated-body inertia whose lower triangle is in `rows`."""
     I = Sym(rows[0][0], rows[1][1], rows[2][2], rows[1][0], rows[2][0], rows[2][1])
     M = Sym(rows[3][3], rows[4][4], rows[5][5], rows[4][3], rows[5][3], rows[5][4])
     H = Mat(*(Vec(*(rows[3 + j][i] for j in range(3))) for i in range(3)))
@@ -56,5 +71,5 @@ def articulated(rows: Sequence[Six]) -> Articulated:
 
 
 def whole(rows: Sequence[Six]) -> list[list[Scalar]]:
-    """A symmetric matrix from its lower triangle."""
+    """Return the symmetric matrix whose lower triangle is in `rows`."""
     return [[rows[max(i, j)][min(i, j)] for j in range(6)] for i in range(6)]

@@ -1,5 +1,4 @@
-"""3-vectors and 3x3 matrices that carry their structure, over any scalar; motions and forces, each a pair of vectors;
-and the velocity-product matrix K of a turning body.
+"""3-vectors, structured 3x3 matrices, motions and forces, over any scalar.
 
 Elements that are the float 0.0 fold away when the scalar is a graph node, so sparsity costs nothing to write down.
 """
@@ -15,6 +14,8 @@ from bellcrank.scalar import Scalar
 
 @dataclass(slots=True, eq=False)
 class Vec:
+    """A 3-vector."""
+
     x: Scalar
     y: Scalar
     z: Scalar
@@ -35,9 +36,11 @@ class Vec:
         return Vec(self.x * s, self.y * s, self.z * s)
 
     def dot(self, o: Vec) -> Scalar:
+        """Return the scalar product with `o`."""
         return self.x * o.x + self.y * o.y + self.z * o.z
 
     def cross(self, o: Vec) -> Vec:
+        """Return the vector product with `o`."""
         return Vec(
             self.y * o.z - self.z * o.y,
             self.z * o.x - self.x * o.z,
@@ -46,6 +49,7 @@ class Vec:
 
 
 def vec(xyz: Sequence[Scalar]) -> Vec:
+    """Return the vector of three numbers `xyz`."""
     x, y, z = xyz
     return Vec(x, y, z)
 
@@ -56,7 +60,7 @@ AXES = (Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))
 
 @dataclass(slots=True, eq=False)
 class Sym:
-    """A symmetric matrix: six numbers."""
+    """A symmetric 3x3 matrix: six numbers."""
 
     xx: Scalar
     yy: Scalar
@@ -67,6 +71,7 @@ class Sym:
 
     @property
     def rows(self) -> tuple[Vec, Vec, Vec]:
+        """The three rows."""
         return Vec(self.xx, self.xy, self.xz), Vec(self.xy, self.yy, self.yz), Vec(self.xz, self.yz, self.zz)
 
     def __add__(self, o: Sym) -> Sym:
@@ -81,7 +86,7 @@ class Sym:
 
     @property
     def inverse(self) -> Sym:
-        """Rows that are across two of the three, over the determinant."""
+        """The inverse: vector products of two rows each, over the determinant."""
         a, b, c = self.rows
         x, y, z = b.cross(c), c.cross(a), a.cross(b)
         d = 1.0 / a.dot(x)
@@ -89,6 +94,7 @@ class Sym:
 
 
 def diagonal(x: Scalar, y: Scalar, z: Scalar) -> Sym:
+    """Return the diagonal matrix of `x`, `y` and `z`."""
     return Sym(x, y, z, 0.0, 0.0, 0.0)
 
 
@@ -96,13 +102,13 @@ SYM_ZERO = diagonal(0.0, 0.0, 0.0)
 
 
 def sym(rows: Sequence[Sequence[Scalar]]) -> Sym:
-    """From the upper triangle of three rows."""
+    """Return the symmetric matrix whose upper triangle is in `rows`."""
     return Sym(rows[0][0], rows[1][1], rows[2][2], rows[0][1], rows[0][2], rows[1][2])
 
 
 @dataclass(slots=True, eq=False)
 class Mat:
-    """Any 3x3 matrix, as its rows."""
+    """A general 3x3 matrix, as its rows."""
 
     a: Vec
     b: Vec
@@ -110,10 +116,12 @@ class Mat:
 
     @property
     def rows(self) -> tuple[Vec, Vec, Vec]:
+        """The three rows."""
         return self.a, self.b, self.c
 
     @property
     def T(self) -> Mat:
+        """The transpose."""
         a, b, c = self.a, self.b, self.c
         return Mat(Vec(a.x, b.x, c.x), Vec(a.y, b.y, c.y), Vec(a.z, b.z, c.z))
 
@@ -127,6 +135,7 @@ class Mat:
         return Vec(self.a.dot(v), self.b.dot(v), self.c.dot(v))
 
     def times(self, o: Mat) -> Mat:
+        """Return the matrix product with `o`."""
         t = o.T
         return Mat(t @ self.a, t @ self.b, t @ self.c)
 
@@ -135,13 +144,13 @@ IDENTITY = Mat(*AXES)
 
 
 def cross_matrix(h: Vec) -> Mat:
-    """[h] with [h] v = h x v."""
+    """Return [h] with [h] v = h x v for the vector `h`."""
     return Mat(Vec(0.0, -h.z, h.y), Vec(h.z, 0.0, -h.x), Vec(-h.y, h.x, 0.0))
 
 
 @dataclass(slots=True, eq=False)
 class Pair:
-    """Angular and linear part, and what motions and forces do alike."""
+    """Angular and linear part: the common base of motions and forces."""
 
     ang: Vec
     lin: Vec
@@ -156,7 +165,7 @@ class Pair:
         return type(self)(self.ang * s, self.lin * s)
 
     def turned(self, R: Mat) -> Self:
-        """In the axes of the parent, where R takes the child's axes to."""
+        """Return the pair in parent axes; `R` rotates child axes to parent axes."""
         return type(self)(R @ self.ang, R @ self.lin)
 
 
@@ -166,16 +175,16 @@ class Motion(Pair):
     __slots__ = ()
 
     def dot(self, f: Force) -> Scalar:
-        """Power of a force along this motion."""
+        """Return the power of force `f` along this motion."""
         return self.ang.dot(f.ang) + self.lin.dot(f.lin)
 
     def cross(self, o: Motion) -> Motion:
-        """How o changes in space while it is carried along with this velocity."""
+        """Return the motion cross product with `o`: the rate of change of `o` when it is carried with this velocity."""
         return Motion(self.ang.cross(o.ang), self.ang.cross(o.lin) + self.lin.cross(o.ang))
 
 
 class Force(Pair):
-    """Moment about the frame's origin, and force."""
+    """A moment about the frame's origin, and a force."""
 
     __slots__ = ()
 
@@ -186,15 +195,19 @@ NO_FORCE = Force(ZERO, ZERO)
 
 @dataclass(slots=True, eq=False)
 class Acceleration:
-    """How a body-fixed frame moves, as Newton and Euler need it: w, its rate, and the acceleration of the origin."""
+    """Acceleration of a body-fixed frame for the Newton-Euler equations: w, dw/dt, and a of the origin."""
 
     w: Vec
     dw: Vec
     a: Vec
 
     def through_joint(self, vJ: Motion, aJ: Motion) -> Acceleration:
-        """Beyond a joint that moves with vJ and aJ against this frame (all in the child's axes): Coriolis terms and
-        all.
+        """Return the acceleration beyond a joint, with all Coriolis terms; everything in the child's axes.
+
+        Parameters
+        ----------
+        vJ, aJ
+            Velocity and acceleration of the child relative to this frame.
         """
         w, u = self.w, vJ.ang
         return Acceleration(
@@ -205,7 +218,7 @@ class Acceleration:
 
     @property
     def K(self) -> Mat:
-        """[dw] + [w][w]: the acceleration of the body's point r is a + K r."""
+        """The velocity-product matrix [dw] + [w][w]: the acceleration of the body's point r is a + K r."""
         w, dw = self.w, self.dw
         xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
         xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
@@ -220,7 +233,10 @@ AT_REST = Acceleration(ZERO, ZERO, ZERO)
 
 
 def euler_moment(I: Sym, m: Acceleration) -> Vec:
-    """I dw + w x (I w), with the products w_i w_j shared with K: 15 multiplications for a full matrix instead of 24."""
+    """Return I dw + w x (I w) for second moments `I` and acceleration `m`.
+
+    The products w_i w_j are shared with K: 15 multiplications for a full matrix instead of 24.
+    """
     w, dw, K = m.w, m.dw, m.K
     xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
     return Vec(

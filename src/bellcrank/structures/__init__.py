@@ -1,3 +1,4 @@
-"""Structures that bend: sections, beams of finite elements, and their reduction to a few modes. Numbers only, no
-mechanism and no graph; formats/ makes bodies of them.
+"""Flexible structures: cross-sections, beam finite elements, and reduction to a few modes.
+
+This package computes numbers only, without mechanisms and graphs; formats/ makes bodies of them.
 """

@@ -1,5 +1,6 @@
-"""Matrices that Abaqus writes (*MATRIX GENERATE with *MATRIX OUTPUT): lines of node, displacement, node, displacement
-and value, of one half where the matrix is symmetric.
+"""Reader of matrices that Abaqus writes (*MATRIX GENERATE with *MATRIX OUTPUT).
+
+Each line has node, displacement, node, displacement and value; a symmetric matrix is given by one half.
 """
 
 from __future__ import annotations
@@ -15,21 +16,24 @@ WIDTH = 5
 
 
 def abaqus_matrix(where: str, lines: Sequence[str]) -> Array:
-    """Nodes in the order of their labels, three displacements each or, where there are turns, six."""
+    """Return the matrix in `lines`, with nodes in the order of their labels; `where` is for errors.
+
+    Each node has three displacements or, if there are rotations, six.
+    """
     rows = [line for line in lines if line.strip() and not line.startswith("*")]
     short = next((i for i, line in enumerate(rows) if len(line.rstrip(" ,").split(",")) != WIDTH), None)
     if short is not None or not rows:
         got = f'"{rows[short].strip()}"' if short is not None else "nothing"
         raise ReadError(
-            f"{where}: holds {got}; expected node, displacement, node, displacement, value in every line, as of "
-            "Abaqus' FORMAT=MATRIX INPUT. A last line that is no line was cut short: write it again."
+            f"{where}: holds {got}; expected node, displacement, node, displacement, value in every line, as in "
+            "Abaqus' FORMAT=MATRIX INPUT. An incomplete last line means that the file was cut short: write it again."
         )
     table = numbers_of(where, [line.replace(",", " ") for line in rows]).reshape(-1, WIDTH)
     labels, each = np.unique(table[:, [0, 2]]), table[:, [1, 3]]
     if labels.min() < 1 or each.min() < 1 or each.max() > 6 or np.any(table[:, :4] != np.rint(table[:, :4])):
         raise ReadError(
             f"{where}: has nodes from {labels.min():g} and displacements {each.min():g} to {each.max():g}; expected "
-            "labels from 1 and 1 to 6. What Abaqus adds inside elements has none: condense it, or leave it out."
+            "labels from 1, and 1 to 6. Internal variables of elements have none: condense them, or leave them out."
         )
     width = 3 if each.max() <= 3 else 6
     n = width * len(labels)

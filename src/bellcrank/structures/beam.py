@@ -1,10 +1,9 @@
-"""Straight beams as finite elements: two nodes each, six displacements a node (u v w along x y z, then turns about
-x y z), consistent mass.
+"""Straight beams as finite elements: two nodes, six displacements per node, consistent mass.
 
-The shape functions are those of a beam with shear (J. S. Przemieniecki, Theory of Matrix Structural Analysis, 1968,
-chapter 5): exact under loads at the nodes, with no locking; without shear they are Hermite's cubics. Stiffness, mass
-and, in moments.py, what a modal body needs are integrals of the same functions over the same Gauss points, so that
-they belong together to the last digit.
+The displacements of a node are u v w along x y z, then rotations about x y z. The shape functions are those of a beam
+with shear (J. S. Przemieniecki, Theory of Matrix Structural Analysis, 1968, chapter 5): exact under loads at the nodes,
+with no locking; without shear they are Hermite's cubics. Stiffness, mass and, in modes.py, the integrals of a modal
+body use the same functions at the same Gauss points, so that they agree to the last digit.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from bellcrank.structures.section import Material, Profile, Section
 
 Array = np.ndarray[Any, Any]
 THEORIES = ("timoshenko", "euler")
-MOST_ELEMENTS = 2000  # matrices are dense
-SHORTEST, LONGEST = 1e-9, 1e9  # metres: beyond them stiffnesses are no numbers any more
-# Products of two cubics times a linear taper are integrated exactly by four points.
+MOST_ELEMENTS = 2000  # limit, as matrices are dense
+SHORTEST, LONGEST = 1e-9, 1e9  # m; beyond these limits stiffnesses overflow
+# Four points integrate products of two cubics and a linear taper exactly.
 GAUSS = np.polynomial.legendre.leggauss(4)
 Sections = Section | Profile | tuple[Section, Section] | Callable[[float], Section | Profile]
 
 
 @dataclass(frozen=True)
 class Station:
-    """A slice of a beam at a Gauss point, of `length` metres: what the 12 displacements of its element do there."""
+    """A slice of a beam at a Gauss point, of `length` metres, with the shape functions of its element there."""
 
     element: int
     x: float  # along the beam
@@ -47,8 +46,19 @@ class Station:
 class Beam:
     """A straight beam along x from the origin.
 
-    section: one Section; two, for a taper from start to end; a function of 0..1 along the beam; or a Profile, which
-    needs no material. theory: "timoshenko" (shear, and the inertia of slices that turn) or "euler" (neither).
+    Parameters
+    ----------
+    length : float
+        Length, m.
+    section : Section, pair of Section, callable or Profile
+        One Section; two, for a taper from start to end; a function of 0..1 along the beam; or a Profile, which needs no
+        material.
+    material : Material, optional
+        Material of the section.
+    elements : int
+        Number of finite elements.
+    theory : {"timoshenko", "euler"}
+        "timoshenko" includes shear and the rotational inertia of slices; "euler" neither.
     """
 
     length: float
@@ -76,7 +86,7 @@ class Beam:
         doubt_beam(self)
 
     def at(self, s: float) -> Section | Profile:
-        """Its section at the part s of its length."""
+        """Return the section at the part `s` of the length."""
         given = self.section
         if isinstance(given, tuple):
             found: Any = given[0].towards(given[1], s)
@@ -87,7 +97,7 @@ class Beam:
         return found
 
     def profile(self, s: float) -> Profile:
-        """What the beam is at the part s of its length."""
+        """Return stiffness and inertia per metre at the part `s` of the length."""
         found = self.at(s)
         if isinstance(found, Profile):
             return found
@@ -99,12 +109,13 @@ class Beam:
 
     @property
     def nodes(self) -> Array:
-        """Places of the nodes, (elements + 1) x 3."""
+        """Positions of the nodes, (elements + 1) x 3, m."""
         x = np.linspace(0.0, self.length, self.elements + 1)
         return np.column_stack([x, np.zeros_like(x), np.zeros_like(x)])
 
     @cached_property
     def stations(self) -> tuple[Station, ...]:
+        """Gauss points of all elements."""
         return tuple(station for e in range(self.elements) for station in self._stations(e))
 
     def _stations(self, e: int) -> Iterator[Station]:
@@ -115,7 +126,7 @@ class Beam:
             yield Station(e, x, weight * h / 2, self.profile(x / self.length), *self.functions(e, s))
 
     def functions(self, e: int, s: float) -> tuple[Array, Array, Array]:
-        """shift, turn and strain, as of a Station, at the part s of element e."""
+        """Return shift, turn and strain, as in a Station, at the part `s` of element `e`."""
         h = self.length / self.elements
         middle = self.profile((e + 0.5) / self.elements)
         slender = self.theory == "euler"
@@ -124,20 +135,20 @@ class Beam:
         return _functions(s, h, phi_y, phi_z)
 
     def stiffness(self, e: int) -> Array:
-        """Of element e, 12 x 12."""
+        """Return the stiffness matrix of element `e`, 12 x 12."""
         K = np.zeros((12, 12))
         for s in self._stations(e):
             K += s.length * s.strain.T * self._springs(s.profile) @ s.strain
         return K
 
     def _springs(self, p: Profile) -> list[float]:
-        """What the strains of a Station act on."""
-        shear = (0.0, 0.0) if self.theory == "euler" else (p.GAy, p.GAz)  # without shear there is nothing to act on
+        """Return the stiffnesses that belong to the strains of a Station."""
+        shear = (0.0, 0.0) if self.theory == "euler" else (p.GAy, p.GAz)  # in Euler's theory there is no shear strain
         return [p.EA, *shear, p.GJ, p.EIy, p.EIz]
 
     @cached_property
     def matrices(self) -> tuple[Array, Array]:
-        """Stiffness K and consistent mass M of all nodes, six rows a node."""
+        """Stiffness K and consistent mass M of the whole beam, six rows per node."""
         n = 6 * (self.elements + 1)
         K, M = np.zeros((n, n)), np.zeros((n, n))
         for s in self.stations:
@@ -148,7 +159,7 @@ class Beam:
         return K, M
 
     def slice_inertia(self, p: Profile) -> Array:
-        """Moments of a slice about x, y and z, per metre."""
+        """Return the moments of inertia of a slice of profile `p` about x, y and z, per metre."""
         across = (0.0, 0.0) if self.theory == "euler" else (p.rhoIy, p.rhoIz)
         return np.array([p.rhoIy + p.rhoIz, *across])
 
@@ -159,12 +170,12 @@ def _called(section: Callable[[float], Any], s: float) -> Any:
     except Exception as error:
         raise ModelError(
             f"beam: section({s:g}) failed: {type(error).__name__}: {error}. Expected a function of the part of the "
-            "length, 0 to 1, that gives a Section or a Profile."
+            "length, 0 to 1, that returns a Section or a Profile."
         ) from error
 
 
 def _functions(s: float, h: float, phi_y: float, phi_z: float) -> tuple[Array, Array, Array]:
-    """shift, turn and strain at the part s of an element of length h."""
+    """Return shift, turn and strain at the part s of an element of length h."""
     shift, turn, strain = np.zeros((3, 12)), np.zeros((3, 12)), np.zeros((6, 12))
     shift[0, [0, 6]] = turn[0, [3, 9]] = 1 - s, s
     strain[0, [0, 6]] = strain[3, [3, 9]] = -1 / h, 1 / h
@@ -181,7 +192,7 @@ def _functions(s: float, h: float, phi_y: float, phi_z: float) -> tuple[Array, A
 
 
 def _bending(s: float, h: float, phi: float) -> tuple[Array, Array, Array, Array]:
-    """Displacement, its slope, turn of the slice and curvature, of (displacement, turn) at both ends."""
+    """Return displacement, its slope, rotation and curvature as functions of (displacement, rotation) at both ends."""
     N = [1 - 3 * s**2 + 2 * s**3 + phi * (1 - s), h * (s - 2 * s**2 + s**3 + phi / 2 * (s - s**2))]
     N += [3 * s**2 - 2 * s**3 + phi * s, h * (-(s**2) + s**3 + phi / 2 * (s**2 - s))]
     slope = [(-6 * s + 6 * s**2 - phi) / h, 1 - 4 * s + 3 * s**2 + phi / 2 * (1 - 2 * s)]

@@ -1,6 +1,6 @@
-"""Crooked beams: straight ones from corner to corner, welded there, as matrices for bc.flexible.
+"""Polygonal beams: straight pieces from corner to corner, welded there, as matrices for bc.flexible.
 
-Each piece is a Beam (beam.py) turned to where it lies; pieces share the displacements of the corners between them.
+Each piece is a Beam (beam.py) rotated into place; adjacent pieces share the displacements of the corner between them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bellcrank.structures.slices import Piece
 
 @dataclass(frozen=True)
 class Crooked:
-    """Stiffness and mass with six displacements a node, places of the nodes, and which node each corner is."""
+    """Stiffness and mass with six displacements per node, positions of the nodes, and the node of each corner."""
 
     K: Array
     M: Array
@@ -36,15 +36,29 @@ def crooked(
     side: Sequence[float] = (0.0, 1.0, 0.0),
     theory: str = "timoshenko",
 ) -> Crooked:
-    """corners: places, (n, 3). section: at the part 0..1 of the whole way along them. longest: of an element, in
-    metres. side: direction of the sections' y, across all of the pieces.
+    """Return a beam along a polygon as stiffness and mass matrices.
+
+    Parameters
+    ----------
+    corners : array_like, shape (n, 3)
+        Positions of the corners, m.
+    section : callable
+        Section or Profile at the part 0..1 of the whole length.
+    material : Material, optional
+        Material of the sections.
+    longest : float
+        Length of the longest element allowed, m.
+    side : sequence of 3 floats
+        Direction of the sections' y axis, across all of the pieces.
+    theory : {"timoshenko", "euler"}
+        As in Beam.
     """
     places = np.asarray(corners, dtype=float)
     if places.ndim != 2 or places.shape[1] != 3 or len(places) < 2 or not np.all(np.isfinite(places)):
-        raise ModelError(f"crooked beam: corners has the shape {places.shape}; expected places, (two or more, 3).")
+        raise ModelError(f"crooked beam: corners has the shape {places.shape}; expected positions, (two or more, 3).")
     lengths = np.linalg.norm(np.diff(places, axis=0), axis=1)
     if not np.all(lengths > 0.0):
-        raise ModelError(f"crooked beam: corners {int(np.argmin(lengths))} and the next are one place; take one out.")
+        raise ModelError(f"crooked beam: corners {int(np.argmin(lengths))} and the next coincide; take one out.")
     counts = np.ceil(lengths / longest - 1e-9).astype(int)
     at = np.concatenate([[0.0], np.cumsum(lengths)])
     nodes, n = [places[:1]], 6 * (int(counts.sum()) + 1)
@@ -69,7 +83,7 @@ def _along(section: Callable[[float], Any], start: float, part: float) -> Callab
 
 
 def _axes(along: Array, side: Sequence[float]) -> Array:
-    """Columns: x along the piece, y to the side, z."""
+    """Return columns: x along the piece, y to the side, and z."""
     x = along / np.linalg.norm(along)
     y = np.asarray(side, dtype=float) - (np.asarray(side) @ x) * x
     if not np.linalg.norm(y) > 1e-6:

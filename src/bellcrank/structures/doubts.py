@@ -1,7 +1,7 @@
-"""Units that cannot be meant: what no material and no machine has is told as a warning, with what it would mean.
+"""Plausibility checks of units: warnings about values that no real material or machine has.
 
-Nothing here is refused: it can be computed, and somebody may want it. Every bound lies where nothing real is, so that
-whoever is warned has made a mistake (MPa for Pa, g/cm^3 for kg/m^3, millimetres for metres), or knows better.
+Implausible values are not refused: they can be computed, and may be intended. Every bound lies outside of everything
+real, so that a warning nearly always means a mistake in units (MPa for Pa, g/cm^3 for kg/m^3, millimetres for metres).
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 # m/s, sqrt(E / density): soft rubber has 20, rubber 100, steel 5200, beryllium 13000, diamond 18000.
 SLOWEST_WAVE, FASTEST_WAVE = 15.0, 30_000.0
-NO_WAVE, NO_NUMBER = 1e-9, 1e12  # and what cannot be computed with any more
-HEAVIEST = 1e6  # kg/m: the largest ships, with all they carry
-DEEPEST = 10.0  # times as deep as it is long
-SLOWEST = 1e-3  # Hz: the longest bridges have fifty times as much
-# Of the box around a solid body, kg/m^3: osmium, and a thousandth of air; of the cube over its length, a wire whose
-# diameter is a ten-millionth of its length.
+NO_WAVE, NO_NUMBER = 1e-9, 1e12  # m/s; outside of these the computation fails
+HEAVIEST = 1e6  # kg/m; the largest ships with all they carry
+DEEPEST = 10.0  # depth of a section over the length of the beam
+SLOWEST = 1e-3  # Hz; the longest bridges have fifty times as much
+# Mass over the box around a solid body, kg/m^3: osmium, and a thousandth of air. Mass over the cube of its length: a
+# wire whose diameter is a ten-millionth of its length.
 DENSEST, THINNEST, A_WIRE = 23_000.0, 1e-3, 1e-10
 
 
 def doubt_beam(beam: Beam) -> None:
-    """Warns where a material, a section or a length cannot be; an error where nothing could be computed."""
+    """Warn if a material, a section or a length of `beam` is implausible; raise an error if nothing can be computed."""
     for p in (beam.profile(0.0), beam.profile(1.0)):
         if _wave(p) or _section(p, beam.length):
-            return  # once is enough
+            return  # one warning is enough
 
 
 def _wave(p: Profile) -> bool:
-    speed = math.sqrt(p.EA) / math.sqrt(p.rhoA)  # each by itself: their ratio may be no number
+    speed = math.sqrt(p.EA) / math.sqrt(p.rhoA)  # separate roots: the ratio may overflow
     if SLOWEST_WAVE <= speed <= FASTEST_WAVE:
         return False
     said = (
@@ -52,7 +52,7 @@ def _wave(p: Profile) -> bool:
 
 
 def _section(p: Profile, length: float) -> bool:
-    depth = math.sqrt(12.0 * max(p.EIy / p.EA, p.EIz / p.EA))  # of a rectangle that resists as much
+    depth = math.sqrt(12.0 * max(p.EIy / p.EA, p.EIz / p.EA))  # of a rectangle with the same radius of gyration
     what = ""
     if p.rhoA > HEAVIEST:
         what = f"a metre of it weighs {p.rhoA:.3g} kg, more than a metre of the largest ship"
@@ -64,7 +64,7 @@ def _section(p: Profile, length: float) -> bool:
 
 
 def doubt_frequency(omega: Array, size: float) -> None:
-    """Warns where the lowest frequency (rad/s) of something so long, in metres, is that of nothing that stands."""
+    """Warn if the lowest frequency of `omega` (rad/s) is implausibly low for a structure of that `size` in metres."""
     lowest = float(np.min(omega)) / (2 * math.pi)
     if lowest < SLOWEST:
         warn(
@@ -75,7 +75,7 @@ def doubt_frequency(omega: Array, size: float) -> None:
 
 
 def doubt_mass(mass: float, places: Array, solid: bool) -> None:
-    """Warns where nothing of this mass (kg) has its nodes there. solid: whether they fill it, as those of bricks do."""
+    """Warn if the `mass` (kg) is implausible for nodes at `places`; `solid` if the nodes fill the body."""
     sides = np.ptp(places, axis=0)
     size, volume = float(np.linalg.norm(sides)), float(np.prod(sides))
     spelled = " x ".join(f"{x:.3g}" for x in sides)
@@ -87,6 +87,6 @@ def doubt_mass(mass: float, places: Array, solid: bool) -> None:
     if why:
         warn(
             f"flexible: {mass:.3g} kg with nodes in a box of {spelled} m: {why}. Expected kg, N/m and metres: many "
-            "programs have tonnes, N/mm and millimetres. Nodes times 1e-3, K and M times 1e3 would mend that (rows "
-            "and columns of turns once more by 1e-3 each)."
+            "programs have tonnes, N/mm and millimetres. Nodes times 1e-3, K and M times 1e3 would correct that (rows "
+            "and columns of rotations once more by 1e-3 each)."
         )

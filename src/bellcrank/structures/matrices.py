@@ -1,9 +1,9 @@
-"""Bodies that bend from the matrices of any finite-element program.
+"""Flexible bodies from the matrices of any finite-element program.
 
-What the matrices say exactly is taken from them: mass, centre, inertia, how the modes push the body's frame, and how
-they feel each other. What depends on how far the body is bent needs to know where the mass of each displacement is.
-Nodes of solid elements (three displacements) tell that exactly; for nodes that turn as well (six) the mass is lumped to
-them. Nothing in K and M says what bending does to second order: such a body has no geometric stiffening.
+Quantities that the matrices define exactly are taken from them: mass, centre, inertia, and the coupling of the modes
+with the body's frame and with each other. Terms that depend on the deformation need the location of the mass of each
+displacement. Nodes of solid elements (three displacements) define it exactly; for nodes with rotations (six) the mass
+is lumped to them. K and M contain no second-order effects of bending: such a body has no geometric stiffening.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from bellcrank.structures.reduction import Reduction, check_units, reduced, spar
 from bellcrank.structures.supports import supports as standing
 
 Interfaces = Mapping[str, int | Sequence[int]]
-# Rotations of an interface are known where its nodes spread by more than this part of the body's size.
+# Rotations of an interface are defined if its nodes spread by more than this part of the body's size.
 SPREAD = 1e-6
 ALL = (0, 1, 2, 3, 4, 5)  # displacements of a node
-GROUNDED = 1e-5  # of the terms of a row: less is how many digits a file has
-ROUNDING = 1e-11  # of the largest stiffness: less is no force at all
+GROUNDED = 1e-5  # part of the terms of a row; a smaller force is due to the digits of a file
+ROUNDING = 1e-11  # part of the largest stiffness; a smaller force is rounding
 
 
 @explained
@@ -46,23 +46,46 @@ def flexible(
     supports: Mapping[str, Sequence[int]] | None = None,
     loads: Mapping[str, float] | None = None,
 ) -> Moments:
-    """A body from stiffness and mass matrices; Builder.flexible places it.
+    """Return a flexible body from stiffness and mass matrices; Builder.flexible places it in a mechanism.
 
-    K, M: square, dense or scipy.sparse, with three (x y z) or six (and turns about them) displacements for each node in
-    a row. nodes: their places, (n, 3), in metres. interfaces: {name: node, or several that move as one rigid piece};
-    the first is the reference, which the body's frame moves with. modes: how many with all interfaces held, beside the
-    shapes that the interfaces make; of both, those with frequencies `below`, in Hz. directions: of a node's
-    displacements (0 1 2 along x y z, 3 4 5 turns) those that it has; (0, 2, 4) for what stays in its plane.
+    Parameters
+    ----------
+    K, M : array or scipy.sparse matrix, square
+        Stiffness and mass, with three (x y z) or six (and rotations about them) displacements for each node in order.
+    nodes : array_like, shape (n, 3)
+        Positions of the nodes, m.
+    interfaces : mapping of str to int or sequence of int
+        {name: node, or several that move as one rigid piece}. The first is the reference, which the body's frame moves
+        with.
+    modes : int
+        Number of modes with all interfaces held, in addition to the static shapes of the interfaces.
+    below : float
+        Keep only shapes with frequencies below this, Hz.
+    directions : sequence of int
+        Displacements that interfaces have (0 1 2 along x y z, 3 4 5 rotations); (0, 2, 4) for a body that stays in its
+        plane.
+    supports : mapping of str to sequence of int, optional
+        {interface: directions held}, six in all. Modes are then chosen, and `below` applied, for the structure on these
+        supports, which fewer of them describe.
+    loads : mapping of str to float, optional
+        {interface: kg}, masses carried while modes are chosen.
 
-    supports, {interface: directions held}, six in all, and loads, {interface: kg}: modes are then chosen, and `below`
-    counted, as of the structure on these supports with these masses on it, which fewer of them describe.
+    Returns
+    -------
+    Moments
+        The reduced structure.
+
+    Raises
+    ------
+    ModelError
+        If an argument is invalid, or the matrices are not those of a free structure.
     """
     K, M, places, each = _checked(K, M, nodes, modes, below)
     pieces = _pieces(places, interfaces, each)
     T = _tied(places, pieces, each, sparse(K))
     kept = _kept(directions, len(pieces), each, T.shape[1])
     T = T[:, kept]
-    m = 6 + len(set(directions)) * (len(pieces) - 1)  # the interfaces come first
+    m = 6 + len(set(directions)) * (len(pieces) - 1)  # rows of interfaces, which come first
     tied_M = T.T @ M @ T
     translation = T.T @ _translation(places, each)
     seen = None
@@ -89,15 +112,15 @@ def flexible(
 
 
 def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, Any, Array, int]:
-    """The matrices, the places of the nodes, and how many displacements each has."""
+    """Return the matrices, the positions of the nodes, and the number of displacements of each."""
     places = real_array("nodes", nodes)
     if places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places)):
-        raise ModelError(f"flexible: nodes has the shape {places.shape}; expected the places of nodes, (n, 3).")
+        raise ModelError(f"flexible: nodes has the shape {places.shape}; expected the positions of nodes, (n, 3).")
     K, M = (A if sparse(A) else real_array(name, A) for name, A in (("K", K), ("M", M)))
     each = K.shape[0] / max(1, len(places)) if K.ndim == 2 else 0.0
     if K.shape != M.shape or each not in (3.0, 6.0):
         raise ModelError(
-            f"flexible: K is {K.shape}, M {M.shape}, and there are {len(places)} nodes; expected 3 or 6 rows a node."
+            f"flexible: K is {K.shape}, M {M.shape}, and there are {len(places)} nodes; expected 3 or 6 rows per node."
         )
     if not is_whole(modes):
         raise ModelError(f"flexible: modes is {brief(modes)}; expected a whole number.")
@@ -107,7 +130,7 @@ def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, A
 
 
 def real_array(name: str, given: Any) -> Array:
-    """Real numbers, or an error that says what was given."""
+    """Return the argument `given` as an array of real numbers; `name` is for errors."""
     try:
         return float_array(given)
     except (TypeError, ValueError, OverflowError):
@@ -115,7 +138,19 @@ def real_array(name: str, given: Any) -> Array:
 
 
 def of_nodes(places: Array, masses: Array, found: Reduction, at: Mapping[str, int]) -> Moments:
-    """From shapes of nodes with masses of their own, n x 6: what another program has reduced. at: the interfaces."""
+    """Return the body that another program has reduced to modes, with lumped masses of nodes.
+
+    Parameters
+    ----------
+    places
+        Positions of the nodes, n x 3, m.
+    masses
+        Mass and inertia of each node along and about x y z, n x 6.
+    found
+        The modes.
+    at
+        Node of each interface.
+    """
     shapes = found.shapes.reshape(len(places), 6, -1)
     size = float(np.linalg.norm(np.ptp(places, axis=0)))
     turned = np.abs(shapes[list(at.values()), 3:]).max(axis=(0, 1)) * size
@@ -123,7 +158,7 @@ def of_nodes(places: Array, masses: Array, found: Reduction, at: Mapping[str, in
     M = np.diag(masses.ravel())
     ends, middle = ({name: x[n] for name, n in at.items()} for x in (shapes / scale, places))
     made = _moments(M, places, 6, found.shapes / scale, ends, middle, found)
-    # and what its own reduction says of how modes feel each other
+    # The other program's own reduction defines the modal mass matrix exactly.
     exact = np.diag(1 / scale**2)
     D = made.D + (exact - np.einsum("klii->kl", made.D))[:, :, None, None] * np.eye(3) / 3
     return replace(made, D=D)
@@ -154,12 +189,12 @@ def _pieces(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple
         pieces[name] = tuple(int(n) for n in own)
     taken = [n for own in pieces.values() for n in own]
     if len(set(taken)) < len(taken):
-        raise ModelError("flexible: two interfaces share a node, so neither could move alone. Take it out of one.")
+        raise ModelError("flexible: two interfaces share a node, so neither could move alone. Remove it from one.")
     return pieces
 
 
 def _tied(places: Array, pieces: Mapping[str, Sequence[int]], each: int, thin: bool = False) -> Any:
-    """Displacements of all nodes from six of every interface and those of the rest; scipy.sparse where thin."""
+    """Return the map from displacements of interfaces and other nodes to those of all nodes; scipy.sparse if thin."""
     held = {n for own in pieces.values() for n in own}
     rest = [each * n + d for n in range(len(places)) if n not in held for d in range(each)]
     first = 6 * len(pieces)
@@ -180,7 +215,7 @@ def _tied(places: Array, pieces: Mapping[str, Sequence[int]], each: int, thin: b
 
 
 def _rigid(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Array:
-    """The six rigid motions, about the origin, as displacements of interfaces and other nodes."""
+    """Return the six rigid motions, about the origin, as displacements of interfaces and other nodes."""
     held = {n for own in pieces.values() for n in own}
     at = [(places[list(own)].mean(axis=0), 6) for own in pieces.values()]
     at += [(place, each) for n, place in enumerate(places) if n not in held]
@@ -189,10 +224,10 @@ def _rigid(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Arr
 
 
 def _check_free(K: Any, places: Array, each: int) -> None:
-    """Whatever moves the body as a whole must take no force: a support left in would hold it to its own frame."""
+    """Raise an error if a rigid motion takes a force: a support left in K would hold the body to its own frame."""
     size = float(np.linalg.norm(np.ptp(places, axis=0))) or 1.0
     rigid = _rigid(places - places.mean(axis=0), {}, each) / ([1.0] * 3 + [size] * 3)
-    force, terms = np.abs(K @ rigid), abs(K) @ np.abs(rigid)  # row by row: what is soft one way may be stiff another
+    force, terms = np.abs(K @ rigid), abs(K) @ np.abs(rigid)  # per row, as stiffness may differ with direction
     noise = ROUNDING * float(abs(K).max())
     share = np.divide(force, terms, out=np.zeros_like(force), where=(terms > 0.0) & (force > noise))
     row, worst = (int(i) for i in np.unravel_index(np.argmax(share), share.shape))
@@ -206,7 +241,7 @@ def _check_free(K: Any, places: Array, each: int) -> None:
 
 
 def _kept(directions: Sequence[int], pieces: int, each: int, n: int) -> Array:
-    """Of the columns of `_tied`: all of the reference, and of the other interfaces and nodes those directions."""
+    """Return columns of `_tied`: all of the reference, and the given directions of other interfaces and nodes."""
     if not len(directions) or any(not isinstance(d, int | np.integer) or d not in ALL for d in directions):
         raise ModelError(f"flexible: directions are {brief(directions)}; expected some of 0 to 5.")
     rest = np.arange(6 * pieces, n)
@@ -233,11 +268,11 @@ def _moments(
     rigid = np.hstack([move, turn]).T @ (M @ np.hstack([move, turn]))
     mass = float(rigid[0, 0])
     com = np.array([rigid[1, 5], rigid[2, 3], rigid[0, 4]]) / mass
-    # Mass between nodes along x, taken for that along y and z: exact where M is the same along all three.
+    # The product of mass with x is also used for y and z: exact if M is the same along all three.
     phi = shapes.reshape(len(places), each, m)[:, :3]  # node, direction, mode
     B = np.einsum("ni,njk->kij", places, _weighed(M, phi, each))
     D = np.einsum("nik,njl->klij", phi, _weighed(M, phi, each))
-    # and what M says exactly: momentum, angular momentum, and how modes feel each other
+    # M defines momentum, angular momentum and the modal mass matrix exactly.
     A, L = (move.T @ (M @ shapes)).T, (turn.T @ (M @ shapes)).T
     off = L - np.stack([B[:, 1, 2] - B[:, 2, 1], B[:, 2, 0] - B[:, 0, 2], B[:, 0, 1] - B[:, 1, 0]], axis=-1)
     B = B + np.stack([-cross_matrix(x) for x in off / 2])
@@ -250,7 +285,7 @@ def _moments(
 
 
 def _weighed(M: Any, phi: Array, each: int) -> Array:
-    """Mass times displacements (node, direction, mode); lumped to the nodes where they turn."""
+    """Return mass times displacements (node, direction, mode), lumped to the nodes if these have rotations."""
     along = M[0::each, :][:, 0::each]
     flat = phi.reshape(len(phi), -1)
     found = along @ flat if each == 3 else np.asarray(along.sum(axis=1)).reshape(-1, 1) * flat

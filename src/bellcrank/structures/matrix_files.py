@@ -1,4 +1,4 @@
-"""bc.read_matrix: a matrix from a file of any program that we know, dense."""
+"""bc.read_matrix: a dense matrix from a file of a finite-element program."""
 
 from __future__ import annotations
 
@@ -16,11 +16,24 @@ from bellcrank.structures.nastran_op4 import op4
 
 @explained
 def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
-    """The matrix in a file: Matrix Market (.mtx), Nastran's OUTPUT4 (.op4, formatted or not) or what Abaqus writes
-    (*MATRIX OUTPUT, .mtx), which is told by what is inside.
+    """Read the matrix in a file; its format is recognised by the content.
 
-    name: which of the matrices of an OUTPUT4 file; not needed where there is one. Abaqus' nodes are in the order of
-    their labels, with three or six displacements each.
+    Parameters
+    ----------
+    path : path
+        Matrix Market (.mtx), Nastran's OUTPUT4 (.op4, formatted or not) or Abaqus (*MATRIX OUTPUT, .mtx).
+    name : str, optional
+        Name of a matrix in an OUTPUT4 file; not needed if there is only one.
+
+    Returns
+    -------
+    ndarray, shape (rows, columns)
+        The matrix, dense. Abaqus' nodes are in the order of their labels, with three or six displacements each.
+
+    Raises
+    ------
+    ReadError
+        If the file cannot be read.
     """
     where, file, raw = plain_bytes(path, "matrix file")
     with damaged(where):

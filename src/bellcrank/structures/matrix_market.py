@@ -1,5 +1,7 @@
-"""Matrix Market files (R. F. Boisvert, R. Pozo and K. A. Remington, The Matrix Market exchange formats, NISTIR 5935,
-1996), as finite-element programs and scipy write them: real, coordinate or array, general or symmetric.
+"""Reader of Matrix Market files: real, coordinate or array, general or symmetric.
+
+Source: R. F. Boisvert, R. Pozo and K. A. Remington, The Matrix Market exchange formats, NISTIR 5935, 1996; as
+finite-element programs and scipy write them.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from bellcrank.errors import ReadError, brief
 
 Array = np.ndarray[Any, Any]
 LAYOUTS, FIELDS, SYMMETRIES = ("coordinate", "array"), ("real", "integer", "double"), ("general", "symmetric")
-# A dense matrix of more elements is not made from a file of any size.
+# Largest number of elements of a dense matrix, whatever the size of the file.
 MOST_NUMBERS = 2e8
 
 
 def matrix_market(where: str, lines: Sequence[str]) -> Array:
-    """The matrix, dense."""
+    """Return the matrix in `lines`, dense; `where` is for errors."""
     layout, symmetry = _head(where, lines)
     numbers = numbers_of(where, [line for line in lines[1:] if line.strip() and not line.startswith("%")])
     width = 3 if layout == "coordinate" else 2
@@ -28,7 +30,7 @@ def matrix_market(where: str, lines: Sequence[str]) -> Array:
         raise ReadError(f"{where}: is {numbers[0]:g} x {numbers[1]:g}, too large to be made dense. Condense it first.")
     rest = numbers[width:]
     if not np.isfinite(rest).all():
-        raise ReadError(f"{where}: holds what is not finite; expected numbers.")
+        raise ReadError(f"{where}: holds values that are not finite; expected numbers.")
     if width == 3:
         complete(where, 3 * numbers[2], len(rest))
     sizes = [int(x) for x in numbers[:width]]
@@ -38,7 +40,7 @@ def matrix_market(where: str, lines: Sequence[str]) -> Array:
 
 
 def _head(where: str, lines: Sequence[str]) -> tuple[str, str]:
-    """Layout and symmetry, as the first line says."""
+    """Return layout and symmetry from the first line."""
     head = lines[0].lower().split() if lines else []
     if len(head) != 5 or head[0] != "%%matrixmarket" or head[1] != "matrix":
         raise ReadError(f'{where}: begins with {brief(list(lines[:1]))}; expected "%%MatrixMarket matrix ...".')
@@ -50,10 +52,11 @@ def _head(where: str, lines: Sequence[str]) -> tuple[str, str]:
 
 
 def numbers_of(where: str, lines: list[str]) -> Array:
+    """Return all numbers in `lines`; `where` is for errors."""
     try:
         return np.array(" ".join(lines).split(), dtype=float)
     except ValueError as error:
-        raise ReadError(f"{where}: holds what is no number: {str(error)[:200]}.") from None
+        raise ReadError(f"{where}: holds something that is not a number: {str(error)[:200]}.") from None
 
 
 def _coordinates(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
@@ -61,7 +64,7 @@ def _coordinates(where: str, sizes: list[int], rest: Array, symmetry: str) -> Ar
     i, j, x = rest.reshape(entries, 3).T
     whole = (i == np.floor(i)) & (j == np.floor(j))
     if not (whole & (i >= 1) & (j >= 1) & (i <= rows) & (j <= columns)).all():
-        raise ReadError(f"{where}: an entry lies outside of {rows} x {columns}. Its numbers count from one.")
+        raise ReadError(f"{where}: an entry lies outside of {rows} x {columns}. Indices count from one.")
     i, j = i.astype(int) - 1, j.astype(int) - 1
     if symmetry == "symmetric" and (i < j).any() and (i > j).any():
         raise ReadError(
@@ -77,7 +80,7 @@ def _coordinates(where: str, sizes: list[int], rest: Array, symmetry: str) -> Ar
 
 
 def _array(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
-    """Column by column; of a symmetric one from the diagonal down."""
+    """Return a matrix stored by columns; a symmetric one from the diagonal down."""
     rows, columns = sizes
     if symmetry == "general":
         complete(where, rows * columns, len(rest))
@@ -89,6 +92,7 @@ def _array(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
 
 
 def complete(where: str, expected: float, found: int) -> None:
+    """Raise an error if `found`, a count of numbers, is not `expected`; `where` is for errors."""
     if found != expected:
         what = "it was cut short" if found < expected else "its sizes are wrong"
         raise ReadError(f"{where}: {found} numbers where its sizes say {expected:.15g}: {what}. Write it again.")

@@ -1,11 +1,12 @@
-"""MBDyn's files of modal bodies (.fem), as its manual has them: groups of numbers, each under a line of its own that
-begins with "** RECORD GROUP".
+"""Reader and writer of MBDyn's files of modal bodies (.fem).
+
+As the manual describes them: groups of numbers, each below a line of its own that begins with "** RECORD GROUP".
 
      1  revision, nodes, modes (normal, attached, constraint, rejected)      8  shapes, six numbers a node
      2  labels of the nodes       3, 4  modal displacements and velocities   9, 10  modal mass and stiffness
      5, 6, 7  x, y, z of the nodes                                          11  masses of the nodes, six each
 
-The masses of the nodes say how inertia changes as the body bends; shapes are about the frame of the file.
+The masses of the nodes define how inertia changes as the body bends; shapes are about the frame of the file.
 """
 
 from __future__ import annotations
@@ -36,7 +37,25 @@ NEEDED = (1, 2, 5, 6, 7, 8, 9, 10, 11)
 
 @explained
 def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
-    """A body that bends from MBDyn's .fem file; Builder.flexible places it. interfaces: {name: label of a node}."""
+    """Read a flexible body from MBDyn's .fem file; Builder.flexible places it in a mechanism.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    interfaces : mapping of str to int
+        {name: label of a node}; the first is the reference.
+
+    Returns
+    -------
+    Moments
+        The body.
+
+    Raises
+    ------
+    ReadError, ModelError
+        If the file cannot be read, or an interface is not in it.
+    """
     where, lines = plain_lines(path, "fem file")
     if not isinstance(interfaces, Mapping):
         raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: label of a node}}.")
@@ -59,7 +78,7 @@ def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moment
     K, M = (groups[g].reshape(m, m) for g in (10, 9))
     square, mixed = modes_of((K + K.T) / 2, (M + M.T) / 2)
     if square[0] <= 0.0:
-        raise ModelError(f"{where}: a mode has no stiffness. Rigid motions are the joint's: leave them out.")
+        raise ModelError(f"{where}: a mode has no stiffness. Rigid motions belong to the joint: leave them out.")
     places = np.stack([groups[5], groups[6], groups[7]], axis=-1)
     found = Reduction(shapes @ mixed, np.sqrt(square), np.zeros(m), np.zeros((m, 3)))
     at = {name: labels.index(label) for name, label in interfaces.items()}
@@ -68,10 +87,23 @@ def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moment
 
 @explained
 def write_fem(path: str | os.PathLike[str], structure: Moments) -> None:
-    """The body as MBDyn's modal joint reads it; labels count from 1 in the order of the nodes."""
+    """Write a flexible body for MBDyn's modal joint; labels count from 1 in the order of the nodes.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    structure : Moments
+        The body.
+
+    Raises
+    ------
+    ModelError
+        If the masses of its nodes are not known.
+    """
     n, m = len(structure.grid), len(structure.omega)
     if not structure.lumped.any():
-        raise ModelError("write_fem: the structure does not say what its nodes weigh, which such a file needs.")
+        raise ModelError("write_fem: the structure has no masses of its nodes, which such a file needs.")
     mass = np.diag(np.einsum("kkii->k", structure.D))
     shapes = np.concatenate([structure.shapes, structure.turns], axis=1)
     groups = {
@@ -89,10 +121,10 @@ def write_fem(path: str | os.PathLike[str], structure: Moments) -> None:
 
 
 def _checked(where: str, groups: Mapping[int, Array]) -> tuple[int, int]:
-    """How many nodes and modes there are, where every group has as many numbers as they say."""
+    """Return the numbers of nodes and modes, after checking that every group has the corresponding size."""
     lost = [str(g) for g in NEEDED if g not in groups]
     if lost:
-        raise ReadError(f"{where}: has no record group {', '.join(lost)}: it was cut short, or is no .fem file.")
+        raise ReadError(f"{where}: has no record group {', '.join(lost)}: it was cut short, or is not a .fem file.")
     n, m = _sizes(where, groups[1])
     sizes = {2: n, 5: n, 6: n, 7: n, 8: 6 * n * m, 9: m * m, 10: m * m, 11: 6 * n}
     for group, expected in sizes.items():
@@ -119,7 +151,7 @@ def _groups(where: str, lines: list[str]) -> dict[int, Array]:
         try:
             found[group] = np.array(kept, dtype=float)
         except ValueError as error:
-            raise ReadError(f"{where}: record group {group} holds what is no number: {error}.") from None
+            raise ReadError(f"{where}: record group {group} holds something that is not a number: {error}.") from None
     return found
 
 

@@ -1,8 +1,8 @@
-"""From a beam to the modes of a body: which shapes, what they do to its inertia, how its nodes move.
+"""Reduction of a beam to the modes of a body: shapes, their effect on its inertia, and the motion of its nodes.
 
-Everything is an integral of the finite elements' own shape functions over their own Gauss points. The four ways that a
-straight beam deforms (stretch, twist, bending along y and along z) have nothing to do with each other and are reduced
-one by one, so that no mode mixes two of them and zeros stay zeros.
+Everything is an integral of the finite elements' own shape functions over their own Gauss points. The four ways in
+which a straight beam deforms (stretch, twist, bending along y and along z) are uncoupled and are reduced separately, so
+that no mode mixes two of them and zeros stay zeros.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from bellcrank.structures.doubts import doubt_frequency
 from bellcrank.structures.reduction import Reduction, check_units, frequencies, reduced
 from bellcrank.structures.slices import Piece, straight
 
-# What a node's displacements belong to, by the motions of formats/beams.py.
+# Displacements of a node by the motion that they belong to (formats/beams.py).
 GROUPS = {"stretch": (0,), "twist": (3,), "bend_z": (1, 5), "bend_y": (2, 4)}
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Integrals over the mass as in model/modal.py.
+    """Integrals over the mass, as in model/modal.py.
 
-    Modes are scaled so that a coordinate is the largest displacement of a node or, if that is more, the largest turn
-    times the beam's length, in metres.
+    Modes are scaled so that a coordinate, in metres, is the largest displacement of a node or, if that is more, the
+    largest rotation times the beam's length.
     """
 
     mass: float
@@ -42,19 +42,19 @@ class Moments:
     E: Array
     F: Array
     nodes: Mapping[str, tuple[Array, Array, Array]]  # shift, turn (modes x 3) and second (modes x modes x 3)
-    places: Mapping[str, Array]  # of the nodes
+    places: Mapping[str, Array]  # positions of the nodes
     reduction: Reduction
-    grid: Array  # places of all nodes of the finite elements, n x 3
-    shapes: Array  # how they move with the modes, n x 3 x modes
-    turns: Array  # and turn
-    lumped: Array  # the mass of each along x y z and its inertia about them, n x 6
-    pieces: tuple[Piece, ...] = ()  # the beams that it is made of, where that is known
-    damping: Array = field(default_factory=lambda: np.zeros(0))  # of each coordinate, where a file says it; N s/m
-    cells: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=int))  # of nodes: lines, or faces, to draw
+    grid: Array  # positions of all nodes of the finite elements, n x 3
+    shapes: Array  # their displacements in the modes, n x 3 x modes
+    turns: Array  # their rotations in the modes, n x 3 x modes
+    lumped: Array  # mass of each node along x y z and its inertia about them, n x 6
+    pieces: tuple[Piece, ...] = ()  # the beams that it consists of, if known
+    damping: Array = field(default_factory=lambda: np.zeros(0))  # of each coordinate, if a file has it; N s/m
+    cells: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=int))  # lines or faces to draw, by nodes
 
     @property
     def displacements(self) -> Array:
-        """Of all nodes with the modes, six rows a node."""
+        """Displacements and rotations of all nodes in the modes, six rows per node."""
         return np.concatenate([self.shapes, self.turns], axis=1).reshape(6 * len(self.grid), -1)
 
     def __str__(self) -> str:
@@ -64,11 +64,27 @@ class Moments:
 def beam_modes(
     beam: Beam, motions: Sequence[str], nodes: Mapping[str, float], modes: int, attached: bool, below: float
 ) -> Moments:
-    """modes: of all kinds, the lowest. attached: also the shapes of loads at the nodes. below: Hz, of what is kept."""
+    """Reduce a beam to modes.
+
+    Parameters
+    ----------
+    beam
+        The beam.
+    motions
+        Names of the ways in which it can deform.
+    nodes
+        {name: part of the length}.
+    modes
+        Number of the lowest modes, of all kinds together.
+    attached
+        Also use the static shapes of loads at the nodes.
+    below
+        Keep only shapes with frequencies below this, Hz.
+    """
     at = {name: _node(beam, name, s) for name, s in nodes.items()}
     groups = [group for motion, group in GROUPS.items() if motion in motions]
     if not groups:
-        raise ModelError(f"beam: motions are {', '.join(motions)}; expected some of {', '.join(GROUPS)}, too.")
+        raise ModelError(f"beam: motions are {', '.join(motions)}; expected also some of {', '.join(GROUPS)}.")
     reduction = _kept(beam, groups, list(at.values()), modes, attached, below)
     check_units(reduction.omega, beam.length)
     doubt_frequency(reduction.omega, beam.length)
@@ -109,7 +125,7 @@ def _kept(
 def _parts(
     beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool
 ) -> list[tuple[Array, Reduction]]:
-    """Of each group of directions that move together: its shapes, as displacements of the whole beam."""
+    """Return the shapes of each group of coupled directions, as displacements of the whole beam."""
     K, M = beam.matrices
     every = range(beam.elements + 1)
     owns = [np.array([6 * node + d for node in every for d in group]) for group in groups]
@@ -136,7 +152,7 @@ def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Red
     mass, h, S2 = 0.0, np.zeros(3), np.zeros((3, 3))
     A, B, D = np.zeros((m, 3)), np.zeros((m, 3, 3)), np.zeros((m, m, 3, 3))
     E, F = np.zeros((m, m, 3)), np.zeros((m, m, 3, 3))
-    bowed = np.zeros((beam.elements + 1, m, m))  # integral of the slopes' products up to each node
+    bowed = np.zeros((beam.elements + 1, m, m))  # integral of the products of slopes up to each node
     after = _after(beam)
     for s in beam.stations:
         d = shapes[6 * s.element : 6 * s.element + 12]
@@ -152,7 +168,7 @@ def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Red
         D += dm * np.einsum("ik,jl->klij", phi, phi) + np.einsum("kia,ab,ljb->klij", turns, J, turns)
         both = np.einsum("kab,lbc->klac", turns, turns)
         F += np.einsum("ab,klcb->klac", J, (both + np.swapaxes(both, 0, 1)) / 2)
-        # What bends pulls all that is beyond it towards the start.
+        # Bending pulls everything beyond it towards the start.
         slopes = np.stack([(s.strain[1] + s.turn[2]) @ d, (s.strain[2] - s.turn[1]) @ d])
         bow = s.length * slopes.T @ slopes
         beyond, first = after[s.element] + _until_next(beam, s.element, s.x)
@@ -173,13 +189,16 @@ def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Red
 
 
 def split(shapes: Array, each: int) -> tuple[Array, Array]:
-    """Displacements and turns of the nodes, n x 3 x modes, from rows of three or six."""
+    """Return displacements and rotations of nodes, n x 3 x modes, from `shapes` with `each` (3 or 6) rows per node."""
     of = shapes.reshape(-1, each, shapes.shape[1])
     return of[:, :3], of[:, 3:] if each == 6 else np.zeros_like(of)
 
 
 def lumped(M: Any, each: int) -> Array:
-    """Masses of the nodes: sums of the rows along x, y and z; of turns what stands on the diagonal."""
+    """Return the lumped masses of the nodes: row sums of `M` along x, y and z, and its diagonal for rotations.
+
+    `each` is the number of displacements per node, 3 or 6.
+    """
     n = M.shape[0] // each
     found = np.zeros((n, 6))
     for d in range(3):
@@ -190,7 +209,7 @@ def lumped(M: Any, each: int) -> Array:
 
 
 def _after(beam: Beam) -> Array:
-    """Mass, and its first moment, of all elements after each."""
+    """Return mass and its first moment of all elements after each element."""
     of = np.zeros((beam.elements + 1, 2))
     for s in beam.stations:
         of[s.element] += s.length * s.profile.rhoA * np.array([1.0, s.x])
@@ -198,12 +217,13 @@ def _after(beam: Beam) -> Array:
 
 
 def _until_next(beam: Beam, element: int, x: float) -> Array:
-    """The same of the element from x, which lies in it, to its end."""
+    """Return mass and its first moment from x, which lies in the element, to the end of the element."""
     rest = (element + 1) * beam.length / beam.elements - x
     points = [(x + rest * (g + 1) / 2, weight * rest / 2) for g, weight in zip(*GAUSS, strict=True)]
     return sum((w * beam.profile(at / beam.length).rhoA * np.array([1.0, at]) for at, w in points), np.zeros(2))
 
 
 def cross_matrix(p: Any) -> Array:
+    """Return the matrix of the cross product with `p`."""
     x, y, z = p
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

@@ -1,5 +1,7 @@
-"""Nastran's OUTPUT4 files, unformatted: the same as in nastran_op4.py as records of Fortran, each between two counts of
-its bytes. Words have four bytes, or eight where the first record has 48; either end may come first.
+"""Reader of Nastran's unformatted OUTPUT4 files.
+
+They have the content of nastran_op4.py as Fortran records, each between two counts of its bytes. Words have four bytes,
+or eight if the first record has 48; both byte orders occur.
 
     NCOL NROW FORM TYPE NAME                 of 24 or 48 bytes
     ICOL IROW NW, and NW words               dense: numbers from row IROW; sparse: strings
@@ -16,25 +18,27 @@ from bellcrank.errors import ReadError
 from bellcrank.structures.matrix_market import MOST_NUMBERS, Array
 from bellcrank.structures.nastran_op4 import SHIFT, chosen
 
-CUT = "it was cut short, or is no OUTPUT4 file. Write it again."
+CUT = "it was cut short, or is not an OUTPUT4 file. Write it again."
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a file is written: "<" or ">", bytes of a word."""
+    """Number format of a file: byte order "<" or ">", and bytes of a word."""
 
     end: str
     word: int
 
     def integers(self, data: bytes) -> list[int]:
+        """Return `data` as integers of one word."""
         return [int(x) for x in np.frombuffer(data, f"{self.end}i{self.word}")]
 
     def reals(self, data: bytes, words: int) -> Array:
+        """Return `data` as real numbers of so many `words`."""
         return np.frombuffer(data, f"{self.end}f{self.word * words if self.word == 4 else 8}").astype(float)
 
 
 def binary_op4(where: str, data: bytes, name: str | None = None) -> Array:
-    """The matrix of that name, or the only one."""
+    """Return the matrix of that `name`, or the only one, from the bytes `data`; `where` is for errors."""
     kind = _kind(where, data)
     return chosen(where, dict(_matrices(where, list(_records(where, data, kind)), kind)), name)
 
@@ -88,7 +92,7 @@ def _head(where: str, record: bytes, kind: Kind) -> tuple[str, Array, int, bool]
     columns, rows, _, what = kind.integers(record[: 4 * kind.word])
     name = record[4 * kind.word :].decode("ascii", errors="replace").strip().upper()
     if not name.isprintable():
-        raise ReadError(f"{where}: the name of a matrix is no text: {CUT}")
+        raise ReadError(f"{where}: the name of a matrix is not a text: {CUT}")
     if what not in (1, 2):
         raise ReadError(f'{where}: matrix "{name}" is of type {what}; expected a real one, of type 1 or 2.')
     if columns < 1 or rows == 0 or float(columns) * abs(rows) > MOST_NUMBERS:
@@ -97,7 +101,7 @@ def _head(where: str, record: bytes, kind: Kind) -> tuple[str, Array, int, bool]
 
 
 def _strings(body: bytes, kind: Kind, big: bool) -> Iterator[tuple[int, bytes]]:
-    """(first row, its numbers) of a sparse column."""
+    """Yield (first row, numbers) of each string of a sparse column."""
     at, word = 0, kind.word
     while at < len(body):
         head = kind.integers(body[at : at + word * (2 if big else 1)])

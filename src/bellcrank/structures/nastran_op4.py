@@ -1,9 +1,11 @@
-"""Nastran's OUTPUT4 files, formatted: columns of real matrices, dense, or sparse as strings of numbers with a header of
-one word (length and row in one) or of two ("bigmat").
+"""Reader of Nastran's formatted OUTPUT4 files.
 
-    NCOL NROW FORM TYPE NAME format          NROW is negative where headers have two words
-    ICOL IROW NW                             of a dense column its first row and how many; IROW is 0 of a sparse one
-    numbers, in fields of the width that the format says; after the last column one more, which is none
+Real matrices are stored by columns, dense, or sparse as strings of numbers with a header of one word (length and row in
+one) or of two ("bigmat").
+
+    NCOL NROW FORM TYPE NAME format          NROW is negative if headers have two words
+    ICOL IROW NW                             of a dense column its first row and count; IROW is 0 for a sparse one
+    numbers, in fields of the width given by the format; after the last column there is one more, without content
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import numpy as np
 from bellcrank.errors import ReadError, unknown
 from bellcrank.structures.matrix_market import MOST_NUMBERS, Array
 
-WORDS = {1: 1, 2: 2}  # of a number, by type; others are complex
+WORDS = {1: 1, 2: 2}  # words of a number, by type; other types are complex
 SHIFT = 65536
 
 
 @dataclass(frozen=True)
 class Head:
+    """Header of a matrix."""
+
     columns: int
     rows: int
     words: int
@@ -33,25 +37,29 @@ class Head:
 
 
 class Lines:
-    """A file that is read line by line, and that says where it ends too soon."""
+    """Line reader whose errors name the line."""
 
     def __init__(self, where: str, lines: Sequence[str]) -> None:
         self.where, self.lines, self.at = where, [line for line in lines if line.strip()], 0
 
     @property
     def more(self) -> bool:
+        """True if lines are left."""
         return self.at < len(self.lines)
 
     def next(self) -> str:
+        """Return the next line."""
         if not self.more:
             raise ReadError(f"{self.where}: ends inside of a matrix: it was cut short. Write it again.")
         self.at += 1
         return self.lines[self.at - 1]
 
     def wrong(self, expected: str) -> ReadError:
+        """Return an error about the last line, with what was `expected`."""
         return ReadError(f'{self.where}: line {self.at} is "{self.lines[self.at - 1].strip()}"; expected {expected}.')
 
     def integers(self, count: int) -> list[int]:
+        """Return the `count` integers of the next line."""
         line = self.next()
         try:
             found = [int(line[8 * i : 8 * i + 8]) if count > 1 else int(line) for i in range(count)]
@@ -60,6 +68,7 @@ class Lines:
         return found
 
     def numbers(self, count: int, head: Head) -> list[float]:
+        """Return the next `count` real numbers, in the format given by `head`."""
         found: list[float] = []
         while len(found) < count:
             line, want = self.next(), min(head.per_line, count - len(found))
@@ -72,16 +81,16 @@ class Lines:
 
 
 def op4(where: str, lines: Sequence[str], name: str | None = None) -> Array:
-    """The matrix of that name, or the only one."""
+    """Return the matrix of that `name`, or the only one, in `lines`; `where` is for errors."""
     return chosen(where, dict(_matrices(Lines(where, lines))), name)
 
 
 def chosen(where: str, found: Mapping[str, Array], name: str | None) -> Array:
-    """Of the matrices of a file."""
+    """Return the matrix of that `name`, or the only one, of the matrices `found` in a file; `where` is for errors."""
     if not found:
         raise ReadError(f"{where}: has no matrix.")
     if name is None and len(found) > 1:
-        raise ReadError(f"{where}: has {', '.join(found)}. Say which: name=...")
+        raise ReadError(f"{where}: has {', '.join(found)}. Choose one: name=...")
     if name is not None and name.upper() not in found:
         raise ReadError(f"{where}: {unknown('matrix', name, found)}")
     return found[name.upper()] if name is not None else next(iter(found.values()))

@@ -1,9 +1,9 @@
-"""From the matrices of finite elements to a few modes: R. R. Craig and M. C. C. Bampton, Coupling of substructures for
-dynamic analyses, AIAA J. 6 (7), 1968.
+"""Component mode synthesis: from finite-element matrices to a few modes (Craig and Bampton).
 
-The reference node is held: the body's frame moves with it. Kept are the shapes that a unit displacement of each other
-interface makes (with them, loads there are answered exactly in statics) and the lowest modes with all interfaces held.
-The two are then made orthonormal: phi^T M phi = 1, phi^T K phi = omega^2.
+Source: R. R. Craig and M. C. C. Bampton, Coupling of substructures for dynamic analyses, AIAA J. 6 (7), 1968. The
+reference node is held, since the body's frame moves with it. The basis consists of the static shapes of unit
+displacements of each other interface (which make loads there exact in statics) and the lowest modes with all interfaces
+held. It is then made orthonormal: phi^T M phi = 1, phi^T K phi = omega^2.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ from bellcrank.structures.supports import Supports
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
-# Eigenvalues below this part of the largest are those of motions that bend nothing.
+# Eigenvalues below this part of the largest belong to motions without deformation.
 RIGID = 1e-12
-# An asymmetry above this part of what is on the diagonal in its row and column is no rounding.
+# An asymmetry above this part of the diagonal elements in its row and column is not rounding.
 LOPSIDED = 1e-6
-# m/s: no wave crosses any solid faster (diamond: 1.8e4), so that no structure rings faster than this over its size. Few
-# shapes may say ten times as much.
+# m/s: no wave crosses a solid faster (diamond: 1.8e4), so that no structure has a frequency above this over its size. A
+# coarse basis may give ten times as much.
 FASTEST = 2e5
-HANGS = "Some of its displacements hang on nothing: hold them, or take them out."
+HANGS = "Some of its displacements are not connected to anything: hold them, or take them out."
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """Modes, orthonormal in M: `shapes` (displacements x modes), and how good each is."""
+    """Modes, orthonormal in M: `shapes` (displacements x modes), and their accuracy."""
 
     shapes: Array
     omega: Array  # rad/s
-    residual: Array  # of K phi - omega^2 M phi, as energy: nought for an eigenvector of the whole structure
-    effective: Array  # modes x 3: part of the mass that moves along x, y, z with it
+    residual: Array  # energy norm of K phi - omega^2 M phi: 0 for an eigenvector of the whole structure
+    effective: Array  # modes x 3: effective mass along x, y, z as a part of the total
 
     @property
     def hertz(self) -> Array:
+        """Frequencies, Hz."""
         return self.omega / (2 * np.pi)
 
     def __str__(self) -> str:
@@ -54,7 +55,7 @@ class Reduction:
 
 
 def frequencies(K: Array, M: Array, held: Sequence[int] = ()) -> Array:
-    """Natural frequencies (rad/s) with these displacements held; nought for motions that bend nothing."""
+    """Return the natural frequencies (rad/s) of `K` and `M` with the displacements `held`; 0 for rigid motions."""
     free = np.setdiff1d(np.arange(len(K)), list(held))
     return np.sqrt(modes_of(K[np.ix_(free, free)], M[np.ix_(free, free)])[0])
 
@@ -69,9 +70,24 @@ def reduced(
     seen: Supports | None = None,
     below: float = np.inf,
 ) -> Reduction:
-    """held: displacements of the reference node. interface: those of the other nodes where something will be attached.
-    modes: how many beside those of the interface. rigid: translations along x, y and z, displacements x 3. K and M may
-    be scipy.sparse. seen: how it will stand. below: Hz, of what is kept, as it will stand.
+    """Reduce a structure to modes.
+
+    Parameters
+    ----------
+    K, M
+        Stiffness and mass, dense or scipy.sparse.
+    held
+        Displacements of the reference node.
+    interface
+        Displacements of the other nodes to which something will be attached.
+    modes
+        Number of modes in addition to the shapes of the interface.
+    rigid
+        Translations along x, y and z, displacements x 3.
+    seen
+        Supports and loads for which shapes are chosen.
+    below
+        Keep only shapes with frequencies below this on these supports, Hz.
     """
     K, M = _symmetric("stiffness", K), _symmetric("mass", M)
     n = K.shape[0]
@@ -79,7 +95,7 @@ def reduced(
     inner = np.setdiff1d(bent, list(interface))
     at = np.array(list(interface), dtype=int)
     if not 0 <= modes <= len(inner):
-        raise ModelError(f"modes is {modes}; expected 0 to {len(inner)}: so many displacements are inside.")
+        raise ModelError(f"modes is {modes}; expected 0 to {len(inner)}, the number of inner displacements.")
     columns = []
     if len(at):
         shape = np.zeros((n, len(at)))
@@ -92,21 +108,21 @@ def reduced(
         shape[inner] = _lowest(_part(K, inner, inner), _part(M, inner, inner), modes)
         columns.append(shape)
     if not columns:
-        raise ModelError("nothing is left to bend: no other interface and no modes. Ask for modes.")
+        raise ModelError("no degree of freedom is left: no other interface and no modes. Ask for modes.")
     T = np.hstack(columns)
     T = T @ _worth(T.T @ (K @ T), T.T @ (M @ T) if seen is None else seen.mass(T), below)
     square, mixed = modes_of(T.T @ (K @ T), T.T @ (M @ T))
     if square[0] <= RIGID * square[-1]:
         raise ModelError(
-            f"{np.sum(square <= RIGID * square[-1])} of the modes bend nothing although the reference is held: part "
-            "of the structure hangs on nothing. Check the stiffness matrix, and which node is the reference."
+            f"{np.sum(square <= RIGID * square[-1])} of the modes are rigid although the reference is held: part of "
+            "the structure is not connected to it. Check the stiffness matrix, and which node is the reference."
         )
     omega, shapes = np.sqrt(square), T @ mixed
     return Reduction(shapes, omega, *_quality(K, M, shapes, omega, bent, rigid))
 
 
 def check_units(omega: Array, size: float) -> None:
-    """That the lowest frequency (rad/s) can be that of something so large, in metres."""
+    """Raise an error if the lowest frequency of `omega` (rad/s) is too high for a structure of that `size` (m)."""
     lowest, most = float(np.min(omega)) / (2 * np.pi), FASTEST / size
     if lowest > most:
         raise ModelError(
@@ -116,7 +132,7 @@ def check_units(omega: Array, size: float) -> None:
 
 
 def _worth(K: Array, M: Array, below: float) -> Array:
-    """Of the shapes, those mixtures whose frequencies are below that many Hz."""
+    """Return those combinations of the shapes whose frequencies are below that many Hz."""
     square, mixed = modes_of(K, M)
     keep = np.sqrt(square) <= 2 * np.pi * below
     if not keep.any():
@@ -127,7 +143,7 @@ def _worth(K: Array, M: Array, below: float) -> Array:
 def _quality(
     K: Any, M: Any, shapes: Array, omega: Array, bent: Array, rigid: Array | None
 ) -> tuple[Array, Array]:  # fmt: skip
-    """bent: all but the reference node, which is held by forces of its own that no mode has to balance."""
+    """Return residual and effective mass of each mode; the reference node is held by forces outside of the balance."""
     off = (K @ shapes - M @ shapes * omega**2)[bent]
     energy = np.einsum("ij,ij->j", off, _solved(_part(K, bent, bent), off))
     residual = np.sqrt(np.abs(energy)) / omega
@@ -138,10 +154,12 @@ def _quality(
 
 
 def sparse(A: Any) -> bool:
+    """Return whether `A` is a scipy.sparse matrix."""
     return hasattr(A, "tocsc")
 
 
 def dense(A: Any) -> Array:
+    """Return `A` as a dense array."""
     return np.asarray(A.toarray() if sparse(A) else A, dtype=float)
 
 
@@ -150,7 +168,7 @@ def _part(A: Any, rows: Array, columns: Array) -> Any:
 
 
 def _lowest(K: Any, M: Any, modes: int) -> Array:
-    """Eigenvectors of the lowest eigenvalues; of a sparse pair about zero, by Lanczos' method."""
+    """Return the eigenvectors of the lowest eigenvalues; for a sparse pair by Lanczos' method, shifted to zero."""
     if not sparse(K) or modes > K.shape[0] // 2:
         return modes_of(dense(K), dense(M))[1][:, :modes]
     linear = extra("scipy.sparse.linalg", "flexible", "a sparse structure")
@@ -162,7 +180,7 @@ def _lowest(K: Any, M: Any, modes: int) -> Array:
 
 
 def modes_of(K: Array, M: Array) -> tuple[Array, Array]:
-    """Eigenvalues omega^2 and eigenvectors, orthonormal in M; none where there are no displacements."""
+    """Return the eigenvalues omega^2 and eigenvectors, orthonormal in `M`, of `K` and `M`; empty for empty matrices."""
     if not len(K):
         return np.zeros(0), np.zeros((0, 0))
     try:
@@ -171,14 +189,14 @@ def modes_of(K: Array, M: Array) -> tuple[Array, Array]:
         least = float(np.linalg.eigvalsh(M)[0])
         raise ModelError(
             f"the mass matrix is not positive definite: its least eigenvalue is {least:.3g}. Every displacement needs "
-            "mass, also those that turn a node. Add it, or take such displacements out."
+            "mass, also rotations of nodes. Add it, or take such displacements out."
         ) from None
     inverse = np.linalg.inv(L)
     square, X = np.linalg.eigh(inverse @ K @ inverse.T)
     if square[0] < -1e-9 * square[-1]:
         raise ModelError(
             f"the stiffness matrix is indefinite: an eigenvalue of M^-1 K is {square[0]:.3g}, of {square[-1]:.3g} at "
-            "most. A structure that gives energy back cannot be. Check its signs and boundary conditions."
+            "most. A real structure cannot release energy. Check its signs and boundary conditions."
         )
     return np.maximum(square, 0.0), inverse.T @ X
 
@@ -188,7 +206,7 @@ def _symmetric(what: str, A: Any) -> Any:
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ModelError(f"the {what} matrix has the shape {A.shape}; expected a square.")
     if not np.all(np.isfinite(A.data if sparse(A) else A)):
-        raise ModelError(f"the {what} matrix holds what is not finite; expected numbers.")
+        raise ModelError(f"the {what} matrix holds values that are not finite; expected numbers.")
     own = np.sqrt(np.abs(A.diagonal()))
     scale = 1.0 / np.where(own > 0.0, own, own.max(initial=0.0) or 1.0)
     off = A - A.T

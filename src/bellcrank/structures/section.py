@@ -1,7 +1,7 @@
-"""Cross-sections and materials, and what a beam is per metre.
+"""Cross-sections and materials of beams, and their stiffness and inertia per metre.
 
-A beam runs along x; its section lies in y and z. Iy is about y (the integral of z^2: bending in the plane of x and z),
-Iz about z.
+A beam is along x; its section lies in y and z. Iy is about y (the integral of z^2: bending in the plane of x and z), Iz
+about z.
 """
 
 from __future__ import annotations
@@ -17,14 +17,24 @@ from bellcrank.scalar import is_real
 
 @dataclass(frozen=True)
 class Material:
-    """E: Young's modulus (Pa); nu: Poisson's ratio; density (kg/m^3)."""
+    """Isotropic material.
+
+    Parameters
+    ----------
+    E : float
+        Young's modulus, Pa.
+    nu : float
+        Poisson's ratio, above -1 and at most 0.5.
+    density : float
+        Density, kg/m^3.
+    """
 
     E: float
     nu: float
     density: float
 
     def __post_init__(self) -> None:
-        for what in ("E", "density"):  # as Python's own floats: integers of numpy overflow in silence
+        for what in ("E", "density"):  # as Python floats, because numpy integers overflow silently
             object.__setattr__(self, what, _positive("material", what, getattr(self, what)))
         if not is_real(self.nu) or not -1.0 < self.nu <= 0.5:
             raise ModelError(f"material: nu is {brief(self.nu)}; expected Poisson's ratio, above -1 and at most 0.5.")
@@ -32,23 +42,39 @@ class Material:
 
     @property
     def G(self) -> float:
-        """Shear modulus."""
+        """Shear modulus, Pa."""
         return self.E / (2.0 * (1.0 + self.nu))
 
     @classmethod
     def steel(cls) -> Material:
-        """210 GPa, 7850 kg/m^3."""
+        """Return steel.
+
+        Returns
+        -------
+        Material
+            210 GPa, 0.3, 7850 kg/m^3.
+        """
         return cls(2.1e11, 0.3, 7850.0)
 
     @classmethod
     def aluminium(cls) -> Material:
-        """70 GPa, 2700 kg/m^3."""
+        """Return aluminium.
+
+        Returns
+        -------
+        Material
+            70 GPa, 0.33, 2700 kg/m^3.
+        """
         return cls(7.0e10, 0.33, 2700.0)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """area, second moments about y and z, torsion constant J, and the shear factors along y and z."""
+    """Properties of a cross-section.
+
+    They are area (m^2), second moments about y and z (m^4), torsion constant J (m^4), and the shear factors along y
+    and z.
+    """
 
     area: float
     Iy: float
@@ -60,7 +86,7 @@ class Numbers:
 
 def _rectangle(width: float, height: float) -> Numbers:
     a, b = max(width, height) / 2, min(width, height) / 2
-    # Saint-Venant's series; its tenth term is beyond double precision for a square already
+    # Saint-Venant's series; even for a square its tenth term is below double precision
     series = sum(math.tanh((2 * n + 1) * math.pi * a / (2 * b)) / (2 * n + 1) ** 5 for n in range(200))
     J = 16 / 3 * a * b**3 * (1 - 192 / math.pi**5 * (b / a) * series)
     return Numbers(width * height, width * height**3 / 12, height * width**3 / 12, J)
@@ -105,7 +131,12 @@ SHAPES: dict[str, Callable[..., Numbers]] = {
 class Section:
     """A cross-section of a known shape: Section.rectangle(width, height), .circle, .tube, .box or .general.
 
-    width is along y, height along z.
+    Parameters
+    ----------
+    shape : {"rectangle", "circle", "tube", "box", "general"}
+        Name of the shape.
+    dimensions : tuple of float
+        Arguments of the method with that name, as in Section.tube(diameter, wall); width is along y, height along z.
     """
 
     shape: str
@@ -123,47 +154,125 @@ class Section:
             found = astuple(self.numbers)
         except (TypeError, ArithmeticError):
             raise ModelError(
-                f"{where}: there is none of the dimensions {self.dimensions}. Section.{self.shape} says what it takes."
+                f"{where}: no such section has the dimensions {self.dimensions}; see Section.{self.shape}."
             ) from None
         for size in found:
             _positive(where, "what follows from its dimensions", size)
 
     @classmethod
     def rectangle(cls, width: float, height: float) -> Section:
-        """A solid rectangle: width (y), height (z)."""
+        """Return a solid rectangle.
+
+        Parameters
+        ----------
+        width, height : float
+            Lengths along y and z, m.
+
+        Returns
+        -------
+        Section
+            The section.
+        """
         return cls("rectangle", (width, height))
 
     @classmethod
     def circle(cls, diameter: float) -> Section:
-        """A round bar of this diameter."""
+        """Return a round bar.
+
+        Parameters
+        ----------
+        diameter : float
+            Diameter, m.
+
+        Returns
+        -------
+        Section
+            The section.
+        """
         return cls("circle", (diameter,))
 
     @classmethod
     def tube(cls, diameter: float, wall: float) -> Section:
-        """A round tube: outer diameter, wall."""
+        """Return a round tube.
+
+        Parameters
+        ----------
+        diameter : float
+            Outer diameter, m.
+        wall : float
+            Thickness of the wall, m, at most half the diameter.
+
+        Returns
+        -------
+        Section
+            The section.
+        """
         return cls("tube", (diameter, wall))
 
     @classmethod
     def box(cls, width: float, height: float, wall: float) -> Section:
-        """A hollow rectangle: width (y), height (z), wall."""
+        """Return a hollow rectangle.
+
+        Parameters
+        ----------
+        width, height : float
+            Outer lengths along y and z, m.
+        wall : float
+            Thickness of the walls, m.
+
+        Returns
+        -------
+        Section
+            The section.
+        """
         return cls("box", (width, height, wall))
 
     @classmethod
     def general(cls, area: float, Iy: float, Iz: float, J: float, ky: float = 5 / 6, kz: float = 5 / 6) -> Section:
-        """Of any shape: area, second moments, torsion constant, shear factors."""
+        """Return a section of any shape.
+
+        Parameters
+        ----------
+        area : float
+            m^2.
+        Iy, Iz : float
+            Second moments about y and z, m^4.
+        J : float
+            Torsion constant, m^4.
+        ky, kz : float
+            Shear factors along y and z.
+
+        Returns
+        -------
+        Section
+            The section.
+        """
         return cls("general", (area, Iy, Iz, J, ky, kz))
 
     @property
     def numbers(self) -> Numbers:
-        """Area, second moments, torsion and shear as the beam elements take them."""
+        """Area, second moments, torsion constant and shear factors."""
         return SHAPES[self.shape](*self.dimensions)
 
     def towards(self, other: Section, s: float) -> Section:
-        """The section at the part s of the way to another one of the same shape: dimensions change evenly."""
+        """Return a section between this one and another; dimensions change linearly.
+
+        Parameters
+        ----------
+        other : Section
+            Section of the same shape.
+        s : float
+            Part of the way to it, from 0 to 1.
+
+        Returns
+        -------
+        Section
+            The section there.
+        """
         if not isinstance(other, Section):
-            raise ModelError(f"section: a beam cannot run from a {self.shape} to {brief(other)}; expected a Section.")
+            raise ModelError(f"section: a beam cannot taper from a {self.shape} to {brief(other)}; expected a Section.")
         if self.shape != other.shape:
-            raise ModelError(f"section: a beam cannot run from a {self.shape} to a {other.shape}. Use one shape.")
+            raise ModelError(f"section: a beam cannot taper from a {self.shape} to a {other.shape}. Use one shape.")
         pairs = zip(self.dimensions, other.dimensions, strict=True)
         return Section(self.shape, tuple(a + (b - a) * s for a, b in pairs))
 
@@ -171,9 +280,22 @@ class Section:
 @explained_class("__init__")
 @dataclass(frozen=True)
 class Profile:
-    """What a beam is per metre of its length: stiffness against stretch, shear, torsion and bending; and inertia.
+    """Stiffness and inertia of a beam per metre of its length.
 
-    EA (N), GAy and GAz (N, with the shear factors), GJ, EIy and EIz (N m^2); rhoA (kg/m), rhoIy and rhoIz (kg m).
+    Parameters
+    ----------
+    EA : float
+        Axial stiffness, N.
+    GAy, GAz : float
+        Shear stiffness along y and z, with the shear factors, N.
+    GJ : float
+        Torsional stiffness, N m^2.
+    EIy, EIz : float
+        Bending stiffness about y and z, N m^2.
+    rhoA : float
+        Mass, kg/m.
+    rhoIy, rhoIz : float
+        Rotary inertia about y and z, kg m.
     """
 
     EA: float
@@ -194,7 +316,20 @@ class Profile:
 
     @classmethod
     def of(cls, section: Section, material: Material) -> Profile:
-        """From one section all along, or two for the two ends."""
+        """Return the profile of a section of one material.
+
+        Parameters
+        ----------
+        section : Section
+            The cross-section.
+        material : Material
+            The material.
+
+        Returns
+        -------
+        Profile
+            Its stiffness and inertia per metre.
+        """
         n, E, G, rho = section.numbers, material.E, material.G, material.density
         stiffness = E * n.area, G * n.area * n.ky, G * n.area * n.kz, G * n.J, E * n.Iy, E * n.Iz
         return cls(*stiffness, rho * n.area, rho * n.Iy, rho * n.Iz)

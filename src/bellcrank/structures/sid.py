@@ -1,13 +1,13 @@
-"""Bodies that bend from Wallrapp's standard input data, and back: what SIMPACK, NEWEUL-M2 and others exchange.
+"""Reader and writer of Wallrapp's standard input data (SID), the exchange format of SIMPACK, NEWEUL-M2 and others.
 
-They have the numbers of our kinetic energy (docs/flexible.md) under other names, so nothing is lost on the way:
+They contain the coefficients of our kinetic energy (docs/flexible.md) under other names, so nothing is lost:
 
     mdCM  h + A_k n_k           Ct  A_k + E_kl n_l          Me  M_kl           Gr_k   2 (tr B_k 1 - B_k^T)
     J     I + I1_k n_k          Cr  C0_k + C1_kl n_l        Ke, De             Oe_k   -I1_k / 2 - I2_kl n_l
     phi   shift_k + second_kl n_l, psi  turn_k, of every node
 
 J has the elements 11 22 33 12 13 23, Oe those of w1^2 w2^2 w3^2 w1w2 w2w3 w1w3. Stiffening by a preload (ksigma) is not
-ours, and terms of a higher order are refused.
+supported, and terms of a higher order are refused.
 """
 
 from __future__ import annotations
@@ -30,17 +30,33 @@ from bellcrank.structures.sid_text import Block, Taylor, blocks, fortran, number
 
 J_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 OE_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2))
-OE_TWICE = np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0])  # a product of two different speeds stands there once
-ROUNDING = 1e-9  # of what two modes feel of themselves
-PLACE = {"origin", "phi", "psi"}  # of a node
+OE_TWICE = np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0])  # Oe has a product of two different speeds once
+ROUNDING = 1e-9  # part of the diagonal; a smaller coupling of two modes is rounding
+PLACE = {"origin", "phi", "psi"}  # blocks of a node
 Place = tuple[Taylor, Taylor, Taylor]
-COUPLED = 1e-6  # of the damping of modes: what is more is no modal damping
+COUPLED = 1e-6  # part of the damping; a larger coupling is not modal damping
 
 
 @explained
 def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
-    """A body that bends from a file of standard input data (.SID_FEM); Builder.flexible places it. interfaces: {name:
-    number of a node}.
+    """Read a flexible body from a file of standard input data (.SID_FEM); Builder.flexible places it in a mechanism.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    interfaces : mapping of str to int
+        {name: number of a node}; the first is the reference.
+
+    Returns
+    -------
+    Moments
+        The body.
+
+    Raises
+    ------
+    ReadError, ModelError
+        If the file cannot be read, or an interface is not in it.
     """
     where, lines = plain_lines(path, "SID file")
     with damaged(where):
@@ -53,18 +69,18 @@ def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moment
     mass = number(f"{where}: mass", head.words.get("mass", "nothing"))
     m = whole(where, head, "nelastq")
     if mass <= 0.0 or m < 1:
-        raise ReadError(f"{where}: has a mass of {mass:g} kg and {m} modes; expected more than nought of both.")
+        raise ReadError(f"{where}: has a mass of {mass:g} kg and {m} modes; expected more than 0 of both.")
     shapes = {"mdCM": (3, 1), "J": (6, 1), "Ct": (m, 3), "Cr": (m, 3), "Me": (m, m), "Gr": (3, 3 * m), "Oe": (m, 6)}
     given = {name: taylor(where, modal.find(where, name), shape, m) for name, shape in shapes.items()}
     given |= {name: taylor(where, modal.find(where, name), (m, m), m) for name in ("Ke", "De", "ksigma")}
     if given["ksigma"].m0.any():
-        raise ReadError(f"{where}: ksigma is not nought: it stands under a preload, which a body here does not have.")
+        raise ReadError(f"{where}: ksigma is not 0: it is under a preload, which a body here does not have.")
     nodes, others = _nodes(where, modal.find(where, "frame"), m, interfaces)
     return _made(where, mass, given, nodes, others)
 
 
 def _nodes(where: str, frame: Block, m: int, interfaces: Mapping[str, int]) -> tuple[dict[str, Place], list[Place]]:
-    """origin, phi and psi of each interface, and of the other nodes."""
+    """Return origin, phi and psi of each interface, and of the other nodes."""
     if not isinstance(interfaces, Mapping) or not interfaces:
         raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: number of a node}}.")
     known = {b.value: b for b in frame.blocks if b.name.lower() == "node"}
@@ -87,18 +103,18 @@ def _node(where: str, node: Block, m: int) -> Place:
 def _made(
     where: str, mass: float, given: Mapping[str, Taylor], nodes: Mapping[str, Place], others: list[Place]
 ) -> Moments:
-    """others: nodes where nothing is joined, which are drawn."""
+    """Return the body in our form; `others` are nodes to which nothing is joined, used for drawing."""
     m = len(given["Me"].m0)
     omega, X = _modes(where, given["Ke"].m0, given["Me"].m0)
     M = X.T @ given["Me"].m0 @ X
     damping = X.T @ given["De"].m0 @ X
     if np.abs(damping - np.diag(np.diag(damping))).max() > COUPLED * max(np.abs(damping).max(), 1e-300):
-        raise ReadError(f"{where}: its damping couples modes; expected modal damping, or Rayleigh's.")
+        raise ReadError(f"{where}: its damping couples modes; expected modal or Rayleigh damping.")
     A, C0 = X.T @ given["Ct"].m0, X.T @ given["Cr"].m0
     E = _twice(X, given["Ct"].m1)
     E = (E + np.swapaxes(E, 0, 1)) / 2
     B = np.einsum("kij,kl->lij", _first(given["Gr"].m0, m), X)
-    # what Gr leaves to rounding, angular momentum says exactly
+    # Gr defines B to rounding; angular momentum defines it exactly
     B = B + np.stack([-cross_matrix(x / 2) for x in C0 - vee(B)])
     S = _second_moments(_twice(X, -given["Oe"].m1 / OE_TWICE))
     C1 = _twice(X, given["Cr"].m1)
@@ -123,30 +139,30 @@ def _made(
 
 
 def _modes(where: str, K: Array, M: Array) -> tuple[Array, Array]:
-    """Frequencies, and the mixture of modes that has them: as they are where they do not feel each other."""
+    """Return the frequencies, and the combination of modes that has them: the modes themselves if uncoupled."""
     K, M = (K + K.T) / 2, (M + M.T) / 2
     if np.any(np.diag(M) <= 0.0) or not (_diagonal(K) and _diagonal(M)):
         square, X = modes_of(K, M)
     else:
         square, X = np.diag(K) / np.diag(M), np.eye(len(K))
     if square.min() <= 0.0:
-        raise ReadError(f"{where}: a mode has no stiffness. Rigid motions are the joint's: leave them out.")
+        raise ReadError(f"{where}: a mode has no stiffness. Rigid motions belong to the joint: leave them out.")
     return np.sqrt(square), X
 
 
 def _diagonal(X: Array) -> bool:
-    """Whether nothing but rounding lies beside the diagonal."""
+    """Return whether only rounding lies beside the diagonal."""
     size = np.sqrt(np.abs(np.diag(X)))
     return bool(np.all(np.abs(X - np.diag(np.diag(X))) <= ROUNDING * np.outer(size, size)))
 
 
 def _twice(X: Array, terms: Array) -> Array:
-    """Of terms (k, l, ...) of two modes, those of mixed ones."""
+    """Return the terms (k, l, ...) of two modes in the combined modes X."""
     return np.asarray(np.einsum("kl...,km,ln->mn...", terms, X, X))
 
 
 def _first(Gr: Array, m: int) -> Array:
-    """B_k from 2 (tr B 1 - B^T)."""
+    """Return B_k from 2 (tr B 1 - B^T)."""
     found = []
     for k in range(m):
         G = Gr[:, 3 * k : 3 * k + 3]
@@ -155,7 +171,7 @@ def _first(Gr: Array, m: int) -> Array:
 
 
 def _antisymmetric(v: Array) -> Array:
-    """Matrices X with vee(X) = v."""
+    """Return antisymmetric matrices X with vee(X) = v."""
     X = np.zeros((*v.shape[:-1], 3, 3))
     for i, (a, b) in enumerate(((1, 2), (2, 0), (0, 1))):
         X[..., a, b], X[..., b, a] = v[..., i] / 2, -v[..., i] / 2
@@ -163,7 +179,7 @@ def _antisymmetric(v: Array) -> Array:
 
 
 def _second_moments(I2: Array) -> Array:
-    """S of tr(S) 1 - S, from its six elements in the order of Oe; of two modes both ways."""
+    """Return S from the six elements of tr(S) 1 - S in the order of Oe, symmetric in the two modes."""
     I = np.zeros((*I2.shape[:2], 3, 3))
     for e, (a, b) in enumerate(OE_ORDER):
         I[..., a, b] = I[..., b, a] = I2[..., e]
@@ -172,7 +188,7 @@ def _second_moments(I2: Array) -> Array:
 
 
 def _order(J: Taylor, B: Array, X: Array) -> tuple[tuple[int, int], ...]:
-    """Some write the elements 23 and 13 of J in the other order: how J changes with the modes tells."""
+    """Return the order of the elements of J: some files swap 23 and 13, which J's change with the modes reveals."""
     S = B + np.swapaxes(B, -1, -2)
     slopes = np.trace(S, axis1=-2, axis2=-1)[:, None, None] * np.eye(3) - S
     given = X.T @ J.m1[:, :, 0].T
@@ -189,8 +205,16 @@ def _symmetric(six: Array, order: tuple[tuple[int, int], ...]) -> Array:
 
 @explained
 def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float = 0.0) -> None:
-    """The body as standard input data; its nodes count from 1 in the order of its interfaces. damping: of each mode, as
-    a part of critical.
+    """Write a flexible body as standard input data; its nodes count from 1 in the order of its interfaces.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    structure : Moments
+        The body.
+    damping : float
+        Damping of each mode, as a part of critical.
     """
     s, m = structure, len(structure.omega)
     M = np.einsum("klii->kl", s.D)

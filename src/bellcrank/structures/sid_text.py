@@ -1,7 +1,7 @@
 """Wallrapp's standard input data as text: blocks "NAME ... end NAME" of polynomials of the modal coordinates.
 
     order nrow ncol nq nqn structure         structure: 0 nothing, 1 diagonal, 2 symmetric, 3 any, 4 ones
-    m0(i, j)  m1(i, k, j)                    M(q) = m0 + sum q_k m1[:, k, :]; what is not written is nought
+    m0(i, j)  m1(i, k, j)                    M(q) = m0 + sum q_k m1[:, k, :]; entries that are not written are 0
 
 O. Wallrapp, Standardization of flexible body modeling in multibody system codes, Mech. Struct. Mach. 22 (3), 1994.
 """
@@ -24,26 +24,31 @@ LARGEST = 100_000  # entries of a polynomial
 
 @dataclass(frozen=True)
 class Taylor:
+    """A polynomial of first order in the modal coordinates."""
+
     m0: Array  # rows x columns
     m1: Array  # rows x coordinates x columns
 
 
 @dataclass
 class Block:
+    """A block with entries KEY = VALUE and inner blocks."""
+
     name: str
     value: str = ""
     words: dict[str, str] = field(default_factory=dict)  # KEY = VALUE
     blocks: list[Block] = field(default_factory=list)
 
     def find(self, where: str, name: str) -> Block:
+        """Return the inner block `name`; `where` is for errors."""
         found = [b for b in self.blocks if b.name.lower() == name.lower()]
         if not found:
-            raise ReadError(f'{where}: block "{self.name}" has no "{name}": it was cut short, or is no SID file.')
+            raise ReadError(f'{where}: block "{self.name}" has no "{name}": it was cut short, or is not a SID file.')
         return found[0]
 
 
 def blocks(where: str, lines: Sequence[str]) -> Block:
-    """All blocks of a file; the first line is a title."""
+    """Return the outermost block of a file's `lines`, of which the first is a title; `where` is for errors."""
     top = Block("file")
     stack = [top]
     for i, line in enumerate(lines[1:], 2):
@@ -67,16 +72,18 @@ def blocks(where: str, lines: Sequence[str]) -> Block:
 
 
 def number(where: str, text: str) -> float:
+    """Return the finite number that `text` contains; `where` is for errors."""
     try:
         found = float(text.replace("D", "E").replace("d", "e"))
     except ValueError:
-        raise ReadError(f"{where}: {brief(text)} is no number.") from None
+        raise ReadError(f"{where}: {brief(text)} is not a number.") from None
     if not np.isfinite(found):
         raise ReadError(f"{where}: {brief(text)} is not finite.")
     return found
 
 
 def whole(where: str, block: Block, key: str) -> int:
+    """Return the entry `key` of `block` as an integer; `where` is for errors."""
     words = {k.lower(): v for k, v in block.words.items()}
     found = number(f'{where}: "{key}" of "{block.name}"', words.get(key.lower(), "nothing"))
     if found != int(found) or not 0 <= found <= LARGEST:
@@ -85,7 +92,19 @@ def whole(where: str, block: Block, key: str) -> int:
 
 
 def taylor(where: str, block: Block, shape: tuple[int, int], modes: int) -> Taylor:
-    """The polynomial in a block, which must have that shape."""
+    """Return the polynomial in a block.
+
+    Parameters
+    ----------
+    where
+        Subject of error messages.
+    block
+        The block.
+    shape
+        Required number of rows and columns.
+    modes
+        Required number of modal coordinates.
+    """
     _, rows, columns, q, _, structure = (whole(where, block, key) for key in HEADS)
     if (rows, columns) != shape or q != modes:
         raise ReadError(
@@ -107,12 +126,24 @@ def taylor(where: str, block: Block, shape: tuple[int, int], modes: int) -> Tayl
             raise ReadError(f'{where}: {key} of "{block.name}" is outside of {into.shape}.')
         into[at] = number(f'{where}: {key} of "{block.name}"', value)
     if structure == 2 and not np.array_equal(m0, m0.T):
-        m0 = np.where(m0 == 0.0, m0.T, m0)  # half of it was written
+        m0 = np.where(m0 == 0.0, m0.T, m0)  # only one half is in the file
     return Taylor(m0, m1)
 
 
 def written(name: str, m0: Array, m1: Array, indent: int) -> list[str]:
-    """A block; m1 is rows x coordinates x columns."""
+    """Return the lines of a block.
+
+    Parameters
+    ----------
+    name
+        Name of the block.
+    m0
+        Constant term, rows x columns.
+    m1
+        Linear term, rows x coordinates x columns.
+    indent
+        Number of leading blanks.
+    """
     pad, inner = " " * indent, " " * (indent + 4)
     rows, q, columns = m1.shape
     structure = 3 if m0.any() or m1.any() else 0
@@ -127,4 +158,5 @@ def written(name: str, m0: Array, m1: Array, indent: int) -> list[str]:
 
 
 def fortran(x: float) -> str:
+    """Return `x` with a Fortran exponent."""
     return f"{x:.16E}".replace("E", "D")

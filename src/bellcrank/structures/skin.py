@@ -1,7 +1,7 @@
-"""What a structure of nodes looks like: lines between nodes that belong together, or the triangles of its surface.
+"""Drawing of a structure of nodes: lines between neighbouring nodes, or the triangles of its surface.
 
-Matrices say which nodes push each other, and not which of them an element's edges join. Of all such pairs those are
-drawn between which no third node lies: nearer to both than they are to each other. Source: G. T. Toussaint, The
+Matrices define which nodes are coupled, and not which of them an element's edges connect. Of all coupled pairs those
+are drawn that have no third node between them, nearer to both than they are to each other. Source: G. T. Toussaint, The
 relative neighbourhood graph of a finite planar set, Pattern Recognition 12 (4), 261-268, 1980.
 """
 
@@ -13,13 +13,19 @@ import numpy as np
 
 from bellcrank.structures.beam import Array
 
-MOST_NODES = 300  # nodes that are drawn
-SAME = 1e-9  # relative: a difference of lengths that is rounding
+MOST_NODES = 300  # number of nodes that are drawn
+SAME = 1e-9  # relative difference of lengths that is rounding
 
 
 def pairs(grid: Array, joined: tuple[Array, Array] | None = None) -> Array:
-    """Lines to draw, (k, 2) numbers of nodes. joined: nodes that push each other, the one and the other; by default
-    any two.
+    """Return the lines to draw, (k, 2) indices of nodes.
+
+    Parameters
+    ----------
+    grid
+        Positions of the nodes, (n, 3).
+    joined
+        First and second nodes of all coupled pairs; by default any two nodes.
     """
     kept, home = few(grid)
     n = len(kept)
@@ -37,7 +43,7 @@ def pairs(grid: Array, joined: tuple[Array, Array] | None = None) -> Array:
 
 
 def triangles(grid: Array, faces: Any) -> Array:
-    """The faces of a surface, (k, 3) numbers of nodes, with few enough of these."""
+    """Return the `faces` of a surface over the nodes `grid`, (k, 3) indices, on at most MOST_NODES nodes."""
     faces = np.asarray(faces, dtype=int)
     used = np.unique(faces)
     kept, home = few(grid[used])
@@ -51,7 +57,13 @@ def triangles(grid: Array, faces: Any) -> Array:
 
 
 def few(grid: Array) -> tuple[Array, Array]:
-    """At most MOST_NODES of the nodes, one for each cell of a grid, and of each node which of them stands for it."""
+    """Select at most MOST_NODES nodes of `grid`, one per cell of a regular grid.
+
+    Returns
+    -------
+    tuple
+        Indices of the selected nodes, and for each node the position of its representative among these.
+    """
     low, size = grid.min(axis=0), max(float(np.ptp(grid, axis=0).max()), 1e-300)
     if len(grid) <= MOST_NODES:
         return np.arange(len(grid)), np.arange(len(grid))
@@ -65,6 +77,6 @@ def few(grid: Array) -> tuple[Array, Array]:
 
 
 def joined(K: Any, each: int) -> tuple[Array, Array]:
-    """Nodes that push each other, by a stiffness matrix with so many displacements a node."""
+    """Return the coupled pairs of nodes in a stiffness matrix `K` with `each` displacements per node."""
     rows, columns = K.nonzero() if hasattr(K, "tocsc") else np.nonzero(K)
     return rows // each, columns // each

@@ -1,7 +1,7 @@
-"""Sections along a beam: how each moves with the modes, and what it carries.
+"""Sections along a beam: their motion in the modes, and the loads through them.
 
 Loads through a section come from the nodal forces of the element that ends there (or that it lies in), K_e d: for loads
-at the nodes these are in equilibrium to the last digit, however the beam tapers. Between the nodes they change evenly.
+at the nodes these are in equilibrium to the last digit, even if the beam tapers. Between the nodes they are linear.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from bellcrank.model.parts import matrix, triple
 from bellcrank.structures.beam import Array, Beam
 from bellcrank.structures.section import Profile, Section
 
-SIDES = 12  # of what is round
+SIDES = 12  # sides of round sections
 MOST_SLICES = 40  # slices of a piece that are drawn
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A beam in a structure: where it starts, its x, y and z as columns of R, and which node is its first."""
+    """A beam in a structure: its start, its x, y and z axes as columns of R, and its first node."""
 
     beam: Beam
     R: Array
@@ -31,11 +31,20 @@ class Piece:
 
 
 def straight(beam: Beam) -> Piece:
+    """Return `beam` as a piece along x from the origin."""
     return Piece(beam, np.eye(3), np.zeros(3))
 
 
 def drawn(piece: Piece, shapes: Array) -> list[Slice]:
-    """Slices from its start to its end. shapes: six displacements a node x modes, of the whole structure."""
+    """Return slices of the `piece` from its start to its end.
+
+    Parameters
+    ----------
+    piece
+        The beam.
+    shapes
+        Displacements of the whole structure, six per node x modes.
+    """
     n = piece.beam.elements
     return [cut(piece, shapes, k / n) for k in range(0, n + 1, -(-n // MOST_SLICES))] + (
         [cut(piece, shapes, 1.0)] if n % -(-n // MOST_SLICES) else []
@@ -43,7 +52,10 @@ def drawn(piece: Piece, shapes: Array) -> list[Slice]:
 
 
 def cut(piece: Piece, shapes: Array, s: float) -> Slice:
-    """The section at the part s of the piece's length; its body and coordinates are for the caller to say."""
+    """Return the section at the part `s` of the `piece`'s length; the caller sets its body and coordinates.
+
+    `shapes` are displacements of the whole structure, six per node x modes.
+    """
     beam, R = piece.beam, piece.R
     e = min(max(math.ceil(s * beam.elements - 1e-9) - 1, 0), beam.elements - 1)
     node = piece.first + e
@@ -64,7 +76,7 @@ def cut(piece: Piece, shapes: Array, s: float) -> Slice:
 def section(
     beam: Beam, s: float
 ) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float, float], ...], bool]:
-    """Corners, fibres and whether it is round, for a Slice."""
+    """Return the corners and stress fibres of the section of `beam` at the part `s`, and whether it is round."""
     found = beam.at(s)
     if isinstance(found, Section) and found.shape in ("circle", "tube"):
         angles = [2 * math.pi * (k + 0.5) / SIDES for k in range(SIDES)]
@@ -76,14 +88,14 @@ def section(
         w, h = found.dimensions[0] / 2, found.dimensions[1] / 2
         corners, n = _rectangle(w, h), found.numbers
         return _pairs(corners), tuple((1 / n.area, z / n.Iy, -y / n.Iz) for y, z in corners), False
-    # Known by its numbers only: a rectangle with the same radii of gyration, or a slender one.
+    # A section without a shape: a rectangle with the same radii of gyration, or a slender one.
     area, Iy, Iz = (found.rhoA, found.rhoIy, found.rhoIz) if isinstance(found, Profile) else _numbers(found)
     w, h = (math.sqrt(3 * I / area) if I > 0.0 else beam.length / 100 for I in (Iz, Iy))
     return _pairs(_rectangle(w, h)), (), False
 
 
 def _rectangle(w: float, h: float) -> list[tuple[float, float]]:
-    """From half its width and height, with the middles of its sides: colours change there."""
+    """Return a rectangle of half width w and half height h, with the centres of its sides, where colours change."""
     return [(-w, -h), (0.0, -h), (w, -h), (w, 0.0), (w, h), (0.0, h), (-w, h), (-w, 0.0)]
 
 

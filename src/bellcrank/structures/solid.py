@@ -1,4 +1,4 @@
-"""Bodies that bend from a mesh of tetrahedra: scikit-fem assembles stiffness and mass, and bc.flexible reduces them.
+"""Flexible bodies from a tetrahedral mesh: scikit-fem assembles stiffness and mass, and bc.flexible reduces them.
 
 Displacements are quadratic in every tetrahedron: linear ones are far too stiff against bending.
 """
@@ -25,18 +25,38 @@ from bellcrank.structures.skin import triangles
 def solid(
     mesh: Any, material: Material, interfaces: Mapping[str, Callable[[Array], Array] | Any], modes: int = 8, **more: Any
 ) -> Moments:
-    """A body of tetrahedra; Builder.flexible places it.
+    """Return a flexible body of tetrahedra; Builder.flexible places it in a mechanism.
 
-    mesh: an skfem.MeshTet, or (points, cells) as meshio has them: (n, 3) in metres, and (m, 4). interfaces: {name:
-    function of the places of all nodes, (n, 3), that says which of them move as one rigid piece}; the first is the
-    reference, which the body's frame moves with. modes and the rest: as of bc.flexible.
+    Parameters
+    ----------
+    mesh : skfem.MeshTet, or tuple of (points, cells)
+        Points (n, 3) in metres, and cells (m, 4), as meshio has them.
+    material : Material
+        The material.
+    interfaces : mapping of str to callable
+        {name: function of the positions of all nodes, (n, 3), that returns a mask of those that move as one rigid
+        piece}. The first is the reference, which the body's frame moves with.
+    modes : int
+        As in bc.flexible.
+    **more
+        Other arguments of bc.flexible.
+
+    Returns
+    -------
+    Moments
+        The reduced structure.
+
+    Raises
+    ------
+    ModelError
+        If an argument is invalid.
     """
     fem = extra("skfem", "mesh", "a mesh of tetrahedra")
     made = _mesh(fem, mesh)
     if not isinstance(material, Material):
         raise ModelError(f"solid: material is {brief(material)}; expected a Material, such as Material.steel().")
     if material.nu == 0.5:
-        raise ModelError("solid: nu is 0.5: what cannot be compressed is infinitely stiff here; expected less.")
+        raise ModelError("solid: nu is 0.5: an incompressible material is infinitely stiff here; expected less.")
     K, M, nodes = _assembled(fem, made, material)
     if not isinstance(interfaces, Mapping) or not interfaces:
         raise ModelError(f"solid: interfaces is {brief(interfaces)}; expected {{name: function of places}}.")
@@ -47,7 +67,7 @@ def solid(
 
 
 def _surface(mesh: Any) -> Array:
-    """Triangles of its boundary, (k, 3) corners; seen from outside they turn left."""
+    """Return the triangles of its boundary, (k, 3) corners, counter-clockwise from outside."""
     facets = mesh.boundary_facets()
     corners, inside = mesh.facets[:, facets], mesh.p[:, mesh.t[:, mesh.f2t[0, facets]]].mean(axis=1)
     a, b, c = (mesh.p[:, x] for x in corners)
@@ -83,7 +103,7 @@ def _mesh(fem: Any, given: Any) -> Any:
 
 
 def _assembled(fem: Any, mesh: Any, material: Material) -> tuple[Any, Any, Array]:
-    """K and M with three displacements a node, and the nodes: corners, then the middles of edges."""
+    """Return K and M with three displacements per node, and the nodes: corners, then centres of edges."""
     helpers = extra("skfem.helpers", "mesh", "a mesh of tetrahedra")
     basis = fem.Basis(mesh, fem.ElementVector(fem.ElementTetP2()))
     shear = material.G
@@ -96,7 +116,7 @@ def _assembled(fem: Any, mesh: Any, material: Material) -> tuple[Any, Any, Array
     def mass(u: Any, v: Any, w: Any) -> Any:
         return material.density * helpers.dot(u, v)
 
-    dofs = np.hstack([basis.nodal_dofs, basis.edge_dofs]).T.ravel()  # x y z of each node in a row
+    dofs = np.hstack([basis.nodal_dofs, basis.edge_dofs]).T.ravel()  # x y z of each node in order
     K, M = (fem.BilinearForm(form).assemble(basis).tocsr()[dofs][:, dofs].tocsc() for form in (stiffness, mass))
     return K, M, np.ascontiguousarray(basis.doflocs[:, dofs[::3]].T)
 
@@ -110,8 +130,8 @@ def _chosen(name: Any, which: Any, nodes: Array) -> Any:
         raise ModelError(f'solid: interface "{name}" failed: {type(error).__name__}: {error}.') from error
     if mask.shape != (len(nodes),) or mask.dtype != bool:
         raise ModelError(
-            f'solid: interface "{name}" gives {brief(mask)}; expected for each of the {len(nodes)} places whether it '
-            "belongs to it, such as lambda p: p[:, 0] < 1e-6."
+            f'solid: interface "{name}" gives {brief(mask)}; expected a boolean for each of the {len(nodes)} places, '
+            "true if it belongs to the interface, such as lambda p: p[:, 0] < 1e-6."
         )
     if not mask.any():
         raise ModelError(f'solid: interface "{name}" has no nodes: the mesh has none there.')

@@ -1,11 +1,11 @@
-"""Which modes are worth keeping: those that a structure has as it will stand, on its supports and under its loads.
+"""Choice of modes for a structure on its supports and under its loads.
 
-Modes with the reference node held and everything else free are a poor basis for a boom that turns about its pin and is
-held by a cylinder half way: many are needed before it bends there as it does. So modes may be chosen for supports and
-carried masses. The body's frame stays at the reference node all the same: from each such mode the rigid motion that
-the reference makes in it is taken away, which costs no energy and which the joint has anyway.
+Modes with the reference node held and everything else free are a poor basis for a boom that rotates about its pin and
+is held by a cylinder half way: many are needed before it bends there as in reality. So modes may be chosen for supports
+and carried masses. The body's frame stays at the reference node all the same: the rigid motion of the reference is
+removed from each such mode, which costs no energy and which the joint provides anyway.
 
-    u + R theta(u),   theta(u) = -(C R)^-1 C u      R: the rigid motions, C: rows of what is supported
+    u + R theta(u),   theta(u) = -(C R)^-1 C u      R: the rigid motions, C: rows of the supported displacements
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import numpy as np
 from bellcrank.errors import ModelError, unknown
 from bellcrank.structures.beam import Array
 
-# Of the largest singular value of C R: what is smaller supports nothing.
+# Part of the largest singular value of C R; a smaller one supports nothing.
 LOOSE = 1e-9
 
 
 @dataclass(frozen=True)
 class Supports:
-    """M: mass with what is carried. rigid: displacements x 6. rows: displacements that are held, six."""
+    """Supported structure: M, mass with carried loads; rigid, displacements x 6; rows, the six displacements held."""
 
     M: Any
     rigid: Array
     rows: Array
 
     def mass(self, shapes: Array) -> Array:
-        """Of these shapes, where they move on the supports."""
+        """Return the mass matrix of these `shapes` as they move on the supports."""
         theta = -np.linalg.solve(self.rigid[self.rows], shapes[self.rows])
         moved = shapes + self.rigid @ theta
         return np.asarray(moved.T @ (self.M @ moved))
@@ -42,19 +42,33 @@ def supports(
     M: Any, rigid: Array, first: Mapping[str, Mapping[int, int]], held: Mapping[str, Sequence[int]],
     loads: Mapping[str, float],
 ) -> Supports:  # fmt: skip
-    """first: of each interface, the row of each of its directions. held: directions that are supported. loads: kg."""
+    """Check supports and loads of a structure.
+
+    Parameters
+    ----------
+    M
+        Mass matrix.
+    rigid
+        Rigid motions, displacements x 6.
+    first
+        Row of each direction of each interface.
+    held
+        Supported directions of each interface.
+    loads
+        Carried mass of each interface, kg.
+    """
     for name in (*held, *loads):
         if name not in first:
             raise ModelError(f"flexible: {unknown('interface', name, first)}")
     lost = [f"{name} {d}" for name, own in held.items() for d in own if d not in first[name]]
     if lost:
-        raise ModelError(f"flexible: supports hold {', '.join(lost)}, which its directions leave out; expected 0 to 5.")
+        raise ModelError(f"flexible: supports hold {', '.join(lost)}, excluded by directions; expected 0 to 5.")
     rows = np.array([first[name][d] for name, own in held.items() for d in own], dtype=int)
     size = np.linalg.svd(rigid[rows] / np.maximum(np.abs(rigid).max(axis=0), 1e-300), compute_uv=False)
     if len(rows) != 6 or size[-1] < LOOSE * size[0]:
         raise ModelError(
-            f"flexible: supports hold {len(rows)} displacements; expected six that let it move nowhere as a rigid "
-            "body, such as all of one interface, or a hinge and a strut."
+            f"flexible: supports hold {len(rows)} displacements; expected six that prevent every rigid motion, such "
+            "as all of one interface, or a hinge and a strut."
         )
     M = M.copy()
     for name, mass in loads.items():

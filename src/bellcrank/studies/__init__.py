@@ -1,11 +1,11 @@
-"""Studies: many runs over what varies, through Dask, into a folder of Parquet files.
+"""Studies: many runs over varied values, through Dask, into a folder of Parquet files.
 
-ranges -> points        which values each run has
-setup                   what they mean to the plant, checked before anything starts
+ranges -> points        values of each run
+setup                   their meaning to the plant, checked before anything starts
 runs                    runs as arguments of Simulator.run
 identity                digests of everything that decides the numbers
 chunk                   the runs of one file, in a worker
-engine, folder          through Dask; into files that are whole or not there
-study                   bc.study, and what it gives
+engine, folder          execution through Dask; files that are complete or absent
+study                   bc.study and its result
 sensitivity, page       Sobol indices; study.html
 """

@@ -1,6 +1,6 @@
-"""The runs of one chunk: values in, a table out. It runs in a worker, which keeps what it compiled.
+"""Runs of one chunk in a worker: values in, a table out; the worker caches compiled programs.
 
-A run that fails is a row with its reason, and so is one whose values are refused: the others are not its business.
+A run that fails is a row with its reason, and so is one whose values are refused: the others are not affected.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from bellcrank.studies.runs import groups, ran
 from bellcrank.studies.setup import Setup, group_key
 
 SEAL, STUDY = b"bellcrank seal", b"bellcrank study"  # keys of the metadata of a file of rows
-REFUSED = "refused"  # the stop of a run that could not begin
-KEPT = 4  # setups and what was compiled of them, in one worker
+REFUSED = "refused"  # value of "stop" for a run that could not begin
+KEPT = 4  # setups with their compiled programs that one worker caches
 
 Table = dict[str, Array]
 _setups: dict[str, tuple[Setup, dict[str, Simulator]]] = {}
@@ -35,10 +35,27 @@ _setups: dict[str, tuple[Setup, dict[str, Simulator]]] = {}
 def worked(
     packed: bytes, expected: Expected, path: list[str], first: int, values: Mapping[str, Array]
 ) -> dict[str, Any]:
-    """What a worker gives back: the chunk as a Parquet file, or what is wrong, in words. path: where the modules of
-    the user's functions are, for workers of the same computer.
+    """Compute one chunk in a worker.
 
-    A worker whose code, or whose modules of the user's, would compute other numbers computes nothing.
+    Workers whose code, or whose versions of the user's modules, would compute other numbers compute nothing.
+
+    Parameters
+    ----------
+    packed
+        The pickled Setup.
+    expected
+        Digests that the worker must reproduce.
+    path
+        Folders of the user's modules, for workers on the same computer.
+    first
+        Number of the first run.
+    values
+        Values of the runs, by name.
+
+    Returns
+    -------
+    dict
+        The chunk as a Parquet file ("data"), with "seconds" and "rows"; or "error", a message.
     """
     began = time.perf_counter()
     sys.path.extend(p for p in path if p not in sys.path)
@@ -55,15 +72,15 @@ def worked(
 
 
 def unpacked(packed: bytes, expected: Expected) -> tuple[Setup, dict[str, Simulator]]:
-    """The Setup that was sent, if it arrived as it was."""
+    """Return the Setup in `packed` and its compiled simulators, after checking that it arrived as `expected`."""
     key = hashlib.sha256(packed + expected.study.encode()).hexdigest() + study_name({"programs": expected.programs})
     if key not in _setups:
         setup = extra("cloudpickle", "study", "a study").loads(packed)
         if other := differing(expected.setup, setup_digests(setup)):
             names = ", ".join(name for name, _, _ in other)
             raise InputError(
-                f"a worker would compute other numbers: {names} is not there what it is here. Functions of modules are "
-                "sent by name: let the workers have the same files, and start them anew."
+                f"a worker would compute other numbers: {names} is different there. Functions of modules are sent by "
+                "name: give the workers the same files, and restart them."
             )
         while len(_setups) >= KEPT:
             _setups.pop(next(iter(_setups)))
@@ -78,7 +95,21 @@ def computed(
     values: Mapping[str, Array],
     programs: Mapping[str, str] | None = None,
 ) -> Table:
-    """All columns of the runs from `first` on. programs: digests of the graphs that are to be executed, by group."""
+    """Return all columns of the runs of a chunk.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    made
+        Compiled simulators by group, extended here.
+    first
+        Number of the first run.
+    values
+        Values of the runs, by name.
+    programs
+        Expected digests of the graphs, by group.
+    """
     n = len(next(iter(values.values())))
     whole: Table = {"run": np.arange(first, first + n, dtype=np.int64), **values}
     parts: list[tuple[Array, Table]] = []
@@ -102,28 +133,28 @@ def computed(
 
 
 def _traced_as_expected(setup: Setup, sim: Simulator, values: Table, expected: str | None) -> bool:
-    """Whether a simulator executes the graphs that it should, as far as these runs execute any.
+    """Return whether these runs execute any graph, after checking that it is the expected one.
 
     Raises
     ------
     InputError
-        If it executes others. expected: their digest, where it is known.
+        If the digest of the graph differs from `expected`.
     """
     found = program_digest(setup, sim, values)
     if expected is not None and found not in (expected, None):
         raise InputError(
-            "a worker would compute other numbers: it traces other equations from the same plant. Something that these "
-            "depend on is not sent along: what bellcrank.register added, a number of a module that was changed, a file."
+            "a worker would compute other numbers: it traces other equations from the same plant. They depend on "
+            "something that is not sent along: an entry of bellcrank.register, a changed number of a module, a file."
         )
     return found is not None
 
 
 def _safely(setup: Setup, sim: Simulator, runs: Array, values: Table) -> Table:
-    """What is refused is divided until the runs that are to blame stand alone."""
+    """Run a batch; if it is refused, bisect it until the invalid runs stand alone."""
     try:
         if len(runs) > 1:
             return tabulated(setup, sim, ran(setup, sim, runs, values))
-        twice = {name: x.repeat(2) for name, x in values.items()}  # a run alone would be another program to compile
+        twice = {name: x.repeat(2) for name, x in values.items()}  # a single run would need another compiled program
         found = tabulated(setup, sim, ran(setup, sim, runs.repeat(2), twice))
         return {name: x[:1] for name, x in found.items()}
     except InputError as error:
@@ -145,7 +176,17 @@ def _or_nothing(part: Table, name: str) -> Array:
 
 
 def tabulated(setup: Setup, sim: Simulator, run: Record) -> Table:
-    """A row for each run: summaries, the end where it is kept, and why and when it ended."""
+    """Return a row for each run: summaries, kept rows or final state, and reason and time of its end.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    sim
+        The simulator.
+    run
+        Its record.
+    """
     found: Table = {n: np.asarray(run[n])[..., 0] for n in sim.saving.summary}
     if setup.keep == "rows":
         found |= {f"rows({n})": _listed(np.asarray(run[n]), run.t) for n in run.columns}
@@ -161,18 +202,18 @@ def tabulated(setup: Setup, sim: Simulator, run: Record) -> Table:
 
 
 def _listed(column: Array, t: Array) -> Array:
-    """A list for each run, which ends where the run does."""
+    """Return a list for each run, up to the end of that run."""
     found = np.empty(len(column), dtype=object)
     for i, (x, times) in enumerate(zip(column, t, strict=True)):
         found[i] = x[np.isfinite(times)]
     return found
 
 
-# -- as a file
+# -- Parquet files
 
 
 def encoded(table: Table, study: str) -> bytes:
-    """A Parquet file with a seal over what is in it, and of which study it is: the same bytes for the same rows."""
+    """Return `table` as a Parquet file with a seal over its content and the name of the `study`; deterministic."""
     pa, pq = (extra(name, "study", "a study") for name in ("pyarrow", "pyarrow.parquet"))
     arrays = [_array(pa, name, x) for name, x in table.items()]
     made = pa.Table.from_arrays(arrays, names=list(table))
@@ -188,6 +229,7 @@ def encoded(table: Table, study: str) -> bytes:
 
 
 def is_rows(name: str) -> bool:
+    """Return whether the column `name` contains lists of rows."""
     return name.startswith("rows(")
 
 
@@ -198,11 +240,11 @@ def _array(pa: Any, name: str, x: Array) -> Any:
 
 
 def seal(table: Any, study: str) -> bytes:
-    """Over the study, names and values, whatever the file looks like."""
+    """Return a digest of the `study`, names and values of `table`, independent of the layout of the file."""
     found = hashlib.sha256(study.encode())
     for name in table.column_names:
         column = table.column(name).combine_chunks()
-        kind = "rows" if is_rows(name) else column.type  # Parquet calls the elements of lists otherwise
+        kind = "rows" if is_rows(name) else column.type  # Parquet may rename the elements of lists
         found.update(f"{name}\0{kind}\0{len(column)}\0".encode())
         if str(column.type) == "string":
             for x in column.to_pylist():

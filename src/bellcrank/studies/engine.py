@@ -1,4 +1,4 @@
-"""Chunks through Dask: a cluster of this computer's cores, or whichever one is given. The scheduling is Dask's."""
+"""Execution of chunks through Dask, on this computer's cores or on a given cluster; Dask does the scheduling."""
 
 from __future__ import annotations
 
@@ -16,19 +16,27 @@ from bellcrank.studies.chunk import worked
 from bellcrank.studies.identity import Expected
 from bellcrank.studies.points import Points
 
-LOSSES = 30  # workers that may die over one chunk before it is to blame
-AHEAD = 3  # chunks given out for each thread of the workers
-START = 120  # seconds in which a worker must have come: a computer may be busy with other things
-PATIENCE = 180.0  # seconds without any worker of ours, after which none will come
+LOSSES = 30  # workers that may die over one chunk before the chunk is blamed
+AHEAD = 3  # chunks submitted per thread of the workers
+START = 120  # s until a new worker must have connected, as the computer may be busy
+PATIENCE = 180.0  # s without any local worker after which the study ends
 
 
 class StudyError(BellcrankError, RuntimeError):
-    """A study that cannot go on. What was computed is in its folder."""
+    """A study cannot continue; what was computed is in its folder."""
 
 
 @contextmanager
 def client_of(cluster: Any, workers: int | None) -> Iterator[Any]:
-    """A client of dask.distributed: of an address, a cluster, a client, or of processes on this computer."""
+    """Yield a client of dask.distributed.
+
+    Parameters
+    ----------
+    cluster
+        Address, cluster or client; None for processes on this computer.
+    workers
+        Number of these processes.
+    """
     distributed = extra("distributed", "study", "a study")
     if isinstance(cluster, distributed.Client):
         yield cluster
@@ -52,7 +60,7 @@ def client_of(cluster: Any, workers: int | None) -> Iterator[Any]:
 
 @contextmanager
 def _local(distributed: Any, workers: int) -> Iterator[Any]:
-    """Workers as processes of their own, which do not run the user's script again as forked or spawned ones would."""
+    """Yield a cluster of local processes that, unlike forked or spawned ones, do not run the user's script again."""
     dask = extra("dask", "study", "a study")
     with dask.config.set(
         {"distributed.scheduler.allowed-failures": LOSSES, "distributed.worker.use-file-locking": False}
@@ -66,7 +74,7 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
             made = distributed.SpecCluster(
                 scheduler={
                     "cls": distributed.Scheduler,
-                    # any port for its statistics, too: another study on this computer may have the usual one
+                    # any free port for its statistics, too: another study on this computer may use the default one
                     "options": {
                         "host": "127.0.0.1",
                         "port": 0,
@@ -85,7 +93,7 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Workers that die are no news to the user: their chunks are done again."""
+    """Silence messages about dying workers, whose chunks are computed again."""
     logger = logging.getLogger("distributed")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -98,7 +106,21 @@ def _quiet() -> Iterator[None]:
 def done_chunks(
     client: Any, packed: bytes, expected: Expected, points: Points, chunks: Sequence[tuple[int, int]], local: bool
 ) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    """(first, last, what the worker gave) in the order in which they end. What a dead worker had is given out again."""
+    """Yield (first, last, result) of each chunk in the order of completion; chunks of dead workers are resubmitted.
+
+    Parameters
+    ----------
+    client
+        Client of dask.distributed.
+    packed, expected
+        As in worked.
+    points
+        Values of all runs.
+    chunks
+        First and last run of each chunk; last is exclusive.
+    local
+        The workers are processes of this computer.
+    """
     distributed = extra("distributed", "study", "a study")
     path = [p or os.getcwd() for p in sys.path] if local else []
     losses: dict[int, int] = {}
@@ -120,14 +142,14 @@ def done_chunks(
         why = _lost(distributed, future)
         if client.status != "running":
             raise StudyError(
-                "the cluster is gone. What was computed is in the folder; the same study goes on from there."
+                "the cluster is gone. What was computed is in the folder; the same study continues from there."
             )
         if why:
             losses[first] = losses.get(first, 0) + 1
             if losses[first] > LOSSES:
                 raise StudyError(
-                    f"the runs from {first} to {last - 1} end every worker that takes them ({why}): too little "
-                    "memory, most likely. Take smaller chunks: chunk=..., in another folder."
+                    f"the runs from {first} to {last - 1} end every worker that takes them ({why}), most likely "
+                    "because memory is too small. Take smaller chunks: chunk=..., in another folder."
                 )
             waiting.append((first, last))
         elif future.status != "finished":
@@ -143,8 +165,10 @@ def done_chunks(
 
 
 def _arriving(client: Any, ending: Any, local: bool) -> Iterator[Any]:
-    """Futures as they end. Where all of our own workers are gone for good, none would ever end: that is said. Those of
-    another cluster may be queued for as long as it likes.
+    """Yield futures as they end.
+
+    Raise an error if all local workers are gone for good, since no future would ever end. Those of another cluster may
+    be queued for as long as necessary.
     """
     seen = looked = time.monotonic()
     while not ending.is_empty():
@@ -157,7 +181,7 @@ def _arriving(client: Any, ending: Any, local: bool) -> Iterator[Any]:
             if now - seen > PATIENCE:
                 raise StudyError(
                     f"no worker has been there for {PATIENCE:g} s: none could be started, or all were ended. What was "
-                    "computed is in the folder; the same study goes on from there. Fewer may do: workers=1."
+                    "computed is in the folder; the same study continues from there. Fewer may do: workers=1."
                 )
         else:
             with ending.thread_condition:
@@ -165,7 +189,7 @@ def _arriving(client: Any, ending: Any, local: bool) -> Iterator[Any]:
 
 
 def _lost(distributed: Any, future: Any) -> str:
-    """Why a chunk came back without having been done, where its worker is to blame and not the chunk."""
+    """Return why a chunk was not computed, if its worker was lost and the chunk itself did not fail."""
     if future.status in ("cancelled", "lost"):
         return "its worker was lost"
     if future.status == "error" and isinstance(future.exception(), distributed.KilledWorker):

@@ -1,11 +1,11 @@
-"""The identity of a study: digests of everything that decides its numbers, by name.
+"""Identity of a study: digests of everything that decides its numbers, by name.
 
-What a worker computes follows from what it is sent, a Setup and values, and from the code that it has. So the identity
-is made of these and of nothing that is listed by hand:
+A worker's results follow from what it is sent, a Setup and values, and from its code. So the identity is made of these,
+and of no list that has to be maintained:
 
     code        versions of the libraries, and the text of this package and its plug-ins
-    setup       every field of the Setup, and every field of its systems, taken apart to the last number and function
-    programs    the graphs that are executed, which also tell what else a function looks at while it is traced
+    setup       every field of the Setup, and every field of its systems, down to the last number and function
+    programs    the graphs that are executed, which also cover what else a function reads while it is traced
     numbers     the starts, inputs, parameters and settings that the first runs are executed with, defaults included
 
 A worker compares the first three with its own before it computes anything.
@@ -39,7 +39,7 @@ SHORT = 32  # hexadecimal digits of a digest in a manifest
 
 @dataclass(frozen=True)
 class Expected:
-    """What a worker must have before it computes. study: the identity as a whole, which seals the files of rows."""
+    """Digests that a worker must reproduce before it computes; `study`, of the whole identity, seals files of rows."""
 
     code: Mapping[str, str]
     setup: Mapping[str, str]
@@ -48,17 +48,22 @@ class Expected:
 
 
 def study_name(identity: Mapping[str, Mapping[str, str]]) -> str:
-    """One digest of the whole identity."""
+    """Return one digest of the whole `identity`."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def setup_digests(setup: Setup) -> dict[str, str]:
-    """Digests of all fields of a Setup, those of its systems each by itself.
+    """Return digests of all fields of a Setup, and of each field of its systems.
+
+    Parameters
+    ----------
+    setup
+        The setup.
 
     Raises
     ------
     InputError
-        If something cannot be identified: whether a later study is the same one could not be told.
+        If something has no comparable content: a later study could not be recognised as the same.
     """
     found: dict[str, str] = {}
     digest = _digest()
@@ -78,7 +83,17 @@ def setup_digests(setup: Setup) -> dict[str, str]:
 
 
 def program_digest(setup: Setup, sim: Simulator, values: Table) -> str | None:
-    """Digest of the graphs that these runs execute; None where the step of every run is refused."""
+    """Return the digest of the graphs that runs execute, or None if the step of every run is refused.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    sim
+        Simulator of these runs.
+    values
+        Their values, by name.
+    """
     settings = {name: x for name, x in settings_of(setup).items() if name != "target"}
     varied = [name for name in NUMBERS if name in values]
     for numbers in _distinct([values[name] for name in varied]):
@@ -91,7 +106,18 @@ def program_digest(setup: Setup, sim: Simulator, values: Table) -> str | None:
 
 
 def numbers_digest(setup: Setup, sim: Simulator, runs: Array, values: Table) -> str:
-    """Digest of the numbers that these runs are executed with.
+    """Return the digest of the numbers that runs are executed with.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    sim
+        Simulator of these runs.
+    runs
+        Their numbers.
+    values
+        Their values, by name.
 
     Raises
     ------
@@ -103,7 +129,7 @@ def numbers_digest(setup: Setup, sim: Simulator, runs: Array, values: Table) -> 
         names = ", ".join(noises(setup.given.get("inputs")))
         raise InputError(
             f"inputs: {names} gave different numbers for the same times and the same random generator, so that no run "
-            "could be made again. Draw every number from the generator that is the second argument."
+            "could be repeated. Draw every number from the generator that is the second argument."
         )
     return found[0]
 
@@ -115,7 +141,7 @@ def _numbers(setup: Setup, sim: Simulator, runs: Array, values: Table) -> str:
         ready = sim.prepared(setup.seconds, batch=len(runs), progress=False, **given, **settings)
     except InputError as error:
         return f"refused: {error}"
-    first = {name: x for name, x in ready.runs.first.items() if name != "y"}  # which is assembled, and so rounded
+    first = {name: x for name, x in ready.runs.first.items() if name != "y"}  # "y" is assembled, and so rounded
     return _of(_digest(), "numbers", (ready.plan, ready.start, replace(ready.runs, first=first)))
 
 
@@ -124,7 +150,7 @@ def _distinct(columns: list[Array]) -> list[tuple[float, ...]]:
 
 
 def _digest() -> ContentDigest:
-    """Free numbers know their own digests; where a mechanism comes from and where a run is made decide nothing."""
+    """Return a digest computer; free parameters have their own digests, and the source of a mechanism is ignored."""
     return ContentDigest(
         instead={
             Free: lambda x: x.digest,
@@ -137,7 +163,7 @@ def _digest() -> ContentDigest:
 
 
 def _port_values(ports: Ports) -> dict[str, Any]:
-    """What ports hold, and what they make when they are asked."""
+    """Return the values of ports, and the results of those that are callable."""
     found = {}
     for field in fields(ports):
         value = getattr(ports, field.name)
@@ -153,13 +179,19 @@ def _of(digest: ContentDigest, name: str, value: Any) -> str:
         return digest.of(value)[:SHORT]
     except UnidentifiedError as error:
         raise InputError(
-            f"the study: in {name}, {error}: whether a study that goes on is still the same could not be told. Use "
-            "functions and plain data, and make such objects inside of the function that needs them."
+            f"the study: in {name}, {error}: a continued study could not be recognised as the same one. Use functions "
+            "and plain data, and create such objects inside of the function that needs them."
         ) from None
 
 
 def differing(expected: Mapping[str, str], found: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """(name, expected, found) of all that differs; "" for what is missing on one side."""
+    """Return (name, expected, found) of all differences; "" stands for a missing entry.
+
+    Parameters
+    ----------
+    expected, found
+        Digests by name.
+    """
     names = [*expected, *(name for name in found if name not in expected)]
     pairs = [(name, expected.get(name, ""), found.get(name, "")) for name in names]
     return [pair for pair in pairs if pair[1] != pair[2]]

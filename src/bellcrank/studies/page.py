@@ -1,6 +1,6 @@
 """study.html: distributions, sensitivities with error bars, and a scatter whose points replay their runs.
 
-One file, which fetches nothing. Names reach it as JSON and are put on the page as text, never as markup.
+One file, which loads nothing else. Names reach it as JSON and are put on the page as text, never as markup.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ from bellcrank.view.one_file import page
 if TYPE_CHECKING:
     from bellcrank.studies.study import Study
 
-SHOWN = 400  # points of the scatter, each of which can be replayed
+SHOWN = 400  # points of the scatter; each can be replayed
 BINS = 40
-RESULTS = 40  # that have a distribution; a study with more says so
+RESULTS = 40  # results with a distribution; the page reports how many are left out
 
 
 def written(study: Study, path: Path) -> Path:
-    return write_page(path, html(study), "The study itself is whole: call report(...) again", ".html", ".htm")
+    """Write the page of `study` to `path`."""
+    return write_page(path, html(study), "The study itself is complete: call report(...) again", ".html", ".htm")
 
 
 def html(study: Study) -> str:
+    """Return the page of `study`."""
     title = " and ".join(study.manifest["mechanisms"].values())
     data = json.dumps(plain(contents(study)), allow_nan=False)
     return page("studies/web", f"study of {title}", "bellcrank study", ("page.js",), data)
 
 
 def contents(study: Study) -> dict[str, Any]:
-    """All that the page knows."""
+    """Return all data of the page of `study`."""
     table = study.table()
     columns = {n: table.column(n) for n in table.column_names}
     results = list(study.results)[:RESULTS]
     numbers = {n: np.asarray(columns[n].to_numpy(), float) for n in results}
     runs = _chosen(len(study), numbers)
-    with np.errstate(all="ignore"):  # runs that went wild may have any numbers
+    with np.errstate(all="ignore"):  # diverged runs may have any numbers
         told = [{"name": n, **_distribution(x), "indices": _indices(study, n, x)} for n, x in numbers.items()]
     stops = np.array([columns["stop"][int(r)].as_py() for r in runs])
     varied = {n: _values(x[runs]) for n, x in study.points.columns.items()}
@@ -75,7 +77,7 @@ def _facts(study: Study) -> dict[str, str]:
 
 
 def _chosen(n: int, numbers: dict[str, Array]) -> Array:
-    """Runs of the scatter: evenly over all, and those with the least and the greatest of each result."""
+    """Select runs for the scatter: evenly over all, and those with the least and the greatest value of each result."""
     even = np.linspace(0, n - 1, min(n, SHOWN)).astype(int)
     ends = [f(x) for x in numbers.values() if np.isfinite(x).any() for f in (np.nanargmin, np.nanargmax)]
     return np.unique(np.concatenate([even, np.array(ends, int)]))
@@ -102,7 +104,7 @@ def _distribution(x: Array) -> dict[str, Any]:
 def _indices(study: Study, name: str, x: Array) -> list[dict[str, Any]]:
     try:
         found = sobol_indices(study.points, x, name)
-    except InputError:  # a grid or a table: there is no distribution to take shares of
+    except InputError:  # a grid or a table, which is not a random sample
         return []
     columns = (found.first, found.first_error, found.total, found.total_error)
     return [

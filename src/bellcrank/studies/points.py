@@ -1,7 +1,6 @@
-"""Which values each run has: a grid, random points, a Latin hypercube, Sobol's sequence, Saltelli's scheme, a table.
+"""Sampling plans: values of each run on a grid, at random, by Latin hypercube, Sobol, Saltelli, or from a table.
 
-All points are made by whoever starts the study, from the seed alone, so that a chunk gets the same ones however often
-it is computed.
+All points are computed where the study is started, from the seed alone, so that a chunk always has the same ones.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from bellcrank.studies.ranges import Array, Levels, Range, ranged
 
 DESIGNS = ("grid", "random", "latin", "sobol", "saltelli")
 MOST_RUNS = 2**31  # runs of one study
-BYTES = 24.0  # of a number of a point: where in its range, its value, and what its digest is made of
+BYTES = 24.0  # per number: its position in the range, its value, and the text for its digest
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Values of every run, by name."""
+    """Values of all runs, by name."""
 
     columns: Mapping[str, Array]
     design: str
@@ -42,10 +41,12 @@ class Points:
         return len(next(iter(self.columns.values())))
 
     def part(self, first: int, last: int) -> dict[str, Array]:
+        """Return the values of the runs from `first` to `last`, exclusive."""
         return {name: x[first:last] for name, x in self.columns.items()}
 
     @property
     def digest(self) -> str:
+        """Digest of all values."""
         found = hashlib.sha256()
         for name, x in self.columns.items():
             values = np.ascontiguousarray(x, float).tobytes() if x.dtype.kind in "fiu" else "\0".join(x).encode()
@@ -54,39 +55,51 @@ class Points:
 
 
 def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: int) -> Points:
-    """over: ranges and lists by name. design: one of DESIGNS, or a table: a mapping of columns, or a file of them."""
+    """Return the values of all runs.
+
+    Parameters
+    ----------
+    over
+        Ranges and lists by name.
+    runs
+        Number of runs.
+    design
+        One of DESIGNS, or a table: a mapping of columns, or a CSV or Parquet file of them.
+    seed
+        Seed of random designs.
+    """
     if isinstance(design, (Mapping, Path)) or (isinstance(design, str) and Path(design).suffix):
         if over:
-            raise InputError("points is a table, which says what varies: leave out over=.")
+            raise InputError("points is a table, which already defines what varies: leave out over=.")
         return _table(design, runs)
     ranges = _ranges(over)
     if design is None:
         design = "grid" if runs is None and all(isinstance(x, Levels) for x in ranges.values()) else "random"
-    if not isinstance(design, str) or design not in DESIGNS:  # an array is compared element by element
+    if not isinstance(design, str) or design not in DESIGNS:  # `in` would compare an array element by element
         raise InputError(f"points: {unknown('design', design, DESIGNS)}")
     if design == "grid":
         return Points(_grid(ranges, runs), design, ranges)
     if not is_whole(runs) or not 1 <= runs <= MOST_RUNS:
-        raise InputError(f"runs is {runs!r}; expected how many runs there are to be, a whole number from 1.")
+        raise InputError(f"runs is {runs!r}; expected the number of runs, an integer from 1.")
     _check_room(int(runs), len(ranges))
     u = _shares(design, int(runs), len(ranges), seed)
     return Points({name: r.at(u[:, i]) for i, (name, r) in enumerate(ranges.items())}, design, ranges)
 
 
 def _ranges(over: Mapping[str, Any] | None) -> dict[str, Range | Levels]:
-    """What varies, by name."""
+    """Return the ranges by name, checked."""
     if not isinstance(over, Mapping) or not over:
         raise InputError(
             f'over is {brief(over)}; expected what varies: {{"boom.mass": bellcrank.uniform(1500, 2100)}}.'
         )
     for name in over:
         if not isinstance(name, str):
-            raise InputError(f"over has {brief(name)}; expected names of what varies, in quotes.")
+            raise InputError(f"over has {brief(name)}; expected names of what varies, as texts.")
     return {name: ranged(name, x) for name, x in over.items()}
 
 
 def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, Array]:
-    """Every combination, the last name fastest."""
+    """Return every combination, the last name varying fastest."""
     lists: dict[str, Levels] = {}
     for name, r in ranges.items():
         if not isinstance(r, Levels):
@@ -95,7 +108,7 @@ def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, A
     shape = tuple(len(r.values) for r in lists.values())
     n = math.prod(shape)
     if runs is not None and runs != n:
-        raise InputError(f"runs is {runs}, and the grid has {n} points; leave runs out.")
+        raise InputError(f"runs is {runs}, but the grid has {n} points; leave runs out.")
     if n > MOST_RUNS:
         raise InputError(f"the grid has {n:g} points; expected at most {MOST_RUNS}.")
     _check_room(n, len(shape))
@@ -109,7 +122,7 @@ def _check_room(runs: int, names: int) -> None:
 
 
 def _shares(design: str, runs: int, d: int, seed: int) -> Array:
-    """Points of the open unit cube, (runs, d)."""
+    """Return points of the open unit cube, (runs, d)."""
     rng = generator(seed)
     if design == "random":
         return rng.uniform(np.finfo(float).tiny, 1.0, (runs, d))
@@ -129,13 +142,16 @@ def _shares(design: str, runs: int, d: int, seed: int) -> Array:
 
 def _sobol(qmc: Any, d: int, runs: int, rng: np.random.Generator) -> Array:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of lengths that are no power of two: balance is lost, and nothing else
+        warnings.simplefilter("ignore")  # about lengths that are not powers of two, which only affect balance
         u = np.asarray(qmc.Sobol(d, scramble=True, rng=rng).random(runs))
     return np.asarray(np.clip(u, 2.0**-53, 1.0 - 2.0**-53))
 
 
 def saltelli(A: Array, B: Array) -> Array:
-    """For each row of A and B: a, b, and then a with each element of b in turn. (n (d + 2), d)."""
+    """Return Saltelli's scheme of the samples `A` and `B`, (n, d) each: (n (d + 2), d).
+
+    For each row it has a, b, and then a with each element of b in turn.
+    """
     n, d = A.shape
     rows = np.repeat(A[:, None], d + 2, axis=1)
     rows[:, 1] = B
@@ -161,7 +177,7 @@ def _table(given: Any, runs: int | None) -> Points:
     if not n:
         raise InputError(f"{where}: the table has no rows.")
     if runs is not None and runs != n:
-        raise InputError(f"runs is {runs}, and the table has {n} rows; leave runs out.")
+        raise InputError(f"runs is {runs}, but the table has {n} rows; leave runs out.")
     return Points(columns, "table", {})
 
 
@@ -180,7 +196,7 @@ def _column(where: str, name: str, values: Any) -> Array:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Columns of a CSV or Parquet file by their names; a column that is not all numbers is words."""
+    """Return the columns of the CSV or Parquet file `path` by name; a column that is not all numbers is text."""
     try:
         if path.suffix.lower() == ".parquet":
             table = read_parquet_table(path, "study")

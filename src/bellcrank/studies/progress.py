@@ -1,4 +1,4 @@
-"""How far a study is, and when it will end, on a terminal's stderr."""
+"""Progress bar of a study with its estimated end, on a terminal's stderr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ WIDTH = 30
 
 
 class Progress:
-    """progress: a function that is told the share done, False for silence, True or None for a bar on a terminal."""
+    """Progress of a study.
+
+    Parameters
+    ----------
+    runs
+        Number of all runs.
+    todo
+        First and last run of each chunk that is missing.
+    progress
+        Function that is called with the share done, False for silence, True or None for a bar on a terminal.
+    """
 
     def __init__(self, runs: int, todo: Sequence[tuple[int, int]], progress: Any) -> None:
         self.runs, self.left = runs, sum(last - first for first, last in todo)
@@ -25,6 +35,7 @@ class Progress:
         return self
 
     def done(self, runs: int) -> None:
+        """Count `runs` that are finished."""
         self.there += runs
         if self._tell is not None:
             self._tell((self.before + self.there) / self.runs)

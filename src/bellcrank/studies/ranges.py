@@ -1,4 +1,4 @@
-"""What a number may be in a study: a distribution with its inverse, or a list of levels."""
+"""Ranges of varied values in a study: distributions with their inverses, and lists of levels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Range:
-    """A distribution by two numbers. unit: as the study's quantity must have it, where one is named."""
+    """A distribution with two parameters; `unit`, if given, must be that of the varied quantity."""
 
     kind: str
     a: float
@@ -27,7 +27,7 @@ class Range:
     unit: str = ""
 
     def at(self, u: Array) -> Array:
-        """Values at these shares of the probability, 0 < u < 1."""
+        """Return the values at the cumulative probabilities `u`, 0 < u < 1."""
         if self.kind == "uniform":
             return np.asarray(self.a + (self.b - self.a) * u)
         if self.kind == "log_uniform":
@@ -41,19 +41,22 @@ class Range:
 
 @dataclass(frozen=True)
 class Levels:
-    """Values one of which each run has: numbers, or names of files, variants and methods."""
+    """A list of values: numbers, or names of files, variants and methods."""
 
     values: tuple[Any, ...]
 
     def at(self, u: Array) -> Array:
+        """Return the values at the shares `u` of the list, 0 < u < 1."""
         k = np.minimum((u * len(self.values)).astype(int), len(self.values) - 1)
         return self.take(k)
 
     def take(self, k: Array) -> Array:
+        """Return the values with the indices `k`."""
         return self.array[k]
 
     @property
     def array(self) -> Array:
+        """All values as an array of texts or floats."""
         words = any(isinstance(x, str) for x in self.values)
         return np.array([str(x) for x in self.values]) if words else np.array(self.values, float)
 
@@ -63,7 +66,25 @@ class Levels:
 
 @explained
 def uniform(low: float, high: float, unit: str = "") -> Range:
-    """Anywhere between two numbers, for bc.study. unit: checked against that of what varies, where given."""
+    """Return a uniform distribution for bc.study.
+
+    Parameters
+    ----------
+    low, high : float
+        Limits.
+    unit : str
+        If given, checked against the unit of the varied quantity.
+
+    Returns
+    -------
+    Range
+        The distribution.
+
+    Raises
+    ------
+    InputError
+        If the range is empty.
+    """
     low, high = _finite("uniform", low), _finite("uniform", high)
     if not low < high:
         raise InputError(f"uniform({low:g}, {high:g}) is an empty range; expected the lower number first.")
@@ -72,7 +93,25 @@ def uniform(low: float, high: float, unit: str = "") -> Range:
 
 @explained
 def log_uniform(low: float, high: float, unit: str = "") -> Range:
-    """Between two numbers above zero, all orders of magnitude alike."""
+    """Return a distribution whose logarithm is uniform, for bc.study.
+
+    Parameters
+    ----------
+    low, high : float
+        Limits, above zero.
+    unit : str
+        If given, checked against the unit of the varied quantity.
+
+    Returns
+    -------
+    Range
+        The distribution.
+
+    Raises
+    ------
+    InputError
+        If the range is empty, or not above zero.
+    """
     low, high = _finite("log_uniform", low), _finite("log_uniform", high)
     if not 0 < low < high:
         raise InputError(f"log_uniform({low:g}, {high:g}): expected two numbers above zero, the lower first.")
@@ -81,7 +120,25 @@ def log_uniform(low: float, high: float, unit: str = "") -> Range:
 
 @explained
 def normal(mean: float, deviation: float, unit: str = "") -> Range:
-    """Of the normal distribution."""
+    """Return a normal distribution for bc.study.
+
+    Parameters
+    ----------
+    mean, deviation : float
+        Mean and standard deviation.
+    unit : str
+        If given, checked against the unit of the varied quantity.
+
+    Returns
+    -------
+    Range
+        The distribution.
+
+    Raises
+    ------
+    InputError
+        If the deviation is not positive.
+    """
     mean, deviation = _finite("normal", mean), _finite("normal", deviation)
     if not deviation > 0:
         raise InputError(f"normal({mean:g}, {deviation:g}) is an empty range; expected a deviation above zero.")
@@ -89,14 +146,14 @@ def normal(mean: float, deviation: float, unit: str = "") -> Range:
 
 
 def ranged(name: str, given: Any) -> Range | Levels:
-    """What a user wrote for a name."""
+    """Return the user's argument `given` for the varied `name` as a Range or Levels."""
     if isinstance(given, (Range, Levels)):
         return given
     if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray, range)):
         raise InputError(f'over: "{name}" is {given!r}; expected bellcrank.uniform(low, high) or a list of values.')
     values = tuple(given.tolist() if isinstance(given, np.ndarray) else given)
     if not values:
-        raise InputError(f'over: "{name}" is an empty list; expected one value at least.')
+        raise InputError(f'over: "{name}" is an empty list; expected at least one value.')
     for x in values:
         if not isinstance(x, str):
             _finite(f'over: "{name}"', x)
@@ -107,5 +164,5 @@ def ranged(name: str, given: Any) -> Range | Levels:
 
 def _finite(what: str, x: Any) -> float:
     if not is_real(x) or not math.isfinite(x):
-        raise InputError(f"{what}: {x!r} is no finite number.")
+        raise InputError(f"{what}: {x!r} is not a finite number.")
     return float(x)

@@ -1,4 +1,4 @@
-"""Some runs of a study again, as the page shows them: where the bodies are, frame by frame."""
+"""Replays of selected runs for the page of a study: positions of the bodies, frame by frame."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from bellcrank.studies.study import Study
 
 FRAMES = 40
-NUMBERS = 1_000_000  # in all: 2 MB
-STEP = 1e-3  # of a run that says nothing
+NUMBERS = 1_000_000  # coordinates of all replays together: 2 MB
+STEP = 1e-3  # s; default of a run without a step
 
 
 def replays(study: Study, runs: Array) -> list[dict[str, Any]]:
-    """For each group of runs that share a mechanism: which they are, its bones, and their places (run, frame, body)."""
+    """Return the replays of `runs` of `study`: for each group with a common mechanism, runs, bones and positions.
+
+    Positions have the axes (run, frame, body).
+    """
     setup = Setup(**{**study.setup.__dict__, "summary": ()})
     values = {name: x[runs] for name, x in study.points.columns.items()}
     found = []
@@ -54,17 +57,17 @@ def _places(setup: Setup, sim: Simulator, runs: Array, values: dict[str, Array])
 
 
 def _ends(m: Mechanism) -> list[int]:
-    """Bodies that carry no other: without their centres of mass a pendulum would be a point."""
+    """Return the bodies without children; without their centres of mass a pendulum would be drawn as a point."""
     return [i for i in range(len(m.bodies)) if i not in m.parent]
 
 
 def _bones(m: Mechanism) -> list[int]:
-    """What each body hangs on, -1 for the ground; after the bodies the centres of those at the ends."""
+    """Return the parent of each body, -1 for the ground, and then the bodies of `_ends`, parents of their centres."""
     return [int(p) for p in m.parent] + _ends(m)
 
 
 def _centres(m: Mechanism, posed: Array) -> Array:
-    """Where the centres of mass of the bodies at the ends are, (rows, ends, 3)."""
+    """Return the centres of mass of the bodies of `_ends`, (rows, ends, 3)."""
     ends = _ends(m)
     p, u, w = posed[:, ends, :3], posed[:, ends, 3:6], posed[:, ends, 6:]
     com = np.array([[float(x) for x in m.bodies[i].com] for i in ends])
@@ -73,7 +76,7 @@ def _centres(m: Mechanism, posed: Array) -> Array:
 
 
 def _packed(places: Array) -> dict[str, Any]:
-    """As whole numbers of 16 bits between the corners of the room that they take; what is not there is -32768."""
+    """Return places as 16-bit integers between their smallest and largest value; missing ones are -32768."""
     good = np.isfinite(places)
     low, high = float(places[good].min(initial=0.0)), float(places[good].max(initial=1.0))
     scale = (high - low or 1.0) / 65000.0

@@ -1,4 +1,4 @@
-"""Runs of a study as arguments of Simulator.run: which of them go together, and what each group is given."""
+"""Runs of a study as arguments of Simulator.run: their division into groups, and the arguments of each group."""
 
 from __future__ import annotations
 
@@ -14,12 +14,25 @@ from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.setup import NUMBERS, STARTS, WORDS, Setup, noises
 
-AUTO = "auto"  # target: the GPU of those workers that have one
+AUTO = "auto"  # value of target: use the GPU on those workers that have one
 Table = dict[str, Array]
 
 
 def groups(setup: Setup, values: Mapping[str, Array]) -> Iterator[tuple[dict[str, str], Array]]:
-    """Rows that one program runs in one go."""
+    """Yield groups of runs that one compiled program can execute as a batch.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    values
+        Values of the runs, by name.
+
+    Yields
+    ------
+    tuple
+        Variant and words that the group shares, and the indices of its rows in `values`.
+    """
     names, n = setup.grouped, len(next(iter(values.values())))
     if not names:
         yield {}, np.arange(n)
@@ -31,15 +44,39 @@ def groups(setup: Setup, values: Mapping[str, Array]) -> Iterator[tuple[dict[str
 
 
 def ran(setup: Setup, sim: Simulator, runs: Array, values: Table, **more: Any) -> Record:
-    """The runs themselves, as a batch. more: settings in the place of the study's."""
+    """Execute runs as a batch.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    sim
+        Simulator of these runs.
+    runs
+        Their numbers.
+    values
+        Their values, by name.
+    **more
+        Settings that replace those of the study.
+    """
     given, settings = asked(setup, runs, values)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a worker has nobody to warn
+        warnings.simplefilter("ignore")  # a worker's warnings would reach no user
         return sim.run(setup.seconds, batch=len(runs), progress=False, **given, **{**settings, **more})
 
 
 def asked(setup: Setup, runs: Array, values: Table) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Starts, inputs and parameters of these runs, and settings: the arguments of Simulator.run."""
+    """Return the arguments of Simulator.run: starts, inputs and parameters of these runs, and settings.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    runs
+        Numbers of the runs.
+    values
+        Their values, by name.
+    """
     meaning = setup.meaning
     given = dict(setup.given)
     for start in STARTS:
@@ -54,7 +91,7 @@ def asked(setup: Setup, runs: Array, values: Table) -> tuple[dict[str, Any], dic
 
 
 def settings_of(setup: Setup) -> dict[str, Any]:
-    """Settings of a run that all runs share."""
+    """Return the settings that all runs of `setup` share."""
     settings = {n: x for n, x in setup.settings.items() if n not in WORDS and x is not None}
     if settings.get("target") == AUTO:
         settings["target"] = "cpu" if missing() else "cuda"

@@ -1,9 +1,9 @@
-"""How much of the variance of a result each varied number explains: Sobol indices, with standard errors.
+"""Sobol indices, with standard errors: the share of the variance of a result that each varied number explains.
 
-From points="saltelli": first order by Saltelli et al. 2010 (b), total by Jansen 1999 (f), both as their table 2 prints
-them; standard errors by bootstrap over the points. From independent points ("random", "latin"; neighbours in Sobol's
-sequence are far from it): first order alone, from the ranks (Gamboa, Gremaud, Klein, Lagnoux 2022), and errors from
-parts of the sample.
+From points="saltelli": first order by Saltelli et al. 2010 (b), total by Jansen 1999 (f), both as in table 2 of the
+former; standard errors by bootstrap over the points. From independent points ("random", "latin"; neighbours in Sobol's
+sequence are far from independent): first order only, from the ranks (Gamboa, Gremaud, Klein, Lagnoux 2022), and errors
+from parts of the sample.
 
     A, B   two independent samples        AB_i   A with column i of B
     S_i = mean f(B) (f(AB_i) - f(A)) / V        T_i = mean (f(A) - f(AB_i))^2 / 2 V
@@ -20,13 +20,17 @@ from bellcrank.studies.points import Points
 from bellcrank.studies.ranges import Array
 from bellcrank.text import table
 
-AGAIN = 200  # bootstraps
-PARTS = 20  # of a sample, for the error of the estimate from ranks
+AGAIN = 200  # bootstrap samples
+PARTS = 20  # parts of a sample, for the error of the estimate from ranks
 
 
 @dataclass(frozen=True, eq=False)
 class Indices:
-    """Of each name: first order, the share that it explains alone; total, with all its interactions (NaN: unknown)."""
+    """Sobol indices of one result.
+
+    For each name: first order, the share that it explains alone; total, including all its interactions (NaN:
+    unknown).
+    """
 
     result: str
     names: tuple[str, ...]
@@ -34,7 +38,7 @@ class Indices:
     first_error: Array
     total: Array
     total_error: Array
-    used: int  # points whose runs all gave a number
+    used: int  # points with a number for every run
 
     def __str__(self) -> str:
         def cell(x: float, e: float) -> str:
@@ -48,13 +52,23 @@ class Indices:
 
 
 def sobol_indices(points: Points, values: Array, result: str) -> Indices:
-    """Of a result over the runs of a study; runs without a number are left out, with their whole point."""
+    """Return the Sobol indices of a result.
+
+    Parameters
+    ----------
+    points
+        Points of the study.
+    values
+        The result for each run; runs without a number are left out, with their whole point.
+    result
+        Name of the result.
+    """
     names = tuple(n for n, x in points.columns.items() if len(np.unique(x)) > 1)
     if points.design == "saltelli":
         return _by_scheme(tuple(points.columns), values, result)
     if points.design not in ("random", "latin"):
         raise InputError(
-            f'sensitivities need independent points, and these are of the design "{points.design}"; take '
+            f'sensitivities need independent points, but these are of the design "{points.design}"; take '
             'points="saltelli" (first order and total), "random" or "latin" (first order).'
         )
     if not names:
@@ -82,7 +96,7 @@ def _by_scheme(names: tuple[str, ...], values: Array, result: str) -> Indices:
 
 
 def _estimates(f: Array) -> tuple[Array, Array]:
-    """S and T from rows f(A), f(B), f(AB_1), ..., about their mean: that changes nothing but the error."""
+    """Return S and T from rows f(A), f(B), f(AB_1), ...; subtracting the mean only reduces the error."""
     f = f - f[:, :2].mean()
     A, B, AB = f[:, 0], f[:, 1], f[:, 2:]
     V = f[:, :2].var()
@@ -97,14 +111,14 @@ def _by_ranks(names: tuple[str, ...], X: Array, y: Array, result: str) -> Indice
     first = _ranked(X, y)
     order = np.random.default_rng(0).permutation(len(y))
     parts = np.array([_ranked(X[part], y[part]) for part in np.array_split(order, PARTS)])
-    told = parts[np.isfinite(parts).all(axis=1)]  # a result that few runs have may be the same in all of a part
+    told = parts[np.isfinite(parts).all(axis=1)]  # a result with few values may be constant in a part
     error = np.std(told, axis=0, ddof=1) / np.sqrt(len(told)) if len(told) > 1 else np.full(len(names), np.nan)
     unknown = np.full(len(names), np.nan)
     return Indices(result, names, first, error, unknown, unknown, len(y))
 
 
 def _ranked(X: Array, y: Array) -> Array:
-    """The covariance of neighbours along each column, over the variance; ties are in a random order."""
+    """Return the covariance of neighbours along each column over the variance; ties are in random order."""
     y = y - y.mean()
     if not y @ y > 0.0:
         return np.full(X.shape[1], np.nan)
@@ -117,6 +131,6 @@ def _ranked(X: Array, y: Array) -> Array:
 
 
 def _nothing(names: tuple[str, ...], result: str, used: int) -> Indices:
-    """Of a result that does not vary there is no share to give."""
+    """Return unknown indices, for a result that does not vary."""
     nan = np.full(len(names), np.nan)
     return Indices(result, names, nan, nan, nan, nan, used)

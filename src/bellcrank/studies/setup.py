@@ -1,7 +1,7 @@
-"""What a study runs, checked before anything starts: the plants, what each varied name means, the settings.
+"""Setup of a study, checked before anything starts: plants, meaning of each varied name, settings.
 
-A name means a free number of the plant, a number of its mechanism that is freed for the study, an element of the start
-("elbow.q", "elbow.v", "elbow.integral"), an input, a setting of the solver, "seed", or "variant".
+A name means a free parameter of the plant, a number of its mechanism that is freed for the study, an element of the
+start ("elbow.q", "elbow.v", "elbow.integral"), an input, a setting of the solver, "seed", or "variant".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bellcrank.sim.systems import System, system
 from bellcrank.studies.points import Points, read_table
 from bellcrank.studies.ranges import Array, Levels, Range
 
-WORDS = ("integrator", "method", "form")  # settings that are words; runs that share them go together
+WORDS = ("integrator", "method", "form")  # settings that are texts; runs of one group share them
 NUMBERS = ("step", "tolerance")
 RESERVED = ("run", "stop", "stop_time", "message")  # columns of the result
 STARTS = ("q0", "v0", "x0")
@@ -29,23 +29,23 @@ STARTS = ("q0", "v0", "x0")
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """All that a worker needs to know but the values of its runs."""
+    """Everything that a worker needs except the values of its runs."""
 
-    plants: Mapping[str, System]  # by the name of the variant; "" where there is one
-    meaning: Mapping[str, str]  # of each name that varies: parameter, q0, v0, x0, input, samples, seed, variant, ...
+    plants: Mapping[str, System]  # by the name of the variant; "" if there is only one
+    meaning: Mapping[str, str]  # of each varied name: parameter, q0, v0, x0, input, samples, seed, variant, ...
     seconds: float
-    given: Mapping[str, Any]  # what all runs share: q0, v0, x0, inputs, input_step, parameters
+    given: Mapping[str, Any]  # arguments that all runs share: q0, v0, x0, inputs, input_step, parameters
     settings: Mapping[str, Any]  # of the solver
     summary: tuple[str, ...]
     keep: str | None
     seed: int
     events: tuple[Event, ...] = ()
-    samples: Mapping[str, Array] = field(default_factory=dict)  # of the files that are varied, by their names
+    samples: Mapping[str, Array] = field(default_factory=dict)  # contents of varied files, by their names
 
-    methods: Mapping[str, str] = field(default_factory=dict)  # that "auto" chose, by group_key
+    methods: Mapping[str, str] = field(default_factory=dict)  # methods that "auto" chose, by group_key
 
     def simulator(self, choice: Mapping[str, str]) -> Simulator:
-        """Of the runs that share this variant and these words."""
+        """Return a simulator for the runs that share this `choice` of variant and words."""
         words: dict[str, Any] = {name: choice.get(name, self.settings.get(name)) for name in WORDS}
         words["method"] = self.methods.get(group_key(choice), words["method"])
         plant = self.plants[choice.get("variant", "")]
@@ -53,23 +53,35 @@ class Setup:
 
     @property
     def grouped(self) -> list[str]:
-        """Names whose values a compiled program has: runs that differ in them are different programs."""
+        """Names whose values are part of a compiled program: runs that differ in them need different programs."""
         return [n for n, what in self.meaning.items() if what in ("variant", "word", "number")]
 
 
 def group_key(choice: Mapping[str, str]) -> str:
-    """Name of the runs that share a program."""
+    """Return the name of the group of runs with this `choice` of variant and words, which share a program."""
     return "|".join(choice.get(name, "") for name in ("variant", *WORDS))
 
 
 def set_up(plant: Any, points: Points, settings: Mapping[str, Any], **rest: Any) -> Setup:
-    """rest: the other fields of a Setup."""
+    """Check the arguments of a study and return its setup.
+
+    Parameters
+    ----------
+    plant
+        Mechanism or system, or several by name.
+    points
+        Values of all runs.
+    settings
+        Settings of the solver.
+    **rest
+        The other fields of a Setup.
+    """
     plants = _plants(plant, points)
     freed: list[str] = []
     meaning: dict[str, str] = {}
     for name, values in points.columns.items():
         if name in RESERVED:
-            raise InputError(f'over: "{name}" is the name of a column of every study; call it otherwise.')
+            raise InputError(f'over: "{name}" is the name of a column of every study; choose another name.')
         kinds = {_meaning(name, s, values, rest["given"]) for s in plants.values()}
         if len(kinds) > 1:
             raise InputError(f'over: "{name}" means {" and ".join(sorted(kinds))} in different variants.')
@@ -92,7 +104,7 @@ def _plants(plant: Any, points: Points) -> dict[str, System]:
     if not plant:
         raise InputError("there is no plant in the mapping; expected mechanisms or systems by name.")
     if "variant" not in points.columns:
-        raise InputError(f'several plants are given; say which runs take which: over={{"variant": {list(plant)}}}.')
+        raise InputError(f'several plants are given; choose them for the runs: over={{"variant": {list(plant)}}}.')
     for name in np.unique(points.columns["variant"]):
         if name not in plant:
             raise InputError(f'over "variant": {unknown("plant", str(name), plant)}')
@@ -116,7 +128,7 @@ def _meaning(name: str, s: System, values: Array, given: Mapping[str, Any]) -> s
     for start, fits in starts.items():
         if fits:
             if given.get(start) is not None and not isinstance(given[start], Mapping):
-                raise InputError(f'over: "{name}" varies, so {start} is to be a mapping by name; got an array.')
+                raise InputError(f'over: "{name}" varies, so {start} must be a mapping by name; got an array.')
             return start
     if name in s.parameters:
         return "parameter"
@@ -129,7 +141,7 @@ def _meaning(name: str, s: System, values: Array, given: Mapping[str, Any]) -> s
 
 
 def unit_of(s: System, name: str, what: str) -> str:
-    """Of what varies; "" where nobody says."""
+    """Return the unit of the varied `name` with the meaning `what` in the system `s`; "" if it is not known."""
     if what == "parameter":
         return s.parameters.unit(name)
     if what in STARTS:
@@ -143,17 +155,17 @@ def _check_units(plants: Mapping[str, System], points: Points, meaning: Mapping[
         asked = r.unit if isinstance(r, Range) else ""
         unit = unit_of(s, name, meaning[name])
         if asked and unit and asked != unit:
-            raise InputError(f'over: "{name}" is given in {asked}, and the plant has it in {unit}; expected {unit}.')
+            raise InputError(f'over: "{name}" is given in {asked}, but the plant has it in {unit}; expected {unit}.')
 
 
 def _samples(points: Points, meaning: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Array]:
-    """Files whose samples are inputs: each has a column of that name, or one column beside the time."""
+    """Return the samples of varied files; each has a column of the input's name, or one column beside the time."""
     found: dict[str, Array] = {}
     for name, what in meaning.items():
         if what != "samples":
             continue
         if given.get("input_step") is None:
-            raise InputError(f'over: "{name}" varies over files of samples; say how long each holds: input_step=....')
+            raise InputError(f'over: "{name}" varies over files of samples; give the time each holds: input_step=....')
         r = points.ranges.get(name)
         files = r.values if isinstance(r, Levels) else np.unique(points.columns[name])
         for file in files:
@@ -172,25 +184,26 @@ def _sampled(file: str, name: str) -> Array:
         raise InputError(f"{file}: {unknown('column', name, table)}")
     x = np.asarray(table[column])
     if x.dtype.kind not in "fiu" or not np.isfinite(x).all() or not len(x):
-        raise InputError(f'{file}: column "{column}" has something else than finite numbers, or nothing.')
+        raise InputError(f'{file}: column "{column}" is empty, or has values that are not finite numbers.')
     return x.astype(float)
 
 
 def noises(inputs: Mapping[str, Any] | None) -> dict[str, Callable[..., Any]]:
-    """Inputs that are drawn for each run: functions of (times, random generator)."""
+    """Return those `inputs` that are drawn for each run: functions of (times, random generator)."""
     return {name: x for name, x in (inputs or {}).items() if callable(x)}
 
 
 def checked_keep(keep: str | None, summary: Sequence[str], every: float | None) -> str | None:
+    """Return the checked `keep` of a study, with its default for this `summary` and `every`."""
     if keep not in (None, "final", "rows"):
         raise InputError(
             f'keep is {keep!r}; expected "final" (where each run ends), "rows" (all its rows, as lists), or nothing: '
-            "summaries alone."
+            "summaries only."
         )
     if keep == "rows" and summary:
         raise InputError(
-            'a summary is one number for each run, so that keep="rows" does not go with it: leave one out.'
+            'a summary is one number for each run, so that keep="rows" cannot be combined with it: leave one out.'
         )
     if every is not None and keep != "rows":
-        raise InputError('every= says how far apart rows are, and none are kept: keep="rows".')
+        raise InputError('every= is the interval between rows, but no rows are kept: add keep="rows".')
     return keep or (None if summary else "final")

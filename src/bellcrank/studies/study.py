@@ -1,4 +1,4 @@
-"""bc.study: many runs of a plant over what varies, through Dask, into a folder that a later study goes on from."""
+"""bc.study: many runs of a plant over varied values, through Dask, into a folder that can be continued."""
 
 from __future__ import annotations
 
@@ -36,15 +36,27 @@ from bellcrank.studies.sensitivity import Indices, sobol_indices
 from bellcrank.studies.setup import Setup, checked_keep, group_key, noises, set_up
 from bellcrank.version import __version__
 
-MANY, FEW, PARTS = 16384, 64, 200  # runs of a chunk at most and at least; chunks of a study where that allows it
-ROWS = 256  # runs of a chunk at most where it has all their rows
+MANY, FEW, PARTS = 16384, 64, 200  # most and fewest runs of a chunk; chunks of a study within these limits
+ROWS = 256  # most runs of a chunk that keeps all rows
 MOST_WORKERS = 10_000
 
 
 @explained_class("replay", "report", "sobol", "table")
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A study and its folder. study["max(elbow.tau)"] is a column over the runs; study.table() all of them."""
+    """A study and its folder; study["max(elbow.tau)"] is a column over the runs, study.table() has all of them.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the study.
+    manifest : mapping
+        Content of its manifest, study.json.
+    points : Points
+        Values of all runs.
+    setup : Setup
+        Everything that the runs share.
+    """
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -52,7 +64,13 @@ class Study:
     setup: Setup = field(repr=False)
 
     def table(self) -> Any:
-        """All runs as a pyarrow table, in their order: to_pandas() and the like are its own."""
+        """Return all runs in order.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each run; to_pandas() and the like are methods of pyarrow.
+        """
         return Folder(self.folder).table()
 
     def __getitem__(self, name: str) -> Array:
@@ -69,18 +87,36 @@ class Study:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """Names of the columns of numbers that the runs gave."""
+        """Names of the numeric result columns."""
         known = {"run", "stop", "stop_time", "message", *self.points.columns}
         return tuple(n for n in self.table().column_names if n not in known and not is_rows(n))
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many runs ended early, by the reason."""
+        """Number of runs that ended early, by reason."""
         reasons, counts = np.unique(self["stop"], return_counts=True)
         return {str(r): int(n) for r, n in zip(reasons, counts, strict=True) if r != "end"}
 
     def replay(self, run: int, every: float | None = None) -> Record:
-        """One run again, with its rows."""
+        """Repeat one run and return its rows.
+
+        Parameters
+        ----------
+        run : int
+            Number of the run.
+        every : float, optional
+            Time between rows, s.
+
+        Returns
+        -------
+        Record
+            The run.
+
+        Raises
+        ------
+        InputError
+            If there is no such run.
+        """
         if not 0 <= run < len(self):
             raise InputError(f"run is {run}; the study has the runs 0 to {len(self) - 1}.")
         values = self.points.part(run, run + 1)
@@ -90,11 +126,38 @@ class Study:
         return ran(bare, bare.simulator(words), np.array([run]), values, **more)
 
     def sobol(self, result: str) -> Indices:
-        """How much of the variance of a result each varied number explains, with standard errors."""
+        """Return the Sobol indices of a result, the share of its variance that each varied number explains.
+
+        Parameters
+        ----------
+        result : str
+            Name of a result.
+
+        Returns
+        -------
+        Indices
+            First-order and total indices with standard errors.
+
+        Raises
+        ------
+        InputError
+            If there is no such result, or the points do not allow it.
+        """
         return sobol_indices(self.points, self[result], result)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """A page with distributions, sensitivities, and a scatter whose points replay their runs."""
+        """Write a page with distributions, sensitivities, and a scatter whose points replay their runs.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; by default study.html in the folder.
+
+        Returns
+        -------
+        Path
+            The written file.
+        """
         from bellcrank.studies.page import written
 
         return written(self, Path(path) if path is not None else self.folder / "study.html")
@@ -145,28 +208,78 @@ def study(
     chunk: int | None = None,
     progress: Any = None,
 ) -> Study:
-    """Runs a plant many times, over what varies, and keeps a row of each in a folder of Parquet files.
+    """Run a plant many times over varied values and store a row for each run in a folder of Parquet files.
 
         bc.study(arm, {"boom.mass": bc.uniform(1500, 2100), "boom.q": [0.1, 0.2]}, runs=10_000, seconds=2.0,
                  summary=["max(boom.v)"], to="folder")
 
-    plant: a mechanism or a system; or several by name, and over={"variant": [...]} says which. over: for each name a
-    distribution (bc.uniform, bc.log_uniform, bc.normal) or a list. A name is that of a free number, of any number that
-    mechanism.free knows, of an element of the start ("boom.q", "boom.v", "boom.integral"), of an input (numbers, or
-    names of files of samples), "integrator", "method", "form", "step", "tolerance", or "seed".
-    points: "random", "latin", "sobol", "grid" (lists only), "saltelli" (for Sobol indices), or a table: a mapping of
-    columns, or a CSV or Parquet file. to: the folder; where it has a part of this study, only the rest is computed.
-    summary: what to say of each run, as in bc.simulate; keep="final" also keeps where it ended, keep="rows" all
-    its rows as lists, so far apart as every says ("rows(t)", "rows(boom.q)", ...). cluster: an address, a client or a
-    cluster of dask; nothing for processes here, as many as workers says. inputs: as in bc.simulate, or
-    functions of (times, random generator) which are drawn for each run, from its "seed" where that varies. chunk: runs
-    of a file. target: "auto" for the GPU of those workers that have one. The others as in bc.simulate.
+    A run that fails is a row, too: its column "stop" is the reason of its end ("end" for those that did not fail).
 
-    A run that fails is a row: its column "stop" says why it ended ("end" for those that did not fail).
+    Parameters
+    ----------
+    plant : Mechanism, System, or mapping of these by name
+        With several plants, over={"variant": [...]} chooses.
+    over : mapping
+        For each name a distribution (bc.uniform, bc.log_uniform, bc.normal) or a list. A name is that of a free
+        parameter, of any number that mechanism.free accepts, of an element of the start ("boom.q", "boom.v",
+        "boom.integral"), of an input (numbers, or names of files of samples), "integrator", "method", "form", "step",
+        "tolerance", or "seed".
+    runs : int, optional
+        Number of runs; not needed for a grid or a table.
+    seconds : float
+        Duration of each run, s.
+    to : path
+        Folder of the study; if it contains a part of this study, only the rest is computed.
+    summary : sequence of str
+        Summaries of each run, as in bc.simulate.
+    keep : {"final", "rows"}, optional
+        "final" also stores the final state of each run, "rows" all its rows as lists ("rows(t)", "rows(boom.q)", ...).
+    every : float, optional
+        Time between these rows, s.
+    cluster : str, client or cluster of dask, optional
+        By default processes on this computer.
+    points : str, mapping or path, optional
+        "random", "latin", "sobol", "grid" (lists only), "saltelli" (for Sobol indices), or a table: a mapping of
+        columns, or a CSV or Parquet file.
+    seed : int
+        Seed of the points and of drawn inputs.
+    q0, v0, x0 : mapping or array_like, optional
+        Start that all runs share, as in bc.simulate.
+    inputs : mapping, optional
+        As in bc.simulate, or functions of (times, random generator) that are drawn for each run, from its "seed" if
+        that varies.
+    input_step : float, optional
+        Time that each sample of an input holds, s.
+    parameters : mapping of str to float, optional
+        Parameters that all runs share, as in bc.simulate.
+    events, integrator, step, tolerance, max_steps, method, form
+        As in bc.simulate.
+    target : str, optional
+        As in bc.simulate; "auto" uses the GPU on those workers that have one.
+    threads : int, optional
+        As in bc.simulate.
+    workers : int, optional
+        Number of processes on this computer.
+    chunk : int, optional
+        Number of runs per file.
+    progress : callable or bool, optional
+        Called with the share done; False for silence, True for a bar; by default a bar on a terminal.
+
+    Returns
+    -------
+    Study
+        The study and its folder.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, or the folder has another study.
+    StudyError
+        If the workers cannot finish it; what was computed is in the folder.
     """
     if not isinstance(to, str | PathLike) or not str(to) or "\0" in str(to):
         raise InputError(f"to is {brief(to)}; expected the name of a folder.")
-    words = listed("summary", summary, 'what is asked, as in "max(elbow.tau)"')
+    words = listed("summary", summary, 'names of summaries, as in "max(elbow.tau)"')
     seed = whole_seed(seed)
     made = points_of(over, runs, points, seed)
     given = {"q0": q0, "v0": v0, "x0": x0, "inputs": inputs, "input_step": input_step, "parameters": parameters}
@@ -180,7 +293,7 @@ def study(
         settings["every"] = duration("every", every)
     if noises(inputs) and input_step is None:
         first = next(iter(noises(inputs)))
-        raise InputError(f"inputs: {first} is drawn; say how long each number holds: input_step=....")
+        raise InputError(f"inputs: {first} is drawn; give the time that each number holds: input_step=....")
     setup = set_up(
         plant, made, settings, seconds=duration("seconds", seconds), given=given, summary=words,
         keep=checked_keep(keep, words, every), seed=seed, events=tuple(events),
@@ -199,10 +312,10 @@ def study(
 
 
 def _simulators(setup: Setup, made: Points, methods: Any) -> tuple[Setup, dict[str, Simulator]]:
-    """A Simulator of every group of runs, and the Setup with the methods that "auto" chose for them.
+    """Return a Simulator for every group of runs, and the Setup with the methods that "auto" chose for them.
 
-    "auto" goes by what operations cost on this computer: workers, and whoever goes on with the study elsewhere, take
-    the methods that were chosen first. methods: those, by group_key.
+    "auto" depends on measured costs of operations on this computer. Workers, and a study that is continued on another
+    computer, use the methods that were chosen first: `methods`, by group_key.
     """
     known = {str(k): str(x) for k, x in methods.items()} if isinstance(methods, Mapping) else {}
     pinned = replace(setup, methods=known)
@@ -230,7 +343,7 @@ def _compute(
 
 
 def _trial(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> None:
-    """One short run here and now: what cannot be at all is said before a cluster is asked, and the code is compiled."""
+    """Execute one short run here, to find errors before a cluster is used, and to compile the code."""
     h = setup.settings["step"]
     sim, fixed = _first(setup, made, simulators)
     if h and not sim.integrator.adaptive and "step" not in setup.meaning:
@@ -240,7 +353,7 @@ def _trial(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> N
 
 
 def _first(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> tuple[Simulator, dict[str, Array]]:
-    """The simulator of the first run, and that run's values, twice; starts and parameters are left as they are."""
+    """Return the simulator of the first run, and that run's values, twice, without starts and parameters."""
     values = {n: x[:1].repeat(2) for n, x in made.columns.items()}
     words = {n: str(values[n][0]) for n in setup.grouped if setup.meaning[n] in ("variant", "word")}
     fixed = {n: x for n, x in values.items() if setup.meaning[n] not in ("parameter", "q0", "v0", "x0")}
@@ -248,7 +361,7 @@ def _first(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> t
 
 
 def _square(lists: Array) -> Array:
-    """Runs that ended early are filled up with NaN; those that were refused have nothing else."""
+    """Return runs as rows of a matrix; runs that ended early are padded with NaN, refused ones are all NaN."""
     longest = max((len(x) for x in lists if x is not None), default=0)
     found = np.full((len(lists), longest), np.nan)
     for i, x in enumerate(lists):
@@ -284,11 +397,11 @@ def _manifest(setup: Setup, simulators: Mapping[str, Simulator], made: Points, c
 
 
 def _identity(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> dict[str, dict[str, str]]:
-    """Digests of everything that decides the numbers (identity.py)."""
+    """Return the digests of everything that decides the numbers (identity.py)."""
     programs: dict[str, str] = {}
     for choice, rows in groups(setup, made.columns):
         key = group_key(choice)
-        if key not in programs:  # in the order in which a worker would look for one
+        if key not in programs:  # the first of a group, as in a worker
             found = program_digest(setup, simulators[key], {n: x[rows] for n, x in made.columns.items()})
             programs |= {key: found} if found is not None else {}
     sim, fixed = _first(setup, made, simulators)

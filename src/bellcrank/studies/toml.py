@@ -36,19 +36,27 @@ PLAIN = (
     "every", "chunk", "workers", "cluster", "threads", "target", "input_step", "max_steps",
 )  # fmt: skip
 TABLES = ("over", "start", "inputs", "parameters")
-LONGEST = 240  # letters of a name, which may be one of a file
+LONGEST = 240  # characters of a name, which may be a file name
 
 
 def read_study(path: Path, mechanism: Callable[[str], Any]) -> tuple[Any, dict[str, Any]]:
-    """The plant, and the arguments of bc.study. mechanism: makes one of a name."""
+    """Return the plant, and the arguments of bc.study.
+
+    Parameters
+    ----------
+    path
+        The file.
+    mechanism
+        Function that returns the mechanism of a name.
+    """
     try:
         data = tomllib.loads(plain_bytes(path, "study")[2].decode("utf-8"))
     except ReadError:
         raise
     except RecursionError:
-        raise ReadError(f"{path} is no TOML that is read: it is nested too deeply.") from None
-    except ValueError as error:  # also of letters that are none, and of integers with thousands of digits
-        raise ReadError(f"{path} is no TOML: {str(error)[:300]}") from None
+        raise ReadError(f"{path} is not readable TOML: it is nested too deeply.") from None
+    except ValueError as error:  # also invalid UTF-8, and integers with thousands of digits
+        raise ReadError(f"{path} is not TOML: {str(error)[:300]}") from None
     _check(path, data)
     found = {key: data[key] for key in PLAIN if key in data}
     here = path.resolve().parent
@@ -63,7 +71,7 @@ def read_study(path: Path, mechanism: Callable[[str], Any]) -> tuple[Any, dict[s
 
 
 def _check(path: Path, data: Mapping[str, Any]) -> None:
-    """The right settings, of the right kind."""
+    """Check that the settings are known and of the right type."""
     for key in data:
         if key not in (*PLAIN, *TABLES, "mechanism", "plant"):
             raise ReadError(f"{path}: {unknown('setting', key, ('mechanism', 'plant', *PLAIN, *TABLES))}")
@@ -72,11 +80,11 @@ def _check(path: Path, data: Mapping[str, Any]) -> None:
             raise ReadError(f"{path}: {key} is {brief(data[key])}; expected a table, [{key}].")
     for key in ("seconds", "to"):
         if key not in data:
-            raise ReadError(f"{path}: there is no {key}.")
+            raise ReadError(f"{path}: {key} is missing.")
     for key in ("to", "mechanism", "plant"):
         given = data.get(key, "x")
         if not isinstance(given, str) or not 0 < len(given) < LONGEST or "\0" in given:
-            raise ReadError(f"{path}: {key} is {brief(given)}; expected the name of one, in quotes.")
+            raise ReadError(f"{path}: {key} is {brief(given)}; expected a name in quotes.")
 
 
 def _range(path: Path, name: str, given: Any) -> Any:
@@ -108,7 +116,7 @@ def _plant(path: Path, here: Path, data: Mapping[str, Any], mechanism: Callable[
         name = data["mechanism"]
         return mechanism(str(here / name) if (here / name).is_file() else name)
     file, _, name = data["plant"].rpartition(":")
-    inside = here in (here / file).resolve().parents  # what is run is what came with it
+    inside = here in (here / file).resolve().parents  # only code that came with the file is run
     if not file.endswith(".py") or not inside or not (here / file).is_file():
         raise ReadError(f'{path}: plant is {brief(data["plant"])}; expected "file.py:name", a file beside this one.')
     spec = importlib.util.spec_from_file_location(Path(file).stem, here / file)
@@ -117,6 +125,6 @@ def _plant(path: Path, here: Path, data: Mapping[str, Any], mechanism: Callable[
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if not hasattr(module, name):
-        raise InputError(f"{here / file}: there is no {name!r} in it.")
+        raise InputError(f"{here / file}: it does not define {name!r}.")
     found = getattr(module, name)
     return found() if callable(found) and not hasattr(found, "mechanism") and not hasattr(found, "bodies") else found

@@ -1,1 +1,1 @@
-"""All that draws: charts, pictures of graphs, schedules and runs, and the pages around them."""
+"""Drawing of charts, graphs, schedules and runs, and the pages that contain them."""

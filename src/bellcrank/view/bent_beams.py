@@ -1,13 +1,13 @@
-"""Beams as the pages draw them: sections that move with coordinates, coloured by stress, the bending scaled on request.
+"""Data of flexible bodies for pages: sections and skins that move with elastic coordinates, coloured by stress.
 
-bent      which elements of q beams depend on; "q" below are places in this list
-beams     of each its slices: body, point and axes there, corners, and what a unit of each q does: shift and turn in
-          the body's axes, stress at the corners (none where the section is not known)
-skins     of bodies that are not made of beams: points, what a unit of each q does to each, and the lines or faces
-          between them
-nodes     bodies that stand on one that bends: where, and how they move with q. Who scales the bending moves all
-          that hangs on them along
-parents   of the bodies; -1 is the ground
+bent      indices in q of the elastic coordinates; "q" below are indices in this list
+beams     slices of each beam: body, point and axes, corners, and per unit of each q: translation and rotation in body
+          axes, stress at the corners (none if the section is unknown)
+skins     surfaces of flexible bodies that are not beams: points, translation of each per unit of each q, and the
+          lines or faces between them
+nodes     bodies that are attached to a flexible body: position, and motion with q. A page that magnifies the
+          deformation also moves these bodies and their descendants
+parents   parent of each body; -1 is the ground
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from bellcrank.model.outline import LOADS, Skin, Slice
 from bellcrank.model.parts import Array
 
 DIGITS = 7
-LINE = 0.004  # thickness of a line of a skin, of the body's size
+LINE = 0.004  # thickness of a skin's lines, relative to the body's size
 
 
 def bent_beams(m: Mechanism) -> dict[str, Any]:
+    """Return the data of all flexible bodies of `m`."""
     names = {x for o in m.outlines for s in o.slices for x in s.coordinates}
     names |= {x for o in m.outlines if o.skin for x in o.skin.coordinates}
     used = sorted(m.columns[0].index(x) for x in names)
@@ -58,7 +59,7 @@ def _nodes(m: Mechanism, index: dict[str, int], place: dict[str, int]) -> list[d
     found = []
     for node in (node for body in m.flexible for node in body.nodes if node.joint in bends):
         j = joints[node.joint]
-        R = np.asarray(j.rotation, dtype=float)  # a node's shifts are in the axes of its joint
+        R = np.asarray(j.rotation, dtype=float)  # a node's translations are in the axes of its joint
         found.append({
             "body": index[j.child], "point": _short(j.point), "axes": _short(R),
             "q": [place[x] for x in bends[node.joint]],
@@ -68,7 +69,7 @@ def _nodes(m: Mechanism, index: dict[str, int], place: dict[str, int]) -> list[d
 
 
 def largest_stress(m: Mechanism, q: Array) -> float:
-    """Of all slices in all rows of q, in Pa."""
+    """Return the largest stress in all slices of `m` over all rows of `q`, Pa."""
     found = [0.0]
     for o in m.outlines:
         found += [
@@ -78,7 +79,7 @@ def largest_stress(m: Mechanism, q: Array) -> float:
 
 
 def _short(x: Any) -> Any:
-    """Rounded: a page needs no more digits than a picture has."""
+    """Round numbers to the digits that a picture can show."""
     if isinstance(x, (list, tuple)) or np.ndim(x):
         return [_short(y) for y in x]
     return float(f"{float(x):.{DIGITS}g}")

@@ -1,4 +1,4 @@
-"""Lines over a common axis as SVG text: for figures that need no plotting library."""
+"""Line chart as SVG, without a plotting library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,27 @@ def lines(
     width: int = 560,
     height: int = 360,
 ) -> str:
-    """One line for each of the series {x: y}; `marks` are single points, circled, that `marked` names."""
+    """Draw a chart with one line for each series.
+
+    Parameters
+    ----------
+    title
+        Title of the chart.
+    across
+        Label of the horizontal axis.
+    up
+        Label of the vertical axis.
+    series
+        Points {x: y} of the lines by name.
+    marks
+        Single points {x: y} to circle.
+    marked
+        Label of the circled points.
+    width
+        Width, px.
+    height
+        Height, px.
+    """
     points = [*((x, y) for line in series.values() for x, y in line.items()), *(marks or {}).items()]
     xs, top = sorted({x for x, _ in points}), _round_up(max(y for _, y in points))
     low, high = xs[0], xs[-1]
@@ -65,7 +85,7 @@ def lines(
 
 
 def _round_up(y: float) -> float:
-    """The next number that divides nicely by five."""
+    """Round up to a number that gives round values when divided by five."""
     if y <= 0.0:
         return 1.0
     unit = 10.0 ** floor(log10(y))

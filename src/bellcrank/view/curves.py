@@ -1,4 +1,4 @@
-"""Curves over time in panels, as SVG text: for pages that need no plotting library and stay small."""
+"""Panels of curves as SVG, small and without a plotting library."""
 
 from __future__ import annotations
 
@@ -13,31 +13,35 @@ from bellcrank.quoting import xml
 from bellcrank.view.chart import COLOURS
 
 Array = np.ndarray[Any, Any]
-WIDTH, HEIGHT = 330, 170  # of a panel, with its axes
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 22, 24  # its margins
-HEAD, FOOT = 48, 22  # of the figure: title and legend, name of the axis
-LARGEST_MISS = 0.25  # how many units a drawn line may miss a point by
+WIDTH, HEIGHT = 330, 170  # px, size of a panel with its axes
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 22, 24  # px, margins of a panel
+HEAD, FOOT = 48, 22  # px, title and legend above the panels, label of the axis below
+LARGEST_MISS = 0.25  # px, largest distance of a point from the drawn line
 
 
 @dataclass(frozen=True)
 class Line:
-    name: str  # lines of one name have one colour and one entry in the legend
+    """Curve in a panel."""
+
+    name: str  # lines of the same name share a colour and an entry in the legend
     x: Array
     y: Array
     dotted: bool = False
-    wide: bool = False  # pale and broad, so that another line on it can be seen
+    wide: bool = False  # pale and broad, so that another line over it is visible
 
 
 @dataclass(frozen=True)
 class Panel:
+    """Curves that share axes."""
+
     title: str
     lines: Sequence[Line]
-    top: float | None = None  # of the axis, where the lines run away; what is beyond is cut off
+    top: float | None = None  # end of the axis, if lines diverge; they are clipped there
     bottom: float | None = None
 
 
 def figure(title: str, panels: Sequence[Panel], columns: int = 2, across: str = "t [s]") -> str:
-    """All panels, row by row."""
+    """Draw `panels` in rows of `columns`, under a `title`, with the label `across` of the common horizontal axis."""
     rows = ceil(len(panels) / columns)
     width, height = columns * WIDTH, HEAD + rows * HEIGHT + FOOT
     names = list(dict.fromkeys(line.name for panel in panels for line in panel.lines))
@@ -108,7 +112,7 @@ def _pen(k: int, line: Line) -> str:
 
 
 def ticks(low: float, high: float, wanted: int) -> list[float]:
-    """Round numbers between low and high, about as many as wanted."""
+    """Return about `wanted` round numbers between `low` and `high`."""
     rough = (high - low) / wanted
     unit = 10.0 ** floor(log10(rough))
     step = next(m * unit for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * unit >= rough * 0.999)
@@ -117,7 +121,7 @@ def ticks(low: float, high: float, wanted: int) -> list[float]:
 
 
 def thinned(points: Array) -> Array:
-    """The points that a line needs to miss none by more than LARGEST_MISS (Ramer 1972; Douglas and Peucker 1973)."""
+    """Return the `points` that a line needs to be within LARGEST_MISS of all (Ramer 1972; Douglas and Peucker 1973)."""
     keep = np.zeros(len(points), bool)
     if len(points):
         keep[[0, -1]] = True

@@ -1,9 +1,9 @@
-"""A small graph as SVG: from inputs at the left to outputs at the right, a column for each step on the longest way.
+"""Layered drawing of a small graph as SVG: inputs at the left, outputs at the right, one column per level.
 
-Nodes of a column are put in the order of the mean of their neighbours, back and forth, until few lines cross; then each
-goes as near to its neighbours as the order allows. Lines that pass a column get a place in it as well (K. Sugiyama,
-S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system structures, IEEE Trans. Systems, Man and
-Cybernetics 11, 1981).
+The nodes of a column are ordered by the mean position of their neighbours, in alternating sweeps, until few lines
+cross; then each moves as near to its neighbours as the order allows. A line that passes a column occupies a position in
+it (K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system structures, IEEE Trans.
+Systems, Man and Cybernetics 11, 1981).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from bellcrank.quoting import xml
 from bellcrank.scalar import step_of
 from bellcrank.view import palette
 
-MOST_NODES = 400  # nodes: a picture of more shows nothing
+MOST_NODES = 400  # a picture of more nodes is unreadable
 TALL, GAP, THIN, BETWEEN, EDGE, SWEEPS = 24, 10, 9, 30, 28, 24
 SIGNS = str.maketrans({"*": "×", "-": "−", "/": "÷"})
 
 
 @dataclass(eq=False)
 class Spot:
-    """A place in a column: of a node, of an output, or of a line that passes."""
+    """Position in a column: a node, an input, an output, or a line that passes the column."""
 
     text: str = ""
     hint: str = ""
-    look: str = ""  # its class in the picture; "" is a line that passes
+    look: str = ""  # CSS class; "" is a line that passes
     hot: bool = False
     column: int = 0
     x: float = 0.0  # left
@@ -41,25 +41,41 @@ class Spot:
 
     @property
     def width(self) -> float:
+        """Width of the box."""
         return max(TALL, 14 + 7.2 * len(self.text)) if self.look else 0.0
 
     @property
     def half(self) -> float:
-        """Of the height that it needs."""
+        """Half of the height in the column, with the gap."""
         return (TALL + GAP if self.look else THIN) / 2
 
 
-Lines = list[list[Spot]]  # each from a node through the columns it passes to a user
+Lines = list[list[Spot]]  # each from a node, through the columns it passes, to a user
 
 
 def svg(
     name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node],
     critical: Sequence[Node],
 ) -> str:  # fmt: skip
+    """Draw a graph.
+
+    Parameters
+    ----------
+    name
+        Title of the picture.
+    inputs
+        Shapes of the inputs by name.
+    outputs
+        Arrays of nodes or constants by name.
+    nodes
+        Nodes in topological order.
+    critical
+        Nodes of the critical path, which is drawn in red.
+    """
     if len(nodes) > MOST_NODES:
         raise InputError(
-            f"{name} has {len(nodes)} nodes; a picture of more than {MOST_NODES} shows nothing. --target dot gives it "
-            "to Graphviz, and `bellcrank schedule` draws what it does when."
+            f"{name} has {len(nodes)} nodes; a picture of more than {MOST_NODES} is unreadable. --target dot writes it "
+            "for Graphviz, and `bellcrank schedule` draws its schedule."
         )
     steps = palette.order(step_of(n.label) for n in nodes if n.op != "input")
     spots, lines = _spots(inputs, outputs, nodes, critical, steps)
@@ -88,7 +104,7 @@ def _spots(
             of[node.serial] = spot
         spot.hot = node.serial in hot
         spots.append(spot)
-    for spot in spots:  # an input stands just before its first user
+    for spot in spots:  # an input is placed just before its first user
         if spot.look == "end":
             spot.column = min((b.column for a, b in lines if a is spot), default=1) - 1
     last = 1 + max((s.column for s in spots), default=0)
@@ -105,7 +121,7 @@ def _spots(
 
 
 def _sign(node: Node) -> str:
-    """× for a product, 9.81 × for one with a constant, sin for a sine."""
+    """Return the text of a node: × for a product, 9.81 × with a constant, sin for a sine."""
     if node.op == "call":
         return str(node.args[0].name)
     text = spell(node, ["" if isinstance(a, Node) else f"{a:.4g}" for a in node.args])
@@ -129,7 +145,7 @@ def _columns(spots: list[Spot], lines: Lines) -> list[list[Spot]]:
 
 
 def _order(columns: list[list[Spot]]) -> None:
-    """Back and forth: by the mean of the neighbours on the side we come from."""
+    """Order the columns in alternating sweeps, by the mean of the neighbours in the previous column."""
     for column in columns:
         _number(column)
     for sweep in range(SWEEPS):
@@ -166,12 +182,12 @@ def _place(columns: list[list[Spot]]) -> None:
 
 
 def _apart(column: list[Spot], wanted: list[float]) -> None:
-    """As near to what is wanted as order and distances allow: neighbours that would collide move as one block."""
+    """Move spots as near to `wanted` as order and gaps allow (isotonic regression by pooled blocks)."""
     offset, offsets = 0.0, []
     for k, spot in enumerate(column):
         offset += column[k - 1].half + spot.half if k else 0.0
         offsets.append(offset)
-    blocks: list[list[float]] = []  # sum of wishes, number of spots
+    blocks: list[list[float]] = []  # sum of wanted positions, number of spots
     for wish, off in zip(wanted, offsets, strict=True):
         blocks.append([wish - off, 1])
         while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:

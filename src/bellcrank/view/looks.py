@@ -1,4 +1,4 @@
-"""Meshes of a robot's file as shapes of a scene: few enough triangles for who draws them, packed as text."""
+"""Meshes of a robot's file as shapes of a scene: simplified to a number of triangles, and packed as text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bellcrank.formats.visuals import visuals
 from bellcrank.meshes import Mesh, simpler
 from bellcrank.model import Mechanism
 
-LEAST = 60  # triangles that a part gets, however many there are
+LEAST = 60  # minimum number of triangles of a part
 
 
 def looks(m: Mechanism, triangles: int) -> tuple[list[dict[str, Any]], list[str]]:
-    """Shapes of the kind "mesh", of so many triangles together, and what could not be had."""
+    """Return shapes of kind "mesh" of `m`, with at most about `triangles` together, and notes on missing meshes."""
     found, notes = visuals(m)
     whole = sum(len(v.mesh.triangles) for v in found)
     made = []
@@ -28,6 +28,6 @@ def looks(m: Mechanism, triangles: int) -> tuple[list[dict[str, Any]], list[str]
 
 
 def _packed(mesh: Mesh) -> dict[str, str]:
-    """Corners as f32 and which of them as u32, in base64."""
+    """Return corners as f32 and triangles' indices as u32, in base64."""
     pairs = (("corners", mesh.corners, "<f4"), ("faces", mesh.triangles, "<u4"))
     return {name: base64.b64encode(np.ascontiguousarray(x, kind).tobytes()).decode() for name, x, kind in pairs}

@@ -1,7 +1,7 @@
-"""Machines that pages draw as they look, by the scripts of the cockpit's page: which they are, and where they stand.
+"""Built-in machines with detailed shapes, which pages draw by the scripts of the cockpit's page.
 
-A record knows its mechanism by name; whether that is the machine, and not somebody's own with the same name, its bodies
-say. The scripts are bundled from web/ and are not in git: without them a machine is drawn by simple shapes.
+A machine is recognised by the name of its mechanism and by its bodies, because a user's mechanism may have the same
+name. The scripts are bundled from web/ and are not in git: without them a machine is drawn by simple shapes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 from bellcrank.model import Mechanism
 
-TRIANGLES = 20_000  # of all meshes, where a graphics card draws them
+TRIANGLES = 20_000  # maximum of all meshes together, drawn by a graphics card
 ARM = ("cab", "boom", "stick", "bucket")
 CYLINDERS = tuple(f"{name}_{part}" for name in ARM[1:] for part in ("barrel", "rod"))
 
 
 @dataclass(frozen=True)
 class Look:
-    """name: as web/src/view.ts knows it. level: m, of the ground. full: kg, of a full bucket."""
+    """Detailed shape: its name in web/src/view.ts, ground level in m, required bodies, and full bucket load in kg."""
 
     name: str
     level: float
@@ -37,6 +37,7 @@ LOOKS = {
 
 
 def look_of(m: Mechanism) -> Look | None:
+    """Return the detailed shape of `m`, if it has one."""
     found = LOOKS.get(m.name)
     names = [b.name for b in m.bodies]
     if found is None or not set(found.bodies) <= set(names):
@@ -45,7 +46,7 @@ def look_of(m: Mechanism) -> Look | None:
 
 
 def joints(m: Mechanism) -> list[dict[str, Any]]:
-    """Where joints stand in the bodies that carry them: -1 is the ground."""
+    """Return the joints of `m` with parent, body (-1 is the ground) and the joint's origin in the parent frame."""
     index = {m.ground: -1} | {b.name: i for i, b in enumerate(m.bodies)}
     return [
         {"name": j.name, "parent": index[j.parent], "body": index[j.child], "point": [float(x) for x in j.point]}
@@ -54,6 +55,6 @@ def joints(m: Mechanism) -> list[dict[str, Any]]:
 
 
 def script() -> str:
-    """The scripts that draw it; nothing where they are not bundled."""
+    """Return the scripts that draw detailed shapes; "" if they are not bundled."""
     path = files("bellcrank") / "cockpit" / "static" / "report.js"
     return path.read_text("utf-8").replace("</script", "<\\/script") if path.is_file() else ""

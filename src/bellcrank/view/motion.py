@@ -1,6 +1,6 @@
-"""A run as a picture that moves: the shapes of the replay in an SVG that plays by itself, wherever pictures are shown.
+"""Animation of a run: an SVG with the shapes of the replay that plays wherever pictures are shown.
 
-Every moment is a group of shapes, and a style sheet shows one after the other, again and again: no script is in it.
+Each frame is a group of shapes, and a style sheet shows one after the other in an endless loop, without a script.
 """
 
 from __future__ import annotations
@@ -19,13 +19,25 @@ if TYPE_CHECKING:
     from bellcrank.model import Mechanism
     from bellcrank.record.record import Record
 
-MOST_MOMENTS = 400  # moments in one picture
-FAR = 1.5  # times its size: what goes further is followed
-MARKS, GREY = 9, "#c3cad3"  # lines on the ground under what is followed
+MOST_MOMENTS = 400  # maximum number of frames
+FAR = 1.5  # scene radii: the camera follows a mechanism that moves further
+MARKS, GREY = 9, "#c3cad3"  # ground lines under a followed mechanism
 
 
 def svg(run: Record, asked: Any, frames: int, speed: float) -> str:
-    """So many moments of one run of the batch; speed: of its time against ours."""
+    """Return an animation of one run.
+
+    Parameters
+    ----------
+    run
+        Record.
+    asked
+        Index of the run in the batch.
+    frames
+        Number of frames.
+    speed
+        Simulated time per real time.
+    """
     m, lane = run.mechanism, lane_of(run, asked)
     if m is None or not run.has_state("q") or not m.bodies:
         raise InputError("the record has no mechanism with positions; there is nothing to draw.")
@@ -36,7 +48,7 @@ def svg(run: Record, asked: Any, frames: int, speed: float) -> str:
     t, q = run.t[lane], run.q[lane]
     good = np.flatnonzero(np.isfinite(t) & np.isfinite(q).all(axis=-1))
     if good.size < 2:
-        raise InputError("the record has less than two rows; there is nothing that moves.")
+        raise InputError("the record has fewer than two rows; there is no motion to draw.")
     times = np.linspace(t[good[0]], t[good[-1]], frames)
     rows = good[np.searchsorted(t[good], times).clip(0, good.size - 1)]
     lasts = float(times[-1] - times[0]) / speed
@@ -62,7 +74,9 @@ def _moments(m: Mechanism, q: Array) -> list[list[str]]:
     up = np.asarray(found["up"])
     moved = placed[:, :, :3].mean(axis=1) - placed[0, :, :3].mean(axis=0)
     moved = moved - np.outer(moved @ up, up)
-    follows = float(np.linalg.norm(moved, axis=-1).max()) > FAR * found["radius"]  # else it would leave the picture
+    follows = (
+        float(np.linalg.norm(moved, axis=-1).max()) > FAR * found["radius"]
+    )  # otherwise it would leave the picture
     if not follows:
         found, moved = scene.scene(m, q), np.zeros_like(moved)
     shapes, out = still.simple(m, found), []
@@ -78,7 +92,7 @@ def _moments(m: Mechanism, q: Array) -> list[list[str]]:
 
 
 def _ground(found: dict[str, Any], centre: Array, seen: Any) -> list[still.Drawn]:
-    """Lines that stay where they are, behind everything, so that one sees it go."""
+    """Return fixed lines on the ground, behind everything, that make the motion visible."""
     up, step = np.asarray(found["up"]), 0.5 * found["radius"]
     east = np.eye(3)[int(np.argmin(np.abs(up)))]
     north = np.cross(up, east)

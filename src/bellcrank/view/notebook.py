@@ -1,4 +1,4 @@
-"""What a notebook shows of each noun: a table, a picture, a page in a frame. Once, and without a network."""
+"""Display of objects in notebooks: a table, a picture or a page in a frame, without a network."""
 
 from __future__ import annotations
 
@@ -18,40 +18,41 @@ if TYPE_CHECKING:
     from bellcrank.graph.graph import Count
     from bellcrank.record.record import Record
 
-PICTURED = 60  # nodes of a graph that is drawn; of a larger one its counts are told
-LISTED = 40  # lines of it that are shown
-SIDE = 260.0  # of the plane of poles
+PICTURED = 60  # maximum number of nodes of a graph that is drawn; a larger graph is listed
+LISTED = 40  # listed lines of a graph
+SIDE = 260.0  # px, size of the plot of poles
 
 
 def text(shown: str) -> str:
-    """As it prints, in monospace."""
-    # notebooks have styles of their own for pre: other letters, and lines that are broken
+    """Return the text `shown` in monospace."""
+    # overrides the notebook's style of pre, which may have another font and broken lines
     style = "font-family:monospace;font-size:.88em;white-space:pre;overflow-x:auto;margin:0;line-height:1.35"
     return f'<pre style="{style}">{escape(shown)}</pre>'
 
 
 def frame(title: str, page: str, height: int = 560) -> str:
-    """A page of its own, cut off from the notebook's."""
+    """Return a sandboxed frame with the HTML `page`, its `title` and `height` in px."""
     style = f"width:100%;height:{height}px;border:1px solid #8884;border-radius:8px"
     return f'<iframe title="{xml(title)}" sandbox="allow-scripts" srcdoc="{escape(page)}" style="{style}"></iframe>'
 
 
 def beside(picture: str, words: str) -> str:
-    """Below each other where there is no room."""
+    """Return `picture` and `words` side by side, or below each other if the space is narrow."""
     cells = f'<div style="flex:none">{picture}</div><div style="flex:1 1 24em;min-width:0">{words}</div>'
     return f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start">{cells}</div>'
 
 
 def mechanism(m: Mechanism) -> str:
-    """Its table, and what it looks like where it is neutral, with its loops closed."""
+    """Return the table of `m`, and a picture of its neutral configuration with closed loops."""
     try:
         q = m.assemble(m.neutral())[0] if m.loops else m.neutral()
-    except BellcrankError:  # a start that does not close is no reason to show nothing
+    except BellcrankError:  # loops that cannot be closed are drawn open
         q = m.neutral()
     return beside(still.svg(m, np.asarray(q, float)), text(str(m)))
 
 
 def count(c: Count) -> str:
+    """Return the operation counts `c` as a table."""
     cells = [(kind, n) for kind, n in c.by_kind.items() if n or kind in ("mul", "add", "sub", "div")]
     head = "".join(f'<th style="text-align:right">{xml(kind)}</th>' for kind, _ in (*cells, ("total", 0)))
     row = "".join(f'<td style="text-align:right">{n}</td>' for _, n in (*cells, ("total", c.arithmetic)))
@@ -59,7 +60,7 @@ def count(c: Count) -> str:
 
 
 def graph(g: Graph) -> str:
-    """Its counts; and drawn, where it is small, or its first lines."""
+    """Return the counts of `g`, and its picture if it is small, else its first lines."""
     head = f"{text(repr(g)[1:-1])}{count(g.count())}<p>span {g.span():g}</p>"
     if len(g.nodes) <= PICTURED:
         return f'{head}<div style="overflow-x:auto">{g.svg()}</div>'
@@ -69,14 +70,14 @@ def graph(g: Graph) -> str:
 
 
 def record(run: Record) -> str:
-    """Its replay and plots: the page of the first run."""
+    """Return the report page of the first run of `run`."""
     if not np.isfinite(run.t).any():
         return text(str(run))
     return frame(repr(run)[1:-1], run.html(), 640)
 
 
 def poles(shown: str, eigenvalues: Sequence[complex], discrete: bool) -> str:
-    """A linearised system: where its poles are, and as it prints."""
+    """Return a plot of the `eigenvalues` of a linearised system, `discrete` or continuous, beside its text `shown`."""
     found = np.asarray(eigenvalues, complex)
     found = found[np.isfinite(found)]
     reach = 1.15 * max(float(np.abs(found).max(initial=0.0)), 1.0 if discrete else 1e-9)

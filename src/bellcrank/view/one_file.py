@@ -1,5 +1,6 @@
-"""Pages that are one file: markup, colours, scripts and data put together. Nothing is fetched, and the page's own
-policy forbids it.
+"""Self-contained pages: markup, colours, scripts and data in one file.
+
+Such a page fetches nothing, and its content security policy forbids it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HEAD = """<!doctype html>
 {{STYLE}}
 </style>
 </head>
-"""  # noqa: E501  # a policy is one line
+"""  # noqa: E501  # the policy must be one line
 
 
 def page(
@@ -36,8 +37,24 @@ def page(
     colours: Callable[[bool], str] = palette.variables,
     **more: str,
 ) -> str:
-    """folder: of the package, with page.html (from <body> on), page.css and the scripts. data: JSON. colours: of the
-    light and of the dark theme. more: what else page.html asks for.
+    """Return a page.
+
+    Parameters
+    ----------
+    folder
+        Folder of the package with page.html (from <body> on), page.css and the scripts.
+    title
+        Title of the page.
+    generator
+        Name of the generator, which marks our files.
+    scripts
+        Names of the scripts.
+    data
+        Data, JSON.
+    colours
+        Function that returns the CSS colours of the light (False) or dark (True) theme.
+    more
+        Further texts that page.html contains by name.
     """
     room, _, rest = folder.partition("/")
 
@@ -53,14 +70,14 @@ def page(
         **more,
     }
     out = []
-    for piece in (HEAD + text("page.html")).split("{{"):  # one pass: what is put in is not looked at again
+    for piece in (HEAD + text("page.html")).split("{{"):  # one pass: inserted texts are not searched for names
         name, mark, after = piece.partition("}}")
         out.append(pieces[name] + after if mark else piece)
     return "".join(out)
 
 
 def themes(light: str, dark: str) -> str:
-    """The one that the reader's system has, unless another was chosen."""
+    """Return CSS that applies the rules `light` or `dark` by the system's theme, unless the reader chose one."""
     return (
         f":root {{ {light} }}\n"
         f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n"

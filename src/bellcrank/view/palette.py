@@ -1,6 +1,6 @@
-"""The colours of pictures: one for each step of a method, light and dark, all of one lightness so that none shouts.
+"""Colours of pictures: one for each step of a method, for light and dark themes, all of equal lightness.
 
-Neighbours in the table are far apart in hue. Text stands on them in the ink of the theme.
+Neighbours in the table differ strongly in hue. Text on them has the ink colour of the theme.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ THEME = {
 
 
 def order(steps: Iterable[str]) -> dict[str, int]:
-    """Each step's place in the table of colours: that of its first appearance."""
+    """Return the index of each of `steps` in the table of colours, in the order of first appearance."""
     found: dict[str, int] = {}
     for step in steps:
         found.setdefault(step, len(found) % len(LIGHT))
@@ -37,14 +37,14 @@ def order(steps: Iterable[str]) -> dict[str, int]:
 
 
 def variables(dark: bool) -> str:
-    """The colours as CSS custom properties."""
+    """Return the colours of the `dark` or light theme as CSS custom properties."""
     named = {key: pair[dark] for key, pair in THEME.items()}
     named |= {f"step{i}": colour for i, colour in enumerate(DARK if dark else LIGHT)}
     return " ".join(f"--{key}: {colour};" for key, colour in named.items())
 
 
 def classes() -> str:
-    """The colours as classes of an SVG that stands alone: plain values, for not every viewer knows variables."""
+    """Return the colours as CSS classes of a standalone SVG; plain values, because some viewers lack variables."""
 
     def rules(dark: bool) -> str:
         c = {key: pair[dark] for key, pair in THEME.items()}

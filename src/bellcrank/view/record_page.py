@@ -1,6 +1,6 @@
-"""A record as one page: the files of web/, colours, numbers and the replay put together. Nothing is fetched.
+"""Report page of a record in one self-contained file: facts, plots and the replay.
 
-What is long is thinned out: the page shows at most ROWS rows, every k-th of the record and the last, and says so.
+A long record is decimated: the page has at most ROWS rows, every k-th of the record and the last, and states this.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from bellcrank.model import Mechanism
     from bellcrank.record.record import Record
 
-GENERATOR = "bellcrank report"  # how our files are told from others
+GENERATOR = "bellcrank report"  # mark of our files
 SCRIPTS = ("data.js", "space.js", "shapes.js", "terrain.js", "beams.js", "stage.js", "world.js", "plots.js", "page.js")
 ROWS = 2000
-TOLD = 1e-3  # of an energy: more than that is an error that people would ask about
-NUMBERS = 1_000_000  # of the replay: 4 MB; a humanoid gets fewer frames
+TOLD = 1e-3  # relative energy error above which the page explains it
+NUMBERS = 1_000_000  # maximum number of values in the replay, 4 MB; a humanoid gets fewer frames
 TITLES = {
     "q": "Positions", "v": "Velocities", "a": "Accelerations",
     "tau": "Forces of drives", "passive": "Passive forces", "external": "Forces from outside",
@@ -43,7 +43,7 @@ BY_UNIT = {
     "N m": "Torques", "Pa": "Pressures", "psi": "Pressures", "bar": "Pressures", "J": "Energies", "W": "Powers",
     "s": "Times", "A": "Currents",
 }  # fmt: skip
-# Lines on white and on black.
+# Line colours on white and on black.
 LINES = (
     ("#2563c9", "#7db1ff"), ("#d9480f", "#ff9a5c"), ("#2b8a3e", "#69db7c"), ("#ae3ec9", "#e599f7"),
     ("#0c8599", "#3bc9db"), ("#c2255c", "#faa2c1"), ("#846400", "#ffd43b"), ("#5f3dc4", "#b197fc"),
@@ -52,6 +52,7 @@ LINES = (
 
 
 def html(run: Record, lane: int | Sequence[int]) -> str:
+    """Return the page of run `lane` of the record `run`."""
     name = run.mechanism.name if run.mechanism is not None else str(run.provenance.get("mechanism", "record"))
     found = contents(run, lane, name)
     world = machine_looks.script() if found["replay"] and found["replay"]["world"] else ""
@@ -64,7 +65,7 @@ def _colours(dark: bool) -> str:
 
 
 def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, Any]:
-    """All that the page knows, of one run of the batch."""
+    """Return the data of the page titled `name`, for the run `asked` of the batch `run`."""
     lane = lane_of(run, asked)
     rows = np.flatnonzero(np.isfinite(run.t[lane]))
     kept = thinned(rows, ROWS)
@@ -105,7 +106,7 @@ def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, An
 
 
 def replay_scene(m: Mechanism, q: Array) -> dict[str, Any]:
-    """What the replay shows. world: as the cockpit draws it, of machines and of robots with meshes; else None."""
+    """Return the scene of `m` for positions `q`; its entry "world" is for drawing as in the cockpit, or None."""
     look, bundled = machine_looks.look_of(m), bool(machine_looks.script())
     found = scene.scene(m, q, machine_looks.TRIANGLES if bundled else 6000)
     meshed = any(s["kind"] == "mesh" for s in found["shapes"])
@@ -114,12 +115,12 @@ def replay_scene(m: Mechanism, q: Array) -> dict[str, Any]:
         "joints": machine_looks.joints(m),
     }  # fmt: skip
     if look and not bundled:
-        found["notes"] = [*found["notes"], "drawn by simple shapes: the page's scripts are not built (make page)"]
+        found["notes"] = [*found["notes"], "drawn with simple shapes: the page's scripts are not built (make page)"]
     return found | {"world": world if bundled and (look or meshed) else None}
 
 
 def lane_of(run: Record, asked: int | Sequence[int]) -> tuple[int, ...]:
-    """Checked; () of a batch is its first run, and a number one of a batch with one axis."""
+    """Return the index of the run `asked` in the batch of `run`, checked; () is the first run of a batch."""
     try:
         lane = tuple(map(operator.index, asked)) if isinstance(asked, Sequence) else (operator.index(asked),)
     except TypeError:
@@ -128,22 +129,23 @@ def lane_of(run: Record, asked: int | Sequence[int]) -> tuple[int, ...]:
         return tuple(0 for _ in run.batch)
     if len(lane) != len(run.batch) or not all(0 <= i < n for i, n in zip(lane, run.batch, strict=True)):
         has = f"the batch has the shape {run.batch}" if run.batch else "there is no batch, so leave it out"
-        raise InputError(f"lane is {asked!r}; expected a whole number for each axis of the batch, from 0: {has}.")
+        raise InputError(f"lane is {asked!r}; expected an index, from 0, for each axis of the batch: {has}.")
     return lane
 
 
 def thinned(rows: Array, most: int) -> Array:
-    """Every k-th, and the last."""
+    """Return at most `most` of `rows`: every k-th, and the last."""
     k = max(1, -(-(rows.size - 1) // (most - 1)))
     return rows if k == 1 else np.append(rows[:-1:k], rows[-1])
 
 
 def packed(values: Array, dtype: str) -> str:
+    """Return `values` as binary numbers of type `dtype` in base64."""
     return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
 
 
 def ground(run: Record) -> dict[str, Any] | None:
-    """Heights that were dug, for the replay."""
+    """Return the dug heights of `run` for the replay."""
     found = run.ground
     if found is None:
         return None
@@ -161,10 +163,11 @@ def ground(run: Record) -> dict[str, Any] | None:
     }
 
 
-# -- words
+# -- texts
 
 
 def about(run: Record, lane: tuple[int, ...], rows: int, kept: int) -> str:
+    """Return the subtitle for run `lane` of `run`, with its number of `rows` and of rows `kept` on the page."""
     parts = [f"{rows} rows over {np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g} s"]
     parts += [f"run {', '.join(map(str, lane))} of the batch {' x '.join(map(str, run.batch))}"] if lane else []
     parts += [f"{kept} of them are on this page"] if kept < rows else []
@@ -172,6 +175,7 @@ def about(run: Record, lane: tuple[int, ...], rows: int, kept: int) -> str:
 
 
 def facts(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
+    """Return value, unit and label of the main facts about run `lane` of `run`."""
     m, made = run.mechanism, run.provenance
     out = [[f"{np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g}", "s", "shown" if "part" in made else "simulated"]]
     if m is not None:
@@ -181,17 +185,20 @@ def facts(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
     out += [[shown(made["step"]), "s", "step"]] if isinstance(made.get("step"), (int, float)) else []
     worst: dict[str, float] = {}
     for key, value in residuals(run).items():
-        drift = "energy drift" if conservative(run) else "energy balance"  # what was fed or eaten is taken off
+        drift = (
+            "energy drift" if conservative(run) else "energy balance"
+        )  # the balance accounts for the supplied and dissipated energy
         label = drift if key == "energy" else f"{key.split()[0]} error"
         worst[label] = max(worst.get(label, 0.0), float(np.asarray(value)[lane]))
     off = worst.get("energy balance", 0.0)
     if off > TOLD and float(np.asarray(blurred(run))[lane]) > 0.1 * off:
-        del worst["energy balance"]  # it would tell of the rows, not of the run
+        del worst["energy balance"]  # this error comes from the spacing of the rows, not from the run
         out.append(["?", "", "energy balance: rows too far apart"])
     return out + [[f"{size:.1e}" if size else "0", "", label] for label, size in worst.items()]
 
 
 def stop_lines(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
+    """Return reason, time and message of the end of run `lane` of `run`."""
     if not run.stops:
         return []
     s = run.stops[int(np.ravel_multi_index(lane, run.batch)) if lane else 0]
@@ -199,6 +206,7 @@ def stop_lines(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
 
 
 def joints(run: Record) -> list[list[str]]:
+    """Return a table of the joints of the mechanism of `run`."""
     m = run.mechanism
     if m is None:
         return []
@@ -209,7 +217,7 @@ def joints(run: Record) -> list[list[str]]:
 
 
 def panels(run: Record) -> list[dict[str, Any]]:
-    """Columns that belong together: the same kind (the end of the name) in the same unit; then the energies."""
+    """Return the panels of `run`: columns of the same kind (end of the name) and unit, then energies."""
     found: dict[tuple[str, str], list[str]] = {}
     for name in run.columns[1:]:
         if name not in ENERGIES:
@@ -228,7 +236,7 @@ def panels(run: Record) -> list[dict[str, Any]]:
 
 
 def title_of(name: str, unit: str) -> str:
-    """What columns like this one are called together."""
+    """Return the title of a panel of columns like `name`, in `unit`."""
     kind = name.rpartition(".")[2]
     if (kind, unit) == ("q", "1"):
         return "Orientation"

@@ -1,4 +1,4 @@
-"""A record as a figure of matplotlib: a panel for each kind of column, time across."""
+"""Matplotlib figure of a record: one panel for each kind of column, time across."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from bellcrank.view.record_page import CHANGE, panels
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
-RUNS = 50  # of a batch that are drawn
-NAMED = 12  # lines that a column of the legend has room for
+RUNS = 50  # maximum number of runs of a batch that are drawn
+NAMED = 12  # entries in one column of the legend
 HINT = "The record is still in memory: plot again"
 
 
 def plot(run: Record, names: tuple[str, ...], path: str | Path | None) -> Any:
-    """The figure; also written to path (.png, .pdf, .svg, ...) if there is one."""
+    """Draw the columns `names` of `run`; also write the figure to `path` (.png, .pdf, .svg, ...) if given."""
     figures = extra("matplotlib.figure", "plot", "plotting")
     shown = _chosen(run, names)
     size = (9.0, 0.8 + 2.4 * len(shown))
-    if path is None:  # pyplot knows the figure: plt.show() and notebooks show it
+    if path is None:  # registered in pyplot, so that plt.show() and notebooks show it
         figure = extra("matplotlib.pyplot", "plot", "plotting").figure(figsize=size, layout="constrained")
         figure._ipython_display_ = partial(_once, figure)
     else:
@@ -62,8 +62,10 @@ def plot(run: Record, names: tuple[str, ...], path: str | Path | None) -> Any:
 
 
 def _once(figure: Any) -> None:
-    """How a notebook shows what a cell's last line gave. At the end of the cell it shows all figures that pyplot knows,
-    this one among them, so here it is not shown a second time; later, when pyplot has closed it, it is.
+    """Display the figure in a notebook, unless pyplot does.
+
+    At the end of a cell, the notebook shows all open figures of pyplot, so this one must not be shown a second time.
+    When pyplot has closed it, it is shown here.
     """
     if not extra("matplotlib.pyplot", "plot", "plotting").fignum_exists(figure.number):
         shown = import_module("IPython.display")
@@ -73,7 +75,7 @@ def _once(figure: Any) -> None:
 
 
 def _chosen(run: Record, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The named columns, those of one unit together; without names positions, velocities and energies."""
+    """Return panels of the named columns by unit; without names, of positions, velocities and energies."""
     if not names:
         return [p for p in panels(run) if p["columns"] != [CHANGE]]
     found: dict[str, list[str]] = {}
@@ -86,5 +88,5 @@ def _write(figure: Any, path: Path) -> None:
     kind = path.suffix.lower().lstrip(".")
     known = figure.canvas.get_supported_filetypes()
     if kind not in known:
-        raise InputError(f'{path}: a figure is written as {", ".join(sorted(known))}; got "{path.suffix}".')
+        raise InputError(f'{path}: a figure can be written as {", ".join(sorted(known))}; got "{path.suffix}".')
     write_whole(path, lambda stream: figure.savefig(stream, format=kind), HINT)

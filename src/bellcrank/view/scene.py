@@ -1,10 +1,9 @@
-"""What the replay shows: simple shapes on the bodies, and where the bodies are at each moment.
+"""Scene of the replay: shapes of the bodies, and the poses of the bodies over time.
 
-A robot whose file says what its links look like is drawn so (looks.py). Any other mechanism has no pictures of its
-parts, only joints, centres of mass and inertias. There a body is a bar from its joint
-to each joint that it carries (and to the user's own frames on it); one that carries nothing is the box of its mass
-and inertia. Joints are discs about their axis, slides boxes along it on a rod, balls
-balls.
+A robot whose file has visuals is drawn with these meshes. For any other mechanism, the shapes are derived from joints,
+centres of mass and inertias: a body is a bar from its joint to each joint that it carries (and to the user's frames on
+it); a body that carries no joint is the box of its mass and inertia. Revolute joints are discs about their axis,
+prismatic joints boxes along it on a rod, spherical joints balls.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from bellcrank.view.bent_beams import bent_beams
 from bellcrank.view.looks import looks
 
 Shape = dict[str, Any]
-SLENDER = 0.085  # radius of a bar against the typical length of one
-FINEST = 0.06  # typical length against the radius of all: bars of finer parts, as of a rope, would not be seen
+SLENDER = 0.085  # radius of a bar, relative to the typical length of bars
+FINEST = 0.06  # minimum of the typical length, relative to the scene's radius: finer parts would be invisible
 SLIDES = ("prismatic", "cylindrical")
-WIDEST_MOTION = 3.0  # a motion so many times wider than the mechanism is not shown whole: one would see nothing of it
+WIDEST_MOTION = 3.0  # maximum radius of the shown region, relative to the mechanism
 
 
 def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
-    """Everything but the movement; q (rows, nq) says how much room it takes. triangles: of all meshes together."""
-    m = nominal(m)  # a picture has no free numbers
+    """Return the scene of `m` without motion; `q` (rows, nq) determines its extent, `triangles` limits all meshes."""
+    m = nominal(m)  # free parameters have their nominal values
     meshes, notes = looks(m, triangles)
     seen = {s["body"] for s in meshes}
     unit = typical_length(m)
@@ -41,7 +40,7 @@ def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
     up = up / np.linalg.norm(up) if np.linalg.norm(up) > 0.0 else np.array([0.0, 0.0, 1.0])
     free = _flies(m)
     centre, radius = _sphere(spots[0], unit)
-    if not free:  # what flies away is followed
+    if not free:  # the camera follows a floating base
         around, reach = _sphere(spots.reshape(-1, 3), unit)
         centre, radius = (around, reach) if reach < WIDEST_MOTION * radius else (centre, WIDEST_MOTION * radius)
     unit = max(unit, FINEST * radius)
@@ -60,7 +59,7 @@ def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
         "centre": centre.tolist(),
         "radius": radius,
         "follow": free,
-        "anchor": placed[0, 0, :3].tolist(),  # of the body that is followed, in what `centre` is the middle of
+        "anchor": placed[0, 0, :3].tolist(),  # initial position of the body that the camera follows
     }
 
 
@@ -70,8 +69,8 @@ def _sphere(points: Array, least: float) -> tuple[Array, float]:
 
 
 def poses(m: Mechanism, q: Array) -> Array:
-    """[x y z qx qy qz qw] of every body's frame, (rows, bodies, 7). The method runs on whole columns at once."""
-    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's names may stand elsewhere
+    """Return [x y z qx qy qz qw] of all body frames of `m`, (rows, bodies, 7), for positions `q` (rows, nq)."""
+    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's frames may have other origins
     tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground, m.flexible)
     found = link_poses(tree, list(np.asarray(q, float).T))
     out = np.empty((len(q), len(m.bodies), 7))
@@ -86,7 +85,7 @@ def poses(m: Mechanism, q: Array) -> Array:
 
 
 def _quaternions(R: Array) -> Array:
-    """(rows, 9) -> (rows, 4), by the largest of the four elements: none of them divides by little."""
+    """Convert rotation matrices (rows, 9) to quaternions (rows, 4); dividing by the largest element is stable."""
     R = R.reshape(-1, 3, 3)
     xx, yy, zz = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
     a, b, c = R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]
@@ -107,7 +106,7 @@ def _quaternions(R: Array) -> Array:
 
 
 def typical_length(m: Mechanism) -> float:
-    """The median distance between joints; of a mechanism without any, from its centres of mass and inertias."""
+    """Return the median distance between joints of `m`; without joint offsets, from centres of mass and inertias."""
     lengths = [float(np.linalg.norm(j.point)) for j in m.joints]
     lengths += [float(np.linalg.norm(f.point)) for f in m.frames.values()]
     spans = [x for x in lengths if x > 1e-6 * max(lengths)]
@@ -118,14 +117,14 @@ def typical_length(m: Mechanism) -> float:
 
 
 def thickness(m: Mechanism, unit: float) -> float:
-    """Half that of a bar; beside beams, whose size is known, not much more than they have."""
+    """Return the radius of bars of `m` for the typical length `unit`, at most the size of its beams."""
     beams = [float(np.linalg.norm(corner)) for o in m.outlines for s in o.slices for corner in s.corners]
     skins = [SLENDER / 3 * float(np.linalg.norm(np.ptp(o.skin.points, axis=0))) for o in m.outlines if o.skin]
     return min([SLENDER * unit, *([float(np.median(beams))] if beams else []), *skins])
 
 
 def box(b: Body) -> tuple[Array, Array]:
-    """Half edges and axes (columns) of the solid box with the body's mass and inertia."""
+    """Return half edges and axes (columns) of the solid box with the mass and inertia of body `b`."""
     if b.mass <= 0.0:
         return np.zeros(3), np.eye(3)
     moments, axes = np.linalg.eigh(np.asarray(b.inertia))
@@ -135,10 +134,10 @@ def box(b: Body) -> tuple[Array, Array]:
 
 
 def shapes(m: Mechanism, i: int, unit: float) -> list[Shape]:
-    """Of body i and of the joint that moves it, in the body's frame."""
+    """Return the shapes of body `i` of `m` and of its joint, in the body frame; `unit` is the typical length."""
     b, r = m.bodies[i], thickness(m, unit)
     part = next((o.bodies.index(b.name) for o in m.outlines if b.name in o.bodies), None)
-    if part is not None:  # of a beam, which is drawn as a whole: the joint that carries it, and what is welded to nodes
+    if part is not None:  # a beam is drawn as a whole: only its joint and lumps at its nodes are left
         if part == 0:
             return _joint(m.joints[i], i, m.parent[i], r)
         return _lump(b, i, r, unit) if m.joints[i].kind.startswith(PREFIX) and b.mass > 0.0 else []
@@ -154,9 +153,9 @@ def shapes(m: Mechanism, i: int, unit: float) -> list[Shape]:
 
 
 def _lump(b: Body, i: int, r: float, unit: float) -> list[Shape]:
-    """A box for the mass, and a bar to it where it does not reach the joint."""
+    """Return a box for the mass, and a bar to it if the box does not reach the joint."""
     half, axes = box(b)
-    half = np.clip(half, 0.9 * r, 0.35 * unit)  # the moments of geared motors would make a house of a hand
+    half = np.clip(half, 0.9 * r, 0.35 * unit)  # the rotor inertia of geared motors would give huge boxes
     com = np.asarray(b.com)
     out: list[Shape] = [{"body": i, "kind": "box", "at": com.tolist(), "axes": axes.tolist(), "half": half.tolist()}]
     if np.any(np.abs(axes.T @ com) > half):
@@ -180,7 +179,7 @@ def _joint(j: Joint, i: int, parent: int, r: float) -> list[Shape]:
 
 
 def _ground(m: Mechanism, unit: float) -> list[Shape]:
-    """Bars from the origin to the joints on the ground that are not there; body -1 does not move."""
+    """Return bars from the origin to distant joints on the ground; body -1 is the ground."""
     r = SLENDER * unit
     ends = [j.point for j in m.joints if j.parent == m.ground and j.kind != "floating"]
     far = [e for e in dict.fromkeys(ends) if np.linalg.norm(e) > 1.5 * r]
@@ -188,7 +187,7 @@ def _ground(m: Mechanism, unit: float) -> list[Shape]:
 
 
 def _frames(m: Mechanism) -> list[dict[str, Any]]:
-    """Places that can leave a trace: frames on moving bodies. Last, for the default, the outermost."""
+    """Return points that can draw a trace: frames on moving bodies, then centres of the outermost bodies."""
     index = {b.name: i for i, b in enumerate(m.bodies)}
     found = [
         {"name": f.name, "body": index[f.body], "point": list(f.point)} for f in m.frames.values() if f.body in index
@@ -198,7 +197,7 @@ def _frames(m: Mechanism) -> list[dict[str, Any]]:
 
 
 def _spots(m: Mechanism, placed: Array) -> Array:
-    """Points of the bodies in the world, (rows, points, 3): joints and centres of mass."""
+    """Return joints and centres of mass of the bodies in the world, (rows, points, 3)."""
     found = [placed[:, :, :3]]
     for i, b in enumerate(m.bodies):
         u, w = placed[:, i, 3:6], placed[:, i, 6:]

@@ -1,4 +1,4 @@
-"""A timing diagram for the terminal."""
+"""Timing diagram of a schedule for the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bellcrank.scheduling.timetable import Schedule
 
 
 def diagram(s: Schedule, width: int = 72) -> str:
-    """Processors down, time across; messages below the processor that sends them."""
+    """Draw the schedule `s` in `width` characters: processors down, time across, messages below their senders."""
     scale = width / s.makespan
     lines = []
     for p in range(s.machine.processors):

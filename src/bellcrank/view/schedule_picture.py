@@ -1,4 +1,4 @@
-"""A schedule as SVG: processors down, time across, tasks coloured by step, messages as arrows, red for what decides."""
+"""Schedule as SVG: processors down, time across, tasks coloured by step, messages as arrows, critical path in red."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ if TYPE_CHECKING:
     from bellcrank.scheduling.timetable import Message, Schedule
 
 WIDTH, LEFT, RIGHT, ROW, BOX, HEAD = 1200, 64, 24, 34, 22, 92
-LETTER = 6.1  # width of one at the size of a task's name
-ARROWS = 600  # more than these are a grey cloud: then only those of the critical path are drawn
+LETTER = 6.1  # mean width of a letter in a task's name
+ARROWS = 600  # if there are more messages, only those of the critical path are drawn
 
 
 def svg(s: Schedule) -> str:
+    """Draw the schedule `s`."""
     return _Picture(s).text()
 
 
 class _Picture:
     def __init__(self, s: Schedule) -> None:
         self.s = s
-        self.hot: dict[int, list[int]] = {}  # messages of the critical path, and which of their hops are
+        self.hot: dict[int, list[int]] = {}  # messages of the critical path, and their hops on it
         for link in s.chain:
             if link.message >= 0:
                 self.hot.setdefault(link.message, []).append(link.hop)
@@ -41,7 +42,7 @@ class _Picture:
         return LEFT + t * self.scale
 
     def y(self, p: int) -> float:
-        """The middle of a processor's row."""
+        """Return the centre of a processor's row."""
         return HEAD + ROW * (self.row[p] + 0.5)
 
     def text(self) -> str:
@@ -59,7 +60,7 @@ class _Picture:
             _words(self._summary(), LEFT, 54, 12.5, tone="soft"),
             *self._rows(),
             *self._ruler(),
-            *self._messages(),  # behind the boxes, so that these can be read
+            *self._messages(),  # behind the boxes, which must be readable
             *self._critical(),
             *self._tasks(),
             *self._drawn_legend(),
@@ -118,12 +119,12 @@ class _Picture:
         yield "</g>"
 
     def _between(self, a: int, b: int) -> tuple[float, float]:
-        """The edges of two rows that face each other."""
+        """Return the facing edges of two rows."""
         down = BOX / 2 if self.y(b) > self.y(a) else -BOX / 2
         return self.y(a) + down, self.y(b) - down
 
     def _path(self, m: Message) -> str:
-        """A straight line for each hop. An idle processor that has no row is passed by."""
+        """Return a path with a straight line for each hop; hops through processors without a row are joined."""
         at, drawn = m.source, ""
         for k, hop in enumerate(m.hops):
             there = _ends(m, k)[1]
@@ -144,7 +145,7 @@ class _Picture:
             yield f'<path class="critical" fill="none" stroke-width="1.6" d="{drawn}" marker-end="url(#hot)"/>'
 
     def _legend(self) -> Iterable[tuple[str, int, int, float]]:
-        """Name, colour, line and place of each step."""
+        """Yield name, colour, line and x of each step."""
         x, line = float(LEFT), 0
         for step, colour in self.steps.items():
             width = 26 + 6.6 * len(step)
@@ -161,7 +162,7 @@ class _Picture:
 
 
 def _ends(m: Message, hop: int) -> tuple[int, int]:
-    """Where a hop goes from and to; the channel of a bus does not say."""
+    """Return source and target of a hop; the channel of a bus does not contain them."""
     channel = m.hops[hop].channel
     return m.source if hop == 0 else channel[0], m.target if hop == len(m.hops) - 1 else channel[1]
 
@@ -172,14 +173,14 @@ def _words(text: str, x: float, y: float, size: float, anchor: str = "start", to
 
 
 def _marker(name: str) -> str:
-    """The head of an arrow."""
+    """Return the definition of an arrow head."""
     size = 'viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6"'
     tip = f'<path class="{name}" d="M0 0 6 3 0 6z"/>'
     return f'<marker id="{name}" {size} orient="auto" markerUnits="userSpaceOnUse">{tip}</marker>'
 
 
 def ticks(end: float, wanted: int = 10) -> list[float]:
-    """Round numbers from 0 to the end, about so many."""
+    """Return about `wanted` round numbers from 0 to `end`."""
     if end <= 0:
         return [0.0]
     rough = end / wanted

@@ -1,4 +1,4 @@
-"""A mechanism as a picture that stands still: the shapes of the replay, seen from the side and a little from above."""
+"""Static SVG picture of a mechanism: the shapes of the replay in a parallel projection, slightly from above."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bellcrank.view import palette, scene
 WIDTH, HEIGHT, MARGIN = 420.0, 300.0, 14.0
 GREY, STEEL = "#9aa3ae", "#b9c2cc"
 AZIMUTH, ELEVATION = np.radians(-60.0), np.radians(20.0)
-Drawn = tuple[float, str]  # how far away, and the element
+Drawn = tuple[float, str]  # depth towards the eye, and the SVG element
 
 
 def svg(m: Mechanism, q: Array) -> str:
-    """At the configuration q; what is nearer is drawn later."""
+    """Draw `m` at the positions `q`; nearer elements are drawn later."""
     placed = scene.poses(m, np.asarray(q, float)[None])[0]
     found = scene.scene(m, np.asarray(q, float)[None])
     seen, scale = eye(found, np.asarray(found["centre"]))
@@ -38,7 +38,7 @@ def svg(m: Mechanism, q: Array) -> str:
 
 
 def simple(m: Mechanism, found: dict[str, Any]) -> list[dict[str, Any]]:
-    """The shapes of a scene; where it has meshes, bars and boxes stand for them."""
+    """Return the shapes of the scene `found` of `m`, with bars and boxes in place of meshes."""
     meshed = sorted({s["body"] for s in found["shapes"] if s["kind"] == "mesh" and s["body"] >= 0})
     plain = nominal(m)
     stand_ins = [s for i in meshed for s in scene.shapes(plain, i, found["unit"])]
@@ -46,7 +46,7 @@ def simple(m: Mechanism, found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def eye(found: dict[str, Any], centre: Array) -> tuple[Callable[[Any], Array], float]:
-    """Where a point of the world is in the picture, and how far away; and what a metre is there."""
+    """Return the projection of points to picture and depth for the scene `found` around `centre`, and its scale."""
     to_eye, scale = _eye(np.asarray(found["up"])), (min(WIDTH, HEIGHT) / 2 - MARGIN) / max(found["radius"], 1e-9)
 
     def seen(p: Any) -> Array:
@@ -57,12 +57,12 @@ def eye(found: dict[str, Any], centre: Array) -> tuple[Callable[[Any], Array], f
 
 
 def _eye(up: Array) -> Array:
-    """Rows: to the right, upwards and towards the eye, in the world."""
+    """Return the rotation from the world to the picture; rows: right, up and towards the eye."""
     side = np.eye(3)[int(np.argmin(np.abs(up)))]
     east = side - up * (side @ up)
     east /= np.linalg.norm(east)
     north = np.cross(up, east)
-    level = np.cos(AZIMUTH) * east + np.sin(AZIMUTH) * north  # from the middle to the eye, on the ground
+    level = np.cos(AZIMUTH) * east + np.sin(AZIMUTH) * north  # horizontal direction from the centre to the eye
     eye = np.cos(ELEVATION) * level + np.sin(ELEVATION) * up
     right = np.cross(up, eye)
     right /= np.linalg.norm(right)
@@ -70,7 +70,7 @@ def _eye(up: Array) -> Array:
 
 
 def _world(pose: Array | None, point: Any) -> Array:
-    """A point of a body, by its [x y z qx qy qz qw]; None is the ground."""
+    """Return a point of a body in the world, by the pose [x y z qx qy qz qw] of the body; None is the ground."""
     p = np.asarray(point, float)
     if pose is None:
         return p
@@ -79,7 +79,19 @@ def _world(pose: Array | None, point: Any) -> Array:
 
 
 def shape(shape: dict[str, Any], placed: Array, seen: Any, scale: float) -> list[Drawn]:
-    """What is drawn of it."""
+    """Return the drawn elements of a shape.
+
+    Parameters
+    ----------
+    shape
+        Shape of a scene.
+    placed
+        Poses of the bodies, shape (bodies, 7).
+    seen
+        Projection.
+    scale
+        Picture units per metre.
+    """
     body = shape["body"]
     pose = placed[body] if body >= 0 else None
     colour = palette.LIGHT[body % len(palette.LIGHT)] if body >= 0 else GREY
@@ -102,7 +114,21 @@ def shape(shape: dict[str, Any], placed: Array, seen: Any, scale: float) -> list
 
 
 def bent(m: Mechanism, q: Array, placed: Array, seen: Any, scale: float) -> list[Drawn]:
-    """What bends, as it does at q: a beam as thick as its sections, anything else by the lines or faces of its skin."""
+    """Return the drawn elements of flexible bodies: beams with their thickness, others by the edges of their skin.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    q
+        Positions, shape (nq,).
+    placed
+        Poses of the bodies, shape (bodies, 7).
+    seen
+        Projection.
+    scale
+        Picture units per metre.
+    """
     index, columns = {b.name: i for i, b in enumerate(m.bodies)}, m.columns[0]
     drawn: list[Drawn] = []
 
@@ -125,7 +151,7 @@ def bent(m: Mechanism, q: Array, placed: Array, seen: Any, scale: float) -> list
 
 
 def _line(a: Array, b: Array, width: float, colour: str) -> Drawn:
-    """As thick as it is, with an edge."""
+    """Return a line as a polygon of the given width, with an outline."""
     way = b[:2] - a[:2]
     length = float(np.linalg.norm(way))
     across = np.array([-way[1], way[0]]) / length if length > 1e-9 else np.array([1.0, 0.0])
@@ -137,7 +163,7 @@ def _line(a: Array, b: Array, width: float, colour: str) -> Drawn:
 
 
 def _hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The outline of points in a plane, turning left all the way."""
+    """Return the convex hull of points in a plane, counterclockwise."""
     ordered = sorted(set(points))
     if len(ordered) < 3:
         return ordered

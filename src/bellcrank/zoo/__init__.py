@@ -1,4 +1,4 @@
-"""Mechanisms to try things on: those of the seed papers, and a few families. `load` finds them by name."""
+"""Example mechanisms: those of the seed papers, closed-loop classics and families of any size; `load` finds them."""
 
 from __future__ import annotations
 
@@ -104,19 +104,45 @@ __all__ = [
 
 
 def names() -> tuple[str, ...]:
-    """The names `load` knows; chain, n_four_bar and others take numbers: "chain(8)" or "chain:8"."""
+    """Return the names that `load` accepts.
+
+    Families such as chain and n_four_bar take arguments: "chain(8)" or "chain:8".
+
+    Returns
+    -------
+    tuple[str, ...]
+        Names, in an order suited to a newcomer.
+    """
     return tuple(TABLE)
 
 
 def load(spec: str) -> Mechanism:
-    """The mechanism of that name: "puma600", "chain:8", "tree(15, branching=3)", "chain(6, twist='general')"."""
+    """Return the mechanism with a given name.
+
+    The name may have arguments: "puma600", "chain:8", "tree(15, branching=3)", "chain(6, twist='general')".
+
+    Parameters
+    ----------
+    spec : str
+        Name, with arguments in parentheses or after colons; they are Python literals.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or the arguments do not fit.
+    """
     shape = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\)|:(.*))?\s*", spec, re.DOTALL)
     name = shape.group(1) if shape else spec
     if shape is None or name not in TABLE:
         raise InputError(f"zoo: {unknown('mechanism', name, TABLE, meant(spec))}")
     maker = TABLE[name]
     if shape.group(3) is not None and not shape.group(3).strip():
-        raise InputError(f'zoo: "{spec}" has nothing behind its colon. {_usage(name)}')
+        raise InputError(f'zoo: "{spec}" has nothing after its colon. {_usage(name)}')
     inside = shape.group(2) if shape.group(2) is not None else (shape.group(3) or "").replace(":", ",")
     args, named = _arguments(spec, inside)
     try:
@@ -133,8 +159,9 @@ def load(spec: str) -> Mechanism:
 
 
 def meant(spec: str) -> str:
-    """What somebody means who asks for a mechanism that there is not: the nearest name, with the arguments that were
-    given where it takes them. Empty where no name is near.
+    """Return the likely intended spec for an unknown mechanism name, or "" if no name is similar.
+
+    The arguments of `spec` are kept if the mechanism with the nearest name accepts them.
     """
     name, sign, inside = re.fullmatch(r"\s*([^:(]*)([:(]?)(.*?)\)?\s*", spec[:200], re.DOTALL).groups()  # type: ignore[union-attr]
     close = get_close_matches(name, TABLE, n=1)
@@ -149,20 +176,20 @@ def meant(spec: str) -> str:
 
 
 def example(name: str) -> str:
-    """How one of the zoo is asked for: by its name, with a number where it has no size of its own."""
+    """Return an example spec for the mechanism `name`: its name, with a number if a size is required."""
     needed = any(p.default is p.empty for p in inspect.signature(TABLE[name]).parameters.values())
     return f"{name}:8" if needed else name
 
 
 def _usage(name: str) -> str:
-    """What to write instead, in a sentence."""
+    """Return a sentence that tells what to write instead."""
     if not inspect.signature(TABLE[name]).parameters:
         return f'Write "{name}": it has one size.'
     return f'Write "{example(name)}", or {name}{_signature(TABLE[name])}.'
 
 
 def _arguments(spec: str, inside: str) -> tuple[list[Any], dict[str, Any]]:
-    """Literals only: nothing of the text is run."""
+    """Parse literal arguments; nothing in the text is executed."""
     try:
         call = syntax_tree(f"f({inside})", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
@@ -171,7 +198,8 @@ def _arguments(spec: str, inside: str) -> tuple[list[Any], dict[str, Any]]:
         return args, {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise InputError(
-            f'zoo: the arguments in "{spec}" cannot be read; expected numbers and texts, as in "tree(15, branching=3)".'
+            f'zoo: the arguments in "{spec}" cannot be read; expected numbers and strings, as in '
+            '"tree(15, branching=3)".'
         ) from None
 
 

@@ -1,8 +1,8 @@
-"""Mechanisms of any size from a few numbers, and random ones for tests of laws.
+"""Mechanism families of any size, and random trees for property-based tests.
 
 `chain` and `tree` come in three geometries: "alternate" is an idealised robot (axes z and x in turn, links along z,
-bodies symmetric) with many zeros to find; "parallel" is planar; "general" has nothing special anywhere, which is what
-the papers' operation counts assume.
+symmetric bodies) with many zeros to exploit; "parallel" is planar; "general" has no special values, which is what the
+papers' operation counts assume.
 """
 
 from __future__ import annotations
@@ -26,14 +26,27 @@ from bellcrank.seeds import generator
 
 MOVING = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")
-MOST_BODIES = 100_000  # bodies; each takes about so long and so much
-MOST_LOOPED = 10_000  # where loops close, whose equations are not yet shared
-SECONDS, BYTES = 3e-4, 6e3
-LENGTH, WIDTH, MASS = 0.4, 0.1, 2.0  # of the links of chain and tree: metres and kilograms
+MOST_BODIES = 100_000  # bodies
+MOST_LOOPED = 10_000  # bodies of mechanisms with loops, whose equations are not yet shared
+SECONDS, BYTES = 3e-4, 6e3  # to build one body
+LENGTH, WIDTH, MASS = 0.4, 0.1, 2.0  # m, m and kg, of the links of chain and tree
 
 
 def pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
-    """A point mass on a rod without mass; q = 0 hangs straight down."""
+    """Point mass on a massless rod; q = 0 hangs straight down.
+
+    Parameters
+    ----------
+    length : float, default 1.0
+        Length of the rod, m.
+    mass : float, default 1.0
+        Point mass, kg.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+    """
     b = Builder("pendulum")
     b.body("bob", mass=mass, com=(0.0, 0.0, -length))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0.0, 1.0, 0.0))
@@ -42,20 +55,76 @@ def pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
 
 
 def chain(n: int, joints: str | Sequence[str] = "revolute", twist: str = "alternate", seed: int = 0) -> Mechanism:
-    """n bodies in a row. joints: one kind, or a list that is gone through again and again."""
+    """Serial chain of n bodies.
+
+    Parameters
+    ----------
+    n : int
+        Number of bodies.
+    joints : str or sequence of str, default "revolute"
+        Joint type, or a list of types that is repeated along the bodies.
+    twist : str, default "alternate"
+        Geometry: "alternate" (axes z and x in turn), "parallel" (planar) or "general" (random).
+    seed : int, default 0
+        Seed of the random geometry; used if `twist` is "general".
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its range.
+    """
     return _family(f"chain{whole(n, 'n')}", n, 1, joints, twist, seed)
 
 
 def tree(
     n: int, branching: int = 2, joints: str | Sequence[str] = "revolute", twist: str = "alternate", seed: int = 0
 ) -> Mechanism:
-    """n bodies; the parent of body i is (i - 1) // branching, and body 0 hangs on the ground."""
+    """Tree of n bodies, in which the parent of body i is (i - 1) // branching and body 0 is on the ground.
+
+    Parameters
+    ----------
+    n : int
+        Number of bodies.
+    branching : int, default 2
+        Number of children of each body.
+    joints : str or sequence of str, default "revolute"
+        Joint type, or a list of types that is repeated along the bodies.
+    twist : str, default "alternate"
+        Geometry: "alternate" (axes z and x in turn), "parallel" (planar) or "general" (random).
+    seed : int, default 0
+        Seed of the random geometry; used if `twist` is "general".
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its range.
+    """
     return _family(f"tree{whole(n, 'n')}x{whole(branching, 'branching')}", n, branching, joints, twist, seed)
 
 
 def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 0) -> Mechanism:
-    """A chain with nothing special in it, on a base as every table of Denavit and Hartenberg has it: joint 1 stands at
-    the origin along z, and gravity too is along z. This is what the papers' operation counts are for.
+    """Return a chain without special values, on a base as Denavit-Hartenberg tables have it.
+
+    Joint 1 is at the origin along z, and gravity is along z. The papers' operation counts are for this chain.
+
+    Parameters
+    ----------
+    n
+        Number of bodies.
+    joints
+        Joint type, or a list of types that is repeated along the bodies.
+    seed
+        Seed of the random geometry.
     """
     whole(n, "n")
     rng, kinds = generator(seed), _kinds(joints)
@@ -78,11 +147,34 @@ def random_tree(
     passive: bool = False,
     mimic: float = 0.0,
 ) -> Mechanism:
-    """A random tree of n bodies on joints of the given kinds; the same seed gives the same tree.
+    """Random tree of n bodies on joints of given types; equal seeds give equal trees.
 
-    special: how often a placement is a quarter turn, an axis a coordinate axis, a point the origin, as in machines.
-    armature: some joints have a rotor. passive: some have damping, friction and a spring. mimic: how often a joint
-    with one coordinate follows an earlier one.
+    Parameters
+    ----------
+    seed : int or numpy.random.Generator, default 0
+        Seed or generator.
+    n : int, default 6
+        Number of bodies.
+    kinds : sequence of str
+        Joint types to choose from; all types with freedoms by default.
+    special : float, default 0.3
+        Probability of special values as in machines: quarter turns, coordinate axes, points at the origin.
+    armature : bool, default True
+        Give some joints a rotor inertia.
+    passive : bool, default False
+        Give some joints damping, friction and a spring.
+    mimic : float, default 0.0
+        Probability that a joint with one coordinate mimics an earlier one.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its range.
     """
     whole(n, "n")
     kinds = _kinds(kinds)
@@ -148,7 +240,7 @@ def _random_joint(rng: np.random.Generator, i: int, parent: int, kind: str, spec
 def _joint(
     i: int, parent: int, kind: str, R: Matrix, point: Triple, axis: Triple, second: Triple, pitch: float = 0.05
 ) -> Joint:
-    """second and pitch go where the kind has them."""
+    """Return a joint; `second` and `pitch` are used by the types that have them."""
     return Joint(
         f"joint{i + 1}",
         kind,
@@ -163,7 +255,7 @@ def _joint(
 
 
 def _random_body(rng: np.random.Generator, i: int) -> Body:
-    """A body that could be: its inertia is that of a mass spread along three axes."""
+    """Return a physically consistent random body: its inertia is that of a mass spread along three axes."""
     m, spread, R = rng.uniform(0.5, 5.0), rng.uniform(0.02, 0.2, 3), _random_rotation(rng)
     second = R @ np.diag(spread**2) @ R.T * m  # second moments of mass
     I = np.trace(second) * np.eye(3) - second
@@ -171,7 +263,7 @@ def _random_body(rng: np.random.Generator, i: int) -> Body:
 
 
 def _random_rotation(rng: np.random.Generator) -> Array:
-    """Uniform over all rotations, from a random unit quaternion."""
+    """Return a rotation distributed uniformly, from a random unit quaternion."""
     x, y, z, w = _unit(rng.normal(size=4))
     return np.array(
         [
@@ -197,7 +289,21 @@ def _kinds(given: str | Sequence[str]) -> list[str]:
 
 
 def whole(n: int, what: str, least: int = 1, bodies: int = 1, most: int = MOST_BODIES) -> int:
-    """A number of parts of so many bodies each, or an error where nobody would see the end of making them."""
+    """Return a number of parts as an int, or raise an InputError if it is no integer, too small or too large to build.
+
+    Parameters
+    ----------
+    n
+        Number of parts.
+    what
+        Name of the argument in the message.
+    least
+        Smallest number allowed.
+    bodies
+        Number of bodies in each part.
+    most
+        Largest number of bodies allowed.
+    """
     if not is_whole(n) or n < least:
         raise InputError(f"zoo: {what} is {brief(n)}; expected a whole number from {least} up.")
     if n * bodies > most:
@@ -205,7 +311,7 @@ def whole(n: int, what: str, least: int = 1, bodies: int = 1, most: int = MOST_B
         hours = parts * SECONDS / 3600
         time = f"{hours:.3g} hours" if hours > 1 else f"{60 * hours:.2g} minutes"
         raise InputError(
-            f"zoo: {what} is {brief(n)}; so many bodies would take about {time} and {parts * BYTES / 1e9:.3g} GB only "
-            f"to make. At most {most // bodies:,}."
+            f"zoo: {what} is {brief(n)}; so many bodies would take about {time} and {parts * BYTES / 1e9:.3g} GB to "
+            f"build. At most {most // bodies:,}."
         )
     return int(n)

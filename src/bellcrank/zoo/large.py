@@ -1,6 +1,6 @@
-"""Mechanisms of many alike parts with closed loops: what docs/size.md measures. All numbers are ours.
+"""Large mechanisms of many identical parts with closed loops, measured in docs/size.md.
 
-Planar ones lie in the xy plane with gravity along -y, and all are assembled at q = 0.
+All numbers are assumed. Planar mechanisms lie in the xy plane with gravity along -y, and all are assembled at q = 0.
 """
 
 from __future__ import annotations
@@ -17,13 +17,34 @@ from bellcrank.zoo.families import LENGTH, MASS, MOST_LOOPED, WIDTH, whole
 from bellcrank.zoo.loops import DOWN, Z, _rod
 
 TROLLEY = 40.0  # kg
-RUBBING = 2.0  # 1/s, of a link that turns about its end
+RUBBING = 2.0  # 1/s, damping of a link's rotation, relative to its inertia m L^2
 X, Y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
 
 
 def scissor(n: int = 4, angle: float = 0.5, length: float = 2.0) -> Mechanism:
-    """A scissor lift of n stages, its bars at this angle to the ground. One foot stands, the other slides along x; the
-    slider "foot" is what lifts. One freedom and n loops, each of which has joints of two stages only.
+    """Scissor lift of n stages with one freedom and n loops.
+
+    One foot is fixed, the other slides along x; the joint "foot" of the slider drives the lift. Each loop has joints of
+    two stages only.
+
+    Parameters
+    ----------
+    n : int, default 4
+        Number of stages.
+    angle : float, default 0.5
+        Angle of the bars to the ground at q = 0, rad.
+    length : float, default 2.0
+        Length of the bars, m.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If `n` is not an integer in its range.
     """
     whole(n, "n", bodies=2, most=MOST_LOOPED)
     b = Builder(f"scissor{n}", gravity=DOWN)
@@ -34,7 +55,7 @@ def scissor(n: int = 4, angle: float = 0.5, length: float = 2.0) -> Mechanism:
     for i in range(n):
         left, right = corner[i], corner[i] + wide * X
         middle = left + (wide * X + high * Y) / 2
-        _rod(b, f"rise{i}", left, right + high * Y, density=3.0)  # from the left foot up to the right
+        _rod(b, f"rise{i}", left, right + high * Y, density=3.0)  # rises from the left foot to the right
         _rod(b, f"fall{i}", right, left + high * Y, density=3.0)
         b.joint(f"left{i}", "revolute", f"fall{i - 1}" if i else "ground", f"rise{i}", point=left, axis=Z)
         b.joint(f"middle{i}", "revolute", f"rise{i}", f"fall{i}", point=middle, axis=Z)
@@ -44,11 +65,31 @@ def scissor(n: int = 4, angle: float = 0.5, length: float = 2.0) -> Mechanism:
 
 
 def track(n: int = 90, pitch: float = 0.2, radius: float = 0.4) -> Mechanism:
-    """A crawler's track: n shoes in a ring round two wheels, whose lower strand lies level; the first shoe hangs on a
-    hinge of the ground, as if a tooth of the sprocket held it.
+    """Crawler track: n shoes in a ring round two wheels, with a level lower strand.
+
+    The first shoe is hinged to the ground, as if a tooth of the sprocket held it.
+
+    Parameters
+    ----------
+    n : int, default 90
+        Number of shoes, at least 8.
+    pitch : float, default 0.2
+        Length of a shoe, m.
+    radius : float, default 0.4
+        Radius of the wheels, m.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If `n` is not an integer in its range.
     """
     whole(n, "n", least=8, most=MOST_LOOPED)
-    turning = int(np.clip(round(2 * pi * radius / pitch / 2), 3, n // 2 - 1))  # shoes round each wheel
+    turning = int(np.clip(round(2 * pi * radius / pitch / 2), 3, n // 2 - 1))  # number of shoes round each wheel
     straight = (n - 2 * turning) // 2
     bends = (
         [0.0] * straight + [pi / turning] * turning + [0.0] * (n - 2 * turning - straight) + [pi / turning] * turning
@@ -68,13 +109,29 @@ def track(n: int = 90, pitch: float = 0.2, radius: float = 0.4) -> Mechanism:
 
 
 def _closed(points: list[Array]) -> list[Array]:
-    """A polygon that ends where it began: what is missing is spread over all corners."""
+    """Return a closed polygon: the gap is distributed over all corners."""
     gap, n = points[-1] - points[0], len(points) - 1
     return [p - gap * (i / n) for i, p in enumerate(points[:-1])] + [points[0]]
 
 
 def four_bars(n: int = 4) -> Mechanism:
-    """n equal four-bar linkages side by side, which have nothing to do with each other: crank, coupler and rocker."""
+    """Row of n equal, independent four-bar linkages: crank, coupler and rocker.
+
+    Parameters
+    ----------
+    n : int, default 4
+        Number of linkages.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If `n` is not an integer in its range.
+    """
     whole(n, "n", bodies=3, most=MOST_LOOPED)
     b = Builder(f"four_bars{n}", gravity=DOWN)
     for i in range(n):
@@ -90,12 +147,30 @@ def four_bars(n: int = 4) -> Mechanism:
 
 
 def tied_tree(n: int = 63, ties: int = 4) -> Mechanism:
-    """A binary tree of n bodies as `tree` has it; some of whose ends are tied to a cousin by a rod: that many loops."""
+    """Binary tree of n bodies, as `tree` has it, with rods between some leaves: each rod closes a loop.
+
+    Parameters
+    ----------
+    n : int, default 63
+        Number of bodies, at least 7.
+    ties : int, default 4
+        Number of rods.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If `n` is outside its range, or the tree has too few leaves for the rods.
+    """
     whole(n, "n", least=7, most=MOST_LOOPED)
     whole(ties, "ties")
     leaves = list(range(n // 2, n))
     if ties > len(leaves) // 4:
-        raise InputError(f"zoo: {ties} ties; a tree of {n} bodies has ends for {len(leaves) // 4} of them.")
+        raise InputError(f"zoo: {ties} ties; a tree of {n} bodies has leaves for {len(leaves) // 4} of them.")
     b = Builder(f"tied_tree{n}x{ties}")
     base: list[Array] = []
     side, along = MASS * (LENGTH**2 + WIDTH**2) / 12, MASS * WIDTH**2 / 6
@@ -106,7 +181,7 @@ def tied_tree(n: int = 63, ties: int = 4) -> Mechanism:
         b.body(f"link{i}", mass=MASS, com=base[i] + up / 2, inertia=(side, side, along))
         axis = (1.0, 0.0, 0.0) if (i + 1).bit_length() % 2 else (0.0, 0.0, 1.0)
         b.joint(f"joint{i}", "revolute", f"link{parent}" if i else "ground", f"link{i}", point=base[i], axis=axis)
-    four = len(leaves) // 4  # ends of two neighbouring parents
+    four = len(leaves) // 4  # groups of four leaves: the children of two neighbouring parents
     for k in range(ties):
         first = leaves[4 * (k * four // ties)]
         ends = {"point_a": base[first] + up, "point_b": base[first + 2] + up}
@@ -115,11 +190,32 @@ def tied_tree(n: int = 63, ties: int = 4) -> Mechanism:
 
 
 def rope(n: int = 200, length: float = 20.0, mass: float = 40.0) -> Mechanism:
-    """A rope of n links that hangs between two trolleys on a level rail, on which winches may pull ("left" and "right",
-    both along x). At q = 0 it is an arc, so that all links are alike; let go, it falls to a catenary.
+    """Rope of n links between two trolleys on a horizontal rail.
+
+    Winches may pull the trolleys: joints "left" and "right", both along x. At q = 0 the rope is an arc, so that all
+    links are identical; released, it falls to a catenary.
+
+    Parameters
+    ----------
+    n : int, default 200
+        Number of links, at least 4.
+    length : float, default 20.0
+        Length of the rope, m.
+    mass : float, default 40.0
+        Mass of the rope, kg.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If `n` is not an integer in its range.
     """
     whole(n, "n", least=4, most=MOST_LOOPED)
-    bend = 2.4 / n  # rad, from a link to the next
+    bend = 2.4 / n  # rad, angle from a link to the next
     link, weight = length / n, mass / n
     radius = link / (2 * sin(bend / 2))
     angles = [(i - n / 2) * bend for i in range(n + 1)]

@@ -1,7 +1,7 @@
 """Mechanisms with closed loops: public validation problems, classics, and machines.
 
-All but `andrews` are assembled at q = 0; `start` has every one's configuration and velocities. Where a number has no
-source it is ours and only plausible. Planar mechanisms lie in the xy plane, with gravity along -y.
+All but `andrews` are assembled at q = 0; `start` gives a configuration and velocities for each. Numbers without a
+source are plausible assumptions. Planar mechanisms lie in the xy plane, with gravity along -y.
 """
 
 from __future__ import annotations
@@ -23,8 +23,19 @@ Z = (0.0, 0.0, 1.0)
 
 
 def start(mechanism: Mechanism) -> tuple[Array, Array]:
-    """Where a mechanism of the zoo begins: q and v, assembled. At rest at the zero configuration, unless its data say
-    otherwise.
+    """Return the assembled initial state of a zoo mechanism.
+
+    It is at rest at the zero configuration, unless its data specify another state.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism of the zoo.
+
+    Returns
+    -------
+    tuple[ndarray, ndarray]
+        q, shape (nq,), and v, shape (nv,).
     """
     q, v = dict.fromkeys(mechanism.columns[0], 0.0), dict.fromkeys(mechanism.columns[1], 0.0)
     neutral = dict(zip(mechanism.columns[0], mechanism.neutral(), strict=True))
@@ -32,15 +43,27 @@ def start(mechanism: Mechanism) -> tuple[Array, Array]:
         q |= data("andrews")["q0"]
     if mechanism.name.startswith("n_four_bar"):
         rate = data("n_four_bar")["speed"] / data("n_four_bar")["length"]
-        v |= {name: -rate if name.startswith("A") else rate for name in v}  # couplers stay level
+        v |= {name: -rate if name.startswith("A") else rate for name in v}  # couplers stay horizontal
     return np.array(list((neutral | {k: x for k, x in q.items() if x}).values())), np.array(list(v.values()))
 
 
 def rod_pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
-    """A ball that moves freely in the plane, but for a rod without mass that keeps its distance (IFToMM A01).
+    """Ball that moves in the plane, held at a constant distance by a massless rod (IFToMM A01).
 
-    Starts at (-length, 0). The same motion as `pendulum` has, with a constraint instead of a coordinate: the ball's own
-    turning, which nothing drives, is the third coordinate.
+    It starts at (-length, 0). The motion equals that of `pendulum`, with a constraint instead of a coordinate: the
+    third coordinate is the ball's own rotation, which nothing drives.
+
+    Parameters
+    ----------
+    length : float, default 1.0
+        Length of the rod, m.
+    mass : float, default 1.0
+        Mass of the ball, kg.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
     """
     b = Builder("rod_pendulum", gravity=DOWN)
     b.body("ball", mass=mass, com=(-length, 0, 0), inertia=[0.4 * mass * (0.1 * length) ** 2] * 3)
@@ -51,12 +74,30 @@ def rod_pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
 
 
 def four_bar(ground: float = 0.4, crank: float = 0.1, coupler: float = 0.35, rocker: float = 0.25) -> Mechanism:
-    """A planar four-bar linkage: with these lengths (ours) the crank turns fully and the rocker swings (Grashof).
+    """Planar four-bar linkage; with the default lengths the crank rotates fully and the rocker swings (Grashof).
 
-    The crank points along x at q = 0. Joints are given all round the loop, and bellcrank cuts one.
+    The crank points along x at q = 0. All four joints of the loop are given, and bellcrank cuts one of them.
+
+    Parameters
+    ----------
+    ground : float, default 0.4
+        Distance of the pivots on the ground, m.
+    crank : float, default 0.1
+        Length of the crank, m.
+    coupler : float, default 0.35
+        Length of the coupler, m.
+    rocker : float, default 0.25
+        Length of the rocker, m.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
     """
     tip = np.array([crank, 0.0, 0.0])
-    to = np.array([ground, 0.0, 0.0]) - tip  # from the crank's tip to the rocker's pivot: a triangle with both bars
+    to = (
+        np.array([ground, 0.0, 0.0]) - tip
+    )  # from the crank's tip to the rocker's pivot, third side of a triangle with coupler and rocker
     gap = float(np.linalg.norm(to))
     along = (coupler**2 - rocker**2 + gap**2) / (2 * gap)
     meet = tip + along * to / gap + sqrt(coupler**2 - along**2) * np.array([0.0, 1.0, 0.0])
@@ -72,7 +113,25 @@ def four_bar(ground: float = 0.4, crank: float = 0.1, coupler: float = 0.35, roc
 
 
 def n_four_bar(n: int = 2) -> Mechanism:
-    """n windows of 2 n + 1 uniform rods in a row, upright at q = 0 (IFToMM A02). Frame "B0" is the first rod's top."""
+    """Row of n windows from 2 n + 1 uniform rods, upright at q = 0 (IFToMM A02).
+
+    Frame "B0" is the top of the first rod.
+
+    Parameters
+    ----------
+    n : int, default 2
+        Number of windows.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If `n` is not an integer in its range.
+    """
     whole(n, "n", bodies=2, most=MOST_LOOPED)
     given = data("n_four_bar")
     size, mass = given["length"], given["mass"]
@@ -90,8 +149,26 @@ def n_four_bar(n: int = 2) -> Mechanism:
 
 
 def ring(n: int = 12, radius: float = 1.0) -> Mechanism:
-    """n equal rods, hinged to a ring in the vertical plane that hangs by one of its hinges: one loop, and at q = 0 a
-    regular polygon. A track, a chain and a bracelet are such rings. Numbers are ours.
+    """Ring of n equal rods with hinges in the vertical plane, hung by one hinge: one loop, a regular polygon at q = 0.
+
+    A track, a chain and a bracelet are such rings. The numbers are assumed.
+
+    Parameters
+    ----------
+    n : int, default 12
+        Number of rods, at least 3.
+    radius : float, default 1.0
+        Radius of the polygon's corners, m.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If `n` is not an integer in its range.
     """
     whole(n, "n", least=3, most=MOST_LOOPED)
     b = Builder(f"ring{n}", gravity=DOWN)
@@ -104,7 +181,25 @@ def ring(n: int = 12, radius: float = 1.0) -> Mechanism:
 
 
 def parallel_cranks(n: int = 3) -> Mechanism:
-    """A bar on n equal parallel cranks: two of them hold it already, so each more is redundant. Numbers are ours."""
+    """Bar on n equal parallel cranks: two of them determine its motion, so each further one is redundant.
+
+    The numbers are assumed.
+
+    Parameters
+    ----------
+    n : int, default 3
+        Number of cranks, at least 2.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If `n` is not an integer in its range.
+    """
     b = Builder(f"parallel_cranks{whole(n, 'n', least=2, most=MOST_LOOPED)}", gravity=DOWN)
     _rod(b, "bar", (0, 1, 0), (n - 1, 1, 0), density=1.0)
     for i in range(n):
@@ -117,14 +212,19 @@ def parallel_cranks(n: int = 3) -> Mechanism:
 def andrews() -> Mechanism:
     """Andrews' squeezing mechanism: seven small bodies, three loops, a spring (Hairer and Wanner; IFToMM A03).
 
-    The joints have the names and the angles that the literature uses. No loop is closed at q = 0; `start` has a
-    configuration where they are. Drive beta with the torque data("andrews")["mom"].
+    The joints have the names and the angles of the literature. The loops are open at q = 0; `start` returns a
+    configuration that closes them. Drive beta with the torque data("andrews")["mom"].
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
     """
     g: Mapping[str, Any] = data("andrews")
     A, B = np.array([g["xa"], g["ya"], 0.0]), np.array([g["xb"], g["yb"], 0.0])
     O, x, y = np.zeros(3), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
     b = Builder("andrews", gravity=(0.0, 0.0, 0.0))
-    # Of each body at q = 0: joint, parent, its point, the centre of mass from there, and where the next thing is.
+    # For each body at q = 0: joint, parent, joint position, and centre of mass relative to it.
     K1, K2 = O + g["rr"] * x, O + (g["rr"] - g["d"]) * x
     K5, K7 = A + g["zt"] * x, A - g["u"] * y
     bodies = {
@@ -149,7 +249,13 @@ def andrews() -> Mechanism:
 
 
 def bricard() -> Mechanism:
-    """Bricard's ring of six revolute joints along the edges of a cube, which should not move and does (IFToMM A04)."""
+    """Ring of six revolute joints along the edges of a cube (Bricard), over-constrained but movable (IFToMM A04).
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+    """
     given = data("bricard")
     corners = given["length"] * np.array([(0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0, 0, 1)], float)
     b = Builder("bricard", gravity=DOWN)
@@ -165,9 +271,23 @@ def bricard() -> Mechanism:
 
 
 def stewart(base: float = 1.0, platform: float = 0.6, height: float = 1.2) -> Mechanism:
-    """A Gough-Stewart platform (Stewart 1965): six legs, each a universal joint, a cylinder and a ball.
+    """Gough-Stewart platform (Stewart 1965): six legs, each a universal joint, a cylinder and a ball.
 
-    Numbers are ours.
+    The numbers are assumed.
+
+    Parameters
+    ----------
+    base : float, default 1.0
+        Radius of the joints on the ground, m.
+    platform : float, default 0.6
+        Radius of the joints on the platform, m.
+    height : float, default 1.2
+        Height of the platform at q = 0, m.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
     """
     b = Builder("stewart")
     b.body("platform", mass=50.0, com=(0, 0, height), inertia=(4.5, 4.5, 9.0))
@@ -196,13 +316,19 @@ def stewart(base: float = 1.0, platform: float = 0.6, height: float = 1.2) -> Me
 
 
 def delta() -> Mechanism:
-    """A delta robot (Clavel 1988): three arms, each with a parallelogram of two rods down to the platform.
+    """Delta robot (Clavel 1988): three arms, each with a parallelogram of two rods down to the platform.
 
-    Numbers are ours. The rods hang on universal joints and end in balls, so that none of them can spin idly.
+    The numbers are assumed. The rods have universal joints at the arms and ball joints at the platform, so that none of
+    them can spin about its axis.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
     """
     base, arm, rod, hand, wide = 0.2, 0.3, 0.7, 0.06, 0.05
     b = Builder("delta")
-    drop = sqrt(rod**2 - (base + arm - hand) ** 2)  # the arms are level at q = 0
+    drop = sqrt(rod**2 - (base + arm - hand) ** 2)  # the arms are horizontal at q = 0
     b.body("platform", mass=0.5, com=(0, 0, -drop), inertia=(5e-4, 5e-4, 1e-3))
     for i in range(3):
         out, across = _round(1.0, 2 * pi / 3 * i, 0.0), _round(1.0, 2 * pi / 3 * i + pi / 2, 0.0)
@@ -229,12 +355,23 @@ def delta() -> Mechanism:
 
 
 def double_wishbone(damping: float = 1500.0) -> Mechanism:
-    """A double-wishbone suspension, front left, on a chassis that stands still: it can only travel. Numbers are ours.
+    """Double-wishbone suspension, front left, on a fixed chassis: its one freedom is the wheel travel.
 
-    x is forward, y to the left, z up. The tie rod is a distance; spring and damper stand on the lower arm.
+    x is forward, y to the left, z up. The tie rod is a distance constraint; spring and damper stand on the lower arm.
+    The numbers are assumed.
+
+    Parameters
+    ----------
+    damping : float, default 1500.0
+        Damping of the strut, N s/m.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
     """
     b = Builder("double_wishbone")
-    low, high, steer = (0.0, 0.72, -0.10), (-0.02, 0.68, 0.18), (-0.12, 0.70, -0.02)  # on the upright
+    low, high, steer = (0.0, 0.72, -0.10), (-0.02, 0.68, 0.18), (-0.12, 0.70, -0.02)  # points on the upright
     b.body("lower", mass=5.0, com=(0.0, 0.52, -0.10), inertia=(0.08, 0.05, 0.12))
     b.body("upper", mass=3.0, com=(-0.01, 0.56, 0.17), inertia=(0.03, 0.02, 0.04))
     b.body("upright", mass=35.0, com=(0.0, 0.76, 0.02), inertia=(0.9, 1.4, 0.9))
@@ -252,7 +389,7 @@ def double_wishbone(damping: float = 1500.0) -> Mechanism:
 def _rod(
     b: Builder, name: str, p: Any, q: Any, mass: float | None = None, radius: float = 0.0, density: float = 1.0
 ) -> None:
-    """A uniform rod from p to q; density in kg/m where no mass is given."""
+    """Add a uniform rod from p to q; `density` in kg/m is used if no mass is given."""
     p, q = np.asarray(p, float), np.asarray(q, float)
     length = float(np.linalg.norm(q - p))
     m = density * length if mass is None else mass

@@ -1,4 +1,4 @@
-"""The mechanisms of the seed papers. data.toml has their numbers, where they are printed and what had to be decided."""
+"""Mechanisms of the seed papers; data.toml has their numbers, where they are printed and what was assumed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,23 @@ def _tables() -> dict[str, Any]:
 
 
 def data(name: str) -> dict[str, Any]:
-    """What a paper prints of a mechanism, with full citations: parameters, start, hydraulics, control, tests."""
+    """Return the printed data of a paper's mechanism, with full citations.
+
+    Parameters
+    ----------
+    name : str
+        Name of the mechanism, such as "puma600".
+
+    Returns
+    -------
+    dict[str, Any]
+        Parameters, start, hydraulics, control and tests, as far as the paper has them.
+
+    Raises
+    ------
+    InputError
+        If there is no such mechanism.
+    """
     tables = _tables()
     names = [key for key in tables if key != "cite"]
     if name not in names:
@@ -36,12 +52,24 @@ def data(name: str) -> dict[str, Any]:
 
 
 def puma600() -> Mechanism:
-    """PUMA 600, six revolute joints (Wong 1991, after Angeles and Ma 1988)."""
+    """PUMA 600, six revolute joints (Wong 1991, after Angeles and Ma 1988).
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+    """
     return _wong("puma600", data("puma600"))
 
 
 def torso() -> Mechanism:
-    """A human torso with head and two arms, a tree of six revolute joints (Wong 1991)."""
+    """Human torso with head and two arms, a tree of six revolute joints (Wong 1991).
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+    """
     given = data("torso")
     inertia: list[Any] = [given["inertia_trunk"], [0.4 * given["mass"][1] * given["radius"][1] ** 2] * 3]
     for i in range(2, 6):
@@ -53,22 +81,48 @@ def torso() -> Mechanism:
 
 
 def excavator() -> Mechanism:
-    """Caterpillar 215B: cab, boom, stick, bucket (Wong 1991). Its hydraulics and control are in `data("excavator")`."""
+    """Caterpillar 215B excavator: cab, boom, stick, bucket (Wong 1991).
+
+    Its hydraulics and control are in `data("excavator")`.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+    """
     return _wong("excavator", data("excavator"))
 
 
 def stanford() -> Mechanism:
-    """Stanford arm, five revolute joints and a prismatic third one (Saha 2001)."""
+    """Stanford arm, five revolute joints and a prismatic third one (Saha 2001).
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+    """
     return _saha("stanford", data("stanford"))
 
 
 def puma_saha() -> Mechanism:
-    """PUMA robot (Saha 2001): puma600 in another convention, but for two numbers (see data.toml)."""
+    """PUMA robot (Saha 2001): puma600 in another convention, except for two numbers (see data.toml).
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+    """
     return _saha("puma_saha", data("puma_saha"))
 
 
 def planar3r() -> Mechanism:
-    """Three equal rods in a vertical plane (Saha 2001, who prints no numbers: 1 m and 1 kg are ours)."""
+    """Three equal rods in a vertical plane (Saha 2001, without numbers: 1 m and 1 kg are assumed).
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+    """
     given = data("planar3r")
     length, mass = given["length"], given["mass"]
     b = Builder("planar3r", gravity=(0.0, -9.81, 0.0))
@@ -81,11 +135,22 @@ def planar3r() -> Mechanism:
 
 
 def slider_fourbar(closed: bool = True, forces: bool = False) -> Mechanism:
-    """A four-bar loop on a slide (Nikravesh et al. 1989). The loop is closed by R5; q = 0 is the printed configuration.
+    """Four-bar loop on a slide (Nikravesh et al. 1989).
 
-    closed=False is the tree that is left when R5 is cut, whose frames "P1" and "P4" coincide where the loop would
-    close. forces=True adds "several force elements", as in the paper's experiment of section 7: two springs with
-    dampers, one along the slide and one across the loop, whose numbers are ours.
+    Joint R5 closes the loop; q = 0 is the printed configuration.
+
+    Parameters
+    ----------
+    closed : bool, default True
+        False gives the tree that is left when R5 is cut; its frames "P1" and "P4" coincide where the loop would close.
+    forces : bool, default False
+        Add "several force elements", as in the paper's experiment of section 7: two springs with dampers, one along the
+        slide and one across the loop, with assumed numbers.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
     """
     given = data("slider_fourbar")
     axis, slide = ([x / hypot(*given[name]) for x in given[name]] for name in ("axis", "slide"))
@@ -93,7 +158,7 @@ def slider_fourbar(closed: bool = True, forces: bool = False) -> Mechanism:
     ends = {"slide": ("R2", "R5"), "crank": ("R2", "R3"), "coupler": ("R3", "R4"), "rocker": ("R4", "R5")}
     for mass, (name, (start, end)) in zip(given["mass"], ends.items(), strict=True):
         here, there, r2 = np.array(given[start], dtype=float), np.array(given[end], dtype=float), given["radius"] ** 2
-        across = mass * (r2 / 4 + (there - here) @ (there - here) / 12)  # a cylinder's moments
+        across = mass * (r2 / 4 + (there - here) @ (there - here) / 12)  # moments of inertia of a cylinder
         e = (there - here) / np.linalg.norm(there - here)
         inertia = across * np.eye(3) + (mass * r2 / 2 - across) * np.outer(e, e)
         b.body(name, mass=mass, com=triple((here + there) / 2), inertia=inertia)
@@ -146,7 +211,7 @@ def _saha(name: str, given: Mapping[str, Any]) -> Mechanism:
 
 
 def _lines(given: Mapping[str, Any]) -> list[Line]:
-    """Whom to thank, and what to know, at the head of the report."""
+    """Return the sources and the note for the head of the report."""
     note = [Line("table", given["note"], "note")] if "note" in given else []
     return [*(Line("source", text) for text in given["cite"]), *note]
 

@@ -1,4 +1,4 @@
-"""Closed loops: equations, which of them say something new, how to assemble, and the forms of the dynamics."""
+"""Closed loops: equations, redundancy, assembly, and the forms of the dynamics."""
 
 from __future__ import annotations
 

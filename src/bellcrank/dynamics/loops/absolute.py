@@ -1,7 +1,7 @@
-"""The same mechanism in absolute coordinates (nikravesh1989, equations 1 to 4): every body moves freely, and every
-joint is a loop that holds it.
+"""Conversion of a mechanism to absolute coordinates: every body floats, and every joint becomes a loop joint.
 
-Where all joints turn about or slide across the world's z, bodies have three coordinates each, else seven.
+This corresponds to nikravesh1989, equations 1 to 4. If all joints rotate about or slide across the world's z, bodies
+have three coordinates each, otherwise seven.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ Array = np.ndarray[Any, Any]
 
 
 def absolute(mechanism: Mechanism) -> Mechanism:
-    """Bodies and frames keep their names; a joint becomes the loop of its name, a body's own joint has the body's."""
+    """Return `mechanism` in absolute coordinates.
+
+    Bodies and frames keep their names; a joint becomes a loop of the same name, and the joint of a body has the body's
+    name.
+    """
     m = mechanism
     kind = "planar" if _flat(m) else "floating"
     frames, loops, joints = dict(m.frames), [], []
@@ -36,7 +40,9 @@ def absolute(mechanism: Mechanism) -> Mechanism:
         loops.append(Loop(j.name, j.kind, first, second))
     for loop in m.loops:
         if loop.joints:
-            raise ModelError(f'loop "{loop.name}" couples joint coordinates, and absolute coordinates have none.')
+            raise ModelError(
+                f'loop "{loop.name}" couples joint coordinates, which do not exist in absolute coordinates.'
+            )
         loops.append(loop)
     own = {m.ground, *(b.name for b in m.bodies)}
     places = [f for name, f in frames.items() if name not in own]
@@ -47,7 +53,17 @@ def absolute(mechanism: Mechanism) -> Mechanism:
 
 
 def state(mechanism: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
-    """The same configuration and velocity in absolute coordinates."""
+    """Convert a configuration and velocity to absolute coordinates.
+
+    Parameters
+    ----------
+    mechanism
+        The original mechanism.
+    q
+        Its positions.
+    v
+        Its velocities.
+    """
     flat = _flat(mechanism)
     places: list[Array] = []
     speeds: list[Array] = []
@@ -65,7 +81,7 @@ def state(mechanism: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
 
 
 def _quaternion(R: Array) -> Array:
-    """(x, y, z, w) of a rotation: the column of the largest diagonal is the safest to divide by."""
+    """Return the quaternion (x, y, z, w) of a rotation, computed from the column with the largest diagonal element."""
     xx, yy, zz = np.diag(R)
     K = np.array(
         [
@@ -80,7 +96,7 @@ def _quaternion(R: Array) -> Array:
 
 
 def _flat(m: Mechanism) -> bool:
-    """Whether every joint keeps its body in the world's xy plane, as the body's own axes see it too."""
+    """Return True if every joint keeps its body in the world's xy plane, with the body's z axis along the world's."""
 
     def in_plane(j: Joint) -> bool:
         up = np.allclose(np.abs(np.asarray(j.rotation, float)[2]), [0, 0, 1], atol=1e-12)
@@ -93,17 +109,17 @@ def _flat(m: Mechanism) -> bool:
 def _check(m: Mechanism, j: Joint) -> None:
     if j.mimic is not None or j.armature or j.damping or j.friction or j.stiffness:
         raise ModelError(
-            f'joint "{j.name}" of "{m.name}" has a coupling, a rotor, friction or a spring of its own: in absolute '
-            "coordinates there is no joint coordinate for that. Describe springs between points instead."
+            f'joint "{j.name}" of "{m.name}" has a coupling, a rotor, friction or a spring of its own: absolute '
+            "coordinates have no joint coordinate for that. Describe springs between points instead."
         )
     if j.kind not in CLOSURES and j.kind != "floating":
         raise ModelError(
-            f'joint "{j.name}" of "{m.name}" is {j.kind}, which closes no loop yet: {", ".join(CLOSURES)}.'
+            f'joint "{j.name}" of "{m.name}" is {j.kind}, which is not a loop joint; these are: {", ".join(CLOSURES)}.'
         )
 
 
 def _axes(j: Joint) -> Matrix:
-    """A frame on the joint with z along its axis, and x along its second where it has one."""
+    """Return the axes of a frame on the joint with z along its axis, and x along its second axis if it has one."""
     z = np.asarray(j.axis, float)
     guess = np.asarray(j.second_axis, float) if j.second_axis is not None else np.eye(3)[int(np.argmin(np.abs(z)))]
     x = guess - (guess @ z) * z

@@ -1,14 +1,14 @@
-"""Estimate the rounding error of accelerations with closed loops, choose refinements by it, and report what is left.
+"""Rounding error of accelerations with closed loops: estimation, and choice of iterative refinements.
 
-Where a small linkage carries a large one, or masses differ by many orders of magnitude, the inertia matrix or
-C M^-1 C^T may lose most digits of a double. Pivots do not show how much: articulated inertias of graded mechanisms are
-accurate although the condition of M is 1e16, others are not. So the error is measured. In some configurations,
-accelerations are computed as kernels do, and a second time from q and v that are changed by one rounding error, with an
-independent choice of rows in place of each group of redundant ones. What differs is the estimate: it has the rounding
-errors of the arithmetic, the condition of the problem, and the contradictions between redundant equations.
+If a small linkage carries a large one, or masses differ by many orders of magnitude, the inertia matrix or C M^-1 C^T
+may lose most digits of a double. Pivots do not show how much: articulated inertias of graded mechanisms are accurate
+although the condition of M is 1e16, others are not. So the error is measured. In some configurations, accelerations are
+computed as kernels do, and a second time from q and v that are changed by one rounding error, with an independent
+choice of rows in place of each group of redundant ones. The difference is the estimate: it contains the rounding errors
+of the arithmetic, the condition of the problem, and the contradictions between redundant equations.
 
-Where the estimate is too large, multipliers are refined more often, as long as that helps. Mechanisms whose inertia
-matrix and singular values leave no doubt are not measured at all, and their kernels stay as they are.
+If the estimate is too large, multipliers are refined more often, as long as that helps. Mechanisms whose inertia matrix
+and singular values are clearly well conditioned are not measured, and their kernels do not change.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from bellcrank.model.tree import Tree
 
 Array = np.ndarray[Any, Any]
 EPSILON = 2.0**-52
-PROMISED = 1e-9  # relative error of accelerations; what is estimated to be larger is reported
+PROMISED = 1e-9  # relative error of accelerations; larger estimates are reported
 WANTED = 1e-10  # estimated errors above this are refined
-SAFE_CONDITION = 1e6  # of the scaled inertia matrix: with less, no digits are lost that matter
-SAFE_CONTRADICTION = 1e-12  # singular values that count as zero, against the smallest that counts
-SAFE_LOSS = 1e-3  # relative error of one solution for multipliers, which their refinement reduces by as much each time
-MORE_REFINEMENTS = 8  # at most
-WORTH = 2.0  # times the smallest error: fewer refinements with no more than that are preferred
+SAFE_CONDITION = 1e6  # condition of the scaled inertia matrix below which the loss of digits is negligible
+SAFE_CONTRADICTION = 1e-12  # singular values that count as zero, relative to the smallest that counts
+SAFE_LOSS = 1e-3  # relative error of one solution for multipliers; each refinement multiplies the error by it
+MORE_REFINEMENTS = 8  # largest number of further refinements
+WORTH = 2.0  # fewer refinements are preferred if their error is at most this multiple of the smallest
 CONVERGED = 1e-15  # relative correction of accelerations that ends a refinement
 MEASURED_STATES = 3
-LARGE = 5000  # equations times coordinates: a mechanism so large is measured in one state
-COMPARABLE = 0.3  # of the most that is new of any row: rows with so much are as good a choice
-FAILED = (ValueError, ZeroDivisionError, OverflowError)  # of float arithmetic, where a kernel gives NaN
+LARGE = 5000  # equations times coordinates above which a mechanism is measured in one state only
+COMPARABLE = 0.3  # rows with this fraction of the largest independent part are an equally good choice
+FAILED = (ValueError, ZeroDivisionError, OverflowError)  # raised by float arithmetic where a kernel gives NaN
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,23 @@ class Accuracy:
 
     @property
     def sufficient(self) -> bool:
+        """Return True if the error is within the promised limit."""
         return self.error <= PROMISED
 
 
 def doubtful(tree: Tree, rank: Rank, loss: float, contradiction: float, q: Array) -> bool:
-    """Whether accelerations may lose digits, by the condition of the inertia matrix and what is known of the loops.
+    """Return True if accelerations may lose digits, judged by the inertia matrix and known properties of the loops.
 
     Parameters
     ----------
+    tree
+        Kinematic tree of the mechanism.
+    rank
+        Rank of the loop equations.
     loss
         Relative error of one solution for multipliers (conditioning.py).
     contradiction
-        Largest singular value that counts as zero, beyond rounding, against the smallest that counts.
+        Largest singular value that counts as zero, beyond rounding, relative to the smallest that counts.
     q
         (configurations, nq)
     """
@@ -73,10 +78,14 @@ def doubtful(tree: Tree, rank: Rank, loss: float, contradiction: float, q: Array
 
 
 def measured(tree: Tree, rank: Rank, q: Array, rough: float) -> tuple[Rank, Accuracy]:
-    """The rank with as many refinements as help, and the accuracy that accelerations have then.
+    """Return the rank with as many refinements as help, and the resulting accuracy of accelerations.
 
     Parameters
     ----------
+    tree
+        Kinematic tree of the mechanism.
+    rank
+        Rank of the loop equations.
     q
         (configurations, nq), closed, none of them singular.
     rough
@@ -89,7 +98,7 @@ def measured(tree: Tree, rank: Rank, q: Array, rough: float) -> tuple[Rank, Accu
 
 
 def _useful(errors: list[Accuracy]) -> int:
-    """After how many more refinements nothing is gained in a state."""
+    """Return the number of further refinements after which a state gains nothing."""
     least = max(WANTED, WORTH * min(x.error for x in errors))
     return next(k for k, x in enumerate(errors) if x.error <= least)
 
@@ -98,11 +107,11 @@ def _useful(errors: list[Accuracy]) -> int:
 class _State:
     q: Array
     v: Array
-    other: Array  # accelerations that only rounding makes different
+    other: Array  # accelerations that differ only by rounding
 
 
 def _states(tree: Tree, rank: Rank, q: Array, rough: float) -> list[_State | None]:
-    """States in motion; None where accelerations are not finite."""
+    """Return states in motion; None where accelerations are not finite."""
     rng = np.random.default_rng(0)
     natural = np.array(rank.natural(tree.nv))
     many = 1 if len(rank.rows) * tree.nv > LARGE else MEASURED_STATES
@@ -118,7 +127,7 @@ def _states(tree: Tree, rank: Rank, q: Array, rough: float) -> list[_State | Non
 
 
 def _errors(tree: Tree, rank: Rank, state: _State) -> list[Accuracy]:
-    """With rank.refinements, and with each one more."""
+    """Return the accuracy with rank.refinements, and with each further refinement."""
     natural = np.array(rank.natural(tree.nv))
     found = _refined(tree, rank, state.q, state.v)
     if found is None:
@@ -130,7 +139,7 @@ def _errors(tree: Tree, rank: Rank, state: _State) -> list[Accuracy]:
 
 
 def _refined(tree: Tree, rank: Rank, q: Array, v: Array) -> list[Array] | None:
-    """Accelerations with rank.refinements, and with each one more until they stay; None where they are not finite."""
+    """Return accelerations with rank.refinements and with each further one until they converge; None if not finite."""
     forward = (crba if tree.coupled else aba).forward_dynamics
     more = replace(rank, refinements=rank.refinements + MORE_REFINEMENTS)
     found: list[Array] = []
@@ -151,9 +160,9 @@ def _stays(before: Array, after: Array, natural: Array) -> bool:
 
 
 def _independent_rows(rank: Rank, C: Array, rng: np.random.Generator) -> Rank:
-    """The same equations without redundant ones: of every group as many rows as it has independent ones.
+    """Return the same equations without redundant ones: from every group as many rows as it has independent ones.
 
-    C (rows of the rank, nv) in natural sizes. Among rows of which about as much is new, chance decides.
+    C (rows of the rank, nv) is in natural sizes. Among rows with comparable independent parts, the choice is random.
     """
     tied = {k for group in rank.groups for k in group.places}
     places = [k for k in range(len(rank.rows)) if k not in tied]
@@ -179,7 +188,7 @@ def _independent_rows(rank: Rank, C: Array, rng: np.random.Generator) -> Rank:
 
 
 def _condition(M: Array) -> float:
-    """The condition of a mass matrix with a unit diagonal; 1 where something moves no inertia: refused elsewhere."""
+    """Return the condition of a mass matrix scaled to a unit diagonal; 1 if singular, which is checked elsewhere."""
     diagonal = np.diag(M)
     if not (diagonal > 0.0).all():
         return 1.0

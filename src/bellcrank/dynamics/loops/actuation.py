@@ -1,5 +1,6 @@
-"""Which joints of a looped mechanism are driven, and whether they can move it: as many as it has freedoms, no fewer
-and no more, and such that with them locked nothing else can move.
+"""Validation of the actuated joints of a mechanism with loops.
+
+There must be as many actuated coordinates as degrees of freedom, and with them locked nothing else may move.
 """
 
 from __future__ import annotations
@@ -16,7 +17,22 @@ from bellcrank.model.joints import KINDS
 
 
 def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tuple[int, ...]:
-    """The elements of v that these joints drive; InputError where they cannot be what is meant."""
+    """Return the elements of v that the named joints drive.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism with loops.
+    found
+        Analysis of its loop equations.
+    names
+        Names of the actuated joints.
+
+    Raises
+    ------
+    InputError
+        If the names are not valid joints, or these joints do not determine the motion.
+    """
     indices: dict[str, list[int]] = {}
     at = 0
     for j in mechanism.own_joints:
@@ -26,17 +42,17 @@ def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tup
     exist = f"Its joints are: {', '.join(indices)}."
     if not names:
         raise InputError(
-            f"{where}: it has loops, so that not every joint can be driven by itself. Say which are: "
-            f"actuated=[...] with {_freedoms(found.mobility)} in all. {exist}"
+            f"{where}: the mechanism has loops, so its joints cannot all be actuated. Name the actuated joints: "
+            f"actuated=[...] with {_freedoms(found.mobility)} in total. {exist}"
         )
     followers = {j.name: j.mimic.joint for j in mechanism.joints if j.mimic is not None}
     for k, name in enumerate(names):
         if name in followers:
-            raise InputError(f'{where}: actuated joint "{name}" follows "{followers[name]}"; name that one instead.')
+            raise InputError(f'{where}: actuated joint "{name}" mimics "{followers[name]}"; name that one instead.')
         if any(loop.name == name for loop in mechanism.loops):
             raise InputError(
-                f'{where}: actuated: "{name}" closes a loop and has no coordinate to be driven. Drive another joint, '
-                f"or build the mechanism so that another one is cut. {exist}"
+                f'{where}: actuated: "{name}" closes a loop and has no coordinate. Actuate another joint, or build the '
+                f"mechanism so that another joint closes the loop. {exist}"
             )
         if name not in indices:
             raise InputError(f"{where}: actuated: {unknown('joint', name, indices)}")
@@ -46,7 +62,7 @@ def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tup
     if len(active) != found.mobility:
         kind = "over-actuated: their forces are not determined" if len(active) > found.mobility else "under-actuated"
         raise InputError(
-            f"{where}: {', '.join(names)} drive {len(active)} coordinates, and the mechanism has "
+            f"{where}: {', '.join(names)} drive {len(active)} coordinates, but the mechanism has "
             f"{_freedoms(found.mobility)}: it would be {kind}. {exist}"
         )
     plain = mechanism.at() if mechanism.parameters else mechanism
@@ -55,13 +71,13 @@ def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tup
         moving = dict.fromkeys(c.partition(".")[0] for c, x in zip(mechanism.columns[1], left, strict=True) if x > 1e-6)
         raise InputError(
             f"{where}: {', '.join(names)} cannot drive it: with these locked {', '.join(moving)} can still move. "
-            f"Drive one of those instead. {exist}"
+            f"Actuate one of those instead. {exist}"
         )
     return active
 
 
 def _left(C: Array, active: Sequence[int], least: float) -> Array | None:
-    """A motion that is left with the driven coordinates locked, in every configuration; None if there is none."""
+    """Return a motion that remains in every configuration with the driven coordinates locked; None if there is none."""
     locked = np.array(C)
     locked[..., list(active)] = 0.0
     hold = np.zeros((len(active), C.shape[-1]))

@@ -1,7 +1,6 @@
 """Assembly: the nearest configuration and velocity that close all loops (nikravesh1989, equation 26).
 
-Newton's method with damping (Levenberg and Marquardt), because a guess may be far away and rows may depend on each
-other.
+The damped Newton method of Levenberg and Marquardt is used, because a guess may be far away and rows may be dependent.
 """
 
 from __future__ import annotations
@@ -16,21 +15,20 @@ from bellcrank.dynamics.loops.numbers import Array, Closed, closed, moved, uprig
 from bellcrank.dynamics.loops.scaling import Scales, scales
 from bellcrank.model.tree import Tree
 
-AIMED_AT = 1e-12  # for the largest residual, against the natural size of its equation (scaling.py)
-CLOSED = 1e3 * AIMED_AT  # what rounding may leave of it in large mechanisms
-EXACT = 3e-15  # aimed at where the rank is decided: what a residual leaves looks like a singular value
+AIMED_AT = 1e-12  # largest residual aimed at, relative to the natural size of its equation (scaling.py)
+CLOSED = 1e3 * AIMED_AT  # residual that rounding may leave in large mechanisms
+EXACT = 3e-15  # residual aimed at for the rank decision, where a residual looks like a singular value
 ROUNDS = 200
-ALLOWED = 1e-9  # singular values below this, against the largest, do not forbid a motion
-# Singular values of C below this, against the largest, count as zero where loops only close roughly, as in files that
+ALLOWED = 1e-9  # singular values below this, relative to the largest, do not constrain a motion
+# Singular values of C below this, relative to the largest, count as zero if loops close only roughly, as in files that
 # have 1.571 for a quarter of a turn.
 ROUGH = 3e-4
-OPEN = 3.0  # times that, the loops may then stay open
-SLOWLY = 0.5  # of the residual before: what is closed already and becomes less by no more than that ends
-LONGEST_MOVE = 0.5  # of a coordinate in one round, against its natural size
-# A branch is followed in so many steps at most, between the shortest and the longest, which move nothing by more than
-# the stride.
+OPEN = 3.0  # loops may then stay open by this multiple of the tolerance
+SLOWLY = 0.5  # the iteration ends if a closed loop's residual does not decrease below this fraction
+LONGEST_MOVE = 0.5  # of a coordinate in one round, relative to its natural size
+# Continuation along a branch: step lengths, largest number of steps, and largest motion of any coordinate in a step.
 LONGEST_STEP, SHORTEST_STEP, MOST_STEPS, STRIDE = 0.1, 1e-5, 2000, 0.3
-SPREAD = np.geomspace(0.05, 3.0, 48)  # how far around a guess that leads nowhere others are tried
+SPREAD = np.geomspace(0.05, 3.0, 48)  # distances of the points tried around a guess that fails
 
 
 def assembled(
@@ -41,10 +39,22 @@ def assembled(
     rough: float = 0.0,
     aimed_at: float = AIMED_AT,
 ) -> tuple[Array, Array]:
-    """(q, residuals) of configurations (..., nq), moving only the elements of v that are free (a mask).
+    """Return (q, residuals) of assembled configurations.
 
-    rough: what is redundant but for this much is not solved for, and stays open by what it stays open.
-    aimed_at: the residual at which it ends, against the natural size of each equation.
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Guesses, (..., nq).
+    free
+        Mask of the elements of v that may move; all if None.
+    rounds
+        Largest number of iterations.
+    rough
+        Equations that are redundant within this tolerance are not solved for, and keep their residual.
+    aimed_at
+        Residual at which the iteration ends, relative to the natural size of each equation.
     """
     batch = q.shape[:-1]
     q = np.array(q, float).reshape(-1, q.shape[-1])
@@ -74,22 +84,22 @@ def assembled(
 
 
 def _aim(now: Closed, by: Scales, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
-    """The largest residual that a motion could change, and the step against it by how much it is damped."""
+    """Return the largest residual that a motion could change, and the step against it as a function of the damping."""
     if rough:
         return _rough_aim(now, by, mask, rough)
 
     def step(damping: Array) -> Array:
         C = now.C * by.rows[:, None] * mask
-        says = np.flatnonzero(np.abs(C).max(axis=(0, 2)) > 0.0)  # the others hold by themselves, or never
+        says = np.flatnonzero(np.abs(C).max(axis=(0, 2)) > 0.0)  # the others hold identically, or never
         C, value = C[:, says], (now.value * by.rows)[:, says]
-        # the closer, the less damped: quadratic at the end, and still defined where rows depend on each other
+        # The damping decreases with the residual: quadratic at the end, but still defined for dependent rows.
         return -damped_step(C, damping + 1e-15 * len(says), value)
 
     return np.abs(now.value * by.rows).max(axis=-1, initial=0.0), step
 
 
 def _rough_aim(now: Closed, by: Scales, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
-    """The same by singular values, and what is small of them left out."""
+    """Return the same as `_aim` from singular values, without the small ones."""
     U, s, V = np.linalg.svd(by.applied(now.C) * mask, full_matrices=False)
     counts = s > rough * np.maximum(s[:, :1], 1e-300)
     parts = np.where(counts, np.einsum("...mk,...m->...k", U, now.value * by.rows), 0.0)
@@ -110,13 +120,35 @@ def _where(better: Array, new: Closed, old: Closed) -> Closed:
 
 
 def closes(tree: Tree, q: Array, residual: Array, rough: float = 0.0) -> Array:
-    """Which of these configurations are assembled, the right way up."""
+    """Return which configurations are assembled, with all ends upright.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Configurations.
+    residual
+        Their residuals.
+    rough
+        Tolerance of redundant equations.
+    """
     shut = missed(tree, q, residual) < (OPEN * rough if rough else CLOSED)
     return np.asarray(shut & upright(tree, q))
 
 
 def missed(tree: Tree, q: Array, residual: Array) -> Array:
-    """The largest residual of each configuration, against the natural size of its equation."""
+    """Return the largest residual of each configuration, relative to the natural size of its equation.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Configurations.
+    residual
+        Their residuals.
+    """
     rows = scales(tree, closed(tree, q).C).rows
     return np.asarray(np.abs(residual * rows).max(axis=-1, initial=0.0))
 
@@ -124,9 +156,20 @@ def missed(tree: Tree, q: Array, residual: Array) -> Array:
 def searched(
     tree: Tree, guess: Array, free: Array | None = None, rough: float = 0.0, tries: int = 1
 ) -> tuple[Array, Array, bool]:
-    """(q, residual, whether it is assembled): from the guess, or else the nearest that is found from around it.
+    """Return (q, residual, assembled) from the guess, or else the nearest assembly found from points around it.
 
-    tries: so many times as many others are looked at where none of the first leads anywhere.
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    guess
+        Positions, (nq,).
+    free
+        Mask of the elements of v that may move; all if None.
+    rough
+        Tolerance of redundant equations.
+    tries
+        Number of rounds of points around the best so far, if none before led to an assembly.
     """
     q, residual = assembled(tree, guess[None], free, rough=rough)
     if closes(tree, q, residual, rough)[0]:
@@ -151,10 +194,22 @@ def _scattered(rng: np.random.Generator, nv: int) -> Array:
 
 
 def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array | None:
-    """A configuration with what is not free as in the guess, on the branch of the nearest that closes the loops at all.
+    """Return a configuration with the held coordinates as in the guess, on the branch of the nearest assembly.
 
-    What is held moves from where it is there to where it should be in short steps, along the tangent and back onto the
-    loops, each so short that the way back is a small part of it. None where that leads nowhere: the branch turns.
+    The held coordinates move in short steps from their assembled values to the desired ones, along the tangent and back
+    onto the loops, where the correction must be a small part of each step. None if that fails because the branch turns
+    back.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    guess
+        Positions, (nq,).
+    free
+        Mask of the elements of v that may move.
+    rough
+        Tolerance of redundant equations.
     """
     q, residual = assembled(tree, guess, rough=rough)
     if not closes(tree, q, residual, rough):
@@ -186,7 +241,17 @@ def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array
 
 
 def distance(tree: Tree, by: Scales, change: Array) -> float:
-    """The largest element of a change of q, against the natural size of its coordinate."""
+    """Return the largest element of a change of q, relative to the natural size of its coordinate.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    by
+        Natural sizes.
+    change
+        Change of q.
+    """
     size = np.ones(tree.nq)
     for link in tree.links:
         size[list(link.q_index)] = by.columns[list(link.v_index)].max(initial=0.0) or 1.0
@@ -194,7 +259,7 @@ def distance(tree: Tree, by: Scales, change: Array) -> float:
 
 
 def _left(tree: Tree, q: Array, guess: Array, free: Array) -> Array | None:
-    """How far what is held has to go, in the space of v; None where that is no difference of coordinates."""
+    """Return the remaining change of the held coordinates in the space of v; None if that is not defined."""
     out = np.zeros(tree.nv)
     for link in tree.links:
         if link.joint.mimic is None and not free[list(link.v_index)].all():
@@ -206,7 +271,21 @@ def _left(tree: Tree, q: Array, guess: Array, free: Array) -> Array | None:
 
 
 def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None, rough: float = 0.0) -> Array:
-    """The nearest velocity with C v = 0, changing only what is free."""
+    """Return the nearest velocity with C v = 0, changing only the free elements.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    free
+        Mask of the elements of v that may change; all if None.
+    rough
+        Tolerance of redundant equations.
+    """
     mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
     C = closed(tree, q).C
     C = scales(tree, C).by_rows(C)
@@ -216,13 +295,35 @@ def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None, rough:
 
 
 def summary(names: list[str], value: Array, size: Array | float = 1.0, largest: int = 4) -> str:
-    """The residuals by equation, the worst first; size: one over the natural size of each."""
+    """Format the largest residuals by equation, the worst first.
+
+    Parameters
+    ----------
+    names
+        Names of the equations.
+    value
+        Residuals.
+    size
+        One over the natural size of each equation.
+    largest
+        Largest number of equations listed.
+    """
     order: Any = np.argsort(-np.abs(value * size))[:largest]
     worst = np.abs(value * size) > AIMED_AT
     return ", ".join(f"{names[k]} {value[k]:.3g}" for k in order if worst[k])
 
 
 def open_ends(names: list[str], residual: Array, size: Array | float = 1.0) -> str:
-    """What is not closed, in words; size: one over the natural size of each equation."""
+    """Describe which equations are not satisfied.
+
+    Parameters
+    ----------
+    names
+        Names of the equations.
+    residual
+        Residuals.
+    size
+        One over the natural size of each equation.
+    """
     found = summary(names, residual, size)
-    return f"these equations are not met: {found} (m, or 1 for directions)" if found else "an end is upside down"
+    return f"these equations are not satisfied: {found} (m, or 1 for directions)" if found else "an end is upside down"

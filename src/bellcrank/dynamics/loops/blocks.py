@@ -1,6 +1,6 @@
-"""Matrices of loops that have nothing to do with each other: what is cubic is done for each of their blocks.
+"""Block-wise linear algebra for independent loops: cubic operations are done for each block.
 
-C is (..., m, n). Rows that share a column are of one block, directly or through others; columns without any row are of
+C is (..., m, n). Rows that share a column are in one block, directly or through others; columns without any row are in
 none.
 """
 
@@ -15,11 +15,12 @@ Array = np.ndarray[Any, Any]
 
 
 def blocks(C: Array) -> list[tuple[Array, Array]]:
-    """Rows and columns of each; a row of zeros is a block of its own, without columns."""
+    """Return rows and columns of each block of `C`; a row of zeros is a block of its own, without columns."""
     pattern = np.abs(C).max(axis=tuple(range(C.ndim - 2)), initial=0.0) > 0.0
     mark = list(range(len(pattern)))
 
     def top(k: int) -> int:
+        """Return the representative of the block of row `k`."""
         while mark[k] != k:
             mark[k] = mark[mark[k]]
             k = mark[k]
@@ -36,14 +37,14 @@ def blocks(C: Array) -> list[tuple[Array, Array]]:
 
 
 def _parts(C: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """Rows, columns and the matrix of each block that is not zero."""
+    """Yield rows, columns and the matrix of each block that is not zero."""
     for rows, columns in blocks(C):
         if len(columns):
             yield rows, columns, C[..., rows[:, None], columns]
 
 
 def singular_values(C: Array) -> Array:
-    """Those of each matrix, the largest first, as many as it is wide or high."""
+    """Return the singular values of each matrix in `C`, in descending order, min(m, n) of them."""
     most = min(C.shape[-2:])
     found = [np.linalg.svd(part, compute_uv=False) for _, _, part in _parts(C)]
     every = np.concatenate([*found, np.zeros((*C.shape[:-2], most))], axis=-1)
@@ -51,7 +52,7 @@ def singular_values(C: Array) -> Array:
 
 
 def pseudo_inverse(C: Array, least: float) -> Array:
-    """What is below `least` of a block's largest singular value counts as zero."""
+    """Return the pseudo-inverse of `C`; singular values below `least` times a block's largest count as zero."""
     P = np.zeros((*C.shape[:-2], C.shape[-1], C.shape[-2]))
     for rows, columns, part in _parts(C):
         P[..., columns[:, None], rows] = np.linalg.pinv(part, rcond=least)
@@ -59,13 +60,23 @@ def pseudo_inverse(C: Array, least: float) -> Array:
 
 
 def redundancy(C: Array, rank: int) -> Array:
-    """Projections onto the combinations of rows that vanish, of matrices of this rank: (..., m, m)."""
+    """Return projections onto the vanishing combinations of the rows of `C`, which has this `rank`: (..., m, m)."""
     U = np.linalg.svd(C)[0][..., :rank]
     return np.asarray(np.eye(C.shape[-2]) - U @ np.swapaxes(U, -1, -2))
 
 
 def damped_step(C: Array, damping: Array, b: Array) -> Array:
-    """C^T (C C^T + damping 1)^-1 b, of each; the damping is against the mean of the diagonal, block by block."""
+    """Return C^T (C C^T + damping 1)^-1 b for each matrix.
+
+    Parameters
+    ----------
+    C
+        Matrices, (..., m, n).
+    damping
+        Relative to the mean of the diagonal of C C^T, block by block.
+    b
+        Right-hand sides, (..., m).
+    """
     x = np.zeros((*C.shape[:-2], C.shape[-1]))
     for rows, columns, part in _parts(C):
         N = part @ np.swapaxes(part, -1, -2)

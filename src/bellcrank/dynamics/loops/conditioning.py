@@ -1,9 +1,9 @@
-"""How well conditioned the equations of loops usually are, so that run-time checks know what is unusual.
+"""Usual conditioning of the loop equations, as the reference for run-time checks.
 
-How near a configuration is to a singular one is measured by pivots. In a long linkage, and in one whose masses differ
-by many orders of magnitude, pivots are small everywhere; only what is small against that is singular. And where the
-elimination of C M^-1 C^T loses digits everywhere, multipliers are refined: the residual of C a = gamma is solved for
-again, with the same factors.
+The distance of a configuration from a singular one is measured by pivots. In a long linkage, and in one whose masses
+differ by many orders of magnitude, pivots are small everywhere; only pivots that are small relative to these usual ones
+indicate a singularity. And where the elimination of C M^-1 C^T loses digits everywhere, multipliers are refined
+iteratively: the residual of C a = gamma is solved for again, with the same factors.
 """
 
 from __future__ import annotations
@@ -20,19 +20,29 @@ from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.model.tree import Tree
 
 Array = np.ndarray[Any, Any]
-LOOKS = 4  # configurations
-COMMON = 0.1  # pivots of small linkages are about so large, or larger: thresholds are made for those
+LOOKS = 4  # configurations examined
+COMMON = 0.1  # usual size of pivots in small linkages, for which the thresholds are made
 WANTED = 1e-12  # relative error of multipliers
 MOST_REFINEMENTS = 4
-WORSE = 100.0  # times as large the loss may be elsewhere
+WORSE = 100.0  # factor by which the loss may be larger in other configurations
 EPSILON = 2.0**-52
 
 
 def with_usual_pivots(tree: Tree, rank: Rank, pattern: Array, q: Array, C: Array) -> tuple[Rank, float]:
-    """The rank with what is usual in these configurations, none of which is singular, and the relative error that one
-    solution for multipliers usually has.
+    """Return the rank with the usual pivots, and the usual relative error of one solution for multipliers.
 
-    C (configurations, rows of the rank, nv), as it is.
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    rank
+        Rank of the loop equations.
+    pattern
+        Nonzero pattern of C.
+    q
+        Configurations, none of them singular.
+    C
+        (configurations, rows of the rank, nv), not scaled.
     """
     if not rank.rank or not len(q):
         return rank, 0.0
@@ -55,14 +65,14 @@ def _usual(size: float) -> float:
 
 
 def _refinements(loss: float) -> int:
-    """Rounds after which an error that each makes smaller by `loss` is less than what is wanted."""
+    """Return the number of refinements that reduce the error, by `loss` each time, below the limit."""
     if loss < WANTED:
         return 0
     return min(MOST_REFINEMENTS, math.ceil(math.log(WANTED) / math.log(min(WORSE * loss, 0.1))) - 1)
 
 
 def _least_multiplier_pivot(tree: Tree, rank: Rank, q: Array, C: Array) -> float:
-    """The smallest pivot of C M^-1 C^T, against what rows of its loop are; its root, as `Multipliers.sound` has it."""
+    """Return the root of the smallest pivot of C M^-1 C^T, relative to its loop's rows, as in `Multipliers.sound`."""
     M = np.array(crba.mass_matrix(tree, q.tolist()), float)
     diagonal = np.diag(M)
     if not (diagonal > 0.0).all():
@@ -70,7 +80,7 @@ def _least_multiplier_pivot(tree: Tree, rank: Rank, q: Array, C: Array) -> float
     size = 1.0 / np.sqrt(diagonal)
     try:
         L = np.linalg.cholesky(M * size * size[:, None])
-    except np.linalg.LinAlgError:  # what moves no inertia is refused elsewhere
+    except np.linalg.LinAlgError:  # singular mass matrices are rejected elsewhere (immobility.py)
         return 1.0
     W = np.linalg.solve(L, (C * size).T).T
     rows = np.linalg.norm(W, axis=1) / np.array(rank.scale)

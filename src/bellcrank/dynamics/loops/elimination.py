@@ -1,8 +1,8 @@
-"""Solving C x = r for some of the unknowns in terms of the others, in an order that was chosen beforehand.
+"""Solution of C x = r for dependent unknowns in terms of the others, with a predetermined pivot order.
 
 The order is a list of pivots (row, column): the columns are the dependent unknowns, all others are independent. It is
-chosen by numbers (partition.py); here it is only followed, on any scalar, and what is zero costs nothing. Where loops
-do not share joints, neither do their rows, and each is solved by itself.
+chosen numerically (partition.py); here it is followed, for any scalar type, and zeros cost nothing. If loops do not
+share joints, their rows do not share columns, and each loop is solved by itself.
 """
 
 from __future__ import annotations
@@ -22,11 +22,21 @@ class Solved:
     """Each dependent unknown as a combination of the independent ones and of the right-hand sides."""
 
     lines: Mapping[int, Line]
-    pivots: list[Scalar]  # what was divided by
+    pivots: list[Scalar]  # the divisors
 
 
 def solved(rows: Sequence[Mapping[int, Scalar]], order: Pivots, right: Sequence[Mapping[str, Scalar]]) -> Solved:
-    """right[k] are the right-hand sides of row k by name. A line has -E for columns of C, and names."""
+    """Solve for the dependent unknowns. A resulting line has -E for columns of C, and the names of right-hand sides.
+
+    Parameters
+    ----------
+    rows
+        Rows of C.
+    order
+        Pivots (row, column).
+    right
+        Right-hand sides of each row, by name.
+    """
     work: dict[int, Line] = {k: dict(rows[k]) | dict(right[k]) for k, _ in order}
     used: list[Scalar] = []
     inverse: dict[int, Scalar] = {}

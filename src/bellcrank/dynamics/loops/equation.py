@@ -1,4 +1,4 @@
-"""One equation of a loop: its value, its row of C, and its other face, the force that holds it."""
+"""Loop equation: its value, its row of the constraint Jacobian C, and the constraint force of a unit multiplier."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from bellcrank.spatial.vector import Vec
 
 @dataclass(slots=True, eq=False)
 class Equation:
+    """One scalar equation of a loop."""
+
     value: Scalar
     row: Row
-    bias: Scalar  # second derivative where all accelerations of joints are zero
+    bias: Scalar  # second derivative at zero joint acceleration
     rate: Scalar  # first derivative
     force: tuple[Vec, Vec]  # on end b, for a unit multiplier: force and moment about it
     back: tuple[Vec, Vec]  # the same on end a

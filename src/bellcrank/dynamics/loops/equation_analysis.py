@@ -1,14 +1,14 @@
-"""What the loops do to a mechanism: which equations are redundant, and what mobility is left.
+"""Analysis of the loop equations: redundant constraints and mobility.
 
-The rank of C is decided once, by the gap in its singular values in many assembled configurations (rank_decision.py);
-everything that follows uses that decision. Rows that are always a combination of others are named, and which of them
-depend on each other (rank.py); the mobility is what the rank leaves, and beside it stands Gruebler's count, which knows
-nothing of geometry.
+The rank of the constraint Jacobian C is decided once, by the gap in its singular values in many assembled
+configurations (rank_decision.py); everything that follows uses that decision. Rows that are always a combination of
+others are named, and the groups of dependent rows (rank.py); the mobility follows from the rank, and Gruebler's count,
+which does not consider geometry, is given for comparison.
 
-Files have 1.5708 where a quarter of a turn is meant. Taken at their word, axes that are parallel but for the last digit
-hold a linkage fast. So where small singular values stand apart from all others, the mechanism is tried without what
-they hold: if its loops then stay closed to within that much wherever it moves, they count as zero, and how far the
-loops stay open is said.
+Files have 1.5708 where a quarter of a turn is meant. Taken literally, axes that are parallel except for the last digit
+lock a linkage. So if small singular values are clearly separated from all others, the mechanism is tried without the
+constraints that they represent: if its loops then stay closed within that tolerance wherever it moves, these singular
+values count as zero, and the remaining gap of the loops is reported.
 """
 
 from __future__ import annotations
@@ -45,64 +45,67 @@ from bellcrank.model.tree import Tree
 from bellcrank.text import table
 
 WALKERS, STEPS = 4, 3
-DOUBTFUL_WALKERS = 6  # where it is not clear what holds
-FAR_WALKERS, FAR_STEPS = 24, 16  # where it matters how far a mechanism gets
-EXACT_NOISE = 3e-11  # where all numbers are exact, singular values that should be zero are smaller
-NOTHING = 1e-10  # an equation whose row is smaller than this, against its natural size, is rounding alone
-OPEN_SAID = 1e-8  # what loops stay open by, against their size, if it is more
-SLACK_MARGIN = 10.0  # between configurations that were seen and others, of how far loops stay open
-HOLDS = 100.0  # times what they may be open by, loops open where something was left out that holds them
-# Where nothing closes at first: how many times as many configurations are tried, as far as so many numbers allow.
+DOUBTFUL_WALKERS = 6  # if it is not clear which constraints are real
+FAR_WALKERS, FAR_STEPS = 24, 16  # for configurations far from the start
+EXACT_NOISE = 3e-11  # with exact numbers, singular values that should be zero are smaller than this
+NOTHING = 1e-10  # an equation whose row is smaller than this, relative to its natural size, is rounding
+OPEN_SAID = 1e-8  # gaps of loops larger than this, relative to their size, are reported
+SLACK_MARGIN = 10.0  # margin of the largest gap seen, for configurations that were not examined
+HOLDS = 100.0  # loops that open by more than this multiple of the singular values left out were held by them
+# If nothing closes at first: factor for the number of configurations tried, and limit of their numbers.
 MOST_TRIES, MOST_NUMBERS = 20, 5e6
-# Elements of the projection onto what is redundant that tie two rows; more where rounding, divided by the smallest
-# singular value that counts, is more.
+# Elements of the projection onto redundant combinations that tie two rows: default, largest, and multiple of rounding
+# divided by the smallest singular value that counts.
 TIED, MOST_TIED, TIED_MARGIN = 1e-6, 0.1, 30.0
 PATTERN = 1e-13  # elements of C, in natural sizes, that are not rounding
 
 
 NO_SCALES = Scales(np.ones(0), np.ones(0))
-LISTED_LOOPS = 4  # of those named in a warning
+LISTED_LOOPS = 4  # most loops named in a warning
 
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    names: tuple[str, ...]  # of all equations
-    kept: tuple[int, ...]  # as many as are independent, and are so in most configurations
-    trivial: tuple[int, ...]  # those that hold whatever the mechanism does
-    rank: Rank  # all but the trivial ones, and which of them depend on each other
-    pattern: Array  # (rank.rows, nv): where C is not always zero
+    """Result of the analysis: names, rank and redundancy of the loop equations, and warnings."""
+
+    names: tuple[str, ...]  # names of all equations
+    kept: tuple[int, ...]  # equations that are independent in most configurations, as many as the rank
+    trivial: tuple[int, ...]  # equations that hold identically
+    rank: Rank  # all nontrivial equations, and the groups of dependent ones
+    pattern: Array  # (rank.rows, nv): true where C is not always zero
     nv: int
-    samples: Array  # assembled configurations, the first of them where it started
-    more: int = 0  # freedoms that the mechanism has there, beyond those that it has elsewhere: it starts singular
-    rough: float = 0.0  # singular values below this count as zero: 0 where the numbers are exact
-    slack: float = 0.0  # what the loops may stay open by, against their size, because their equations contradict
-    hold: float = 0.0  # where nothing can move: the smallest singular value, which holds it
-    blocks: tuple[BlockRank, ...] = ()  # the decision about the rank, for loops that share coordinates
+    samples: Array  # assembled configurations, the start first
+    more: int = 0  # additional degrees of freedom at the start, if that is singular
+    rough: float = 0.0  # singular values below this count as zero: 0 for exact numbers
+    slack: float = 0.0  # largest gap of the loops, relative to their size, because their equations contradict
+    hold: float = 0.0  # the smallest singular value that counts, which holds a mechanism that cannot move
+    blocks: tuple[BlockRank, ...] = ()  # rank decision for each set of loops that share coordinates
     scales: Scales = NO_SCALES  # natural sizes of equations and coordinates
-    inexact: str = ""  # what a person should know where accelerations lose digits (accuracy.py)
-    told: bool = False  # it began where somebody said, so that the mechanism alone does not decide it
+    inexact: str = ""  # warning about accelerations that lose digits (accuracy.py)
+    told: bool = False  # it began at a given configuration, so that the mechanism alone does not determine it
 
     @property
     def redundant(self) -> tuple[str, ...]:
-        """Names of the equations that follow from the others."""
+        """Return the names of the equations that follow from the others."""
         out = set(self.kept) | set(self.trivial)
         return tuple(name for k, name in enumerate(self.names) if k not in out)
 
     @property
     def mobility(self) -> int:
+        """Return the number of degrees of freedom."""
         return self.nv - len(self.kept)
 
     @property
     def gruebler(self) -> int:
-        """Freedoms of the tree less all equations: what counting alone says."""
+        """Return Gruebler's count: degrees of freedom of the tree less all equations."""
         return self.nv - len(self.names)
 
     @property
     def gap(self) -> tuple[float, float]:
-        """The smallest singular value of C that counts and the largest that does not, where they are closest.
+        """Return the smallest singular value of C that counts and the largest that does not, where they are closest.
 
-        C is in natural sizes, and all of its singular values are about 1 or smaller. A value that does not count is
-        not smaller than rounding makes it.
+        C is in natural sizes, and all of its singular values are about 1 or smaller. A value that does not count is at
+        least as large as rounding makes it.
         """
         counting = [x for x in self.blocks if x.rank]
         if not counting:
@@ -112,47 +115,48 @@ class Analysis:
 
     @property
     def gap_in_words(self) -> str:
+        """Describe the gap in one sentence."""
         counts, rest = self.gap
         return f"singular values of C: {counts:.1e} and larger count, {rest:.1e} and smaller are zero"
 
     @property
     def cut(self) -> float:
-        """Singular values of C below this are zero, wherever it is."""
+        """Return the limit below which singular values of C are zero, in any configuration."""
         return min((x.cut for x in self.blocks if x.rank), default=0.0)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know of where it starts, and of the whole."""
-        singular = f"it starts where it is singular, with {self.more} more: the motion from there is not determined"
+        """Return all warnings: a singular start, and doubts about the mechanism."""
+        singular = f"the start is singular, with {self.more} more: the motion from there is not determined"
         return (singular, *self.doubts) if self.more else self.doubts
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Whether the mechanism is what was meant."""
+        """Return reasons why the mechanism may not be modelled as intended."""
         found = []
         if self.rough and self.slack > OPEN_SAID:
             found.append(
                 f"numbers are not exact: the loops stay open by up to {self.slack / SLACK_MARGIN:.1e} of their size as "
                 f"it moves, because singular values of C up to {self._dropped:.1e} count as zero. Axes that are "
-                "parallel, or lengths that fit, but for the last digits are taken as meant so; write them with all "
-                "digits to have it closed"
+                "parallel, or lengths that fit, except for the last digits are assumed to be exactly so; give them "
+                "with all digits to close the loops"
             )
         found += self.untrusted
         if self.nv and not self.mobility:
             found.append(
-                "it cannot move: the loops leave no freedom. If it should, look at what is nearly parallel, or nearly "
-                f"fits (the weakest hold is {self.hold:.1e} of the strongest)"
+                "it cannot move: the loops leave no freedom. If it should, check axes that are nearly parallel and "
+                f"lengths that nearly fit (the weakest constraint is {self.hold:.1e} of the strongest)"
             )
         return tuple(found)
 
     @property
     def untrusted(self) -> list[str]:
-        """Where results may be wrong: no clear rank, or accelerations that lose digits."""
+        """Return reasons why results may be wrong: no clear rank, or accelerations that lose digits."""
         return [*self.unclear, *([self.inexact] if self.inexact else [])]
 
     @property
     def unclear(self) -> list[str]:
-        """Loops without a clear gap in their singular values."""
+        """Return descriptions of loops without a clear gap in their singular values."""
         return [self._unclear(x) for x in self.blocks if x.ratio < CLEAR]
 
     @property
@@ -163,13 +167,14 @@ class Analysis:
         values = ", ".join(f"{x:.1e}" for x in block.around)
         return (
             f'it is not clear how many of the equations of loop "{self.names[block.rows[0]].partition(":")[0]}" and of '
-            f"what moves with it are independent: {block.rank} are taken to be, but the singular values of C there are "
-            f"..., {values}, with no gap between those that count and those that do not. Give lengths and axes with "
-            "all digits if equations are meant to be redundant, or move what only nearly fits if they are not"
+            f"the loops connected to it are independent: {block.rank} are assumed, but the singular values of C there "
+            f"are ..., {values}, with no gap between those that count and those that do not. Give lengths and axes "
+            "with all digits if equations are meant to be redundant, or change dimensions that nearly fit if they are "
+            "not"
         )
 
     def __str__(self) -> str:
-        state = dict.fromkeys(self.kept, "kept") | dict.fromkeys(self.trivial, "holds by itself")
+        state = dict.fromkeys(self.kept, "kept") | dict.fromkeys(self.trivial, "holds identically")
         rows = [(name, state.get(k, "redundant: follows from the others")) for k, name in enumerate(self.names)]
         equations = f"{len(self.kept)} of {len(self.names)} equations"
         head = f"mobility {self.mobility} (Gruebler counts {self.gruebler}), {equations}"
@@ -178,10 +183,16 @@ class Analysis:
 
 
 def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
-    """What the loops do to this mechanism; worked out once, where it is closed near the zero configuration.
+    """Return the analysis of a mechanism's loops; computed once, near the zero configuration if the loops close there.
 
-    near: a configuration to begin at, where nothing is found near zero that closes. Free numbers have their nominal
-    values.
+    Free parameters have their nominal values.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism with loops.
+    near
+        Configuration to begin at if no assembly is found near zero.
     """
     kept: dict[str, Analysis] = mechanism.__dict__
     if "_closure" in kept:
@@ -204,7 +215,15 @@ def _warned(mechanism: Mechanism, found: Analysis) -> Analysis:
 
 
 def analysed(tree: Tree, start: Array) -> Analysis:
-    """From a configuration that the mechanism may start from, or the nearest that closes the loops."""
+    """Analyse the loops of a tree.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    start
+        Configuration near which the search for an assembly begins.
+    """
     what = names(tree)
     samples, blocks, by, rough = _decided(tree, *_closed_from(tree, start, what))
     at = closed(tree, samples)
@@ -214,7 +233,7 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     for block in blocks:
         noise[block.rows] = block.rest
     trivial = {int(k) for k in np.flatnonzero(size < np.maximum(NOTHING, 3.0 * noise))}
-    trivial |= {int(k) for block in blocks if not block.rank for k in block.rows}  # rounding alone would hold it
+    trivial |= {int(k) for block in blocks if not block.rank for k in block.rows}  # only rounding would constrain it
     regular = np.sum([(block.values > block.cut).sum(axis=1) for block in blocks] or [np.zeros(len(samples))], axis=0)
     usual = C[regular >= rank] if (regular >= rank).any() else C
     rows, groups = _groups(usual, blocks, trivial)
@@ -225,7 +244,7 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     fit = regular >= rank
     slack = SLACK_MARGIN * float(np.abs(at.value * by.rows).max(initial=0.0))
     found, loss = with_usual_pivots(tree, found, pattern, samples[fit], at.C[fit][:, rows])
-    # Numbers that are not exact are reported as such, and limit the accuracy in a way that everybody expects.
+    # Numbers that are not exact are reported as such, and limit the accuracy in the expected way.
     accuracy = Accuracy()
     if not (rough and slack > OPEN_SAID) and doubtful(tree, found, loss, _contradiction(blocks), samples[fit]):
         found, accuracy = measured(tree, found, samples[fit], rough)
@@ -248,38 +267,38 @@ def analysed(tree: Tree, start: Array) -> Analysis:
 
 
 def _contradiction(blocks: Sequence[BlockRank]) -> float:
-    """The largest singular value that counts as zero and is more than rounding, against the smallest that counts."""
+    """Return the largest singular value that counts as zero but exceeds rounding, relative to the smallest counted."""
     return max((x.rest / min(x.signal, 1.0) for x in blocks if x.rank and x.rest > x.floor), default=0.0)
 
 
 def _inexact(tree: Tree, what: Sequence[str], rank: Rank, pattern: Array, accuracy: Accuracy) -> str:
-    """Which coordinate and loops lose digits, how many, and what to do."""
+    """Describe which coordinate and loops lose digits, how many, and what to do."""
     joint = next(x.joint.name for x in tree.links if accuracy.coordinate in x.v_index)
     using = [
         what[k].partition(":")[0] for k, uses in zip(rank.rows, pattern[:, accuracy.coordinate], strict=True) if uses
     ]
     loops = list(dict.fromkeys(using or [what[k].partition(":")[0] for k in rank.rows]))
     listed = ", ".join(f'"{x}"' for x in loops[:LISTED_LOOPS]) + (", ..." if len(loops) > LISTED_LOOPS else "")
-    size = f"about {accuracy.error:.0e}" if np.isfinite(accuracy.error) else "more than they are"
+    size = f"about {accuracy.error:.0e}" if np.isfinite(accuracy.error) else "more than their size"
     return (
         f"accelerations and the forces of loops are not exact: rounding changes them by {size} (relative to the "
         f'largest, expected at most {PROMISED:.0e}), most of all at joint "{joint}", which is in the loops {listed}. '
-        "Sizes or masses that differ by many orders of magnitude cost that many digits, above all where something "
-        "small carries something large. Leave out small parts of large machines or hold them fast, or give redundant "
-        "equations with all digits; else use only as many digits as that leaves"
+        "Sizes or masses that differ by many orders of magnitude cost that many digits, especially if a small part "
+        "carries a large one. Remove or fix small parts of large machines, or give redundant equations with all "
+        "digits; otherwise rely only on the remaining digits"
     )
 
 
-Decision = tuple[Array, list[BlockRank], Scales, float]  # configurations, ranks, natural sizes, and how roughly
+Decision = tuple[Array, list[BlockRank], Scales, float]  # configurations, ranks, natural sizes, and tolerance
 
 
 def _decided(tree: Tree, q: Array, rough: float) -> Decision:
-    """The rank by its clearest gap, and the configurations that it was seen in."""
+    """Decide the rank by its clearest gap, and return it with the configurations that were examined."""
     first = _looked_at(tree, q, rough)
     samples, blocks, by, _ = first
     if rough or all(x.rest <= max(EXACT_NOISE, 10.0 * x.floor) for x in blocks):
         return first
-    # Some singular values are small and stand apart. If they hold nothing, loops hardly open where they are left out.
+    # Some singular values are small and isolated. If they constrain nothing, loops hardly open without them.
     without = max(x.rest for x in blocks if x.rest > max(EXACT_NOISE, 10.0 * x.floor))
     cut = min(ROUGH, max(x.cut for x in blocks if x.rest >= without))
     other = _looked_at(tree, q, cut, walkers=DOUBTFUL_WALKERS)
@@ -298,7 +317,7 @@ def _looked_at(tree: Tree, q: Array, rough: float, walkers: int = WALKERS) -> De
 
 
 def _closed_from(tree: Tree, start: Array, what: list[str]) -> tuple[Array, float]:
-    """The nearest configuration that closes the loops, and how roughly."""
+    """Return the nearest configuration that closes the loops, and the tolerance that it needs."""
     room = tree.nv * max(1, len(what)) * len(SPREAD)
     for tries in (1, max(1, min(MOST_TRIES, int(MOST_NUMBERS / room)))):
         q, residual, good = searched(tree, start, tries=tries)
@@ -306,21 +325,29 @@ def _closed_from(tree: Tree, start: Array, what: list[str]) -> tuple[Array, floa
             return q, 0.0
         near, _, good = searched(tree, start, rough=ROUGH, tries=tries)
         if good:
-            # Found by another way, it may well be exact.
+            # An assembly that was found with a tolerance may still be exact.
             again, left = assembled(tree, near)
             return (again, 0.0) if closes(tree, again, left) else (near, ROUGH)
     size = scales(tree, closed(tree, q).C).rows
     raise ModelError(
         f"the loops cannot be closed: in the best of {1 + tries * len(SPREAD)} attempts "
         f"{open_ends(what, residual, size)}. "
-        "Look at points, axes and lengths of these loops; if they do fit, say near which configuration: "
-        "assemble(q_guess) finds it, and it is remembered."
+        "Check points, axes and lengths of these loops; if they do fit, give a configuration near an assembly: "
+        "assemble(q_guess) finds it and stores it in the mechanism."
     )
 
 
 def reached(tree: Tree, of: Analysis) -> Array:
-    """Many configurations that the mechanism can reach from where the analysis began, far ones among them: each walks
-    on in much the direction that it had.
+    """Return many configurations that the mechanism can reach from the start of the analysis, some of them distant.
+
+    Each random walk continues mostly in its previous direction.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    of
+        Analysis of its loops.
     """
     return _walked(tree, of.samples[0], of.rough, FAR_WALKERS, FAR_STEPS, straight=2.0)
 
@@ -328,8 +355,10 @@ def reached(tree: Tree, of: Analysis) -> Array:
 def _walked(
     tree: Tree, q: Array, rough: float, walkers: int = WALKERS, steps: int = STEPS, straight: float = 0.0
 ) -> Array:
-    """q, and configurations that the mechanism can reach from there: random moves that C allows, and back onto the
-    loops. straight: how much of the move before is in the next one.
+    """Return q, and configurations that random walks reach from there.
+
+    Each step is a random move that C allows, and a correction back onto the loops. straight: weight of the previous
+    move in the next one.
     """
     rng = np.random.default_rng(0)
     found, now = [q[None]], np.repeat(q[None], walkers, axis=0)
@@ -337,7 +366,7 @@ def _walked(
     for _ in range(steps):
         C = closed(tree, now).C
         by = scales(tree, C)
-        # in natural sizes: a slide of a watch and one of a crane move by as much of what they can
+        # In natural sizes, the slide of a watch and that of a crane move by the same fraction of their range.
         move = _allowed(by.applied(C), rng.normal(size=(walkers, tree.nv)) + straight * way, rough)
         way = move / np.maximum(np.sqrt(np.mean(move**2, axis=1, keepdims=True)), 1e-300)
         longest = np.maximum(np.abs(move).max(axis=1, initial=0.0, keepdims=True), 1e-300)
@@ -350,18 +379,18 @@ def _walked(
 
 
 def _allowed(C: Array, v: Array, rough: float) -> Array:
-    """The part of v with C v = 0."""
+    """Return the part of v with C v = 0."""
     P = pseudo_inverse(C, rough or ALLOWED)
     return np.asarray(v - np.einsum("...km,...m->...k", P, np.einsum("...mk,...k->...m", C, v)))
 
 
-Tied = tuple[tuple[int, ...], int]  # places of rows that depend on each other, and how many of them are independent
+Tied = tuple[tuple[int, ...], int]  # places of rows that depend on each other, and their rank
 
 
 def _groups(C: Array, blocks: Sequence[BlockRank], trivial: set[int]) -> tuple[list[int], tuple[Group, ...]]:
-    """The rows that say something, and which of them depend on each other somewhere.
+    """Return the nontrivial rows, and the groups of rows that depend on each other somewhere.
 
-    A group without any independent equation is rounding alone, and would hold what is meant to move: its rows are added
+    A group without any independent equation is rounding, and would lock motions that should be free: its rows are added
     to the trivial ones.
     """
     tied = [x for block in blocks for x in _tied(C, block, trivial)]
@@ -374,7 +403,7 @@ def _groups(C: Array, blocks: Sequence[BlockRank], trivial: set[int]) -> tuple[l
 
 
 def _tied(C: Array, block: BlockRank, trivial: set[int]) -> list[Tied]:
-    """The rows of a block that depend on each other somewhere, and the rank of each such set."""
+    """Return the rows of a block that depend on each other somewhere, and the rank of each such set."""
     rows = np.array([k for k in block.rows if k not in trivial], int)
     if block.rank >= len(rows):
         return []
@@ -388,7 +417,7 @@ def _tied(C: Array, block: BlockRank, trivial: set[int]) -> list[Tied]:
 
 
 def _row_sizes(tree: Tree, sizes: Array, rows: list[int], groups: Sequence[Group]) -> tuple[float, ...]:
-    """How large rows usually are, alike in a group where they are of one loop and of one unit."""
+    """Return the usual size of each row, the same for rows of one group, loop and unit."""
     scale = np.where(sizes[rows] > 0.0, sizes[rows], 1.0)
     for family, _ in families(tree):
         alike = [k for g in groups for k in g.places if rows[k] in family]
@@ -398,8 +427,9 @@ def _row_sizes(tree: Tree, sizes: Array, rows: list[int], groups: Sequence[Group
 
 
 def _together(tied: Array) -> Iterator[tuple[int, ...]]:
-    """Places that are tied to each other, directly or through others; those tied to nothing, not even to themselves,
-    are left out.
+    """Yield sets of places that are tied to each other, directly or through others.
+
+    Places that are not even tied to themselves are left out.
     """
     left = [k for k in range(len(tied)) if tied[k, k]]
     while left:
@@ -411,7 +441,7 @@ def _together(tied: Array) -> Iterator[tuple[int, ...]]:
 
 
 def _kept(C: Array, blocks: Sequence[BlockRank], trivial: set[int]) -> tuple[int, ...]:
-    """As many rows as are independent, none of which is singular in these configurations."""
+    """Return independent rows, as many as the rank, which are regular in these configurations."""
     found = []
     for block in blocks:
         rows = np.array([k for k in block.rows if k not in trivial], int)
@@ -420,7 +450,7 @@ def _kept(C: Array, blocks: Sequence[BlockRank], trivial: set[int]) -> tuple[int
 
 
 def _independent(C: Array, rank: int) -> list[int]:
-    """Rows that are independent, one after the other: the next is the one of which most is new where least of it is.
+    """Select independent rows one by one: each time the row whose smallest independent part is largest.
 
     Ties go to the first.
     """

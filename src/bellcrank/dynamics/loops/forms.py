@@ -1,11 +1,11 @@
-"""Dynamics with closed loops, on top of what a method says about the tree (nikravesh1989, equations 11 to 26).
+"""Constrained dynamics with closed loops, on top of a method for the tree (nikravesh1989, equations 11 to 26).
 
-    C, gamma    C v = 0 and C a = gamma, of the equations that say something (12, 13)
+    C, gamma    C v = 0 and C a = gamma, for the nontrivial equations (12, 13)
     lagrange    M a = Q + C^T lam,  C a = gamma  (13, 14); with Baumgarte, gamma - 2 alpha dPhi - alpha^2 Phi
     minimal     v = E v_i,  a = E a_i + g  (16 to 18, 22 to 25);  E^T M E a_i = E^T (Q - M g)  (19 to 21)
 
-E comes from the partition of the coordinates into dependent and independent ones (elimination.py), and so does the
-correction of the dependent ones by Newton's method (26).
+The null-space basis E comes from the partition of the coordinates into dependent and independent ones (elimination.py),
+and so does the correction of the dependent ones by Newton's method (26).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ State = list[Scalar]
 
 
 def bare(tree: Tree) -> Tree:
-    """The same bodies with nothing that acts on them: then forward dynamics at rest is M^-1 and nothing else."""
+    """Return `tree` without gravity, springs, damping and friction, so that its forward dynamics at rest is M^-1."""
     links = tuple(replace(x, joint=replace(x.joint, damping=0.0, friction=0.0, stiffness=0.0)) for x in tree.links)
     bending = tuple(body.limp() for body in tree.flexible)
     return replace(tree, links=links, gravity=ZERO, springs=(), flexible=bending)
@@ -46,7 +46,27 @@ def lagrange(
     alpha: Scalar = 0.0,
     **options: object,
 ) -> tuple[State, Multipliers]:
-    """Accelerations and multipliers (13, 14), by any method of forward dynamics for the tree."""
+    """Return accelerations and multipliers (13, 14), by any method of forward dynamics for the tree.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    forward
+        Forward dynamics of the tree.
+    rank
+        Rank of the loop equations.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    alpha
+        Baumgarte stabilisation, 1/s.
+    options
+        External wrenches, passed to `forward`.
+    """
     *_, last = solutions(tree, forward, rank, q, v, tau, alpha, **options)
     return last
 
@@ -61,7 +81,27 @@ def solutions(
     alpha: Scalar = 0.0,
     **options: object,
 ) -> Iterator[tuple[State, Multipliers]]:
-    """Accelerations and multipliers, at first without any refinement and then after each one."""
+    """Yield accelerations and multipliers, first without any refinement and then after each one.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    forward
+        Forward dynamics of the tree.
+    rank
+        Rank of the loop equations.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    alpha
+        Baumgarte stabilisation, 1/s.
+    options
+        External wrenches, passed to `forward`.
+    """
     rows = rank.of(equations(tree, q, v))
     free = list(forward(tree, q, v, tau, **options))
     moves = _moves(tree, forward, rows, q)
@@ -94,7 +134,7 @@ def solutions(
 def _missing(
     tree: Tree, forward: Dynamics, rows: Sequence[Equation], now: tuple[Vector, Vector, Vector], a: Vector, lam: Vector
 ) -> State:
-    """M^-1 (Q + C^T lam - M a): the accelerations that forces still ask for."""
+    """Return M^-1 (Q + C^T lam - M a), the accelerations due to unbalanced forces."""
     q, v, tau = now
     force = [t - f for t, f in zip(tau, rnea.inverse_dynamics(tree, q, v, a), strict=True)]
     for e, y in zip(rows, lam, strict=True):
@@ -104,7 +144,7 @@ def _missing(
 
 
 def _moves(tree: Tree, forward: Dynamics, rows: Sequence[Equation], q: Vector) -> list[State]:
-    """M^-1 C^T, column by column; what moves nothing that others move is done together with them."""
+    """Return M^-1 C^T by columns; columns that move disjoint sets of bodies are computed together."""
     empty, rest, root = bare(tree), [0.0] * tree.nv, _roots(tree)
     found: list[State] = [[] for _ in rows]
     for group in _apart([{root[k] for k in e.row} for e in rows]):
@@ -119,8 +159,9 @@ def _moves(tree: Tree, forward: Dynamics, rows: Sequence[Equation], q: Vector) -
 
 
 def _roots(tree: Tree) -> list[int]:
-    """Of every coordinate, the body on the ground that its body hangs on: no force there moves what hangs on another.
-    Where coordinates are shared, or bodies bend, nobody knows.
+    """Return for every coordinate the body on the ground that carries it: forces there do not move other branches.
+
+    With shared coordinates or flexible bodies, all coordinates count as one branch.
     """
     root = [0] * tree.nv
     if tree.coupled or tree.flexible:
@@ -134,7 +175,7 @@ def _roots(tree: Tree) -> list[int]:
 
 
 def _apart(sets: Sequence[set[int]]) -> list[list[int]]:
-    """Which of them have nothing in common, in as few groups as come up."""
+    """Partition sets into groups of disjoint ones, greedily."""
     groups: list[tuple[set[int], list[int]]] = []
     for i, mine in enumerate(sets):
         used, members = next((g for g in groups if not g[0] & mine), (set[int](), list[int]()))
@@ -146,7 +187,7 @@ def _apart(sets: Sequence[set[int]]) -> list[list[int]]:
 
 
 def _pushed(x: Vector, lam: Vector, moves: Sequence[State]) -> State:
-    """x + M^-1 C^T lam."""
+    """Return x + M^-1 C^T lam."""
     out = list(x)
     for y, move in zip(lam, moves, strict=True):
         out = [a + y * b for a, b in zip(out, move, strict=True)]
@@ -156,10 +197,25 @@ def _pushed(x: Vector, lam: Vector, moves: Sequence[State]) -> State:
 def projected(
     tree: Tree, forward: Dynamics, rank: Rank, q: Vector, v: Vector, rounds: int
 ) -> tuple[State, State, Scalar]:
-    """The nearest configuration and velocity that close the loops, near as the kinetic energy measures it.
+    """Return the nearest configuration and velocity that close the loops, in the metric of the kinetic energy.
 
-    Also how much of a row is new to those before it, in the same measure, where that is least: 1 for a row that is
-    square to all others, near zero where the mechanism is near a singular configuration.
+    The third result is the smallest independent part of any row, in the same metric: 1 for a row that is orthogonal to
+    all others, near zero close to a singular configuration.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    forward
+        Forward dynamics of the tree.
+    rank
+        Rank of the loop equations.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    rounds
+        Number of Newton iterations.
     """
     still = [0.0] * tree.nv
 
@@ -185,7 +241,19 @@ def _closer(v: State, change: Callable[[State], State]) -> State:
 
 
 def singularity(tree: Tree, forward: Dynamics, rank: Rank, q: Vector) -> Scalar:
-    """How far a configuration is from singular, as `projected` has it."""
+    """Return the distance of a configuration from a singular one, in the measure of `projected`.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    forward
+        Forward dynamics of the tree.
+    rank
+        Rank of the loop equations.
+    q
+        Positions, nq elements.
+    """
     rows = rank.of(equations(tree, q, [0.0] * tree.nv))
     moves = _moves(tree, forward, rows, q)
     return multipliers(rank, lambda i, j: inner(rows[i].row, moves[j]), [0.0] * len(rows)).sound
@@ -193,16 +261,18 @@ def singularity(tree: Tree, forward: Dynamics, rank: Rank, q: Vector) -> Scalar:
 
 @dataclass(frozen=True)
 class Partition:
-    """Which coordinates depend on which, and in what order they are solved for."""
+    """Coordinate partitioning: dependent coordinates and their equations in order of elimination."""
 
     rank: Rank
     order: tuple[tuple[int, int], ...]  # (place in rank.rows, index of v)
 
     @property
     def dependent(self) -> tuple[int, ...]:
+        """Return the indices of the dependent elements of v."""
         return tuple(c for _, c in self.order)
 
     def independent(self, nv: int) -> list[int]:
+        """Return the indices of the independent elements among `nv`."""
         return [k for k in range(nv) if k not in self.dependent]
 
 
@@ -213,7 +283,15 @@ def _solved(part: Partition, every: Sequence[Equation], right: Callable[[Equatio
 
 
 def conditioned(part: Partition, found: Solved) -> Scalar:
-    """The smallest pivot against what its row usually is: near zero where the partition, or the mechanism, is bad."""
+    """Return the smallest pivot relative to its usual size: near zero if the partition or configuration is bad.
+
+    Parameters
+    ----------
+    part
+        The partition.
+    found
+        Result of the elimination.
+    """
     smallest: Scalar = 1e300
     for (k, c), x in zip(part.order, found.pivots, strict=True):
         natural = part.rank.columns[c] if part.rank.columns else 1.0
@@ -222,7 +300,19 @@ def conditioned(part: Partition, found: Solved) -> Scalar:
 
 
 def corrected(tree: Tree, part: Partition, q: Vector, rounds: int) -> State:
-    """q with its dependent coordinates moved until the loops close (26)."""
+    """Return q with its dependent coordinates moved until the loops close (26).
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    part
+        The partition.
+    q
+        Positions, nq elements.
+    rounds
+        Number of Newton iterations.
+    """
     still = [0.0] * tree.nv
     for _ in range(rounds):
         step("Newton")
@@ -235,6 +325,7 @@ def corrected(tree: Tree, part: Partition, q: Vector, rounds: int) -> State:
 
 
 def largest(values: Sequence[Scalar]) -> Scalar:
+    """Return the largest absolute value among `values`."""
     found: Scalar = 0.0
     for x in values:
         found = maximum(found, fabs(x))
@@ -243,7 +334,7 @@ def largest(values: Sequence[Scalar]) -> Scalar:
 
 @dataclass(frozen=True)
 class MassProduct:
-    """The mass matrix by what it does to a vector: with few freedoms that is less than all its elements are."""
+    """The mass matrix as a product with a vector, which is cheaper than all its elements if there are few freedoms."""
 
     times: Callable[[Vector], Sequence[Scalar]]
 
@@ -253,22 +344,22 @@ Mass = Callable[[Tree, Vector], "Sequence[Vector] | MassProduct"]
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """What a configuration allows: E by columns, and E^T M E."""
+    """Equations of motion in the null space of C: E by columns, and E^T M E."""
 
     E: dict[int, dict[int, Scalar]]
     M: Sequence[Vector] | MassProduct
     small: list[dict[int, Scalar]]
-    largest: Scalar  # of E
-    sound: Scalar  # smallest pivot, see conditioned
+    largest: Scalar  # largest element of E, in natural sizes
+    sound: Scalar  # smallest relative pivot, see `conditioned`
     lines: Solved
 
     def freedoms(self, force: Vector) -> State:
-        """x with E^T M E x = E^T force."""
+        """Return x with E^T M E x = E^T `force`."""
         right = [inner(column, force) for column in self.E.values()]
         return solve(self.small, right, [str(k) for k in self.E]) if right else []
 
     def moved(self, x: Vector, start: Vector) -> State:
-        """start + E x."""
+        """Return `start` + E `x`."""
         out = list(start)
         for (_, column), y in zip(self.E.items(), x, strict=True):
             for c, e in column.items():
@@ -277,6 +368,19 @@ class Reduced:
 
 
 def reduced(tree: Tree, mass: Mass, part: Partition, q: Vector) -> Reduced:
+    """Return the null-space basis E and the reduced mass matrix.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    mass
+        Mass matrix, or product with it.
+    part
+        The partition.
+    q
+        Positions, nq elements.
+    """
     found = _solved(part, equations(tree, q, [0.0] * tree.nv), lambda e: {})
     free = part.independent(tree.nv)
     E: dict[int, dict[int, Scalar]] = {k: {k: 1.0} for k in free}
@@ -287,7 +391,9 @@ def reduced(tree: Tree, mass: Mass, part: Partition, q: Vector) -> Reduced:
     step("E^T M E")
     by_column = None if isinstance(M, MassProduct) else columns(M)
     products = [_times(M, by_column, column, tree.nv) for column in E.values()]
-    touched: dict[int, list[int]] = {}  # which products have an element there: of a large tree most pairs never meet
+    touched: dict[
+        int, list[int]
+    ] = {}  # products that have an element in each row: in a large tree most pairs of columns do not overlap
     for j, product in enumerate(products):
         for c in product:
             touched.setdefault(c, []).append(j)
@@ -307,7 +413,7 @@ def reduced(tree: Tree, mass: Mass, part: Partition, q: Vector) -> Reduced:
 
 
 def _natural(rank: Rank, found: Solved) -> list[Scalar]:
-    """Elements of E by natural sizes: how much of its own size one coordinate moves for that of another."""
+    """Return the elements of E in natural sizes of both coordinates."""
     size = rank.columns
     if not size:
         return [x for line in found.lines.values() for x in line.values()]
@@ -318,10 +424,23 @@ def _natural(rank: Rank, found: Solved) -> list[Scalar]:
 
 
 def velocities(tree: Tree, mass: Mass, part: Partition, q: Vector, v: Vector) -> tuple[State, Reduced]:
-    """The velocity that the loops allow (16) and that is nearest to v: what is taken away does no work on the rest.
+    """Return the velocity allowed by the loops (16) that is nearest to v: the difference is orthogonal in M.
 
-    To keep the independent elements instead, and take the others from them, would put all rounding errors of E into
-    the energy, and near a singular configuration they are large.
+    Keeping the independent elements and computing the others from them would put all rounding errors of E into the
+    energy, and near a singular configuration these are large.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    mass
+        Mass matrix, or product with it.
+    part
+        The partition.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
     """
     found = reduced(tree, mass, part, q)
     step("E v")
@@ -330,7 +449,25 @@ def velocities(tree: Tree, mass: Mass, part: Partition, q: Vector, v: Vector) ->
 
 
 def minimal(tree: Tree, inverse: Dynamics, mass: Mass, part: Partition, q: Vector, v: Vector, tau: Vector) -> State:
-    """Accelerations (19): as many equations as the mechanism has freedoms."""
+    """Return accelerations from as many equations as the mechanism has freedoms (19).
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    inverse
+        Inverse dynamics of the tree.
+    mass
+        Mass matrix, or product with it.
+    part
+        The partition.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    tau
+        Joint forces and moments, nv elements.
+    """
     found = _solved(part, equations(tree, q, v), lambda e: {"gamma": -e.bias})
     g: State = [0.0] * tree.nv
     for c, line in found.lines.items():
@@ -343,7 +480,7 @@ def minimal(tree: Tree, inverse: Dynamics, mass: Mass, part: Partition, q: Vecto
 
 
 def _times(M: Sequence[Vector] | MassProduct, by_column: list[Column] | None, column: Column, nv: int) -> Column:
-    """M times a column of E."""
+    """Return M times a column of E."""
     if by_column is None:
         assert isinstance(M, MassProduct)
         dense = M.times([column.get(k, 0.0) for k in range(nv)])
@@ -352,5 +489,5 @@ def _times(M: Sequence[Vector] | MassProduct, by_column: list[Column] | None, co
 
 
 def inner(row: Mapping[int, Scalar], x: Vector) -> Scalar:
-    """The product with a row that has few elements, each by its place."""
+    """Return the inner product of the sparse `row` with `x`."""
     return total(e * x[k] for k, e in row.items())

@@ -1,4 +1,4 @@
-"""`mechanism.assemble(q_guess, v_guess, fixed)`: a configuration and a velocity that close all loops, near a guess."""
+"""Assembly from a guess: `mechanism.assemble(q_guess, v_guess, fixed)`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.model.tree import Tree
 
-BESIDE = 0.3  # radians, or of the natural size of a coordinate
+BESIDE = 0.3  # largest distance of a guess from its branch: rad, or a fraction of the coordinate's natural size
 
 
 def assemble(
@@ -37,12 +37,34 @@ def assemble(
     v_guess: Any = None,
     fixed: Sequence[str] = (),
 ) -> tuple[Array, Array]:
-    """(q, v) that close all loops, the nearest to the guesses that is found.
+    """Return positions and velocities that close all loops, the nearest to the guesses that are found.
 
-    Guesses are arrays, or mappings by the names in `mechanism.columns`; without one it is the zero configuration, at
-    rest. Joints in `fixed` keep what the guesses say, in position and in velocity; the rest goes along with them from
-    the nearest configuration that closes the loops at all, on its branch, and a warning says so where it cannot.
-    Where nothing was found to close near zero, the mechanism is analysed from here on where this one is.
+    Joints in `fixed` keep the guessed positions and velocities; the other coordinates follow on the branch of the
+    nearest assembly, with a warning if that is not possible. If the loops could not be closed near the zero
+    configuration, the mechanism is analysed at the assembly found here.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism with loops; free parameters have their nominal values.
+    q_guess : array_like, shape (nq,), or mapping, optional
+        Positions, rad or m, or a mapping by the names in `mechanism.columns`. Default: the zero configuration.
+    v_guess : array_like, shape (nv,), or mapping, optional
+        Velocities, likewise. Default: at rest.
+    fixed : sequence of str, optional
+        Names of joints that must not deviate from the guesses.
+
+    Returns
+    -------
+    q : ndarray, shape (nq,)
+        Positions.
+    v : ndarray, shape (nv,)
+        Velocities.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, or the loops do not close with these fixed joints and velocities.
     """
     plain = mechanism.at() if mechanism.parameters else mechanism
     where = f'assemble "{mechanism.name}"'
@@ -62,15 +84,15 @@ def assemble(
     fastest = float(np.abs(v / by.columns).max(initial=0.0))
     if np.abs(missed * by.rows).max(initial=0.0) > max(CLOSED, OPEN * rough) * max(1.0, fastest):
         raise InputError(
-            f"{where}: the loops do not allow the velocities of {', '.join(fixed)}: they would come apart at "
+            f"{where}: the loops do not allow the velocities of {', '.join(fixed)}: they would open at "
             f"{summary(names(tree), missed, by.rows)} (m/s, or 1/s). "
-            "Fix fewer joints, or give velocities that belong together."
+            "Fix fewer joints, or give consistent velocities."
         )
     return found, turned
 
 
 def _rough(mechanism: Mechanism) -> float:
-    """What counts as redundant, if the mechanism closes somewhere to tell."""
+    """Return the tolerance of redundant equations, 0 if the mechanism has not been assembled."""
     try:
         return analysis(mechanism).rough
     except ModelError:
@@ -78,7 +100,7 @@ def _rough(mechanism: Mechanism) -> float:
 
 
 def _found(where: str, tree: Tree, guess: Array, free: Array, rough: float) -> tuple[Array, Array, bool]:
-    """By the branch of what is nearest to the guess, where joints are fixed; else the nearest that is found."""
+    """Assemble along the branch nearest to the guess if joints are fixed, otherwise to the nearest assembly found."""
     if not free.all():
         on_branch = followed(tree, guess, free, rough)
         if on_branch is not None:
@@ -86,15 +108,15 @@ def _found(where: str, tree: Tree, guess: Array, free: Array, rough: float) -> t
     found, residual, good = searched(tree, guess, free, rough)
     if good and not free.all() and _near(tree, guess, rough):
         warn(
-            f"{where}: the way from the nearest closed configuration to what is fixed could not be followed: it turns "
-            "round on the way, or passes a singular configuration. What is returned closes the loops, but may be on "
-            "another branch. Go there in smaller steps, each from the last, and look where they stop."
+            f"{where}: the branch from the nearest assembly to the fixed joints could not be followed: it turns back, "
+            "or passes through a singular configuration. The result closes the loops, but may be on another branch. "
+            "Approach it in smaller steps, each starting from the last result, and check where they stop."
         )
     return found, residual, good
 
 
 def _near(tree: Tree, guess: Array, rough: float) -> bool:
-    """Whether the guess is of a configuration that closes the loops, but for some small change: it has a branch."""
+    """Return True if the guess nearly closes the loops, so that it has a branch."""
     near, residual = assembled(tree, guess, rough=rough)
     by = scales(tree, closed(tree, near).C)
     return bool(closes(tree, near, residual, rough)) and distance(tree, by, near - guess) < BESIDE
@@ -106,10 +128,10 @@ def _advice(tree: Tree, guess: Array, fixed: Sequence[str]) -> str:
         if good:
             moved = {x.joint.name: x.coordinates(near.tolist()) for x in tree.links if x.joint.name in fixed}
             shown = ", ".join(f"{name} at {', '.join(f'{x:.4g}' for x in at)}" for name, at in moved.items())
-            return f"Without fixed it closes, with {shown}: fix fewer joints, or fix them nearer to that."
+            return f"Without fixed joints it closes, with {shown}: fix fewer joints, or fix them nearer to that."
     return (
-        "Nothing around the guess closes it either. Try a q_guess nearer to how it should look, and check points, axes "
-        "and lengths of these loops."
+        "No configuration around the guess closes them either. Try a q_guess nearer to the intended configuration, and "
+        "check points, axes and lengths of these loops."
     )
 
 
@@ -146,15 +168,13 @@ def _unit(where: str, mechanism: Mechanism, q: Array) -> Array:
         if kind.nq > kind.nv:
             length = float(np.linalg.norm(q[at - 4 : at]))
             if abs(length - 1.0) > 1e-6:
-                raise InputError(
-                    f'{where}: q_guess: the quaternion of "{j.name}" has the length {length:g}; expected 1.'
-                )
+                raise InputError(f'{where}: q_guess: the quaternion of "{j.name}" has length {length:g}; expected 1.')
             q[at - 4 : at] /= length
     return q
 
 
 def _free(where: str, mechanism: Mechanism, fixed: Sequence[str]) -> Array:
-    """Which elements of v may change; bodies that bend stay as the guess has them."""
+    """Return a mask of the elements of v that may change; flexible bodies keep their guessed deformation."""
     if isinstance(fixed, str):
         raise InputError(f'{where}: fixed is {fixed!r}; expected a list of joints, as in fixed=["{fixed}"].')
     own = [j.name for j in mechanism.own_joints]

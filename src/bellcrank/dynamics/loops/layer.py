@@ -1,12 +1,12 @@
-"""What closed loops make of the quantities of a tree: one layer on top of every method, and no case inside any.
+"""Closed-loop layer: extend the methods for trees to mechanisms with loops.
 
-A method knows trees. The loops' multipliers come from its own forward dynamics (forms.py), and what the loops then do
-is wrenches on bodies and forces in joints, which every method understands.
+A method computes the quantities of a tree. The loops' multipliers come from its own forward dynamics (forms.py), and
+the effect of the loops is then a set of wrenches on bodies and forces in joints, which every method accepts.
 
     forward_dynamics        M a = Q + C^T lam, C a = -bias
-    loop_forces             what lam is at each loop
+    loop_forces             the force and moment of lam at each loop
     reactions, multipliers  the method's own, with the loops' and springs' forces as wrenches on the bodies
-    inverse_dynamics        S u + C^T lam = M a + bias - passive: only some joints are driven (actuation.py)
+    inverse_dynamics        S u + C^T lam = M a + bias - passive: only some joints are actuated (actuation.py)
 
 All other quantities are those of the tree.
 """
@@ -26,26 +26,30 @@ from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, sqrt, step, where
 
-TRUST = 1e-6  # of what is new in the worst equation: results have 1e-16 over its square as their error
+TRUST = 1e-6  # smallest independent part of an equation: the relative error of results is 1e-16 over its square
 
 
 class By(Protocol):
-    """As much of a Method as is needed here."""
+    """Part of the interface of a Method that is needed here."""
 
     @property
-    def solves(self) -> tuple[str, ...]: ...
+    def solves(self) -> tuple[str, ...]:
+        """Return the names of the quantities that the method solves."""
 
-    def function(self, name: str) -> Callable[..., Any]: ...
+    def function(self, name: str) -> Callable[..., Any]:
+        """Return the method's function called `name`."""
 
 
 @dataclass(frozen=True)
 class Layer:
+    """A method, extended to mechanisms with loops."""
+
     by: By
-    rank: Rank  # which equations there are (equation_analysis.py)
-    active: tuple[int, ...] = ()  # elements of v that are driven
+    rank: Rank  # rank of the loop equations (equation_analysis.py)
+    active: tuple[int, ...] = ()  # actuated elements of v
 
     def function(self, name: str) -> Callable[..., Any]:
-        """The quantity of a mechanism with loops, by this method."""
+        """Return the function of the quantity `name` for mechanisms with loops."""
         own: dict[str, Callable[..., Any]] = {
             "forward_dynamics": self.forward_dynamics,
             "inverse_dynamics": self.inverse_dynamics,
@@ -58,16 +62,46 @@ class Layer:
     def _lagrange(
         self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: object
     ) -> tuple[list[Scalar], list[Scalar]]:
-        forward = (crba if tree.coupled else aba).forward_dynamics  # of methods that only know reactions
+        forward = (crba if tree.coupled else aba).forward_dynamics  # for methods that only compute reactions
         if "forward_dynamics" in self.by.solves:
             forward = self.by.function("forward_dynamics")
         a, lam = lagrange(tree, forward, self.rank, q, v, tau, **options)
         return _trusted(a, lam.sound), _trusted(lam.values, lam.sound)
 
     def forward_dynamics(self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: object) -> list[Scalar]:
+        """Return the accelerations.
+
+        Parameters
+        ----------
+        tree
+            Kinematic tree of the mechanism.
+        q
+            Positions, nq elements.
+        v
+            Velocities, nv elements.
+        tau
+            Joint forces and moments, nv elements.
+        options
+            External wrenches.
+        """
         return self._lagrange(tree, q, v, tau, **options)[0]
 
     def loop_forces(self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: object) -> list[list[Scalar]]:
+        """Return the [force, moment] that each loop joint transmits to its second body.
+
+        Parameters
+        ----------
+        tree
+            Kinematic tree of the mechanism.
+        q
+            Positions, nq elements.
+        v
+            Velocities, nv elements.
+        tau
+            Joint forces and moments, nv elements.
+        options
+            External wrenches.
+        """
         return loop_forces(tree, self.rank, self._lagrange(tree, q, v, tau, **options)[1], q)
 
     def _passed(
@@ -80,21 +114,34 @@ class Layer:
         frames: Sequence[str] = (),
         wrench: Wrenches = None,
     ) -> Any:
-        """What passes through the joints of the tree, while loops and springs pull at its bodies."""
+        """Return a quantity of the joints of the tree, with the forces of loops and springs on its bodies."""
         options = {"frames": frames, "wrench": wrench} if frames else {}
         lam = self._lagrange(tree, q, v, tau, **options)[1] if self.rank.rows else []
         more = wrenches(tree, self.rank, lam, q, v)
         step("tau + C^T lam")
         driven = [a + b for a, b in zip(tau, joint_forces(tree, self.rank, lam, q), strict=True)]
-        given = [] if wrench is None else list(wrench)  # no `or`: nobody asks an array or a node for its truth
+        given = [] if wrench is None else list(wrench)  # not `or`: arrays and graph nodes have no truth value
         every = [*frames, *(name for name, _ in more)], [*given, *(w for _, w in more)]
         return self.by.function(name)(replace(tree, loops=(), springs=()), q, v, driven, *every)
 
     def inverse_dynamics(self, tree: Tree, q: Vector, v: Vector, a: Vector, **options: object) -> list[Scalar]:
-        """Forces in the driven joints, zero in the others, that go with accelerations which the loops allow.
+        """Return forces in the actuated joints, zero in the others, for accelerations that the loops allow.
 
-        The joints that are not driven say what the loops must do: C_p^T lam = f_p, of all that do it the smallest, by
-        C_p C_p^T because no order of pivots is good in all configurations.
+        The passive joints determine the loop forces: C_p^T lam = f_p. Of all solutions the smallest is used, from C_p
+        C_p^T, because no order of pivots is good in all configurations.
+
+        Parameters
+        ----------
+        tree
+            Kinematic tree of the mechanism.
+        q
+            Positions, nq elements.
+        v
+            Velocities, nv elements.
+        a
+            Accelerations, nv elements.
+        options
+            External wrenches.
         """
         f = list(self.by.function("inverse_dynamics")(tree, q, v, a, **options))
         rows = self.rank.of(equations(tree, q, [0.0] * tree.nv))
@@ -128,9 +175,9 @@ class Layer:
 
 
 def _trusted(x: Sequence[Scalar], sound: Scalar) -> list[Scalar]:
-    """NaN where the configuration is singular, or so near that rounding errors are all there is.
+    """Return NaN where the configuration is singular, or so near that rounding errors dominate.
 
-    A factor of one, and no term of zero: the derivative of a product keeps it.
+    This is a factor of one, not an added zero: the derivative of a product keeps it.
     """
     step("trusted")
     doubt = sqrt(where(sound > TRUST, 1.0, -1.0))

@@ -1,7 +1,6 @@
-"""What loops and springs do to the bodies, in world axes.
+"""Forces of loops and springs on the bodies, in world axes.
 
-A multiplier's force on end b of a loop, and what end a has of it, are the other face of its row of C: they have the
-power that the row has.
+The forces of a multiplier on both ends of a loop are dual to its row of C: they have the power that the row has.
 """
 
 from __future__ import annotations
@@ -23,9 +22,20 @@ Wrench = tuple[str, list[Scalar]]  # frame, and [force, moment] there
 
 
 def loop_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[list[Scalar]]:
-    """[force, moment] that each loop passes on to its body b, the moment about frame b.
+    """Return the [force, moment] that each loop transmits to its body b, the moment about frame b.
 
     A gear or rack drives the body of its second joint: along the joint's axes, the moment about the body's own frame.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    rank
+        Rank of the loop equations.
+    lam
+        Multipliers.
+    q
+        Positions, nq elements.
     """
     out = []
     for loop, pairs in _by_loop(tree, rank, lam, q):
@@ -42,7 +52,19 @@ def loop_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[list[Sca
 
 
 def joint_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[Scalar]:
-    """Forces of gears and racks on the coordinates."""
+    """Return the generalised forces of gears and racks.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    rank
+        Rank of the loop equations.
+    lam
+        Multipliers.
+    q
+        Positions, nq elements.
+    """
     out: list[Scalar] = [0.0] * tree.nv
     for loop, pairs in _by_loop(tree, rank, lam, q):
         if loop.joints:
@@ -54,7 +76,21 @@ def joint_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[Scalar]
 
 
 def wrenches(tree: Tree, rank: Rank, lam: Vector, q: Vector, v: Vector) -> list[Wrench]:
-    """All that loops and springs do to bodies."""
+    """Return the wrenches of loops and springs on bodies.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    rank
+        Rank of the loop equations.
+    lam
+        Multipliers.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
     found: list[Wrench] = []
     for loop, pairs in _by_loop(tree, rank, lam, q):
         if loop.joints:
@@ -77,7 +113,7 @@ def wrenches(tree: Tree, rank: Rank, lam: Vector, q: Vector, v: Vector) -> list[
 
 
 def _by_loop(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> Iterator[tuple[Loop, list[tuple[Equation, Scalar]]]]:
-    """Each loop with those of its equations that say something, and their multipliers."""
+    """Yield each loop with its nontrivial equations and their multipliers."""
     every, known = equations(tree, q, [0.0] * tree.nv), dict(zip(rank.rows, lam, strict=True))
     at = 0
     for loop in tree.loops:
@@ -87,7 +123,19 @@ def _by_loop(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> Iterator[tuple[L
 
 
 def common_axes(tree: Tree, a: str, b: str, q: Vector) -> Mat:
-    """From the axes in which a loop's equations are to those of the world."""
+    """Return the rotation from the axes of a loop's equations to those of the world.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    a
+        Name of the first frame.
+    b
+        Name of the second frame.
+    q
+        Positions, nq elements.
+    """
     common = common_body(tree, a, b)
     if common < 0:
         return IDENTITY
@@ -96,7 +144,7 @@ def common_axes(tree: Tree, a: str, b: str, q: Vector) -> Mat:
 
 
 def _driven(tree: Tree, joint: str, x: Scalar, q: Vector) -> list[Scalar]:
-    """A force x on the coordinate of a joint, as its body feels it."""
+    """Return the force on the body of a joint due to a force x on the joint's coordinate."""
     i = next(k for k, link in enumerate(tree.links) if link.joint.name == joint)
     link, (R_WF, _) = tree.links[i], poses(tree, q)[i]
     working, _ = link.kind.forces(link.coordinates(q))

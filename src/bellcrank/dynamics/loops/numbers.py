@@ -1,4 +1,4 @@
-"""The closure equations in numbers, for as many configurations at once as there are."""
+"""Numerical evaluation of the loop equations, for batches of configurations."""
 
 from __future__ import annotations
 
@@ -16,16 +16,28 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Closed:
+    """Values, Jacobian and bias of the loop equations."""
+
     value: Array  # (..., m)
     C: Array  # (..., m, nv)
     bias: Array  # (..., m)
 
 
 def closed(tree: Tree, q: Array, v: Array | None = None) -> Closed:
-    """Values, Jacobian and bias at q of shape (..., nq)."""
+    """Return values, Jacobian and bias.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, (..., nq).
+    v
+        Velocities, (..., nv), or None for rest.
+    """
     q = np.asarray(q, float)
     batch = q.shape[:-1]
-    if batch and q.size == tree.nq:  # one of a batch is as one alone, whose numbers need no arrays: a fifth of the time
+    if batch and q.size == tree.nq:  # evaluate a batch of one with plain numbers, which takes a fifth of the time
         one = closed(tree, q.reshape(-1), None if v is None else np.broadcast_to(v, (*batch, tree.nv)).reshape(-1))
         return Closed(*(x.reshape(*batch, *x.shape) for x in (one.value, one.C, one.bias)))
     rates = None if v is None else list(np.moveaxis(np.broadcast_to(v, (*batch, tree.nv)), -1, 0))
@@ -40,13 +52,23 @@ def closed(tree: Tree, q: Array, v: Array | None = None) -> Closed:
 
 
 def moved(tree: Tree, q: Array, displacement: Array) -> Array:
-    """q after a displacement in the space of v."""
+    """Return q after a displacement in the space of v.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, (..., nq).
+    displacement
+        (..., nv).
+    """
     new = kinematics.integrate(tree, _elements(q), _elements(displacement))
     return np.stack(np.broadcast_arrays(*new), axis=-1) if new else np.array(q)
 
 
 def upright(tree: Tree, q: Array) -> Array:
-    """Where no end of a loop is upside down."""
+    """Return a mask of the configurations `q` of `tree` in which no end of a loop is upside down."""
     found = np.ones(q.shape[:-1], bool)
     for x in facing(tree, _elements(np.asarray(q, float))):
         found &= np.asarray(x) > 0.0

@@ -1,4 +1,4 @@
-"""Which coordinates depend on which: pivots of C by numbers, well-conditioned first and sparse among those."""
+"""Coordinate partitioning: choice of pivots of C by numerical values, well-conditioned first and then sparse."""
 
 from __future__ import annotations
 
@@ -15,11 +15,19 @@ STRONG = 0.3  # a pivot may be this much smaller than the largest, if that saves
 
 
 def pivots(C: Array, pattern: Array | None = None, rank: Rank | None = None) -> tuple[list[tuple[int, int]], float]:
-    """(row, column) in the order of elimination, and the smallest pivot against the largest.
+    """Return (row, column) in the order of elimination, and the smallest pivot relative to the largest.
 
-    C is one configuration's; pattern says where C is not always zero. Complete pivoting, but among pivots of nearly
-    the same size the one that fills in least (Markowitz) goes first. Rows count against what they are there, or, where
-    some of them can be left out (rank), against what they usually are.
+    Complete pivoting is used, but among pivots of nearly the same size the one with the least fill-in (Markowitz) goes
+    first. Rows are scaled to unit length, or, if some of them can be left out (rank), by their usual size.
+
+    Parameters
+    ----------
+    C
+        Constraint Jacobian in one configuration.
+    pattern
+        True where C is not always zero.
+    rank
+        Rank of the loop equations.
     """
     A = np.array(C, float)
     some = rank is not None and bool(rank.groups)
@@ -53,9 +61,14 @@ def pivots(C: Array, pattern: Array | None = None, rank: Rank | None = None) -> 
 
 
 def size_of_E(C: Array, dependent: Sequence[int]) -> float:
-    """Its largest element: how far a dependent coordinate moves for each unit of an independent one.
+    """Return the largest element of E: the motion of a dependent coordinate for a unit of an independent one.
 
-    C may have more rows than there are dependent coordinates: those that follow from the others.
+    Parameters
+    ----------
+    C
+        Constraint Jacobian; it may have redundant rows.
+    dependent
+        Dependent columns.
     """
     free = [k for k in range(C.shape[1]) if k not in dependent]
     E, _, rank, _ = np.linalg.lstsq(C[:, list(dependent)], C[:, free], rcond=1e-13)
@@ -63,7 +76,7 @@ def size_of_E(C: Array, dependent: Sequence[int]) -> float:
 
 
 def least_pivot(C: Array, order: Sequence[tuple[int, int]]) -> float:
-    """The smallest pivot of an elimination in this order."""
+    """Return the smallest pivot of an elimination of `C` in this `order`."""
     rows, columns = [k for k, _ in order], [k for _, k in order]
     A = np.array(C[rows][:, columns], float)
     smallest = np.inf
@@ -76,7 +89,7 @@ def least_pivot(C: Array, order: Sequence[tuple[int, int]]) -> float:
 
 
 def stable(C: Array, order: Sequence[tuple[int, int]]) -> bool:
-    """Whether elimination in this order is one here, too: no row is subtracted from another too many times."""
+    """Return True if elimination of `C` in this `order` is stable: no row is subtracted with a large factor."""
     rows, columns = [k for k, _ in order], [k for _, k in order]
     A = np.array(C[rows][:, columns], float)
     A /= np.maximum(np.linalg.norm(C[rows], axis=1, keepdims=True), 1e-300)

@@ -1,13 +1,13 @@
-"""Which equations of the loops say something, and how many of them are independent.
+"""Rank and groups of redundant loop equations, and the solution for their multipliers.
 
-Where equations follow from others, no choice of them is good in all configurations: those that were kept may come to
-depend on each other where the whole does not. So all are kept, in groups: the equations of a group may depend on each
+If equations are redundant, no fixed selection of them is good in all configurations: the selected ones may become
+dependent where the full set does not lose rank. So all are kept, in groups: the equations of a group may depend on each
 other, with as many independent ones as its rank, and on none outside it. Most mechanisms have no group at all.
 
-N x = b, with N = C W C^T and W positive definite, is then eliminated group by group as it would be row by row. In the
-place of a pivot's reciprocal a group has the pseudo-inverse: of all multipliers that do the same it gives the
-smallest, which do not depend on any choice and so do not jump. It comes from as many steps of Cholesky's elimination
-as the group's rank, each by the row of which most is left (N. J. Higham, Analysis of the Cholesky decomposition of a
+N x = b, with N = C W C^T and W positive definite, is then eliminated group by group as it would be row by row. In place
+of a pivot's reciprocal a group has the pseudo-inverse: it gives the smallest of all equivalent multipliers, which do
+not depend on any choice and so do not jump. It comes from as many steps of Cholesky's elimination as the group's rank,
+each with the row that has the largest remaining diagonal (N. J. Higham, Analysis of the Cholesky decomposition of a
 semi-definite matrix, 1990): N = L L^T with thin L, and N^+ = L (L^T L)^-1 (L^T L)^-1 L^T.
 """
 
@@ -21,7 +21,7 @@ from bellcrank.dynamics.loops.equation import Equation
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.scalar import Scalar, dot, fabs, is_zero, maximum, minimum, sqrt, step, where
 
-LEAST_PIVOT = 1e-15  # of what is left of a row, against the largest of its group: what is less is rounding
+LEAST_PIVOT = 1e-15  # remainder of a row, relative to the largest of its group, below which it is rounding
 
 
 @dataclass(frozen=True)
@@ -34,31 +34,37 @@ class Group:
 
 @dataclass(frozen=True)
 class Rank:
-    rows: tuple[int, ...] = ()  # the equations that say something
+    """Nontrivial loop equations, their groups, natural sizes, and settings for their solution."""
+
+    rows: tuple[int, ...] = ()  # indices of the nontrivial equations
     groups: tuple[Group, ...] = ()
-    scale: tuple[float, ...] = ()  # how large the row of each usually is, by natural sizes of coordinates
-    loop: tuple[int, ...] = ()  # whose row it is
+    scale: tuple[float, ...] = ()  # usual size of each row, in natural sizes of coordinates
+    loop: tuple[int, ...] = ()  # index of the loop of each row
     columns: tuple[float, ...] = ()  # the natural size of each element of v (scaling.py); empty: 1
-    usual_pivot: float = 1.0  # how small pivots of a partition usually are, where they are smaller than is common
-    usual_sound: float = 1.0  # the same of multipliers (conditioning.py)
-    refinements: int = 0  # how often multipliers are improved by the residual of C a = gamma
+    usual_pivot: float = 1.0  # usual size of a partition's pivots, if below the common size, relative to that
+    usual_sound: float = 1.0  # the same for multipliers (conditioning.py)
+    refinements: int = 0  # number of refinements of multipliers by the residual of C a = gamma
 
     @property
     def rank(self) -> int:
+        """Return the number of independent equations."""
         return len(self.rows) - sum(len(g.places) - g.rank for g in self.groups)
 
     def natural(self, nv: int) -> tuple[float, ...]:
-        """The natural size of each element of v."""
+        """Return the natural size of each of the `nv` elements of v."""
         return self.columns or (1.0,) * nv
 
     def of(self, every: Sequence[Equation]) -> list[Equation]:
+        """Return the nontrivial equations among `every`."""
         return [every[k] for k in self.rows]
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
+    """Solution for the multipliers, with a measure of its conditioning."""
+
     values: list[Scalar]
-    sound: Scalar  # the least that was new of a row, against what rows of its loop are: 0 where it is singular
+    sound: Scalar  # smallest independent part of a row, relative to its loop's rows: 0 in singular configurations
 
 
 Product = Callable[[int, int], Scalar]
@@ -66,7 +72,17 @@ Inverse = Callable[[Vector], list[Scalar]]
 
 
 def multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
-    """x with N x = right, where N is product(i, j) for j <= i: places in found.rows."""
+    """Return x with N x = right.
+
+    Parameters
+    ----------
+    found
+        Rank of the loop equations.
+    product
+        product(i, j) is the element of N for j <= i, places in found.rows.
+    right
+        Right-hand side.
+    """
     solved = _multipliers(found, product, right)
     return solved if found.usual_sound == 1.0 else replace(solved, sound=solved.sound * (1.0 / found.usual_sound))
 
@@ -84,7 +100,7 @@ def _multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
 
 
 def _sizes(found: Rank, N: Rows) -> list[Scalar]:
-    """What the diagonal of N would be if all rows of a loop were as large as the largest there: a row may vanish."""
+    """Return the diagonal of N as if all rows of a loop were as large as the largest one, since a row may vanish."""
     each = [_scaled(row[k], found.scale[k] ** -2) if k in row else 0.0 for k, row in enumerate(N)]
     most: dict[int, Scalar] = {}
     for loop, x in zip(found.loop, each, strict=True):
@@ -93,7 +109,7 @@ def _sizes(found: Rank, N: Rows) -> list[Scalar]:
 
 
 def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
-    """First the rows that depend on no other, then the groups; and back."""
+    """Eliminate first the rows that depend on no other, then the groups; and substitute back."""
     weight = _weights(found)
     A = square([{j: _scaled(x, weight[i] * weight[j]) for j, x in row.items()} for i, row in enumerate(N)])
     b = [_scaled(x, w) for x, w in zip(b, weight, strict=True)]
@@ -120,13 +136,13 @@ def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
 
 
 def _blocks(found: Rank) -> list[Group]:
-    """The groups, and before them each row that is in none as one of its own."""
+    """Return each row that is in no group as a block of its own, and then the groups."""
     tied = {k for group in found.groups for k in group.places}
     return [Group((k,), 1) for k in reversed(range(len(found.rows))) if k not in tied] + list(found.groups)
 
 
 def _weights(found: Rank) -> list[float]:
-    """That make the rows of a group alike; a row that depends on no other stays as it is."""
+    """Return weights that equalise the rows of a group; independent rows keep their size."""
     weight = [1.0] * len(found.rows)
     for group in found.groups:
         for k in group.places:
@@ -137,7 +153,7 @@ def _weights(found: Rank) -> list[float]:
 def _eliminate(
     A: list[list[Scalar]], b: list[Scalar], mine: Sequence[int], later: Sequence[int], inverse: Inverse
 ) -> None:
-    """Takes the unknowns `mine` out of the later equations."""
+    """Eliminate the unknowns `mine` from the later equations."""
     for j in later:
         column = [A[i][j] for i in mine]
         if all(is_zero(x) for x in column):
@@ -150,7 +166,7 @@ def _eliminate(
 
 
 def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Inverse, Scalar]:
-    """What takes b to the smallest x with A x = b, and the least pivot against what rows are."""
+    """Return a function from b to the smallest x with A x = b, and the smallest relative pivot."""
     if len(A) == 1:
         one = 1.0 / A[0][0]
         return (lambda b: [b[0] * one]), fabs(A[0][0] / size)
@@ -166,9 +182,18 @@ def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Inverse, S
 
 
 def thin(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[list[list[Scalar]], Scalar]:
-    """The columns of L with A = L L^T, as many as the rank, and the least pivot.
+    """Return the columns of L with A = L L^T, as many as the rank, and the smallest pivot.
 
-    Each is the row of what is left of A with the largest diagonal, found by comparing and never by branching.
+    Each pivot row is that with the largest diagonal of the remainder, selected by comparisons without branches.
+
+    Parameters
+    ----------
+    A
+        Positive semidefinite matrix.
+    size
+        Size of the rows.
+    rank
+        Rank of A.
     """
     n, least = len(A), size
     columns: list[list[Scalar]] = []

@@ -1,10 +1,10 @@
-"""The numerical rank of the loop equations, decided by the gap in the singular values of C.
+"""Numerical rank of the loop equations, decided by the gap in the singular values of C.
 
 C is given in its natural sizes (scaling.py) in several configurations. Loops that share no coordinate are decided
 separately. In each such block the rank is the smallest r such that, below a ceiling, singular value r in most
 configurations is CLEAR times as large as singular value r + 1 in any of them. A long linkage may have values of 1e-6
-that count: they fall off gradually, each not much smaller than the one before. What is zero but for rounding, or but
-for the last digit of a file, stands apart from all others everywhere.
+that count: they decrease gradually, each not much smaller than the one before. A value that is zero except for
+rounding, or for the last digit of a file, is clearly separated from all others in every configuration.
 """
 
 from __future__ import annotations
@@ -20,52 +20,54 @@ from bellcrank.dynamics.loops.scaling import ROUNDING
 
 Array = np.ndarray[Any, Any]
 CEILING = 3e-4  # singular values above this always count: files have 1.571 where a quarter of a turn is meant
-CLEAR = 100.0  # ratio of neighbouring singular values that is a gap
+CLEAR = 100.0  # ratio of neighbouring singular values that is considered a gap
 SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class BlockRank:
-    """The rank of loops that share coordinates among themselves and with no others."""
+    """Rank of a set of loops that share coordinates among themselves and with no others."""
 
     rows: Array
     columns: Array
     values: Array  # (configurations, k): singular values, the largest first
-    floor: float  # what rounding makes of a zero
+    floor: float  # size of a zero with rounding
     candidates: tuple[int, ...]  # ranks with a clear gap below them, the smallest first; or that of the widest gap
-    choice: int = 0  # which of them is taken
+    choice: int = 0  # index of the chosen candidate
 
     @property
     def rank(self) -> int:
+        """Return the rank that is chosen among the candidates."""
         return self.candidates[self.choice]
 
     @property
     def signal(self) -> float:
-        """The smallest singular value that counts, in most configurations; infinite for rank 0."""
+        """Return the smallest singular value that counts, in most configurations; infinite for rank 0."""
         return float(_signal(self.values)[self.rank])
 
     @property
     def rest(self) -> float:
-        """The largest singular value that does not count, in any configuration; not less than rounding."""
+        """Return the largest singular value that does not count, in any configuration; not less than rounding."""
         return max(float(_rest(self.values)[self.rank]), self.floor)
 
     @property
     def ratio(self) -> float:
+        """Return the ratio of the singular values on both sides of the gap."""
         return self.signal / self.rest
 
     @property
     def cut(self) -> float:
-        """What lies below this counts as zero."""
+        """Return the limit below which singular values count as zero."""
         return float(np.sqrt(min(self.signal, 1.0) * self.rest))
 
     def strict(self, noise: float) -> BlockRank:
-        """The same with every singular value counted that is not rounding."""
+        """Return the decision that counts every singular value above rounding, which is at least `noise`."""
         exact = [k for k, r in enumerate(self.candidates) if _rest(self.values)[r] <= max(noise, 10.0 * self.floor)]
         return replace(self, choice=exact[0] if exact else len(self.candidates) - 1)
 
     @property
     def around(self) -> Array:
-        """Singular values next to the decision, in the configuration where they are closest to each other."""
+        """Return the singular values next to the decision, in the configuration where they are closest."""
         padded = np.concatenate([self.values, np.full((len(self.values), 1), self.floor)], axis=1)
         r = max(1, self.rank)
         k = int(np.argmin(padded[:, r - 1] / np.maximum(padded[:, r], self.floor)))
@@ -73,11 +75,11 @@ class BlockRank:
 
 
 def decided(C: Array) -> list[BlockRank]:
-    """The rank of each block; C (configurations, m, nv) in natural sizes, m and nv of the whole mechanism.
+    """Return the rank of each block of `C` (configurations, m, nv) in natural sizes, for the whole mechanism.
 
-    A coordinate that moves its loops by very little gives small singular values, too, as a crank of a tenth of a
-    millimetre does in a linkage of a kilometre. So where a gap may be of that kind, its columns are enlarged to the
-    size of the others, and rounding with them.
+    A coordinate that moves its loops by very little also gives small singular values, as a crank of a tenth of a
+    millimetre does in a linkage of a kilometre. So if a gap may be of that kind, its columns are scaled to the size of
+    the others, and rounding with them.
     """
     found = []
     for rows, columns in blocks(C):
@@ -103,14 +105,15 @@ def _decided(rows: Array, columns: Array, C: Array, sizes: Array) -> BlockRank:
 
 
 def _signal(values: Array) -> Array:
-    """By rank: the last singular value that counts, in most configurations."""
+    """Return the last singular value that counts, in most configurations, for each rank."""
     return np.concatenate([[np.inf], np.median(values, axis=0)])
 
 
 def _rest(values: Array) -> Array:
-    """By rank: the first singular value that does not count, where it is largest."""
+    """Return the first singular value that does not count, where it is largest, for each rank."""
     return np.concatenate([values.max(axis=0), [0.0]])
 
 
 def total(found: Sequence[BlockRank]) -> int:
+    """Return the sum of the ranks of all blocks `found`."""
     return sum(x.rank for x in found)

@@ -1,18 +1,18 @@
-"""Equations of what rolls, cuts or glides along something that another body carries.
+"""Equations of rolling, knife-edge and surface contacts.
 
-All is as somebody sees it who moves with end a, whose axes he takes for fixed:
+All motions are relative to end a, in the common axes:
 
-    d, u, acc     from a to b, its velocity, its acceleration while those of the joints are zero
-    w, dw         how b turns
-    c             from b's origin to where it touches; dc how that changes
+    d, u, acc     from a to b, its velocity, its acceleration at zero joint acceleration
+    w, dw         angular velocity and acceleration of b
+    c             from b's origin to the point of contact; dc its rate
 
     touching      n.d - r sqrt(1 - (n.s)^2) = 0      n: the plane's normal, s: the wheel's axle (a ball has none)
     rolling       t.(u + w x c) = 0                  for two directions t of the plane
-    knife edge    t.u = 0                            t: across the blade, which b carries
+    knife edge    t.u = 0                            t: across the blade, fixed in b
     surface       F(d) = 0                           grad F.u = 0
 
-Rolling and the knife edge are nonholonomic: they say something of velocities only, so their value is 0 wherever the
-bodies are, and Newton's method has nothing to correct there.
+Rolling and the knife edge are nonholonomic: they constrain velocities only, so their value is 0 in every configuration,
+and Newton's method has nothing to correct there.
 
 J. I. Neimark, N. A. Fufaev. Dynamics of Nonholonomic Systems. American Mathematical Society, 1972.
 """
@@ -34,7 +34,7 @@ from bellcrank.spatial.vector import ZERO, Vec
 
 @dataclass(slots=True, eq=False)
 class RelativeMotion:
-    """b, as somebody on a sees it, in the common axes."""
+    """Motion of b relative to a, in the common axes."""
 
     d: Vec
     u: Vec
@@ -44,6 +44,7 @@ class RelativeMotion:
 
 
 def relative_motion(a: End, b: End) -> RelativeMotion:
+    """Return the motion of end `b` relative to end `a`."""
     d = b.p - a.p
     u = b.u - a.u - a.w.cross(d)
     w = b.w - a.w
@@ -52,7 +53,7 @@ def relative_motion(a: End, b: End) -> RelativeMotion:
 
 
 def _held(a: End, b: End, of: RelativeMotion, value: Scalar, t: Vec, c: Vec, dc: Vec, more: Scalar = 0.0) -> Equation:
-    """t.(u + w x c) = 0; more: what of its derivative is not in the accelerations."""
+    """Return the equation t.(u + w x c) = 0; more: part of its derivative that is not in the accelerations."""
     arm, back = c.cross(t), (of.d + c).cross(t)
     found = row(a, b, lambda s: -(t.dot(s.lin) + back.dot(s.ang)), lambda s: t.dot(s.lin) + arm.dot(s.ang))
     bias = t.dot(of.acc + of.dw.cross(c) + of.w.cross(dc)) + more
@@ -60,6 +61,17 @@ def _held(a: End, b: End, of: RelativeMotion, value: Scalar, t: Vec, c: Vec, dc:
 
 
 def ball(a: End, b: End, loop: Loop) -> Sequence[Equation]:
+    """Return the equations of a ball on a plane.
+
+    Parameters
+    ----------
+    a
+        Plane, with normal z.
+    b
+        Ball.
+    loop
+        Its value is the radius.
+    """
     of, r = relative_motion(a, b), loop.value
     c = a.z * (-1.0 * r)
     touch = _held(a, b, of, a.z.dot(of.d) - r, a.z, ZERO, ZERO)
@@ -67,6 +79,17 @@ def ball(a: End, b: End, loop: Loop) -> Sequence[Equation]:
 
 
 def wheel(a: End, b: End, loop: Loop) -> Sequence[Equation]:
+    """Return the equations of a thin wheel on a plane.
+
+    Parameters
+    ----------
+    a
+        Plane, with normal z.
+    b
+        Wheel, with axle z.
+    loop
+        Its value is the radius.
+    """
     of, r, n, s = relative_motion(a, b), loop.value, a.z, b.z
     ds = of.w.cross(s)
     ns, dns = n.dot(s), n.dot(ds)
@@ -79,12 +102,33 @@ def wheel(a: End, b: End, loop: Loop) -> Sequence[Equation]:
 
 
 def knife_edge(a: End, b: End, loop: Loop) -> Sequence[Equation]:
+    """Return the equation of a knife edge.
+
+    Parameters
+    ----------
+    a
+        Plane.
+    b
+        Blade, with y across.
+    loop
+        Not used.
+    """
     of, t = relative_motion(a, b), b.y
     return [_held(a, b, of, 0.0, t, ZERO, ZERO, of.w.cross(t).dot(of.u))]
 
 
 def surface(a: End, b: End, loop: Loop) -> Sequence[Equation]:
-    """One equation for each function, of the place of b in a's axes."""
+    """Return an equation for each function of the position of b in a's axes.
+
+    Parameters
+    ----------
+    a
+        End that carries the surface or curve.
+    b
+        Point on it.
+    loop
+        Its law has the functions.
+    """
     of = relative_motion(a, b)
     turn = a.R.T
     x, dx = list(turn @ of.d), list(turn @ of.u)

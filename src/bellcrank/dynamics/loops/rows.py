@@ -1,6 +1,6 @@
-"""Equations that close a loop, by kind of joint (nikravesh1989, section 2.3; table 6.1 of wong1991 for the joints).
+"""Loop equations by kind of joint (nikravesh1989, section 2.3; table 6.1 of wong1991 for the joints).
 
-Every equation is one of four, and knows its value, its row of C = D*B and its acceleration while all joints have none:
+Every equation is one of four, with its value, its row of C = D*B and its second derivative at zero joint acceleration:
 
     along     a direction u and the vector d between the ends      u.d = 0
     square    a direction of one end and one of the other         u.w = 0
@@ -25,7 +25,19 @@ from bellcrank.spatial.vector import AXES, ZERO, Vec
 
 
 def along(a: End, b: End, u: Vec, carried: bool) -> Equation:
-    """u.d = 0 with d from a to b; u is an axis of a (carried), or of the common body."""
+    """Return the equation u.d = 0 with d from a to b.
+
+    Parameters
+    ----------
+    a
+        First end.
+    b
+        Second end.
+    u
+        Direction.
+    carried
+        u is an axis of a, not of the common body.
+    """
     d, dd = b.p - a.p, b.u - a.u
     bias, rate = u.dot(b.a - a.a), u.dot(dd)
     if not carried:
@@ -39,7 +51,19 @@ def along(a: End, b: End, u: Vec, carried: bool) -> Equation:
 
 
 def square(a: End, b: End, u: Vec, w: Vec) -> Equation:
-    """u.w = 0 with u an axis of a and w one of b."""
+    """Return the equation u.w = 0.
+
+    Parameters
+    ----------
+    a
+        First end.
+    b
+        Second end.
+    u
+        Axis of a.
+    w
+        Axis of b.
+    """
     across = u.cross(w)
     turning = a.w - b.w
     bias = (a.dw - b.dw).dot(across) + turning.dot(a.w.cross(u).cross(w) + u.cross(b.w.cross(w)))
@@ -48,7 +72,17 @@ def square(a: End, b: End, u: Vec, w: Vec) -> Equation:
 
 
 def distance(a: End, b: End, length: Scalar) -> Equation:
-    """(d.d - l^2)/(2 l) = 0: near zero it is the error of the length."""
+    """Return the equation (d.d - l^2)/(2 l) = 0, whose value near zero is the error of the length.
+
+    Parameters
+    ----------
+    a
+        First end.
+    b
+        Second end.
+    length
+        Distance of the ends.
+    """
     d, dd = b.p - a.p, b.u - a.u
     one = 1.0 / length
     n = d * one
@@ -79,10 +113,10 @@ MEET, ACROSS, PARALLEL, UNTWISTED = (
 
 TOUCH = ("touch", "slip x", "slip y")
 LENGTHS = (*MEET, *ACROSS, *TOUCH, "off plane", "length", "slip", "off surface", "off curve y", "off curve z")
-# Equations between velocities: where bodies are, they say nothing.
+# Equations between velocities, which do not constrain positions.
 NONHOLONOMIC = ("slip x", "slip y", "slip")
 
-# kind -> what its equations are called, and what makes them
+# kind -> names of its equations, and the function that makes them
 CLOSURES: dict[str, tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[Equation]] | None]] = {
     "spherical": (MEET, lambda a, b, loop: _meet(a, b)),
     "universal": ((*MEET, "square"), lambda a, b, loop: [*_meet(a, b), square(a, b, a.z, b.x)]),
@@ -109,11 +143,21 @@ CLOSURES: dict[str, tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[E
     "combination": (("sum",), None),
     "cam": (("lift",), None),
 }
-SHIPPED = dict(CLOSURES)  # what the table was before anybody added to it
+SHIPPED = dict(CLOSURES)  # the table without registered closures
 
 
 def equations(tree: Tree, q: Vector, v: Vector | None) -> list[Equation]:
-    """Of all loops, in their order. Without v their rates and biases are those at rest: zero."""
+    """Return the equations of all loops, in their order.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities; without them rates and biases are zero.
+    """
     found: list[Equation] = []
     for loop in tree.loops:
         step("closure", loop.name)
@@ -126,7 +170,15 @@ def equations(tree: Tree, q: Vector, v: Vector | None) -> list[Equation]:
 
 
 def facing(tree: Tree, q: Vector) -> list[Scalar]:
-    """Cosines that are 1 where the loops are closed, and -1 where the equations hold, but one end is upside down."""
+    """Return cosines that are 1 in closed loops, and -1 if the equations hold but one end is upside down.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    """
     found: list[Scalar] = []
     for loop in tree.loops:
         what = _closure(loop)[0]
@@ -138,12 +190,15 @@ def facing(tree: Tree, q: Vector) -> list[Scalar]:
 
 
 def names(tree: Tree) -> list[str]:
-    """Of the equations: "closing: x", "closing: tilt about y"."""
+    """Return the names of the equations of `tree`: "closing: x", "closing: tilt about y"."""
     return [f"{loop.name}: {what}" for loop in tree.loops for what in _closure(loop)[0]]
 
 
 def families(tree: Tree) -> list[tuple[list[int], bool]]:
-    """Equations of one loop and one unit, and whether that is the metre: turned axes would mix them."""
+    """Return the equations of each loop of `tree` by unit, and True if the unit is the metre.
+
+    Equations of different units must not be mixed by a rotation of the axes.
+    """
     found, at = [], 0
     for loop in tree.loops:
         what = _closure(loop)[0]
@@ -155,7 +210,7 @@ def families(tree: Tree) -> list[tuple[list[int], bool]]:
 
 
 def coupled_rows(tree: Tree) -> set[int]:
-    """Equations between coordinates alone: gears, racks, cams and the like."""
+    """Return the equations of `tree` between coordinates only: gears, racks, cams and the like."""
     found, at = set[int](), 0
     for loop in tree.loops:
         count = len(_closure(loop)[0])
@@ -172,7 +227,7 @@ def _closure(loop: Loop) -> tuple[tuple[str, ...], Callable[[End, End, Loop], Se
 
 
 def _coordinates(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> list[tuple[int, Scalar, Scalar, Scalar]]:
-    """Of each of its joints: the element of v, the coordinate, its velocity, and how it moves for each unit of v."""
+    """Return index in v, coordinate, velocity and multiplier for each of the loop's joints."""
     found = []
     for name in loop.joints:
         link = next(x for x in tree.links if x.joint.name == name)
@@ -183,7 +238,7 @@ def _coordinates(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> list[tu
 
 
 def _coupled(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> Equation:
-    """A sum of coordinates; of two, the second is a multiple of the first."""
+    """Return the equation of a weighted sum of coordinates; for two, the second is a multiple of the first."""
     weights = loop.weights or (-1.0 * loop.value, 1.0)
     value, rate = -1.0 * loop.offset, 0.0
     found: Row = {}
@@ -194,7 +249,7 @@ def _coupled(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> Equation:
 
 
 def _cam(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> Equation:
-    """The second coordinate is a function of the first."""
+    """Return the equation of a cam: the second coordinate is a function of the first."""
     (i, x, u, by), (j, y, w, of) = _coordinates(tree, loop, q, v)
     lift = jet(computed(loop.law, Jet(x, 1.0)))
     found: Row = {j: of}

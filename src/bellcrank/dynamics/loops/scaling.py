@@ -1,8 +1,8 @@
-"""Natural sizes of loop equations and coordinates, so that no decision depends on the units or the size of a mechanism.
+"""Natural sizes of loop equations and coordinates, which make decisions independent of units and dimensions.
 
-An equation between lengths is measured against the largest lever of its own loop, one between directions against 1. A
-turning coordinate has the natural size 1 rad, a sliding one the smallest lever among the loops that it takes part in.
-Scaled so, C of a watch inside a crane has the same singular values as C of the watch alone.
+An equation between lengths is scaled by the largest lever of its own loop, one between directions by 1. A rotational
+coordinate has the natural size 1 rad, a sliding one the smallest lever among its loops. With this scaling, C of a watch
+inside a crane has the same singular values as C of the watch alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bellcrank.model.tree import Tree
 from bellcrank.scalar import is_zero
 
 Array = np.ndarray[Any, Any]
-# Levers and elements of C below this, against the largest of their loop, are rounding.
+# Levers and elements of C below this, relative to the largest of their loop, are rounding.
 NEGLIGIBLE = 1e-12
 ROUNDING = 1e-15  # elements of C in natural sizes that are smaller are zero
 
@@ -30,11 +30,11 @@ class Scales:
     columns: Array  # (nv,): natural size of each element of v
 
     def applied(self, C: Array) -> Array:
-        """C in natural sizes, without what is rounding alone."""
+        """Return `C` in natural sizes, without rounding errors."""
         return self._without_rounding(C, C * self.rows[:, None] * self.columns)
 
     def by_rows(self, C: Array) -> Array:
-        """Rows in natural sizes, columns as they are, without what is rounding alone."""
+        """Return `C` with rows in natural sizes and columns as they are, without rounding errors."""
         return self._without_rounding(C, C * self.rows[:, None])
 
     def _without_rounding(self, C: Array, scaled: Array) -> Array:
@@ -43,13 +43,15 @@ class Scales:
 
 
 def scales(tree: Tree, C: Array) -> Scales:
-    """Natural sizes, from C in one or more configurations (..., m, nv)."""
+    """Return natural sizes for `tree`, from `C` in one or more configurations (..., m, nv)."""
     size = np.abs(C).max(axis=tuple(range(C.ndim - 2)), initial=0.0)
     turning, rows = turning_columns(tree), np.ones(C.shape[-2])
     columns = np.where(turning, 1.0, np.inf)
     found = _levers(tree, size, turning)
     longest = max((lever for _, lever in found), default=0.0)
-    for family, lever in sorted(found, key=lambda x: x[1] == 0.0):  # where nothing turns, slides must be known
+    for family, lever in sorted(
+        found, key=lambda x: x[1] == 0.0
+    ):  # equations without rotations need the sizes of slides
         reach = lever or _slid(size[family], columns) or longest or 1.0
         rows[family] = 1.0 / reach
         moves = size[family].max(axis=0, initial=0.0) > NEGLIGIBLE * size[family].max(initial=0.0)
@@ -58,7 +60,7 @@ def scales(tree: Tree, C: Array) -> Scales:
 
 
 def turning_columns(tree: Tree) -> Array:
-    """A mask of the elements of v that turn a body."""
+    """Return a mask of the elements of v that rotate a body of `tree`."""
     turning, still = np.zeros(tree.nv, bool), [0.0] * tree.nq
     for link in tree.links:
         if link.kind.name != "modal":
@@ -68,7 +70,7 @@ def turning_columns(tree: Tree) -> Array:
 
 
 def _levers(tree: Tree, size: Array, turning: Array) -> list[tuple[list[int], float]]:
-    """Equations that have a unit, by loop, and how far a turn by 1 rad moves them at most; 0 where nothing turns."""
+    """Return the equations with a unit, by loop, and their largest change for a rotation by 1 rad; else 0."""
     coupled, found = coupled_rows(tree), []
     for family, is_length in families(tree):
         if is_length or family[0] in coupled:
@@ -78,6 +80,6 @@ def _levers(tree: Tree, size: Array, turning: Array) -> list[tuple[list[int], fl
 
 
 def _slid(size: Array, columns: Array) -> float:
-    """The size of equations that nothing turns, by the natural sizes of coordinates that slide in other loops, too."""
+    """Return the size of equations without rotations, by the natural sizes of coordinates in other loops."""
     known = np.isfinite(columns)
     return float((size[:, known] * columns[known]).max(initial=0.0))

@@ -1,14 +1,16 @@
-"""The rows PPA of A. Fijany 1989, slide "Comparison of Two Classes of Serial and Parallel Algorithms": n processors.
-What belongs to the bodies is found by doubling, one body a processor; then every processor does its column of the
-matrix one row after the other. The printed costs say what is doubled: (27m + 18a) log n is a product of two rotations,
-(48m + 63a) log n has the moments of the composite bodies too; 39m + 38a and 9m + 8a for a row are those of the serial
-algorithms.
+"""Mass matrix with one processor for each column.
 
-Solves: mass_matrix, as functions that the experiment in papers/fijany/arrays.py counts and lays out; they are no
-methods of their own, since on one core the serial variants are cheaper and on many the parallel ones. Any tree, coupled
-joints too. Work O(n depth), span O(depth).
+These are the rows PPA of A. Fijany 1989, slide "Comparison of Two Classes of Serial and Parallel Algorithms": n
+processors. The values of the bodies are computed by recursive doubling, one body per processor; then every processor
+computes its column of the matrix one row after the other. The printed costs tell which values are doubled: (27m + 18a)
+log n is a product of two rotations, (48m + 63a) log n includes the moments of the composite bodies; 39m + 38a and 9m +
+8a for a row are those of the serial algorithms.
 
-    symbols as in vneb.py and vcrb.py; f"V({i})[{j}]" is row j of column i, which the processor of body i does
+Solves: mass_matrix, as functions that the experiment in papers/fijany/arrays.py counts and schedules; they are not
+methods of the table, since the serial variants are cheaper on one core and the parallel ones on many. Any tree, with
+mimic joints too. Work O(n depth), span O(depth).
+
+    symbols as in vneb.py and vcrb.py; f"V({i})[{j}]" is row j of column i, computed by the processor of body i
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ from bellcrank.spatial.vector import Force
 
 
 def newton_euler(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    """VNEB: R by doubling."""
+    """Return the mass matrix of `tree` at positions `q` by VNEB, with R by doubling."""
     R, P, _ = fixed_frame(tree, q, ancestors(tree))
     return vneb.elements(tree, q, R, P, lambda joint: f"({joint})")
 
 
 def composite_bodies(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    """VCRB: R, P and the moments of the composite bodies by doubling."""
+    """Return the mass matrix of `tree` at `q` by VCRB, with R, P and the composite moments by doubling."""
     up = ancestors(tree)
     R, P, p = fixed_frame(tree, q, up)
     Z, K = columns(tree, q, R), composites(tree, up, R, p)

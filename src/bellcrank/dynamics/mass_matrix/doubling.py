@@ -1,13 +1,15 @@
-"""Recursive doubling on a tree: A. Fijany 1989, the unnamed slides of the parallel algorithm, "For eta = 1 step 1 until
-ceil(log2(n+1-i))".
+"""Recursive doubling on a tree.
 
-On a chain, what belongs to 2^eta neighbours is put together from two halves. On a tree the neighbours of a body towards
-the ground are still a chain; away from it they are all it carries within that distance, and the halves are many. Each
-function's path is as long as the logarithm of the depth (times that of the branching).
+A. Fijany 1989, the unnamed slides of the parallel algorithm, "For eta = 1 step 1 until ceil(log2(n+1-i))".
+
+On a chain, the value of 2^eta neighbours is combined from two halves. On a tree the neighbours of a body towards the
+ground are still a chain; away from it they are its descendants within that distance, and there are many halves. The
+span of each function is the logarithm of the depth (times that of the branching).
 
     up[eta][j]   the body 2^eta joints below body j, or -1
 
-Departs: the slides turn everything into the last body's frame, which a tree has not; here it is the first body's.
+Differences from the paper: the slides refer everything to the last body's frame, which a tree does not have; here it is
+the first body's.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ Levels = Sequence[Sequence[int]]
 
 
 def ancestors(tree: Tree) -> Levels:
+    """Return the ancestors of every body of `tree` at distances 1, 2, 4, ..."""
     level = [link.parent for link in tree.links]
     up: list[list[int]] = []
     while any(j >= 0 for j in level):
@@ -34,7 +37,20 @@ def ancestors(tree: Tree) -> Levels:
 
 
 def fixed_frame(tree: Tree, q: Vector, up: Levels) -> tuple[list[Mat], list[Vec], list[Vec]]:
-    """R(j) from body j's axes to the fixed ones, P(j) from its parent's origin to its own, p(j) from the first's."""
+    """Return rotations R, vectors P and positions p of all bodies in the fixed frame.
+
+    R(j) leads from the axes of body j to the fixed ones, P(j) from its parent's origin to its own, and p(j) from the
+    origin of the first body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    up
+        As `ancestors` returns it.
+    """
     R: list[Mat] = []
     P: list[Vec] = []
     for link in tree.links:
@@ -69,9 +85,22 @@ def totals(
     pr: str,
     brought: Callable[[Any, int, int], Any] = lambda x, d, j: x,
 ) -> dict[int, Any]:
-    """Of every body: the sum of its own term and of all it carries (of those that have one).
+    """Return for every body the sum of the terms over its subtree, of those bodies that have one.
 
-    `brought(x, d, j)` is what the term x of body d looks like from body j; `what` and `pr` are for the labels.
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    up
+        As `ancestors` returns it.
+    terms
+        Term of each body.
+    what
+        Label of the steps.
+    pr
+        Processor, for the label.
+    brought
+        `brought(x, d, j)` expresses the term x of body d in body j.
     """
     for eta, low in enumerate(up):
         parts: dict[int, list[Any]] = {j: [x] for j, x in terms.items()}

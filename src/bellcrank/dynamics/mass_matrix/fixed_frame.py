@@ -1,5 +1,6 @@
-"""What mass matrix algorithms share that look from one fixed frame, that of the first body: M does not change when the
-whole mechanism is moved, and what hangs on the ground beside it has nothing to do with it.
+"""Transforms to one fixed frame, that of the first body.
+
+M does not change when the whole mechanism is moved, and it does not depend on other bodies attached to the ground.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 
 def transforms(tree: Tree, q: Vector) -> list[Transform]:
-    """From every parent's frame to the child's."""
+    """Return the transforms of `tree` at positions `q` from every parent's frame to the child's."""
     found = []
     for link in tree.links:
         step("X", link.name)
@@ -21,7 +22,15 @@ def transforms(tree: Tree, q: Vector) -> list[Transform]:
 
 
 def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
-    """R(i) from body i's axes to the fixed ones, and P(i) from its parent's origin to its own, in fixed axes."""
+    """Return R(i) from body i's axes to the fixed ones, and P(i) from its parent's origin to its own, in fixed axes.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    """
     R: list[Mat] = []
     P: list[Vec] = []
     for link in tree.links:
@@ -33,7 +42,7 @@ def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
 
 
 def carried(tree: Tree) -> list[list[int]]:
-    """Of every link: itself and all it carries, parents before children."""
+    """Return for every link of `tree` itself and its descendants, parents before children."""
     found = [[i] for i in range(len(tree.links))]
     for i in reversed(range(len(found))):
         if tree.links[i].parent >= 0:

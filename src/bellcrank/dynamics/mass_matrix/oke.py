@@ -1,15 +1,17 @@
-"""Original Kane's Equation (OKE): A. Fijany 1989, slides "Kane's Equation: Analysis of General Case" and "An O(n^3)
-Algorithm Based on Kane's Equation"; after T. R. Kane and D. A. Levinson, The use of Kane's dynamical equations in
-robotics, Int. J. Robotics Research 2, 1983.
+"""Original Kane's Equation (OKE) for the mass matrix.
 
-Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth^2), span O(depth).
+A. Fijany 1989, slides "Kane's Equation: Analysis of General Case" and "An O(n^3) Algorithm Based on Kane's Equation";
+after T. R. Kane and D. A. Levinson, The use of Kane's dynamical equations in robotics, Int. J. Robotics Research 2,
+1983.
+
+Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth^2), span O(depth).
 
     Z_i       axis of joint i                      P_k*,i   from joint i to the centre of mass of body k
     W_k(i)    i-th partial angular velocity of k   V_k(i)   i-th partial velocity of its centre
     N_k(i)    partial angular momentum I_k W_k(i)  F_k(i)   partial linear momentum m_k V_k(i)
 
-Departs: partial velocities and momenta are computed once for each body and joint, not once for each element; everything
-is in one fixed frame; joints may slide, and have any number of axes.
+Differences from the paper: partial velocities and momenta are computed once for each body and joint, not once for each
+element; everything is in one fixed frame; joints may slide, and have any number of axes.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from bellcrank.spatial.vector import Force, Motion
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     R, P = fixed_frame(tree, q)
     Z = columns(tree, q, R)
     A = Matrix(tree)

@@ -1,16 +1,18 @@
-"""Original Newton-Euler Based algorithm (O N-E B): A. Fijany 1989, slide "Algorithms for Computation of Mass Matrix",
-equations (1)-(3); after M. W. Walker and D. E. Orin, Efficient dynamic computer simulation of robotic mechanisms,
-J. Dyn. Sys. Meas. Control 104, 1982, method 2: the inverse dynamics of J. Y. S. Luh, M. W. Walker and R. P. C. Paul
-(1980) for one unit acceleration after the other, everything else at rest and without weight.
+"""Original Newton-Euler Based algorithm (O N-E B) for the mass matrix.
 
-Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth), span O(depth).
+A. Fijany 1989, slide "Algorithms for Computation of Mass Matrix", equations (1)-(3); after M. W. Walker and D. E. Orin,
+Efficient dynamic computer simulation of robotic mechanisms, J. Dyn. Sys. Meas. Control 104, 1982, method 2: the inverse
+dynamics of J. Y. S. Luh, M. W. Walker and R. P. C. Paul (1980) for one unit acceleration after the other, at zero
+velocity and without gravity.
+
+Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth), span O(depth).
 
     Z_j      axis of joint j, in body j's frame            dw, dv   accelerations of body i's frame, in that frame
     S_i      from joint i to the centre of body i          m, J     its mass and inertia about the centre
-    F, N     force and moment on the body's centre         f, n     what joint i passes on
+    F, N     force and moment on the body's centre         f, n     force and moment that joint i transmits
 
-Departs: the slides do not print it. Bodies inside joint j stand still and are left out; the terms with velocities are
-zero and folded, which is the first of the four redundancies that the slides remove.
+Differences from the paper: the slides do not print it. Bodies before joint j are at rest and are left out; the terms
+with velocities are zero and folded, which is the first of the four redundancies that the slides remove.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from bellcrank.spatial.vector import Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     X = transforms(tree, q)
     Z = columns(tree, q)
     bodies = [(link.inertia.m, link.inertia.centre, link.inertia.I_centre) for link in tree.links]

@@ -1,16 +1,17 @@
-"""Variant of Composite Rigid-Body algorithm (V C R-B): A. Fijany 1989, slide "A Variant of Composite Rigid-Body
-Algorithm", step 1 in body frames, step 2 in a fixed frame as the slide "Comparison of Serial Efficiency" advises; also
-A. Fijany and A. Bejczy, A class of parallel algorithms for the computation of the manipulator inertia matrix, IEEE
-Trans. Robotics and Automation 5, 1989.
+"""Variant of Composite Rigid-Body algorithm (V C R-B) for the mass matrix.
 
-Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth), span O(depth).
+A. Fijany 1989, slide "A Variant of Composite Rigid-Body Algorithm", step 1 in body frames, step 2 in a fixed frame as
+the slide "Comparison of Serial Efficiency" advises; also A. Fijany and A. Bejczy, A class of parallel algorithms for
+the computation of the manipulator inertia matrix, IEEE Trans. Robotics and Automation 5, 1989.
+
+Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth), span O(depth).
 
     M, H, K   mass, first and second moment of composite body i about O(i)     Z(i)   axis of joint i
     f, n      force and moment that a unit acceleration of joint i needs,      P(i)   from O(i-1) to O(i)
               at the joint itself and at those that carry it
 
-Departs: the composite's moments move along the elementary turns and shifts of spatial/moves.py; the slide's a_1i of
-step 1 is a_ii.
+Differences from the paper: the composite's moments are transformed along the elementary rotations and shifts of
+spatial/moves.py; the slide's a_1i of step 1 is a_ii.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bellcrank.spatial.vector import Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     R, P = fixed_frame(tree, q)
     Z_body, Z = columns(tree, q), columns(tree, q, R)
     A = Matrix(tree)

@@ -1,16 +1,18 @@
-"""Variant of Composite Rigid-Body algorithm in parallel: A. Fijany 1989, the row PA of "Comparison of Two Classes of
-Serial and Parallel Algorithms", in the base frame as "Algorithmic Choice for Parallel Computation" advises; after
-A. Fijany and A. Bejczy, A class of parallel algorithms for the computation of the manipulator inertia matrix, IEEE
-Trans. Robotics and Automation 5, 1989, by Wong 1991, equations 4.31 and 4.32.
+"""Variant of Composite Rigid-Body algorithm in parallel, for the mass matrix.
 
-Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth), span O(log depth) on a chain.
+A. Fijany 1989, the row PA of "Comparison of Two Classes of Serial and Parallel Algorithms", in the base frame as
+"Algorithmic Choice for Parallel Computation" advises; after A. Fijany and A. Bejczy, A class of parallel algorithms for
+the computation of the manipulator inertia matrix, IEEE Trans. Robotics and Automation 5, 1989, by Wong 1991, equations
+4.31 and 4.32.
+
+Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth), span O(log depth) on a chain.
 
     R(i)      from body i's axes to the fixed ones    M, H, K   mass, first and second moment of composite body i
     Z(i)      axis of joint i                                   about O(i), in fixed axes
     P(i,j)    from O(j) to O(i)                       f, n      force and moment that a unit of joint i needs at O(i)
 
-Departs: the slides do not print it; it is the serial step 1 by doubling, where P(i+1,i) becomes P(i+2^eta,i), and
-step 2 without its recursion. The base frame is that of the first body.
+Differences from the paper: the slides do not print it; it is the serial step 1 by doubling, where P(i+1,i) becomes
+P(i+2^eta,i), and step 2 without its recursion. The base frame is that of the first body.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from bellcrank.spatial.vector import Force, Mat, Vec
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     up = ancestors(tree)
     R, _, p = fixed_frame(tree, q, up)
     Z, K = columns(tree, q, R), composites(tree, up, R, p)
@@ -44,7 +47,19 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
 
 
 def composites(tree: Tree, up: Levels, R: Sequence[Mat], p: Sequence[Vec]) -> dict[int, Inertia]:
-    """M(i), H(i), K(i) by doubling."""
+    """Return the moments M(i), H(i), K(i) of the composite bodies, by doubling.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    up
+        As `doubling.ancestors` returns it.
+    R
+        Rotation of each body.
+    p
+        Origin of each body.
+    """
     K: dict[int, Inertia] = {}
     for i, link in enumerate(tree.links):
         step("K", link.name)

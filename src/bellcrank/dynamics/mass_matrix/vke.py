@@ -1,14 +1,15 @@
-"""Variant of Kane's Equation (VKE): A. Fijany 1989, slides "Modified Kane's Equation" and "An O(n^2) Algorithm Based on
-Kane's Equation".
+"""Variant of Kane's Equation (VKE) for the mass matrix.
 
-Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth), span O(depth).
+A. Fijany 1989, slides "Modified Kane's Equation" and "An O(n^2) Algorithm Based on Kane's Equation".
+
+Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth), span O(depth).
 
     Z_i       axis of joint i                     P_j,i    from joint i to joint j
     S_j       from joint j to body j's centre     P_j*,i   from joint i to body j's centre
     N_j(i)    partial angular momentum of body j  F_j(i)   partial linear momentum
-    n_j(i)    sum of the moments about joint j    f_j(i)   sum of the momenta, of all that joint j carries
+    n_j(i)    sum of the moments about joint j    f_j(i)   sum of the momenta, over the subtree of joint j
 
-Departs: everything is in one fixed frame; joints may slide, and have any number of axes.
+Differences from the paper: everything is in one fixed frame; joints may slide, and have any number of axes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bellcrank.spatial.vector import ZERO, Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     R, P = fixed_frame(tree, q)
     Z = columns(tree, q, R)
     m, S, I = [], [], []

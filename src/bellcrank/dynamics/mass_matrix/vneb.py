@@ -1,16 +1,18 @@
-"""Variant of Newton-Euler Based algorithm (V N-E B): A. Fijany 1989, slide "A Variant of Newton-Euler Based Algorithm",
-steps 1 and 2, in a fixed frame as the slide "Comparison of Serial Efficiency" advises.
+"""Variant of Newton-Euler Based algorithm (V N-E B) for the mass matrix.
 
-Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth), span O(depth).
+A. Fijany 1989, slide "A Variant of Newton-Euler Based Algorithm", steps 1 and 2, in a fixed frame as the slide
+"Comparison of Serial Efficiency" advises.
+
+Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth), span O(depth).
 
     Z(j)    axis of joint j                           m, h, k   mass, first and second moment of body i about O(i)
     w       angular acceleration, the same for all    V(i)      linear acceleration of O(i)
     P(i)    from O(i-1) to O(i)                       F, N      force and moment on O(i), first of body i alone,
-                                                                then of all that joint i carries
+                                                                then of its subtree
 
-Departs: the slide's N(i+1,i,j) lacks h(i) x V(i,j) (the parallel version has it, and the count needs its six
-multiplications) and its a_ji takes the moment of body i+1 instead of i. O(j) is on the axis of joint j: V(j,j) is zero
-but for sliding joints.
+Differences from the paper: the slide's N(i+1,i,j) lacks h(i) x V(i,j) (the parallel version has it, and the count needs
+its six multiplications) and its a_ji takes the moment of body i+1 instead of i. O(j) is on the axis of joint j: V(j,j)
+is zero except for sliding joints.
 """
 
 from __future__ import annotations
@@ -28,13 +30,28 @@ from bellcrank.spatial.vector import Force, Mat, Vec
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     return elements(tree, q, *fixed_frame(tree, q))
 
 
 def elements(
     tree: Tree, q: Vector, R: Sequence[Mat], P: Sequence[Vec], pr: Callable[[str], str] = lambda joint: ""
 ) -> list[list[Scalar]]:
-    """Given the fixed frame. `pr` is what labels say of the processors of a joint's column, where it has its own."""
+    """Return the mass matrix, given the fixed frame.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    R
+        Rotation of each body.
+    P
+        Vector from the parent's origin to the body's.
+    pr
+        Label of the processors of a joint's column, if it has its own.
+    """
     Z = columns(tree, q, R)
     bodies: list[Inertia] = []
     for i, link in enumerate(tree.links):

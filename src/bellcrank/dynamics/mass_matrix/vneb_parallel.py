@@ -1,15 +1,17 @@
-"""Variant of Newton-Euler Based algorithm in parallel: A. Fijany 1989, the three steps of the unnamed slides after
-"Comparison of Two Classes of Serial and Parallel Algorithms", for n(n+1)/2 processors; PR_ji does row j of column i.
+"""Variant of Newton-Euler Based algorithm in parallel, for the mass matrix.
 
-Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth log depth), span O(log depth) on a chain.
+A. Fijany 1989, the three steps of the unnamed slides after "Comparison of Two Classes of Serial and Parallel
+Algorithms", for n(n+1)/2 processors; PR_ji does row j of column i.
+
+Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth log depth), span O(log depth) on a chain.
 
     R(j)   from body j's axes to the fixed ones      M, S, K   mass, centre and second moment of body j about O(j)
     Z(i)   axis of joint i                           H(j)      first moment M S of body j, in fixed axes
     P      from one O to another                     V(j,i)    acceleration of O(j) by a unit of joint i
-    F, N   force and moment on O(j), of body j alone, then of all that joint j carries
+    F, N   force and moment on O(j), of body j alone, then of its subtree
 
-Departs: the fixed frame is that of the first body (doubling.py), and P(j,i) is the difference of two distances from it;
-O(j) is on joint j and not at the body's far end, so that P(j,i) ends where V(j,i) is taken.
+Differences from the paper: the fixed frame is that of the first body (doubling.py), and P(j,i) is the difference of two
+distances from it; O(j) is on joint j and not at the body's far end, so that P(j,i) ends where V(j,i) is taken.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from bellcrank.spatial.vector import ZERO, Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q`."""
     up = ancestors(tree)
     R, P, p = fixed_frame(tree, q, up)  # step 1: 1-4b; step 2: 1
     Z = columns(tree, q, R)  # 4a

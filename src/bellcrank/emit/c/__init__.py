@@ -1,1 +1,1 @@
-"""Graphs as C: one function for one state, for compilers that are not ours."""
+"""C99 code generation: one function for one state, for external compilers."""

@@ -1,5 +1,6 @@
-"""One step of a machine on arrays, in C: samples that are due, then a tick; where steps are chosen or events happen, as
-many ticks as it takes.
+"""C code of one step of an exported Program on arrays: due samples, then a tick.
+
+With adaptive steps or events, a step consists of as many ticks as necessary.
 """
 
 from __future__ import annotations
@@ -15,9 +16,20 @@ LONGEST = {"": "1e300", "f": "1e30f"}  # seconds, by the suffix of numbers
 
 
 def advanced(s: Stepper, real: str, suffix: str, given: Sequence[str], call: Callable[..., str]) -> list[str]:
-    """The statements of the function of the arrays `given`.
+    """Return the statements of the function that advances the state by one step.
 
-    call(word, from, *results) calls a graph of the machine on the array `from`.
+    Parameters
+    ----------
+    s
+        Program as functions of arrays.
+    real
+        C type of the numbers.
+    suffix
+        Suffix of constants and functions.
+    given
+        Names of the function's arrays.
+    call
+        call(word, from, *results) returns the call of a graph on the array `from`.
     """
     lines = _watched(s, real, suffix, call) if s.watched else _fixed(s, real, suffix, call)
     idle = [a for a in ("inputs", "free_numbers") if a in given and not any(re.search(rf"\b{a}\b", x) for x in lines)]
@@ -51,12 +63,12 @@ def _renewed(s: Stepper, suffix: str, call: Callable[..., str], before: str, aft
 
 
 def _checked(step: str, suffix: str) -> list[str]:
-    """Give up where the step is no number above zero; a comparison with NaN is false."""
+    """Return a check that the step size is positive and finite; a comparison with NaN is false."""
     return [f"if (!({step} > 0.0{suffix} && {step} < {LONGEST[suffix]})) {{", f"    return {BAD_STEP};", "}"]
 
 
 def _counter(s: Stepper, name: str, suffix: str) -> tuple[str, list[str]]:
-    """A counter of the state: its number, and statements that count one more."""
+    """Return a counter of the state as an expression, and statements that increment it."""
     at = s.places[name]
     if s.program.layout.words(name) == 1:
         return f"state[{at}]", [f"state[{at}] += 1.0{suffix};"]
@@ -66,7 +78,10 @@ def _counter(s: Stepper, name: str, suffix: str) -> tuple[str, list[str]]:
 
 
 def _watched(s: Stepper, real: str, suffix: str, call: Callable[..., str]) -> list[str]:
-    """To the next point, a whole number of steps from where it began. One that an event stopped goes on to the same."""
+    """Return the loop to the next grid point, an integer number of steps from the start.
+
+    A step that an event stopped continues to the same point.
+    """
     at, f = s.places, suffix
     grid, more = _counter(s, "grid", f)
     step = f"state[{at['step']}]"

@@ -1,11 +1,12 @@
-"""Graph to C99: one .c and one .h that need nothing but libm, allocate nothing and can be read.
+"""Graph to C99: one .c and one .h that need only libm, allocate nothing and are readable.
 
     void arm_forward_dynamics(const double *restrict q, const double *restrict v, ..., double *restrict out);
 
-A scalar is called after the step that made it (`IA_boom_3`). A large graph is cut into static functions, because twice
-the function takes a compiler more than twice as long; what one leaves for a later one lies in an array on the stack.
-A graph that is called is a static function, once; package.py puts several graphs into one file. Where alike parts are
-many (docs/size.md), they are loops over tables of constants: rolled_text.py, strip_text.py.
+A scalar is named after the step that computes it (`IA_boom_3`). A large graph is split into static functions, because
+compile time grows faster than linearly with the size of a function; values that cross function boundaries lie in an
+array on the stack. A graph that is called becomes one static function; package.py puts several graphs into one file.
+Where there are many identical parts (docs/size.md), they are rolled loops with tables of constants: rolled_text.py,
+strip_text.py.
 """
 
 from __future__ import annotations
@@ -41,13 +42,25 @@ from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
 
 __all__ = ["SPELL", "Text", "source", "texts"]
-MOST_STATEMENTS = 2000  # of a function
+MOST_STATEMENTS = 2000  # statements of one function
 
 
 def source(
     graph: Graph, dtype: str = "float64", name: str | None = None, columns: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, str]:
-    """{file name: text} of a header and a C file. `columns` names the elements of arrays, for the header's comment."""
+    """Return {file name: text} of a header and a C file.
+
+    Parameters
+    ----------
+    graph
+        Graph to export.
+    dtype
+        "float64" or "float32".
+    name
+        Name of the function and its files; by default that of the graph.
+    columns
+        Names of the elements of arrays, for the header's comment.
+    """
     if dtype not in REALS:
         raise InputError(unknown("dtype", dtype, REALS))
     word = quoting.source(name or graph.name)[:LONGEST_NAME]
@@ -57,7 +70,7 @@ def source(
 
 
 def codes(routines: Sequence[Routine]) -> list[str]:
-    """The text of each of a file, and before them what they share."""
+    """Return the C code of all `routines`, preceded by their shared functions."""
     turning = next((t for t in routines if t.turns), None)
     shared = [turns.function(*turning.turning, turning.dtype)] if turning is not None else []
     return [*shared, *(t.code() for t in routines)]
@@ -66,9 +79,18 @@ def codes(routines: Sequence[Routine]) -> list[str]:
 def texts(
     graphs: Mapping[str, Graph], dtype: str, taken: Mapping[str, int] | None = None, static: bool = False
 ) -> tuple[list[Routine], ...]:
-    """The functions that these graphs call, each once and after its own; and those of the graphs, called as told.
+    """Return the functions that the graphs call, callees first, and the functions of the graphs themselves.
 
-    taken: other names of the file. static: whether the graphs, too, are for this file alone.
+    Parameters
+    ----------
+    graphs
+        Graphs by function name.
+    dtype
+        Type of the numbers.
+    taken
+        Other names in the file.
+    static
+        Make the graphs' own functions static, too.
     """
     for recursion in (g for g in graphs.values() if isinstance(g, Recursion)):
         recursion.check_whole()
@@ -86,7 +108,7 @@ def texts(
 
 
 def routine(graph: Graph, d: Declaration) -> Routine:
-    """Loops where alike parts are many, as on a processor of this computer; else straight lines."""
+    """Return the C function of `graph`, declared as `d`: rolled loops over identical parts, or straight lines."""
     if isinstance(graph, Recursion):
         return RolledText(graph, d)
     if isinstance(graph, Loops):
@@ -97,8 +119,9 @@ def routine(graph: Graph, d: Declaration) -> Routine:
 
 
 def pieces(nodes: Sequence[Node], count: int, tied: Set[int]) -> list[Sequence[Node]]:
-    """Nearly equal ones; what a call gives is read where it was called, and so are others that are tied to the one
-    before.
+    """Return `nodes` in `count` nearly equal pieces.
+
+    Results of a call stay with their call, and a node in `tied` stays with the node before.
     """
     ends = [len(nodes) * k // count for k in range(count + 1)]
     for k, end in enumerate(ends):
@@ -117,11 +140,14 @@ class Turned:
         self.arrays = {x: fresh(x, taken, numbered=True) for x in ("sin", "cos")}
 
     def place(self, n: Node) -> str:
+        """Return the array element that holds the sine or cosine `n`."""
         return f"{self.arrays[n.op]}[{self.angles.index(n.args[0])}]"
 
     def call(self, text: Text) -> list[str]:
+        """Return the statements that compute them, in the function `text`."""
         sine, cosine = self.arrays.values()
-        angles = [*self.angles, *[self.angles[-1]] * (self.size - len(self.angles))]  # gcc fetches a 0 from memory
+        # pad with the last angle: gcc would load a constant 0 from memory
+        angles = [*self.angles, *[self.angles[-1]] * (self.size - len(self.angles))]
         values = [text.value(x) for x in angles]
         rooms = [f"{text.real} {name}[{self.size}];" for name in self.arrays.values()]
         fours = range(0, self.size, turns.FOUR)
@@ -130,7 +156,7 @@ class Turned:
 
 
 class Text(Routine):
-    """One graph as a function of straight lines."""
+    """One graph as a function of straight-line code."""
 
     def __init__(self, graph: Graph, d: Declaration) -> None:
         super().__init__(graph, d)
@@ -155,9 +181,16 @@ class Text(Routine):
         self.loops = max(called, key=list(MEMORY).index)
 
     def arrays_of(self, call: Node, taken: dict[str, int]) -> list[tuple[str, list[Any]]]:
-        """For every array of the function that is called: its name here, and its elements, none where it is a result.
+        """Return name and elements of every array of a called function; result arrays have no elements.
 
-        An input of this graph that is handed on as it came is not copied.
+        An input of this graph that is passed on unchanged is not copied.
+
+        Parameters
+        ----------
+        call
+            Call node.
+        taken
+            Names in use.
         """
         function, *values = call.args
         word, at, found = fresh(identifier(function.name)[:LONGEST_LABEL], taken, numbered=True), 0, []
@@ -169,11 +202,11 @@ class Text(Routine):
         return found + [(fresh(f"{word}_{identifier(key)}", taken), []) for key in function.shapes]
 
     def elements(self, name: str) -> list[Node]:
-        """The nodes of one input."""
+        """Return the nodes of the input `name`."""
         return list(self.graph.tape.inputs(name, self.graph.inputs[name]).flat)
 
     def cut(self, nodes: Sequence[Node], count: int) -> None:
-        """Equal parts, what each reads of those before it, and places in the workspace for that."""
+        """Split `nodes` into `count` equal parts, and allocate workspace slots for values that later parts read."""
         self.parts = pieces(nodes, count, self.place_of.keys() - self.turned.keys())
         self.home = {n.serial: k for k, part in enumerate(self.parts) for n in part}
         reads = [{a.serial: a for n in part if n.op != "result" for a in n.operands} for part in self.parts]
@@ -182,11 +215,11 @@ class Text(Routine):
         free, self.slots = list(range(len(last)))[::-1], dict[int, int]()
         for k, part in enumerate(self.parts):
             self.slots |= {n.serial: free.pop() for n in part if n.serial in last}
-            free += [self.slots[a.serial] for a in self.loads[k] if last[a.serial] == k]  # for the parts after this one
+            free += [self.slots[a.serial] for a in self.loads[k] if last[a.serial] == k]  # free for later parts
         self.room = len(set(self.slots.values()))
 
     def code(self) -> str:
-        """One function, or the parts and a function that calls them in turn."""
+        """Return one function, or the parts and a function that calls them in sequence."""
         lines, main = list[str](), self.body(0)
         if len(self.parts) > 1:
             arrays, main = [*self.arrays, self.workspace], [f"{self.real} {self.workspace}[{max(1, self.room)}];"]
@@ -196,7 +229,7 @@ class Text(Routine):
         return "\n".join([*lines, *self.function(f"{self.kind} {self.name}", self.arrays, main)])
 
     def body(self, k: int) -> list[str]:
-        """Statements of part k under their headings. A result is written by the part that computes it."""
+        """Return the statements of part `k` under their headings; a result is written by the part that computes it."""
         part, loads, last = self.parts[k], self.loads[k], len(self.parts) - 1
         place = {serial: f"{self.workspace}[{slot}]" for serial, slot in self.slots.items()}
         rows = [("from parts before", self.loaded(n, place[n.serial])) for n in loads]
@@ -209,12 +242,13 @@ class Text(Routine):
         return [line for head, group in groups for line in (f"/* {comment(head)} */", *(text for _, text in group))]
 
     def loaded(self, n: Node, place: str) -> str:
-        """What lies there, as it was before: a comparison is an int."""
+        """Return the declaration of `n`, loaded from `place`; a comparison is an int."""
         if n.op in COMPARISONS:
             return f"const int {self.names[n.serial]} = {place} > {self.value(0.5)};"
         return f"const {self.real} {self.names[n.serial]} = {place};"
 
     def statements(self, n: Node) -> list[str]:
+        """Return the statements of node `n`."""
         if n.op == "call":
             return self.called(n)
         if n.op == "result":
@@ -227,7 +261,7 @@ class Text(Routine):
         return [self.statement(n)]
 
     def called(self, n: Node) -> list[str]:
-        """What another graph computes: its arguments in arrays, and room for its results."""
+        """Return the call `n` of another graph, with its argument and result arrays."""
         function, arrays = n.args[0], self.calls[n.serial]
         given, rooms = arrays[: len(function.inputs)], arrays[len(function.inputs) :]
         lines = [
@@ -247,7 +281,7 @@ class Text(Routine):
         return [*lines, call]
 
     def result(self, call: Node, flat: int) -> tuple[str, int]:
-        """Which element of which array here is that result."""
+        """Return the array, and the index in it, of element `flat` of the results of `call`."""
         function = call.args[0]
         rooms = self.calls[call.serial][len(function.inputs) :]
         for (name, _), shape in zip(rooms, function.shapes.values(), strict=True):
@@ -258,7 +292,7 @@ class Text(Routine):
 
     @property
     def stack(self) -> int:
-        """Bytes that it takes at most, with all that it calls, libm aside."""
+        """Upper bound of stack usage in bytes, including callees except libm."""
         longest = max(map(self._room_of_part, range(len(self.parts))))
         deepest = max(
             (self.known[id(n.args[0])].stack for part in self.parts for n in part if n.op == "call"), default=0
@@ -267,9 +301,9 @@ class Text(Routine):
         return own + max(deepest, self.turning_room)
 
     def _room_of_part(self, k: int) -> int:
-        """Numbers that part k has at once at most: all that it names, and all that it reads.
+        """Return the maximum number of values that part k has at once: all its variables, and all inputs that it reads.
 
-        An optimiser may read every input before it writes the first result, and then they wait on the stack.
+        An optimiser may read every input before it writes the first result; then they are spilled to the stack.
         """
         part, last = self.parts[k], len(self.parts) - 1
         results = [x for a in self.graph.outputs.values() for x in a.flat if isinstance(x, Node)]
@@ -279,7 +313,7 @@ class Text(Routine):
         return len(self.loads[k]) + len(read) + sum(map(self.room_of, part))
 
     def room_of(self, n: Node) -> int:
-        """Numbers that a statement puts on the stack."""
+        """Return the number of values that the statements of node `n` put on the stack."""
         if n.serial in self.turned:
             return 1 + 2 * self.turned[n.serial].size
         if n.op != "call":

@@ -1,4 +1,4 @@
-"""Linear systems (graph/elimination.py) in C: loops within each other, as emit/cpu/elimination_code.py has them."""
+"""Linear systems (graph/elimination.py) in C: nested loops like those of emit/cpu/elimination_code.py."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ for (int {j} = 0; {j} < {n}; ++{j}) {{
 
 
 class EliminationText(Routine):
+    """Factorisation or substitution as a function with loops."""
+
     loops = LOOPS
 
     def __init__(self, graph: Loops, d: Declaration) -> None:
@@ -53,10 +55,12 @@ class EliminationText(Routine):
 
     @property
     def stack(self) -> int:
+        """Upper bound of stack usage in bytes, including callees except libm."""
         deepest = self.known[id(self.system.of)].stack if isinstance(self.system, Factors) else 0
         return 2 * 8 * self.system.n + 32 * len(self.arrays) + 512 + deepest
 
     def code(self) -> str:
+        """Return the function."""
         texts = [SUBSTITUTED]
         if isinstance(self.system, Factors):
             given = {**self.inputs, self.system.along_input: self.words["unit"]}

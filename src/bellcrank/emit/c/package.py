@@ -1,7 +1,7 @@
-"""A folder of C99 that compiles by itself: functions of any graphs, and of a Program its state, init, step and output.
+"""C99 package that compiles by itself: functions of graphs, and of a Program its state, init, step and output.
 
 Functions work on arrays, as c99.py writes them. For a Program there are structs on top, with a named member for each
-number; they are copied to arrays and back as they lie in memory, which compilers see through.
+number; they are copied to arrays and back by memcpy, which compilers optimise away.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CALLS = ("rest", "init", "start", "step", "output", "rate", "advance")  # functi
 
 
 class Package:
-    """columns: names of the elements of arrays, for the comments."""
+    """Files of one C package; `columns` has the names of the elements of arrays, for the comments."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Package:
         if dtype not in REALS:
             raise InputError(unknown("dtype", dtype, REALS))
         self.name, self.stepper, self.dtype, self.columns = (
-            source(name)[:LONGEST_LABEL],  # so that what begins with it differs within C99's 63 characters
+            source(name)[:LONGEST_LABEL],  # identifiers with this prefix must differ within C99's 63 characters
             stepper,
             dtype,
             columns or {},
@@ -67,7 +67,7 @@ class Package:
 
     @property
     def files(self) -> dict[str, str]:
-        """The text of each file, by its name."""
+        """Text of each file, by its name."""
         return {
             f"{self.name}.h": self.header,
             f"{self.name}.c": self.code,
@@ -80,7 +80,7 @@ class Package:
 
     @property
     def structs(self) -> dict[str, list[Member]]:
-        """The members of each struct that is not empty."""
+        """Members of each struct that is not empty."""
         s = self.stepper
         if s is None:
             return {}
@@ -89,17 +89,26 @@ class Package:
         return {word: members for word, members in found.items() if members}
 
     def struct(self, word: str, members: Sequence[Member]) -> str:
+        """Return the definition of the struct `word` with its `members`."""
         rows = zip(self.members(members), members, strict=True)
         lines = [f"    {self.real} {name}; /* {comment(f'{m.name} [{m.unit or 1}]')} */" for name, m in rows]
         return "\n".join(["typedef struct {", *lines, f"}} {self.name}_{word};\n"])
 
     def members(self, members: Sequence[Member]) -> list[str]:
-        """Their names in C: readable, and another for each."""
+        """Return the names of `members` in C: readable, and unique."""
         taken = dict[str, int]()
         return [fresh(identifier(m.name)[:LONGEST_LABEL], taken) for m in members]
 
     def given(self, const: str = "const ", state: str = "") -> str:
-        """The arguments s, u and p as far as there are any."""
+        """Return the declarations of the parameters s, u and p, as far as they exist.
+
+        Parameters
+        ----------
+        const
+            Qualifier of u and p.
+        state
+            Qualifier of s.
+        """
         kinds = {
             "s": f"{state}{self.name}_state",
             "u": f"{const}{self.name}_inputs",
@@ -109,15 +118,17 @@ class Package:
 
     @property
     def handed(self) -> list[str]:
+        """Names of the struct parameters that exist."""
         return ["s", *(x for x, word in (("u", "inputs"), ("p", "parameters")) if word in self.structs)]
 
     def arguments(self, graph: Graph) -> list[str]:
-        """What a function of arrays is given, from an array s and from u and p."""
+        """Return the arguments of the function of `graph`, by the names of the local arrays."""
         known = {"t": "state", "y": "state + 1", "s": "state", "u": "inputs", "p": "free_numbers", "signs": "status"}
         return [known[x] for x in graph.inputs]
 
     @property
     def prototypes(self) -> dict[str, str]:
+        """Prototypes of the functions that take structs, by word."""
         if self.stepper is None:
             return {}
         n, seen = self.name, self.given(state="const ")
@@ -135,13 +146,14 @@ class Package:
 
     @property
     def arrays(self) -> dict[str, str]:
-        """The arrays that s, u and p are copied to."""
+        """Names of the local arrays that s, u and p are copied to."""
         return {x: {"s": "state", "u": "inputs", "p": "free_numbers"}[x] for x in self.handed}
 
     # -- files
 
     @property
     def header(self) -> str:
+        """Text of the header."""
         bounds = [line for text in self.texts for line in self.bounds(text)]
         plain, restrict = (
             [f"void {t.name}({t.parameters(t.arrays, r)});" for t in self.texts] for r in ("", "restrict ")
@@ -156,7 +168,7 @@ class Package:
         )  # fmt: skip
 
     def about(self, text: Routine) -> list[str]:
-        """The function and its arrays, for the comment."""
+        """Return the comment on a function, `text`, and its arrays."""
         lines = [f" * {text.name}"]
         shapes = [*text.graph.inputs.items(), *text.graph.shapes.items()]
         for p, (key, shape) in zip(text.arrays, shapes, strict=True):
@@ -165,22 +177,24 @@ class Package:
         return lines
 
     def bounds(self, text: Routine) -> list[str]:
+        """Return the macros of operations and stack usage of a function, `text`."""
         operations = sum(text.graph.count().by_kind.values())
         upper = text.name.upper()
         return [f"#define {upper}_OPERATIONS {operations}", f"#define {upper}_STACK_BYTES {text.stack}"]
 
     @property
     def code(self) -> str:
+        """Text of the C file."""
         lines = [f"/* {self.title} */", f'#include "{self.name}.h"\n', "#include <math.h>", "#include <string.h>\n"]
         lines += codes([*self.called, *self.texts])
         return "\n".join([*lines, *(line for part in self.functions() for line in part)])
 
     def functions(self) -> Iterable[list[str]]:
-        """Those that take structs."""
+        """Yield the functions that take structs."""
         s, heads, arrays, name = self.stepper, self.prototypes, self.arrays, self.name
         if s is None:
             return
-        for word, members in self.structs.items():  # a compiler that pads such a struct does not compile this
+        for word, members in self.structs.items():  # does not compile if the compiler pads such a struct
             full = f"{name}_{word}"
             size = f"{len(members)} * sizeof({self.real})"
             yield [f"typedef char {full}_is_packed[sizeof({full}) == {size} ? 1 : -1];\n"]
@@ -209,22 +223,35 @@ class Package:
 
     @property
     def words(self) -> list[tuple[str, str]]:
-        """What is handed over, and the struct that it is."""
+        """Struct parameters, and the struct of each."""
         return [(x, {"s": "state", "u": "inputs", "p": "parameters"}[x]) for x in self.handed]
 
     def call(self, word: str, *results: str) -> str:
+        """Return the call of a graph of the Program, named `word`, on the array `state`, with its `results`."""
         return self.called_on(word, "state", *results)
 
     def called_on(self, word: str, state: str, *results: str) -> str:
-        """A graph of the machine on that array of its state."""
+        """Return the call of a graph of the Program on a given array.
+
+        Parameters
+        ----------
+        word
+            Name of the graph.
+        state
+            Name of the state array.
+        results
+            Names of the result arrays.
+        """
         given = [x.replace("state", state) for x in self.arguments(getattr(self.stepper, word))]
         return f"{self.machine[word]}({', '.join([*given, *results])});"
 
     def function(self, head: str, body: Sequence[str]) -> list[str]:
+        """Return a function with the given `head` and the statements of its `body`."""
         return [head, "{", *(f"    {line}" for line in body), "}\n"]
 
     @property
     def readme(self) -> str:
+        """Text of README.md."""
         rows = [
             f"* `{t.name}`: {sum(t.graph.count().by_kind.values())} operations, stack below {t.stack} bytes"
             for t in self.texts
@@ -244,21 +271,24 @@ class Package:
 
     @property
     def loops(self) -> str:
+        """Description of the loops in a step."""
         if self.stepper is None or not self.stepper.watched:
             return self.inside
         return "one loop of at most `most` ticks" + (f", {self.inside}" if self.inside != Routine.loops else "")
 
     @property
     def memory(self) -> str:
+        """Description of static data."""
         return MEMORY[self.inside]
 
     @property
     def inside(self) -> str:
-        """What there is of loops in functions."""
+        """Description of the loops inside functions."""
         return max((text.loops for text in (*self.called, *self.texts)), key=list(MEMORY).index)
 
     @property
     def example(self) -> str:
+        """Text of main.c."""
         if self.stepper is not None:
             rooms = [f"    {self.name}_{word} {x};" for x, word in self.words]
             given, first = ", ".join(f"&{x}" for x in self.handed), self.members(self.stepper.state)[1]

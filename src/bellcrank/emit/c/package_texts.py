@@ -1,4 +1,4 @@
-"""What stands around the functions of a C package."""
+"""Text templates of a C package: header, build file, README, examples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATUS = {
     8: "`step` is not a number above zero, or too short to change `t` in this precision, and the state stays",
     7: "too many ticks (`most`) until the end of the step, as of a ball that comes to rest in ever smaller bounces",
 }
-FIXED_STATUS = (0, 2, 6, 8)  # of what takes fixed steps without events
+FIXED_STATUS = (0, 2, 6, 8)  # possible values with fixed steps and without events
 
 HEADER = """/* {title}. Do not edit: make it anew.
  *

@@ -1,7 +1,7 @@
-"""A Recursion as loops of C: for each channel, a function for every row of cells that comes again and again.
+"""Recursion as rolled loops in C: for each channel, a function for every repeated sequence of cells.
 
-It is what emit/cpu/rolled_code.py is in LLVM IR: what goes from a cell to the next one stays in variables of the loop,
-what others read lies in the workspace, and what differs from place to place is in tables of constants.
+It is the counterpart of emit/cpu/rolled_code.py: values passed from a cell to the next are loop variables, values that
+others read lie in the workspace, and constants that differ from place to place are in tables.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import identifier
 
 Array = np.ndarray[Any, Any]
-ANGLES = -1  # the loop before all channels
+ANGLES = -1  # number of the loop before all channels
 
 
 class RolledText(Routine):
+    """Recursion as a C function with rolled loops."""
+
     loops = LOOPS
 
     def __init__(self, graph: Recursion, d: Declaration) -> None:
@@ -34,7 +36,7 @@ class RolledText(Routine):
         self.turns = self.at.room >= turns.FOUR
         self.own = {x: fresh(x, self.taken) for x in ("begin", "count", "i", "turn", "n", "run")}
         self.tables = {k: fresh(f"{self.name}_table", self.taken, numbered=True) for k in range(len(graph.tables))}
-        self.indices: dict[str, tuple[str, Array]] = {}  # of places that no formula gives: what it is called
+        self.indices: dict[str, tuple[str, Array]] = {}  # C name and values of index tables, where no formula exists
         self.patterns = list(dict.fromkeys(run.cells for run in graph.tree.runs))
         self.made = {
             (k, pattern): CellLoop(self, k, pattern, fresh(f"{self.name}_loop", self.taken, numbered=True))
@@ -45,20 +47,23 @@ class RolledText(Routine):
 
     @property
     def size(self) -> int:
-        """Of the workspace: sines and cosines, what is handed on, what is kept; behind them angles."""
+        """Size of the workspace: sines and cosines, values passed on, values kept; behind them angles."""
         return max(1, self.at.size)
 
     @property
     def stack(self) -> int:
+        """Upper bound of stack usage in bytes, except libm."""
         longest = max(len(lines) for lines in self.bodies.values())
         return (self.size + longest) * 8 + 32 * len(self.arrays) + 1024 + self.turning_room
 
     def index(self, name: str, values: Array) -> str:
+        """Return the C name of the index table `name` with its `values`; it is created on first use."""
         if name not in self.indices:
             self.indices[name] = fresh(f"{self.name}_{identifier(name)}", self.taken), values
         return self.indices[name][0]
 
     def code(self) -> str:
+        """Return tables, loop functions and the function that calls them."""
         lines = [self.table(self.tables[k], self.real, map(self.value, t.flat)) for k, t in self.used()]
         lines += [self.table(name, "int", map(str, values.tolist())) for name, values in self.indices.values()]
         arrays = [self.workspace, *self.arrays]
@@ -77,19 +82,33 @@ class RolledText(Routine):
         return "\n".join([*runs, *lines, *self.function(f"{self.kind} {self.name}", self.arrays, driver)])
 
     def used(self) -> list[tuple[int, Array]]:
+        """Return the constant tables that the code reads, with their numbers."""
         text = "\n".join(line for body in self.bodies.values() for line in body)
         return [(k, t) for k, t in enumerate(self.r.tables) if f"{self.tables[k]}[" in text]
 
     def table(self, name: str, kind: str, values: Any) -> str:
+        """Return the definition of a constant array.
+
+        Parameters
+        ----------
+        name
+            Name of the array.
+        kind
+            C type.
+        values
+            Texts of the values.
+        """
         return f"static const {kind} {name}[] = {{{', '.join(values)}}};\n"
 
-    # -- one loop after the other
+    # -- driver
 
     @property
     def many(self) -> bool:
+        """Return whether there are too many runs for one call each."""
         return len(self.r.tree.runs) > MOST_CALLS
 
     def gone_through(self, k: int) -> list[str]:
+        """Return the calls of all loops of channel `k`, in order."""
         forwards = k == ANGLES or self.r.outwards[k]
         if self.many:
             return self.by_table(k, forwards)
@@ -98,9 +117,11 @@ class RolledText(Routine):
         return [self.called(loop, list(map(str, (run.begin, run.repeats, *run.rows)))) for run, loop in found]
 
     def called(self, loop: CellLoop, numbers: Sequence[str]) -> str:
+        """Return the call of a `loop` with its leading integers, `numbers`."""
         return f"{loop.name}({', '.join([*numbers, self.workspace, *self.arrays])});"
 
     def run_table(self) -> Array:
+        """Return the table of runs: pattern, first place, repeats, first table rows."""
         most = max(len(p) for p in self.patterns)
         rows = [
             [self.patterns.index(run.cells), run.begin, run.repeats, *run.rows, *[0] * (most - len(run.rows))]
@@ -109,7 +130,7 @@ class RolledText(Routine):
         return np.array(rows)
 
     def by_table(self, k: int, forwards: bool) -> list[str]:
-        """Where there are many runs: a loop over the table of them."""
+        """Return one loop over the table of runs, for channel `k`, in the order given by `forwards`."""
         (count, width), cases = self.run_table().shape, list[str]()
         n, run, runs = self.own["n"], self.own["run"], f"{self.name}_runs"
         for p, pattern in enumerate(self.patterns):
@@ -126,7 +147,7 @@ class RolledText(Routine):
 
 
 class CellLoop:
-    """One function: a run of cells in one channel, from `begin`, so many times."""
+    """Function for a run of cells in one channel, from `begin`, so many times."""
 
     def __init__(self, whole: RolledText, channel: int, pattern: tuple[int, ...], name: str) -> None:
         self.whole, self.r, self.at, self.name = whole, whole.r, whole.at, name
@@ -137,11 +158,11 @@ class CellLoop:
         self.bodies = [cut.angles if channel == ANGLES else cut.bodies[channel] for cut in cuts]
         self.taken, self.own = dict.fromkeys(whole.taken, 0), whole.own
         self.rows = [fresh("row", self.taken, numbered=True) for _ in pattern]
-        self.given: dict[int, str] = {}  # what the cell before handed on
-        self.numbers: dict[str, str] = {}  # indices that are known in this cell, by their text
+        self.given: dict[int, str] = {}  # values that the preceding cell passed on
+        self.numbers: dict[str, str] = {}  # names of indices computed in this cell, by their expression
 
     def lines(self) -> list[str]:
-        """Statements; none where nothing is to be done."""
+        """Return the statements; none if the run has nothing to compute."""
         if not any(body.writes for body in self.bodies):
             return []
         p, ways = len(self.pattern), list(range(len(self.pattern)))
@@ -162,16 +183,24 @@ class CellLoop:
         return lines + [f"{self.handed(end, self.channel, e)} = {goes[e]};" for e in sorted(last)]
 
     def carried(self, body: Body) -> list[int]:
-        """Elements of the channel that the first cell gets from the one before."""
+        """Return the elements of the channel that the first cell, `body`, receives from the preceding one."""
         return sorted({x.element for x in body.reads if self.comes(x)})
 
     def comes(self, x: Place) -> bool:
-        """Whether it is what the cell before hands on in this loop."""
+        """Return whether `x` is passed on by the preceding cell in this loop."""
         mine = x.kind in ("parent", "child") and int(x.name) == self.channel
         return self.carries and mine and (x.kind == "parent" or x.child == 0)
 
     def begun(self, goes: Mapping[int, str], carried: Sequence[int]) -> list[str]:
-        """What goes round: what somebody else handed on to the first of the run, or nothing yet."""
+        """Return the initialisation of loop variables, from the cell before the run or with zero.
+
+        Parameters
+        ----------
+        goes
+            Loop variables by element.
+        carried
+            Elements that the first cell reads.
+        """
         real, lines, other = self.whole.real, list[str](), fresh("other", self.taken)
         if carried and self.forwards:
             lines.append(f"const int {other} = {self.whole.index('parent', self.r.tree.parent)}[{self.own['i']}];")
@@ -184,6 +213,7 @@ class CellLoop:
     # -- one cell
 
     def cell(self, j: int, body: Body) -> list[str]:
+        """Return the statements of cell `j` of the pattern, `body`."""
         whole, place = self.whole, fresh("place", self.taken, numbered=True)
         lines, before, whole.names, self.numbers = [f"const int {place} = {self.own['i']} + {j};"], self.given, {}, {}
         for n in order(body.graph):
@@ -204,11 +234,23 @@ class CellLoop:
         return lines if used else lines[1:]
 
     def shared(self, j: int) -> bool:
-        """Whether several hang on this cell, so that what it hands on is read later, too."""
+        """Return whether cell `j` has several children, so that its values are also read later."""
         return self.forwards and self.r.cells[self.pattern[j]].children > 1
 
     def read(self, x: Place, place: str, j: int, before: Mapping[int, str]) -> tuple[list[str], str]:
-        """Statements that find it, and its text."""
+        """Return statements that find an operand, and its expression.
+
+        Parameters
+        ----------
+        x
+            Operand.
+        place
+            Index of the place.
+        j
+            Cell of the pattern.
+        before
+            Values of the preceding cell, by element.
+        """
         if self.comes(x):
             return [], before[x.element]
         if x.kind == "table":
@@ -230,6 +272,19 @@ class CellLoop:
         return lines, self.handed(k, int(x.name), x.element)
 
     def written(self, x: Place, place: str, j: int, value: str) -> list[str]:
+        """Return the statements that store a result.
+
+        Parameters
+        ----------
+        x
+            Destination.
+        place
+            Index of the place.
+        j
+            Cell of the pattern.
+        value
+            Expression.
+        """
         if x.kind == "output":
             values = self.r.tree.elements[RESULT][:, x.element]
             lines, k = self.element(f"{RESULT}_{x.element}", values, place, j)
@@ -240,22 +295,34 @@ class CellLoop:
         at = self.kept(place, x.element) if x.kind == "kept" else self.handed(place, int(x.name), x.element)
         return [f"{at} = {value};"]
 
-    # -- where things lie
+    # -- addressing
 
     def row(self, j: int) -> str:
-        """Of the table of this cell; going inwards from the last of the run."""
+        """Return the row in the table of cell `j`; inward loops begin at the last one of the run."""
         turn, count, each = self.own["turn"], self.own["count"], self.pattern.count(self.pattern[j])
         return f"{self.rows[j]} + {each} * {turn if self.forwards else f'({count} - 1 - {turn})'}"
 
     def number(self, text: str) -> tuple[list[str], str]:
-        """An index that several share: computed once in a cell."""
+        """Return the declaration and name of an index, `text`, which is computed once per cell."""
         if text in self.numbers:
             return [], self.numbers[text]
         self.numbers[text] = fresh("k", self.taken, numbered=True)
         return [f"const int {self.numbers[text]} = {text};"], self.numbers[text]
 
     def element(self, name: str, values: Array, place: str, j: int) -> tuple[list[str], str]:
-        """The number that follows from the place: by a formula if there is one."""
+        """Return the declaration and name of an index that depends on the place, by a linear formula if there is one.
+
+        Parameters
+        ----------
+        name
+            Name of the index table.
+        values
+            Index at every place.
+        place
+            Index of the place.
+        j
+            Cell of the pattern.
+        """
         at = np.concatenate([run.at(j) for run in self.r.tree.runs if run.cells == self.pattern])
         mine = values[at]
         slope = int((mine[-1] - mine[0]) // (at[-1] - at[0])) if at[-1] > at[0] else 1
@@ -265,12 +332,15 @@ class CellLoop:
         return self.number(f"{self.whole.index(name, values)}[{place}]")
 
     def angle(self, x: Place, place: str, j: int) -> tuple[list[str], str]:
+        """Return the declaration and name of the index of angle `x` at `place`, for cell `j`."""
         return self.element(f"angle_{x.element}", self.at.angle_of[:, x.element], place, j)
 
     def handed(self, place: str, channel: int, e: int) -> str:
+        """Return the workspace element for element `e` of `channel` at `place`."""
         start = self.at.handed_at - self.at.room + self.at.field[channel, e]
         slot = f"{self.whole.index('slot', self.at.slot)}[{place}]" if self.r.tree.chained else place
         return f"{self.whole.workspace}[{start} + {len(self.at.field)} * {slot}]"
 
     def kept(self, place: str, f: int) -> str:
+        """Return the workspace element for the kept value `f` at `place`."""
         return f"{self.whole.workspace}[{self.at.kept_at - self.at.room + f} + {self.at.kept} * {place}]"

@@ -1,4 +1,4 @@
-"""What every function of C has in common: its arrays, names that nobody else has, numbers, spellings, and a header."""
+"""Common parts of generated C functions: arrays, unique names, numbers, operator spellings, and a header."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
 from bellcrank.version import __version__
 
-# Spelling of each operation; {0}, {1}, {2} are the arguments, {f} the suffix of libm's functions.
+# Template of each operation; {0}, {1}, {2} are the arguments, {f} the suffix of libm's functions.
 SPELL = {
     "add": "{0} + {1}",
     "sub": "{0} - {1}",
@@ -27,7 +27,7 @@ SPELL = {
     "lt": "{0} < {1}",
     "le": "{0} <= {1}",
     "where": "{0} ? {1} : {2}",
-    "minimum": "({0} < {1} || isnan({0})) ? {0} : {1}",  # a NaN on either side stays one, which fmin would hide
+    "minimum": "({0} < {1} || isnan({0})) ? {0} : {1}",  # propagates a NaN on either side, unlike fmin
     "maximum": "({0} > {1} || isnan({0})) ? {0} : {1}",
     "abs": "fabs{f}({0})",
     "floor": "floor{f}({0})",
@@ -35,12 +35,12 @@ SPELL = {
     **{name: f"{name}{{f}}({{0}})" for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")},
 }
 REALS = {"float64": ("double", ""), "float32": ("float", "f")}  # type, suffix of constants and functions
-TWINS = {"sin": "cos", "cos": "sin"}  # of one angle: written together, so that a compiler may compute them together
-LONGEST_LABEL = 40  # characters of it in a name, of which C99 promises 63
-LONGEST_NAME = 100  # of the function and its files: file systems take no more than 255
+TWINS = {"sin": "cos", "cos": "sin"}  # written together for one angle, so that a compiler may compute them together
+LONGEST_LABEL = 40  # characters of a label in an identifier; C99 guarantees 63 significant ones
+LONGEST_NAME = 100  # characters of the function and its files; file systems allow 255
 
 LOOPS = "loops of fixed length"
-MEMORY = {"no loops": "no static data", LOOP: "no static data", LOOPS: "no data but constants"}  # by what is of loops
+MEMORY = {"no loops": "no static data", LOOP: "no static data", LOOPS: "no data but constants"}  # by kind of loops
 
 HEADER = """/* {title}
  *
@@ -65,7 +65,7 @@ void {name}({restrict});
 
 
 def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
-    """The word if no one has it, or the word with its next number."""
+    """Return `word` if it is not in `taken`, or with the next number; with `numbered` always the latter."""
     name = word
     while numbered or name in taken:
         taken[word] = taken.get(word, 0) + 1
@@ -76,23 +76,23 @@ def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is known of a function before its graph is looked at."""
+    """Properties of a function that do not depend on its graph."""
 
     dtype: str
     name: str
     known: Mapping[int, Routine]  # functions that it may call
-    outside: Mapping[str, int]  # names that no variable may hide
+    outside: Mapping[str, int]  # names that no variable may shadow
     static: bool = False
-    turning: tuple[str, str] = ("turned", "turned_far")  # the function of sines and cosines, and its own of far angles
+    turning: tuple[str, str] = ("turned", "turned_far")  # functions of sines and cosines: normal and large angles
 
 
 class Routine(ABC):
-    """One graph as a function."""
+    """One graph as a C function."""
 
     loops = "no loops"
 
     def __init__(self, graph: Graph, d: Declaration) -> None:
-        self.turning, self.turns = d.turning, False  # the functions of sines and cosines, and whether they are called
+        self.turning, self.turns = d.turning, False  # names of the sine/cosine functions; True if they are called
         self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, d.dtype, d.name, REALS[d.dtype]
         self.known, self.kind = d.known, "static void" if d.static else "void"
         self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"
@@ -105,37 +105,52 @@ class Routine(ABC):
 
     @abstractmethod
     def code(self) -> str:
-        """Its text, with the functions that it is divided into."""
+        """Return the C code, with the functions that it is divided into."""
 
     @property
     @abstractmethod
     def stack(self) -> int:
-        """Bytes that it takes at most, with all that it calls, libm aside."""
+        """Upper bound of stack usage in bytes, including callees except libm."""
 
     @property
     def turning_room(self) -> int:
-        """Bytes that the function of sines and cosines takes, where it is called."""
+        """Stack bytes of the function of sines and cosines, where it is called."""
         return turns.ROOM * np.dtype(self.dtype).itemsize + turns.FRAMES if self.turns else 0
 
     def statement(self, n: Node) -> str:
-        """An operation as a constant of its own."""
+        """Return the operation `n` as the declaration of a constant."""
         arguments = [self.value(a, condition=n.op == "where" and i == 0) for i, a in enumerate(n.args)]
         kind = "int" if n.op in COMPARISONS else self.real
         return f"const {kind} {self.names[n.serial]} = {SPELL[n.op].format(*arguments, f=self.suffix)};"
 
     def function(self, head: str, arrays: Sequence[str], body: Sequence[str], numbers: Sequence[str] = ()) -> list[str]:
+        """Return a C function.
+
+        Parameters
+        ----------
+        head
+            Return type and name.
+        arrays
+            Names of the array parameters.
+        body
+            Statements.
+        numbers
+            Names of int parameters, which precede the arrays.
+        """
         words = set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", " ".join(body))))
         idle = [f"(void){p};" for p in (*numbers, *arrays) if p not in words]
         given = ", ".join([*(f"int {p}" for p in numbers), self.parameters(arrays)])
         return [f"{head}({given})", "{", *(f"    {line}" for line in (*idle, *body)), "}\n"]
 
     def parameters(self, arrays: Sequence[str], restrict: str = "restrict ") -> str:
+        """Return the declarations of the parameters `arrays`, qualified by `restrict`."""
         kinds = ("const " * (p in self.inputs.values()) + self.real for p in arrays)
         return ", ".join(f"{kind} *{restrict}{p}" for kind, p in zip(kinds, arrays, strict=True)) or "void"
 
     def value(self, x: Node | float, condition: bool = False) -> str:
-        """A name (a comparison among numbers is 0 or 1, and a number is a condition where it is not 0), or the shortest
-        text that reads back as the same number.
+        """Return the expression of `x`: a name, or the shortest literal that reads back as the same number.
+
+        A comparison used as a number is cast from int; a number used as a `condition` is compared with 0.
         """
         if isinstance(x, Node):
             if condition and x.op not in COMPARISONS:
@@ -146,6 +161,7 @@ class Routine(ABC):
         return {"nan": "NAN", "inf": "INFINITY", "-inf": "-INFINITY"}.get(text, text + self.suffix)
 
     def header(self, columns: Mapping[str, Sequence[str]]) -> str:
+        """Return the header file; `columns` has the names of the elements of arrays."""
         NAME, count = self.name.upper().rstrip("_"), self.graph.count().by_kind
         taken, table, sizes = dict[str, int](), list[str](), list[str]()
         shapes = [*self.graph.inputs.items(), *self.graph.shapes.items()]

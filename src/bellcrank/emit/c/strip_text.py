@@ -1,5 +1,7 @@
-"""Strips of a graph (graph/strips.py) in C: a function with a function for each of its loops, as emit/cpu/strip_code.py
-has them in LLVM IR. What waits between loops, and what calls are given and give, lies in one array on the stack.
+"""Rolled loops of a graph (graph/strips.py) in C: a function that calls one function per loop.
+
+It is the counterpart of emit/cpu/strip_code.py. Values that are live between loops, and arguments and results of calls,
+lie in one array on the stack.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from bellcrank.graph.strips import At, Call, Loop, Strips, Turn
 
 
 class StripText(Routine):
+    """Graph with rolled loops as a C function."""
+
     loops = LOOPS
 
     def __init__(self, graph: Graph, d: Declaration, made: Strips) -> None:
@@ -30,12 +34,14 @@ class StripText(Routine):
 
     @property
     def stack(self) -> int:
+        """Upper bound of stack usage in bytes, including callees except libm."""
         longest = max((len(body) for body in self.bodies.values()), default=0)
         deepest = max((self.known[id(g)].stack for g in self.graph.calls), default=0)
         own = (self.size + longest) * 8 + 32 * len(self.arrays) + 512
         return own + max(deepest, self.turning_room)
 
     def code(self) -> str:
+        """Return table, loop functions and the function that calls them."""
         arrays, lines, driver = [self.workspace, *self.arrays], list[str](), list[str]()
         if self.made.table.size:
             numbers = ", ".join(self.value(float(x)) for x in self.made.table)
@@ -50,6 +56,7 @@ class StripText(Routine):
         return "\n".join([*lines, *self.function(f"{self.kind} {self.name}", self.arrays, [room, *driver])])
 
     def call(self, step: Call) -> list[str]:
+        """Return the statements of the call `step`."""
         given = accumulate(map(math.prod, step.graph.inputs.values()), initial=self.starts["given", step.number])
         got = accumulate(map(math.prod, step.graph.shapes.values()), initial=self.starts["got", step.number])
         places = [*zip(given, step.graph.inputs, strict=False), *zip(got, step.graph.shapes, strict=False)]
@@ -63,15 +70,17 @@ class StripText(Routine):
         return [f"if ({self.workspace}[{sign}] > {self.value(0.0)}) {{", f"    {call}", "} else {", *none, "}"]
 
     def turn(self, step: Turn) -> list[str]:
-        """Sines, and behind them cosines."""
+        """Return the statements of `step`: sines, and behind them cosines."""
         given, got = self.starts["given", step.number], self.starts["got", step.number]
         places = given, got, got + step.angles
         return turns.statements(self.turning[0], self.suffix, self.workspace, step.angles, places, self.i)
 
     def head(self, count: int) -> str:
+        """Return the head of a loop of `count` iterations."""
         return f"for (int {self.i} = 0; {self.i} < {count}; ++{self.i}) {{"
 
     def loop(self, loop: Loop) -> list[str]:
+        """Return the statements of `loop`."""
         taken = dict.fromkeys(self.taken, 0)
         self.names, inside = {}, list[str]()
         for n in order(loop.graph):
@@ -92,6 +101,7 @@ class StripText(Routine):
         return [*before, self.head(loop.count), *(f"    {line}" for line in inside), "}", *after]
 
     def place(self, at: At) -> str:
+        """Return the array element `at` in the current iteration."""
         kind, which = at.array
         names = {"in": self.inputs, "out": self.outputs}.get(kind)
         array = names[which] if names is not None else self.table if kind == "table" else self.workspace

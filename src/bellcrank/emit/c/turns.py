@@ -1,13 +1,15 @@
-"""Sines and cosines in C, four angles at a time: what a C library has takes one, and with its calls half of a step.
-They are handed over one by one, because a vector that is read where its elements were just written waits for memory.
+"""Sines and cosines in C, four angles at a time.
 
-The method and the polynomials are those of emit/cpu/sincos.py. C promises no fused multiply-add, so pi/2 is cut into
-parts so short that k times one of them is exact: 33 bits of 53, where k has 17 (13 of 24 in single precision, where
-k has 11). The last part is rounded, by less than 2**-102 (2**-39). All else stays below 1.6 ulp, as there. Quarter
-turns are a rotation by numbers that are 0, 1 or -1: compilers make vectors of that, and branches of a choice.
-Where a processor rounds numbers down without a call, quarters are counted in them: gcc halves vectors that meet
-integers. Angles too large for it, infinite ones and NaN get their values from libm, in a function that stays one,
-because what a call of libm needs saved would else be saved for all angles.
+A C library computes one angle per call, and such calls take half of a step. The angles are passed one by one, because
+a vector load from elements that were just written stalls.
+
+The method and the polynomials are those of emit/cpu/sincos.py. C guarantees no fused multiply-add, so pi/2 is split
+into parts so short that k times one of them is exact: 33 bits of 53, where k has 17 (13 of 24 in single precision,
+where k has 11). The last part is rounded, by less than 2**-102 (2**-39). All other errors stay below 1.6 ulp, as there.
+Quarter turns are a rotation by numbers that are 0, 1 or -1: compilers vectorise that, but turn a selection into
+branches. Where a processor rounds down without a call, quadrants are counted in floating point: gcc halves vectors that
+mix with integers. Angles that are too large, infinite ones and NaN get their values from libm, in a function that is
+not inlined, because otherwise registers would be saved around libm calls for all angles.
 """
 
 from __future__ import annotations
@@ -24,14 +26,16 @@ from bellcrank.emit.cpu.sincos import FORMATS
 from bellcrank.graph import Node
 
 FOUR = 4
-ROOM, FRAMES = 24, 192  # what its two functions take at most: numbers, and bytes beside them
+ROOM, FRAMES = 24, 192  # stack bound of the two functions: numbers, and additional bytes
 LOOP = "no loops but over four angles"
 
 
 class Size(NamedTuple):
-    quarters: int  # most of them
-    bits: int  # of the parts of pi/2
-    leading: int  # bits of it before the first part ends
+    """Parameters of the argument reduction."""
+
+    quarters: int  # maximum number of quarter turns
+    bits: int  # bits of a part of pi/2
+    leading: int  # fractional bits at the end of the first part
 
 
 SIZES = {"float64": Size(1 << 16, 33, 32), "float32": Size(1 << 11, 13, 12)}
@@ -86,7 +90,7 @@ static void {name}({real} a, {real} b, {real} c, {real} d, {real} *restrict sine
 
 
 def function(name: str, far: str, dtype: str) -> str:
-    """The text of it, and of another for angles that are far."""
+    """Return the C functions `name` for normal and `far` for large angles, in the type `dtype`."""
     form, (most, _, _) = FORMATS[dtype], SIZES[dtype]
     first, second, third = (number(x, dtype) for x in parts(dtype))
     return TEXT.format(
@@ -99,8 +103,22 @@ def function(name: str, far: str, dtype: str) -> str:
 
 
 def statements(name: str, f: str, w: str, count: int, places: tuple[int, int, int], i: str) -> list[str]:
-    """For so many angles that lie in an array w, like their sines and cosines: all from those places on. Those that are
-    left beyond fours are libm's.
+    """Return statements for an array of angles; those left over after groups of four use libm.
+
+    Parameters
+    ----------
+    name
+        Function for four angles.
+    f
+        Suffix of libm's functions.
+    w
+        Array with angles, sines and cosines.
+    count
+        Number of angles.
+    places
+        First indices of angles, sines and cosines.
+    i
+        Loop variable.
     """
     fours, (angle, sine, cosine) = count - count % FOUR, places
     given = ", ".join(f"{w}[{angle + j} + {i}]" for j in range(FOUR))
@@ -112,7 +130,7 @@ def statements(name: str, f: str, w: str, count: int, places: tuple[int, int, in
 
 
 def parts(dtype: str) -> tuple[float, float, float]:
-    """pi/2 in three: two that leave room for k, and what remains."""
+    """Return pi/2 in three parts for `dtype`: two that leave room for k, and the rest."""
     _, bits, leading = SIZES[dtype]
     left, found = sum(Fraction(double(x)) for x in FORMATS["float64"].pi_over_2), list[float]()
     for end in (leading, leading + bits):
@@ -123,7 +141,10 @@ def parts(dtype: str) -> tuple[float, float, float]:
 
 
 def polynomial(coefficients: Sequence[str], dtype: str) -> str:
-    """In z and zz = z * z: pairs first, so that less waits for something else than in Horner's order."""
+    """Return the polynomial with `coefficients`, in z and zz = z * z, as an expression in the type `dtype`.
+
+    Pairs are evaluated first, which shortens the dependency chain compared with Horner's rule.
+    """
     numbers = [number(double(x), dtype) for x in coefficients]
     *pairs, text = [f"({a} + z * {b})" for a, b in zip(numbers[::2], numbers[1::2], strict=False)]
     if len(numbers) % 2:
@@ -134,27 +155,30 @@ def polynomial(coefficients: Sequence[str], dtype: str) -> str:
 
 
 def double(bits: str) -> float:
-    """LLVM writes single precision, too, as the bits of the double."""
+    """Return the number with the `bits` of a double; LLVM writes single precision like that, too."""
     return float(struct.unpack(">d", bytes.fromhex(bits.removeprefix("0x")))[0])
 
 
 def suffix(dtype: str) -> str:
+    """Return the suffix of constants and functions for `dtype`."""
     return "f" if dtype == "float32" else ""
 
 
 def number(x: float, dtype: str) -> str:
+    """Return the literal of `x` in the type `dtype`."""
     return f"{np.dtype(dtype).type(x)!s}{suffix(dtype)}"
 
 
 def gathered(nodes: Sequence[Node]) -> tuple[list[Node], list[list[Node]]]:
-    """The nodes in an order in which sines and cosines that can be computed together follow each other, and these
-    groups; one of a single angle is none.
+    """Return `nodes` in an order in which sines and cosines computed together are adjacent, and these groups.
+
+    A single angle forms no group.
     """
     groups = [g for g in trig_groups(nodes) if len({n.args[0].serial for n in g}) > 1]
     done, found = set[int](), list[Node]()
     for group in groups:
         needed = ancestors([n.args[0] for n in group])
-        needed |= {n.serial for n in nodes if n.op == "result" and n.args[0].serial in needed}  # all where it is called
+        needed |= {n.serial for n in nodes if n.op == "result" and n.args[0].serial in needed}  # with their call
         early = [n for n in nodes if n.serial in needed and n.serial not in done]
         found += [*early, *group]
         done |= {n.serial for n in (*early, *group)}

@@ -1,1 +1,1 @@
-"""One state on several cores: a stream of instructions for each, and the protocol by which they hand over."""
+"""Parallel evaluation of one state on several CPU cores: an instruction stream per core and their handover protocol."""

@@ -1,8 +1,8 @@
-"""A recursion whose runs go side by side (emit/cpu/waves.py) on several cores: each takes its share of a wave.
+"""Recursion with parallel runs (emit/cpu/waves.py) on several cores: each core computes its share of a wave.
 
-Waves of many runs are shared out, all others are the caller's; it says when a wave that is shared out may begin, and
-waits until everybody is done with it. All work in one workspace, which the module owns: only one state is computed by
-all cores at a time (handover.py), and who computes alone has a workspace of its own.
+Waves with many runs are divided among the cores, all others belong to the caller; the caller signals when a divided
+wave may begin, and waits until all cores have finished it. All cores work in one workspace, which the module owns: only
+one state at a time is computed by all cores (handover.py), and a caller that computes alone has its own workspace.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from bellcrank.quoting import comment
 from bellcrank.scheduling import Machine
 from bellcrank.scheduling.loads import Load, LoadSchedule, laid
 
-WORTH = 64  # places of a run in a wave that is shared out: a message costs as much as some ten
+WORTH = 64  # least places of a run in a divided wave: a message costs as much as about ten of them
 
 
 class Sharing:
-    """Who does what in which order, and the flags between."""
+    """Assignment of waves to cores, and the flags between them."""
 
     def __init__(self, waves: Waves, processors: int) -> None:
         self.waves, self.processors = waves, processors
         self.flags = 0
 
     def wide(self, phase: Phase) -> bool:
-        """Whether it is shared out: then each wave of it that has a bundle for everybody."""
+        """Return whether `phase` is divided; then each of its waves is that has a bundle for every core."""
         return any(self._shared(phase, i) for i in range(len(phase.waves)))
 
     def _shared(self, phase: Phase, i: int) -> bool:
@@ -40,16 +40,25 @@ class Sharing:
         return bundles >= self.processors and shape.places >= WORTH
 
     def flag(self, phase: int, k: int) -> str:
-        """k: whose message; 0 is the caller's."""
+        """Return the address of a message flag.
+
+        Parameters
+        ----------
+        phase
+            Index of the phase.
+        k
+            Core that sends the message; 0 is the caller.
+        """
         return at(messages_start(self.processors) + LINE * (phase * self.processors + k))
 
     @property
     def size(self) -> int:
+        """Bytes of @shared."""
         phases = len(list(self.waves.phases()))
         return messages_start(self.processors) + LINE * phases * self.processors
 
     def lines(self, me: int) -> Iterator[str]:
-        """What one of them does; between waves that are shared out, the first of the others looks at the inputs."""
+        """Yield the code of core `me`; between divided waves, core 1 checks the inputs for NaN."""
         looked = False
         for n, phase in enumerate(self.waves.phases()):
             wide = self.wide(phase)
@@ -74,6 +83,7 @@ class Sharing:
                 yield f"  %bad = call i64 @looked({arrays})"
 
     def stream(self, me: int) -> str:
+        """Return the function of core `me` as LLVM IR."""
         args = ", ".join(f"ptr noalias %{name}" for name in ("own", *self.waves.names))
         result = "%bad" if me == 1 else "0"
         return "\n".join(
@@ -87,7 +97,7 @@ class Sharing:
         )
 
     def schedule(self, machine: Machine) -> LoadSchedule:
-        """Who does what when: a load for each share of a wave, which waits for all of the phase before."""
+        """Return the schedule on `machine`: one load per share of a wave, which depends on the whole phase before."""
         loads, where, before = list[Load](), list[int](), list[int]()
         for phase in self.waves.phases():
             now = []
@@ -113,7 +123,7 @@ class Sharing:
         return f"{mine.repeats} x {names}" if mine.repeats > 1 else names
 
     def _each(self, channel: int, shape: int) -> dict[str, int]:
-        """Operations of one bundle: as many as of one run."""
+        """Return the operations of one bundle, the same as those of one run."""
         mine, found = self.waves.shapes[shape], dict[str, int]()
         for c in mine.cells:
             cut = self.waves.r.cuts[c]
@@ -127,17 +137,56 @@ class Sharing:
 
 
 def scheduled(r: Recursion, machine: Machine, width: int, dtype: str) -> LoadSchedule:
+    """Return the schedule of a recursion.
+
+    Parameters
+    ----------
+    r
+        Recursion.
+    machine
+        Machine with its number of cores.
+    width
+        Lanes of a vector.
+    dtype
+        Type of the numbers.
+    """
     return Sharing(Waves(r, width, dtype, "single"), machine.processors).schedule(machine)
 
 
 def shares(r: Recursion, processors: int, width: int, dtype: str) -> bool:
-    """Whether there is anything for everybody."""
+    """Return whether any wave is wide enough to be divided.
+
+    Parameters
+    ----------
+    r
+        Recursion.
+    processors
+        Number of cores.
+    width
+        Lanes of a vector.
+    dtype
+        Type of the numbers.
+    """
     found = Sharing(Waves(r, width, dtype, "single"), processors)
     return processors > 1 and any(map(found.wide, found.waves.phases()))
 
 
 def source(r: Recursion, processors: int, width: int, triple: str, dtype: str) -> str:
-    """The whole module, but for the Python entry."""
+    """Return the module as LLVM IR, without the Python entry.
+
+    Parameters
+    ----------
+    r
+        Recursion.
+    processors
+        Number of cores.
+    width
+        Lanes of a vector.
+    triple
+        Target triple.
+    dtype
+        Type of the numbers.
+    """
     waves = Waves(r, width, dtype, "single")
     sharing = Sharing(waves, processors)
     arrays = llvm.arrays(r)

@@ -1,4 +1,4 @@
-"""The caller's side of a step on several cores (handover.py): post it, do its own part, wait, or take it back."""
+"""Caller's side of the handover protocol (handover.py): post a step, compute a part, wait, or revoke the step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bellcrank.emit.cores.protocol import (
 
 
 def _begun(claim: str, k: str) -> str:
-    """%begun: whether the worker with that claim works on this step, or has done it."""
+    """Return code for %begun: the worker with that claim works on this step, or has completed it."""
     return f"""  %v{k} = load atomic i64, ptr {claim} acquire, align 8
   %tag{k} = and i64 %v{k}, 3
   %number{k} = and i64 %v{k}, -4
@@ -40,8 +40,10 @@ def _begun(claim: str, k: str) -> str:
 
 
 def hurry(workers: Sequence[int]) -> str:
-    """Looks who has not begun. Who is away will not; from who is idle the step is taken back if we have waited enough.
-    Then it will be computed alone.
+    """Return @hurry, which checks for `workers` that have not begun a step.
+
+    A worker that is away will not begin; from an idle one the step is revoked if the caller has waited long enough. In
+    both cases the step is aborted, and the caller computes it alone.
     """
     lines = []
     for k in workers:
@@ -68,8 +70,10 @@ next{k}:
 
 
 def finish(pause: str) -> str:
-    """Waits until a worker is done with this step, or will not touch it: a step that was given up is taken back from
-    whoever is still idle. (Who is away comes back only when no step is under way.)
+    """Return @finish: wait until a worker has completed a step or can no longer begin it; `pause` is the spin hint.
+
+    A step that was aborted is revoked from workers that are still idle. (A worker that is away returns only when no
+    step is in progress.)
     """
     return f"""define internal void @finish(ptr %claim, ptr %done, i64 %step) nounwind noinline {{
   %mine = mul i64 %step, 4
@@ -96,7 +100,19 @@ end:
 
 
 def together(arrays: Sequence[str], workers: Sequence[int], take: str, give: str) -> str:
-    """A step of all processors: its status, or -1 where it has to be computed alone."""
+    """Return @together, a step of all processors, which returns the status, or -1 if it must be computed alone.
+
+    Parameters
+    ----------
+    arrays
+        Names of the parameters.
+    workers
+        Numbers of the workers.
+    take
+        Code that obtains the caller's workspace.
+    give
+        Code that releases it.
+    """
     args = ", ".join(f"ptr %{a}" for a in arrays)
     ready = "".join(
         f"""  %v{k} = load atomic i64, ptr {at(done_at(k))} acquire, align 8
@@ -134,7 +150,11 @@ def _counted(place: int, name: str) -> str:
 
 
 def calls(arrays: Sequence[str], workers: Sequence[int]) -> str:
-    """`@anyway` is right whatever the workers do; `@one` and `@many` say 1 if Python should wake a worker first."""
+    """Return the exported functions, with the parameters `arrays`, for so many `workers`.
+
+    `@anyway` is correct regardless of the workers' state; `@one` and `@many` return 1 if Python should wake a worker
+    first.
+    """
     args = ", ".join(f"ptr %{a}" for a in arrays)
     strided = ", ".join(f"ptr %{a}, i64 %stride_{a}" for a in arrays)
     rows = "".join(

@@ -1,9 +1,9 @@
-"""The threads behind a kernel that computes one state on several cores: started when needed, asleep when not.
+"""Worker threads of a kernel that computes one state on several cores, started on demand and asleep when idle.
 
-A worker enters its native loop (handover.py) without the GIL and comes back when nobody has called for a while; then it
-sleeps until the next call wakes it. It holds the machine code but not the kernel, so that the kernel can be forgotten,
-which stops it. The collector may do so at any time and in any thread, even in that of the worker, so stopping takes no
-lock and waits for nobody. A forked child has none of its parent's threads and starts its own.
+A worker enters its native loop (handover.py) without the GIL and returns after some time without calls; then it sleeps
+until the next call wakes it. It holds the machine code but not the kernel, so that the kernel can be garbage-collected,
+which stops it. The collector may do so at any time and in any thread, even in the worker's own, so stopping takes no
+lock and waits for no thread. A forked child has none of its parent's threads and starts its own.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from bellcrank.emit.cpu.host import Library
 
 
 def allowed() -> list[int]:
-    """The CPUs that this thread may use."""
+    """Return the CPUs that this thread may use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def here() -> int:
-    """The CPU that this thread runs on just now, or -1."""
+    """Return the CPU that this thread currently runs on, or -1."""
     try:
         return int(ctypes.CDLL(None).sched_getcpu())
     except (AttributeError, OSError, TypeError):
@@ -46,24 +46,36 @@ class Crew:
         self._enter = [ctypes.CFUNCTYPE(None)(library.address(f"worker_{k}")) for k in range(1, processors)]
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._gates: list[SimpleQueue[None]] = []  # not events: to put something in never waits
+        self._gates: list[SimpleQueue[None]] = []  # not events: put() never blocks
         self.cpus: Sequence[int] = ()
         self.patience = 0
         self._decide()
         _crews.add(self)
 
     def word(self, offset: int) -> Any:
+        """Return the 64-bit word at `offset` in @shared."""
         return ctypes.c_int64.from_address(self.shared + offset)
 
-    # -- on which CPUs
+    # -- placement
 
     def _decide(self) -> None:
-        """Waiting for a core that must be shared with whoever waits is slower than one core alone."""
+        """Use workers only if there are enough CPUs.
+
+        Sharing a core with a waiting thread is slower than computing on one core alone.
+        """
         self.enough = len(allowed()) >= self.processors
         self.word(shared.LINE * shared.MODE).value = int(not self.enough)
 
     def on(self, cpus: Sequence[int], patience: int = 0) -> None:
-        """Insists on these CPUs for the workers, few as they may be, and waits for them for so many turns."""
+        """Pin the workers to certain CPUs, even if there are too few.
+
+        Parameters
+        ----------
+        cpus
+            CPUs of the workers.
+        patience
+            Additional spins to wait for a worker that has not begun.
+        """
         self.cpus, self.patience, self.enough = list(cpus), patience, True
         self.word(shared.LINE * shared.MODE).value = 0
         self.word(shared.LINE * shared.MODE + shared.PATIENCE).value = patience
@@ -73,21 +85,22 @@ class Crew:
         free = [cpu for cpu in others if cpu != mine] or others
         return [free[k % len(free)] for k in range(self.processors - 1)]
 
-    # -- awake and asleep
+    # -- waking and sleeping
 
     @property
     def awake(self) -> int:
-        """How many workers are in their loops."""
+        """Number of workers in their native loops."""
         states = [self.word(shared.done_at(k)).value & 3 for k in range(1, self.processors)]
         return sum(state != shared.AWAY for state in states)
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many states were computed together, and how many by the caller alone."""
+        """Numbers of states that were computed together, and by the caller alone."""
         line = shared.LINE * shared.BUSY
         return self.word(line + shared.TOGETHER).value, self.word(line + shared.ALONE).value
 
     def wake(self) -> None:
+        """Wake all sleeping workers; start them on first use."""
         if not self.enough or self.awake == self.processors - 1:
             return
         with self._lock:
@@ -111,15 +124,15 @@ class Crew:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Ends the threads, for good and in their own time."""
+        """End the threads permanently, without waiting for them."""
         self.word(shared.LINE * shared.STOP).value = 1
         for gate in self._gates:
             gate.put(None)
 
     def forget(self) -> None:
-        """In a forked child: there are no threads, and nobody is in a step."""
+        """Reset the state in a forked child, which has no worker threads and no step in progress."""
         self._lock, self._threads, self._gates = threading.Lock(), [], []
-        step = self.word(shared.LINE * shared.STEP).value  # goes on, or messages of the parent's would be of ours
+        step = self.word(shared.LINE * shared.STEP).value  # continues: otherwise old messages would match new steps
         ctypes.memset(self.shared, 0, shared.messages_start(self.processors))
         self.word(shared.LINE * shared.STEP).value = step
         if self.cpus:
@@ -130,7 +143,7 @@ class Crew:
 
 def _work(enter: Callable[[], None], gate: SimpleQueue[None], stop: Any, cpu: int, keep: object) -> None:
     if hasattr(os, "sched_setaffinity"):
-        with suppress(OSError):  # then the operating system places it
+        with suppress(OSError):  # on failure the operating system places the thread
             os.sched_setaffinity(0, {cpu})
     while True:
         gate.get()
@@ -143,7 +156,7 @@ _crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 
 
 def _at_exit(patience: float = 0.5) -> None:
-    """The interpreter ends, and should find nobody in machine code."""
+    """Stop and join all workers before the interpreter ends, so that none is in machine code."""
     crews = list(_crews)
     for crew in crews:
         crew.stop()

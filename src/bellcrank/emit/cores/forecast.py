@@ -1,9 +1,9 @@
-"""How long streams of instructions take on cores that look ahead: a schedule's times, with latency.
+"""Latency-aware run-time prediction for a schedule on out-of-order cores.
 
-A schedule adds up work, as if a core were never short of something to do. A recursion along a chain is: each result
-waits for the one before, and two cores that share such a chain both wait. Here a core starts instructions at its rate,
-and slower where values have to come from memory; each is done a latency after its arguments, and no more than WINDOW
-are under way. A message arrives its price later.
+A schedule adds up work, as if a core always had an instruction to execute. A recursion along a chain breaks that
+assumption: each result waits for the one before, and two cores that share such a chain both stall. Here a core issues
+instructions at its rate, and more slowly where values must come from memory; each completes a latency after its
+operands, and at most WINDOW are in flight. A message arrives after its cost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Schedule
 
-WINDOW = 130  # operations under way; loads and stores take the rest of a reorder buffer
+WINDOW = 130  # operations in flight; loads and stores take the rest of the reorder buffer
 
 
 ARITHMETIC = ("add", "sub", "mul", "select")
@@ -26,7 +26,7 @@ ARITHMETIC = ("add", "sub", "mul", "select")
 
 @dataclass(frozen=True)
 class Rates:
-    """ns: of an operation on values in registers, of a value from memory, until a result can be used."""
+    """Times in ns: of an operation on registers, of a value from memory, and of the latency of a result."""
 
     dense: float
     recall: float
@@ -34,6 +34,8 @@ class Rates:
 
 
 class Core:
+    """One out-of-order core."""
+
     def __init__(self, rates: Rates, now: float) -> None:
         self.rates, self.now, self.retired = rates, now, now
         self.flying: deque[float] = deque()
@@ -41,7 +43,7 @@ class Core:
         self.count = 0
 
     def issue(self, node: Node, cost: float) -> None:
-        """Takes its turn; values that were last touched long ago have left the registers."""
+        """Issue `node` at its `cost`; operands that were last used long ago are reloaded from memory."""
         far = 0
         for a in node.operands:
             far += self.count - self.touched.get(a.serial, self.count) > FARTHEST_USE
@@ -51,7 +53,15 @@ class Core:
         self.now += (self.rates.dense if OPS[node.op].kind in ARITHMETIC else cost) + far * self.rates.recall
 
     def do(self, ready: float, latency: float) -> float:
-        """When what was issued is done."""
+        """Return the completion time of the issued operation.
+
+        Parameters
+        ----------
+        ready
+            Time at which the operands are available.
+        latency
+            Time from start to completion.
+        """
         if len(self.flying) == WINDOW:
             self.now = max(self.now, self.flying.popleft())
         done = max(self.now, ready) + latency
@@ -61,11 +71,24 @@ class Core:
 
     @property
     def end(self) -> float:
+        """Time at which everything has completed."""
         return max(self.now, self.retired)
 
 
 def forecast(graph: Graph, schedule: Schedule, stays: Mapping[int, int], rates: Rates) -> float:
-    """ns of a state."""
+    """Return the predicted ns of a state.
+
+    Parameters
+    ----------
+    graph
+        Graph of one state.
+    schedule
+        Assignment of its tasks to cores.
+    stays
+        Nodes that are fused into their user.
+    rates
+        Measured times of this computer.
+    """
     machine = schedule.machine
     position = {node.serial: i for i, node in enumerate(order(graph))}
     cores = [Core(rates, machine.start if p else 0.0) for p in range(machine.processors)]
@@ -81,7 +104,7 @@ def forecast(graph: Graph, schedule: Schedule, stays: Mapping[int, int], rates: 
                     j = home[a.serial]
                     ready = max(ready, done[a.serial] if schedule.where[j] == p else sent[j])
             cores[p].issue(node, machine.cost[node.op])
-            if node.serial in stays:  # a part of its sum
+            if node.serial in stays:  # fused into its sum
                 done[node.serial] = ready
             else:
                 latency = rates.latency * LATENCY.get(node.op, 10.0) / LATENCY["add"]

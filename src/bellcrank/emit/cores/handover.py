@@ -1,29 +1,30 @@
-"""How cores work together on one state: LLVM IR of the protocol around the streams of emit/cores/streams.py.
+"""Handover protocol of cores that compute one state together: LLVM IR around the streams of emit/cores/streams.py.
 
-All of it goes through `@shared`, some cache lines that the module owns. The caller's thread is processor 0; the others
-are workers, each in a native loop `@worker_k`, which Python enters from a thread of its own (emit/cores/crew.py).
+All communication goes through `@shared`, some cache lines that the module owns. The caller's thread is processor 0;
+the others are workers, each in a native loop `@worker_k`, which Python enters from a separate thread
+(emit/cores/crew.py).
 
-    step       number of the state being computed, and after it the addresses of the arrays
-    claim_k    what worker k does: 4 * step + AWAY, IDLE, WORKING or REVOKED
-    done_k     the same, written when a step is done, and its status. A line of its own: callers look only at this one,
-               so that claiming a step needs no traffic between the cores
-    abort      number of a step that the caller has given up to compute it alone
-    busy       whether a caller is in a step: a second one computes alone, and a worker that comes waits outside
+    step       number of the state being computed, followed by the addresses of the arrays
+    claim_k    state of worker k: 4 * step + AWAY, IDLE, WORKING or REVOKED
+    done_k     the same, written when a step is done, and its status. It has a line of its own: callers poll only this
+               one, so that claiming a step needs no traffic between the cores
+    abort      number of a step that the caller has aborted to compute it alone
+    busy       a caller is in a step: a second caller computes alone, and a worker that arrives waits outside
 
-A caller posts a step only if all workers are done with the last, and a worker touches a step only after it has changed
-its claim from IDLE to WORKING by an atomic exchange. So a caller that waits in vain, because the other core is busy
-with something else, can take the step back: by the same exchange, from IDLE to REVOKED, after which that worker will
-not touch it. It then tells those who are WORKING by `abort` that no more messages will come (they finish with whatever
-they have), waits for them, takes the step back from all who are still IDLE and computes the state alone. Nobody waits
-long for a worker that has not begun.
+A caller posts a step only if all workers are done with the last one, and a worker touches a step only after it has
+changed its claim from IDLE to WORKING by an atomic exchange. So a caller that waits in vain, because the other core is
+busy with something else, can revoke the step: by the same exchange, from IDLE to REVOKED, after which that worker will
+not touch it. Then `abort` tells the WORKING ones that no more messages will come (they finish with whatever they have);
+the caller waits for them, revokes the step from all that are still IDLE, and computes the state alone. The wait for a
+worker that has not begun is bounded.
 
-tests/targets/test_handover.py runs this text in every order that there is, for two and three processors, and for two
-also with stores that others see as late, and in any order, as `release` allows.
+tests/targets/test_handover.py runs this code in all interleavings for two and three processors, and for two also with
+delayed and reordered stores, as `release` allows.
 
-Waiting is spinning, at first with the processor's own pause and then with sched_yield, so that whoever is waited for
-gets the core if there is only one. A worker that has nothing to do for LINGER leaves its loop and sleeps in Python.
+Waiting is spinning, first with the processor's pause instruction and then with sched_yield, so that the other thread
+gets the core if there is only one. A worker without work for LINGER leaves its loop and sleeps in Python.
 
-shared.py has the places and the waiting, caller.py the side of processor 0, worker.py that of the others.
+protocol.py has the layout and the waiting, caller.py the side of processor 0, worker.py that of the others.
 """
 
 from __future__ import annotations
@@ -35,10 +36,22 @@ from bellcrank.emit.cores.protocol import LINE, pause, waiting
 
 
 def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequence[int], size: int, triple: str) -> str:
-    """`arrays` are the parameters; `workspace` the text that takes and gives back the caller's %ws; `sizes` the bytes
-    of the workers' own; `size` that of @shared.
+    """Return the protocol as LLVM IR.
 
     The module around it defines `@alone(arrays)` and, for each processor k, `@stream_k(ptr %ws, arrays, i64 %step)`.
+
+    Parameters
+    ----------
+    arrays
+        Names of the parameters.
+    workspace
+        Code that obtains, and code that releases, the caller's %ws.
+    sizes
+        Bytes of the workers' workspaces.
+    size
+        Bytes of @shared.
+    triple
+        Target triple.
     """
     declared, idle = pause(triple)
     workers = range(1, len(sizes) + 1)
@@ -60,10 +73,10 @@ def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequenc
 
 
 def sent(flag: str) -> str:
-    """The last instruction of a message, whose values lie there already."""
+    """Return the last instruction of a message, a store to `flag`; its values have been stored before."""
     return f"store atomic i64 %step, ptr {flag} release, align 8"
 
 
 def awaited(flag: str, me: int) -> str:
-    """The first instruction of who receives it."""
+    """Return the first instruction of the receiver `me`, which waits for `flag`."""
     return f"call void @await(ptr {flag}, i64 %step, i64 {me})"

@@ -1,4 +1,4 @@
-"""The target threads(p): a kernel that computes one state on several cores of this computer."""
+"""Kernel of the target threads(p), which computes one state on several cores of this computer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,21 @@ from bellcrank.scheduling import Machine, Schedule
 from bellcrank.scheduling.divide import alone, divided
 
 MACHINES = ("threads",)
-WORTH = 1.25  # times as fast, or one core does it: the forecast itself is no better than that
+WORTH = 1.25  # least predicted speed-up that justifies several cores: the forecast is no more accurate than that
 
 
 def machine(asked: str | Machine, processors: Any, dtype: str) -> Machine:
-    """The machine that a kernel is planned for: threads(p) as measured here, or a Machine with costs of one's own."""
+    """Return the machine that a kernel is planned for: threads(p) as measured here, or the given Machine.
+
+    Parameters
+    ----------
+    asked
+        Name of a machine, or a Machine with custom costs.
+    processors
+        Number of cores; None for all that this process may use.
+    dtype
+        Type of the numbers.
+    """
     if isinstance(asked, Machine):
         return asked
     if not isinstance(asked, str) or asked not in MACHINES:
@@ -35,15 +45,18 @@ def machine(asked: str | Machine, processors: Any, dtype: str) -> Machine:
         processors = len(allowed())
     if isinstance(processors, bool) or not hasattr(processors, "__index__") or processors < 1:
         raise InputError(
-            f"processors is {processors!r}; expected a whole number from 1 up (this process may use {len(allowed())})."
+            f"processors is {processors!r}; expected an integer of at least 1 (this process may use {len(allowed())})."
         )
     if os.name != "posix":
-        raise InputError('machine="threads" needs a POSIX system; without machine= a state is computed on one core.')
+        raise InputError('machine="threads" needs a POSIX system; omit machine= to compute a state on one core.')
     return threads(int(processors), dtype)
 
 
 def planned(g: Graph, m: Machine, dtype: str) -> Schedule:
-    """Who does what. On the cores of this computer, where latency counts, it must be worth the other cores."""
+    """Return the assignment of the graph `g` to the machine `m` for the type `dtype`.
+
+    On the cores of this computer, where latency counts, the predicted speed-up must justify the other cores.
+    """
     if isinstance(g, Recursion) and g.abreast:
         from bellcrank.emit.cores.abreast import scheduled
 
@@ -56,7 +69,17 @@ def planned(g: Graph, m: Machine, dtype: str) -> Schedule:
 
 
 def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
-    """Against one core, when latency and memory count."""
+    """Return the predicted speed-up against one core, including latency and memory.
+
+    Parameters
+    ----------
+    g
+        Graph of one state.
+    schedule
+        Assignment of its tasks to cores.
+    dtype
+        Type of the numbers.
+    """
     if isinstance(g, Recursion) and g.abreast:
         return schedule.speedup
     stays = streams.stays(g, dtype)
@@ -65,26 +88,57 @@ def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
 
 
 def rates(dtype: str) -> Rates:
+    """Return the measured times of this computer for the type `dtype`."""
     p = pace(dtype)
     return Rates(p.dense, p.recall, p.latency)
 
 
 def source(g: Graph, schedule: Schedule, dtype: str) -> str:
-    """Without the Python entry. Where one core is fastest, it is the text for one core."""
+    """Return the module as LLVM IR, without the Python entry; the code for one core where that is fastest.
+
+    Parameters
+    ----------
+    g
+        Graph of one state.
+    schedule
+        Assignment of its tasks to cores.
+    dtype
+        Type of the numbers.
+    """
     if schedule.used == 1:
         return llvm.source(g, host().lanes(dtype), dtype)
     return streams.source(g, schedule, host().lanes(dtype), host().triple, dtype)
 
 
 def sharing(r: Recursion, m: Machine, dtype: str) -> int:
-    """Cores that share the runs of a recursion, or one."""
+    """Return the number of cores that divide the runs of a recursion, or one.
+
+    Parameters
+    ----------
+    r
+        Recursion.
+    m
+        Machine.
+    dtype
+        Type of the numbers.
+    """
     from bellcrank.emit.cores.abreast import shares
 
     return m.processors if shares(r, m.processors, host().lanes(dtype), dtype) else 1
 
 
 def abreast(r: Recursion, processors: int, dtype: str) -> str:
-    """A recursion whose runs go side by side, without the Python entry."""
+    """Return the module of a recursion with parallel runs as LLVM IR, without the Python entry.
+
+    Parameters
+    ----------
+    r
+        Recursion.
+    processors
+        Number of cores.
+    dtype
+        Type of the numbers.
+    """
     from bellcrank.emit.cores import abreast as shared
 
     if processors == 1:
@@ -93,8 +147,10 @@ def abreast(r: Recursion, processors: int, dtype: str) -> str:
 
 
 class ParallelKernel(Kernel):
-    """One state on several cores. `.schedule` is who does what, `.machine` says how many cores really work on it, and
-    `.counts` how many states were computed together and how many by the caller alone.
+    """Kernel that computes one state on several cores.
+
+    `.schedule` is the assignment of tasks to cores, `.machine` describes the cores in use, and `.counts` has the
+    numbers of states computed together and by the caller alone.
     """
 
     def __init__(self, *args: Any, layout: Callable[[], Schedule], machine: Machine, used: int, **kwargs: Any) -> None:
@@ -108,10 +164,11 @@ class ParallelKernel(Kernel):
             address = self.library.address
             self._anyway = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(address("anyway"))
             self._row_by_row = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *pairs)(address("rows"))
-            weakref.finalize(self, self.crew.stop).atexit = False  # the crews see to that themselves
+            weakref.finalize(self, self.crew.stop).atexit = False  # crew.py stops all workers at exit
 
     @property
     def schedule(self) -> Schedule:
+        """Assignment of tasks to cores."""
         if "schedule" not in self.__dict__:
             self.__dict__["schedule"] = self._layout()
         found: Schedule = self.__dict__["schedule"]
@@ -119,25 +176,26 @@ class ParallelKernel(Kernel):
 
     @property
     def predicted(self) -> float:
-        """Seconds of one state, called alone: the work at this computer's rate, and the speed-up of the forecast."""
+        """Predicted seconds of one state: the work at this computer's rate, divided by the predicted speed-up."""
         return 1e-9 * self.schedule.work / self.speedup
 
     @property
     def speedup(self) -> float:
-        """Against one core, predicted."""
+        """Predicted speed-up against one core."""
         return speedup(self.graph, self.schedule, self.signature.dtype)
 
     @property
     def machine(self) -> str:
-        """Its name, and if it works on one core, why."""
+        """Name of the machine, and the reason if only one core is used."""
         if self.crew is None:
-            return f"{self._machine.name}, on one core: that is predicted to be fastest"
+            return f"{self._machine.name}, on one core: predicted to be fastest"
         if not self.crew.enough:
             return f"{self._machine.name}, on one core: this process may use {len(allowed())}"
         return self._machine.name
 
     @property
     def counts(self) -> tuple[int, int]:
+        """Numbers of states that were computed together, and by the caller alone."""
         return self.crew.counts if self.crew is not None else (0, 0)
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""The machine threads(p): what operations and messages cost on the cores of this computer, measured once, remembered.
+"""Calibration of the machine threads(p): costs of operations and messages on this computer, measured once and cached.
 
 The costs of emit/cpu/costs.py are for batches, where lanes share every instruction. Here one state is computed by
-scalar code; its rate comes from a graph so large that the start does not matter. The cost of a message comes from two
-threads that hand a value back and forth, in the very code that kernels use (streams.py).
+scalar code; its rate comes from a graph so large that the start-up does not matter. The cost of a message comes from
+two threads that pass a value back and forth, in the same code that kernels use (streams.py).
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from bellcrank.scheduling.divide import timed
 from bellcrank.scheduling.machines import complete
 
 REPEATS = 200
-SECONDS = 2.0  # that a ping-pong may take where other cores are busy
+SECONDS = 2.0  # time limit of a ping-pong when other cores are busy
 THROWS = 16  # messages of a ping-pong
 MANY_WORDS = 40
-GUESS = (100.0, 1.0)  # of a message, where there is one CPU only and nothing to measure
+GUESS = (100.0, 1.0)  # assumed ns of a message and of each further word, if there is only one CPU
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Nanoseconds on one core, in a stream of scalar instructions; of a message, from start to use."""
+    """Nanoseconds on one core, in a stream of scalar instructions; for messages, from send to use."""
 
     arithmetic: float
     root: float
     angle: float  # sine and cosine together
-    call: float  # of the C library
+    call: float  # a function of the C library
     start: float
     word: float
-    latency: float  # of an addition or multiplication until its result can be used
-    dense: float  # of arithmetic, where all values are in registers
-    recall: float  # of a value that has to come from memory
+    latency: float  # from an addition or multiplication to the use of its result
+    dense: float  # arithmetic with all values in registers
+    recall: float  # a value that must be loaded from memory
 
 
 def threads(processors: int, dtype: str = "float64") -> Machine:
-    """This computer's cores as a machine for schedules."""
+    """Return this computer's cores as a Machine for schedules, with so many `processors`, for the type `dtype`."""
     p = pace(dtype)
     by_kind = {"add": p.arithmetic, "sub": p.arithmetic, "mul": p.arithmetic, "select": p.arithmetic, "neg": 0.0,
                "div": p.root, "sqrt": p.root, "trig": p.call, "exp": p.call}  # fmt: skip
@@ -67,7 +67,7 @@ _known: dict[str, Pace] = {}
 
 
 def pace(dtype: str = "float64", again: bool = False) -> Pace:
-    """From the cache or measured now; `again` measures in any case."""
+    """Return the costs for the type `dtype`, from the cache or measured now; `again` forces a measurement."""
     if dtype not in _known or again:
         _known[dtype] = _remembered(dtype, again)
     return _known[dtype]
@@ -112,7 +112,7 @@ def _measured(dtype: str) -> Pace:
 
 
 def _latency(dtype: str) -> float:
-    """From a long recursion in which each step waits for the one before."""
+    """Measure a long recursion in which each step depends on the one before."""
 
     def body(x: Sequence[Node]) -> Mapping[str, Any]:
         y: Any = x[0]
@@ -125,8 +125,10 @@ def _latency(dtype: str) -> float:
 
 
 def sweeps(bodies: int) -> Graph:
-    """Arithmetic as methods have it: vectors go outwards along turned frames, matrices and vectors come back inwards,
-    and what was made on the way out waits in memory for the way back. Two branches side by side.
+    """Return arithmetic typical of the methods, for two branches of so many `bodies` each.
+
+    Vectors propagate outwards along rotated frames, matrices and vectors propagate inwards, and results of the outward
+    sweep stay in memory until the inward sweep.
     """
 
     def turned(c: Any, s: Any, x: Sequence[Any]) -> list[Any]:
@@ -196,7 +198,7 @@ def _least(timer: Callable[[], float]) -> float:
 
 
 def _message(dtype: str) -> tuple[float, float]:
-    """What a message costs to begin with, and each of its words after the first."""
+    """Return the fixed cost of a message, and the cost of each word after the first."""
     if len(allowed()) < 2:
         return GUESS
     one, many = (ping_pong(words, dtype) for words in (1, MANY_WORDS))
@@ -204,7 +206,7 @@ def _message(dtype: str) -> tuple[float, float]:
 
 
 def ping_pong(words: int, dtype: str = "float64") -> float:
-    """ns of one message of so many words."""
+    """Return the ns of one message of so many `words`, for the type `dtype`."""
 
     def body(x: Sequence[Node]) -> Mapping[str, Any]:
         y: list[Any] = list(x)

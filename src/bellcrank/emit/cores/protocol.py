@@ -1,41 +1,45 @@
-"""What the cores of one state share, and how one waits for another: places in `@shared`, spinning, giving up.
+"""Shared memory layout and waiting primitives of the handover protocol: offsets in `@shared`, spinning, aborting.
 
-handover.py says what all of it is for.
+handover.py explains the protocol.
 """
 
 from __future__ import annotations
 
-LINE = 128  # bytes that no two cores share: two cache lines, for processors fetch them in pairs
+LINE = 128  # bytes of two cache lines, which processors prefetch in pairs; prevents false sharing
 AWAY, IDLE, WORKING, REVOKED = range(4)
-SPINS = 1000  # some ten microseconds
-YIELD_EVERY = 128  # spins of a worker that has been idle for longer than that
-LINGER = 5_000_000  # ns: a control loop of 1 kHz finds its workers awake
+SPINS = 1000  # about ten microseconds
+YIELD_EVERY = 128  # spins between two yields of a worker that has been idle for longer than SPINS
+LINGER = 5_000_000  # ns of idle time before a worker sleeps: a control loop of 1 kHz finds its workers awake
 
-# Places in @shared, in lines; the arrays' addresses follow the step.
+# Offsets in @shared, in lines; the arrays' addresses follow the step.
 STEP, ABORT, BUSY, MODE, STOP, STATES = 0, 2, 3, 4, 5, 6
-PATIENCE = 8  # in the line of MODE: spins and yields, beyond SPINS, before a step is taken back
-TOGETHER, ALONE = 8, 16  # in the line of BUSY: how many states were computed how
-STATUS = 8  # in the line of a worker
+PATIENCE = 8  # in the line of MODE: spins and yields, beyond SPINS, before a step is revoked
+TOGETHER, ALONE = 8, 16  # in the line of BUSY: counters of states computed together and alone
+STATUS = 8  # in the line of a worker's completion word
 
 
 def messages_start(processors: int) -> int:
+    """Return the offset of the first message, behind the lines of all `processors`."""
     return LINE * (STATES + 2 * processors)
 
 
 def claim_at(k: int) -> int:
+    """Return the offset of the claim of worker `k`."""
     return LINE * (STATES + 2 * k)
 
 
 def done_at(k: int) -> int:
+    """Return the offset of the completion word of worker `k`."""
     return LINE * (STATES + 2 * k + 1)
 
 
 def at(offset: int) -> str:
+    """Return the address at `offset` in @shared, as an LLVM constant."""
     return f"getelementptr (i8, ptr @shared, i64 {offset})" if offset else "@shared"
 
 
 def pause(triple: str) -> tuple[str, str]:
-    """(declaration, call) of what a processor likes to see in a loop that waits."""
+    """Return declaration and call of the spin-wait hint of the processor in `triple`."""
     if triple.startswith("x86_64"):
         return "declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"
     if triple.startswith(("aarch64", "arm64")):
@@ -44,8 +48,21 @@ def pause(triple: str) -> tuple[str, str]:
 
 
 def looking(flag: str, wanted: str, there: str, pause: str) -> str:
-    """Blocks look, wait and spin: until the word at `flag` is `wanted`, then on to label `there`; after SPINS to label
-    slow, with how often it was looked at in %count. What comes back to look comes from block yield.
+    """Return the blocks look, wait and spin, which poll a word.
+
+    Once it has the expected value, control goes to the label `there`; after SPINS to the label slow, with the number of
+    polls in %count. Control may come back to look only from a block named yield.
+
+    Parameters
+    ----------
+    flag
+        Address of the word.
+    wanted
+        Expected value.
+    there
+        Label to go on to.
+    pause
+        Spin-wait hint.
     """
     return f"""look:
   %count = phi i64 [0, %0], [%count.next, %spin], [%count.next, %yield]
@@ -63,7 +80,7 @@ spin:
 
 
 def patience() -> str:
-    """%enough: whether that was looked at as often as the caller has patience for."""
+    """Return code for %enough: the word was polled as often as the caller's patience allows."""
     return f"""  %patience = load atomic i64, ptr {at(LINE * MODE + PATIENCE)} monotonic, align 8
   %spent = sub i64 %count, {SPINS}
   %enough = icmp ugt i64 %spent, %patience
@@ -71,15 +88,16 @@ def patience() -> str:
 
 
 def aborted() -> str:
-    """%over: whether the step was given up."""
+    """Return code for %over: the step was aborted."""
     return f"""  %abort = load atomic i64, ptr {at(LINE * ABORT)} acquire, align 8
   %over = icmp eq i64 %abort, %step
 """
 
 
 def waiting(pause: str) -> str:
-    """@await returns when a message of this step is there, or when none will come. Only the caller (%me = 0) can give
-    up.
+    """Return @await, with the spin-wait hint `pause`: it waits for a message of this step, or until none will come.
+
+    Only the caller (%me = 0) can abort.
     """
     return f"""define internal void @await(ptr %flag, i64 %step, i64 %me) nounwind noinline {{
   br label %look

@@ -1,7 +1,7 @@
-"""A scheduled graph as LLVM IR: one straight-line stream of instructions for every processor, for one state.
+"""Scheduled graph as LLVM IR: one straight-line instruction stream per processor, for one state.
 
-What is fused is decided on the whole graph before it is cut (spell.py), and a product goes where its sum is, so every
-core does exactly what one core would: results agree to the last bit. A message is a few cache lines in @shared: the
+Fusion is decided on the whole graph before it is divided (speller.py), and a product stays with its sum, so the cores
+compute exactly what one core would: results agree to the last bit. A message is a few cache lines in @shared: the
 values, and the number of the step, stored last with release; the receiver reads it with acquire (handover.py).
 """
 
@@ -22,12 +22,12 @@ from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Schedule
 
-FLAG = 56  # the last word of the first line
+FLAG = 56  # offset of the last word of the first cache line
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A message: which values, and where in @shared."""
+    """Message: its values, and its place in @shared."""
 
     nodes: tuple[Node, ...]
     source: int
@@ -35,18 +35,19 @@ class Parcel:
     place: int
 
     def at(self, i: int, size: int) -> int:
-        """The place of value i: around the flag."""
+        """Return the offset of value `i`, of `size` bytes; the flag's word is skipped."""
         return self.place + (i * size if (i + 1) * size <= FLAG else 64 + i * size - FLAG // size * size)
 
     def end(self, size: int) -> int:
+        """Return the offset of the next message, for values of `size` bytes."""
         last = self.at(len(self.nodes), size)
         return -(-last // shared.LINE) * shared.LINE
 
 
 def stays(graph: Graph, dtype: str = "float64") -> dict[int, int]:
-    """Return which nodes must be computed with their only user, for one instruction does both: node -> user.
+    """Return the nodes that one instruction computes with their only user: node -> user, for `graph` and `dtype`.
 
-    A product becomes a part of its sum, and both become a part of what negates the sum, if nobody else wants it.
+    A product is fused into its sum, and both into a negation of the sum, if they have no other user.
     """
     speller = Speller(graph, 1, 1, dtype, [[]])
     found = {}
@@ -61,7 +62,21 @@ def stays(graph: Graph, dtype: str = "float64") -> dict[int, int]:
 
 
 def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str = "float64") -> str:
-    """The whole module, but for the Python entry; `@one` as in llvm.py, `@many` row by row."""
+    """Return the module as LLVM IR, without the Python entry; `@one` as in llvm.py, `@many` row by row.
+
+    Parameters
+    ----------
+    graph
+        Graph of one state.
+    schedule
+        Assignment of its tasks to processors.
+    width
+        Lanes of a vector, for sines and cosines.
+    triple
+        Target triple.
+    dtype
+        Type of the numbers.
+    """
     alone = Speller(graph, 1, width, dtype, chunks(items(graph, order(graph)), llvm.CHUNK))
     plan = StreamPlan(graph, schedule, alone)
     streams = [
@@ -85,7 +100,7 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
 
 
 class StreamPlan:
-    """What each processor does, item by item, and all messages."""
+    """Sequence of items for each processor, and all messages."""
 
     def __init__(self, graph: Graph, schedule: Schedule, speller: Speller) -> None:
         self.graph, self.schedule, self.speller = graph, schedule, speller
@@ -104,7 +119,7 @@ class StreamPlan:
             if node.op == "input":
                 self.inputs.setdefault(self.tile[node.args], []).append(node)
         self.outputs: dict[int, list[Tile]] = {}
-        self.first: list[Item] = []  # outputs that nobody computes
+        self.first: list[Item] = []  # outputs that are constants or inputs
         for name, array in graph.outputs.items():
             for c, x in enumerate(array.flat):
                 if isinstance(x, Node) and x.op != "input":
@@ -127,7 +142,7 @@ class StreamPlan:
     # -- messages
 
     def _parcels(self) -> dict[tuple[int, int], Parcel]:
-        """By (task, target). Comparisons never travel: what they compare does."""
+        """Return messages by (task, target); operands of a comparison are sent in place of its result."""
         wanted: dict[tuple[int, int], dict[int, Node]] = {}
         home = {n.serial: t.index for t in self.schedule.tasks for n in t.nodes}
         for task in self.schedule.tasks:
@@ -176,7 +191,7 @@ class StreamPlan:
             for (j, target), parcel in self.parcels.items():
                 if j == task.index:
                     result.append(Item("send", uses=list(parcel.nodes), tile=Tile("", j, target)))
-        if p == 0:  # what nobody uses is still looked at, for NaN
+        if p == 0:  # unused inputs are still checked for NaN
             for tile in dict.fromkeys(self.tile.values()):
                 if not any(tile in loaded for loaded in self.loaded):
                     result.append(Item("load", self.inputs.get(tile, []), tile=tile))
@@ -217,7 +232,7 @@ class StreamPlan:
 
 
 class Stream(Speller):
-    """The instructions of one processor."""
+    """Instructions of one processor."""
 
     def __init__(
         self, graph: Graph, trig_width: int, dtype: str, pieces: Sequence[Sequence[Item]], me: int, plan: StreamPlan
@@ -229,6 +244,7 @@ class Stream(Speller):
         """Do nothing: a stream stores a part of the outputs, and the plan of all streams is checked."""
 
     def parameters(self) -> str:
+        """Return the parameters of the function."""
         return super().parameters() + ", i64 %step"
 
     def _item(self, item: Item) -> None:

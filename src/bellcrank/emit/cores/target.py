@@ -1,4 +1,4 @@
-"""The target "cores": each state by several cores of this computer together, where that is faster."""
+"""The target "cores": each state computed by several cores of this computer together, where that is faster."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from bellcrank.scheduling import Machine, Schedule
 
 @dataclass(frozen=True)
 class Cores:
+    """Compilation target for several cores."""
+
     machine: Machine
     dtype: str = "float64"
 
@@ -27,28 +29,34 @@ class Cores:
 
     @property
     def segments(self) -> tuple[int, int]:
-        """As many lanes as all cores have together, and twice that, so that all have the same to do."""
+        """Number of parallel segments of a branch, and the least bodies of one.
+
+        The number is twice the lanes of all cores together, so that the load is balanced.
+        """
         lanes, shortest = self._one.segments
         return 2 * lanes * self.machine.processors, shortest
 
     @property
     def key(self) -> tuple[str, ...]:
+        """Cache key of everything that decides the generated code."""
         m = self.machine
         decides = json.dumps([m.name, m.processors, dict(m.cost), m.start, m.word, m.overlapped])
         return *self._one.key, "cores", decides
 
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
+        """Return the fastest of `graphs`, pairs of method and graph, on one core."""
         return self._one.choose(graphs)
 
     def schedule(self, graph: Graph) -> Schedule:
-        """Which core computes what, and when."""
+        """Return the assignment of `graph` to cores, with times."""
         return cores.planned(graph, self.machine, self.dtype)
 
     def source(self, graph: Graph) -> str:
+        """Return the LLVM IR of `graph`."""
         return self._text(graph, self.used(graph))
 
     def used(self, graph: Graph) -> int:
-        """Cores that work on it."""
+        """Return the number of cores that compute `graph`."""
         if isinstance(graph, Recursion) and graph.abreast:
             return cores.sharing(graph, self.machine, self.dtype)
         return self.schedule(graph).used
@@ -59,6 +67,7 @@ class Cores:
         return self._one.entered(cores.source(graph, self.schedule(graph), self.dtype), graph)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
+        """Return facts to cache, the machine code of `graph`, and whether it came from the cache."""
         from bellcrank.emit.cpu.host import code_size, compiled
 
         used = self.used(graph)
@@ -67,9 +76,11 @@ class Cores:
         return facts, code, cached
 
     def recall(self, facts: Mapping[str, Any]) -> bytes | None:
+        """Return the machine code from the cached `facts`, if it exists."""
         return self._one.recall(facts)
 
     def load(self, code: bytes, facts: Mapping[str, Any], about: About) -> cores.ParallelKernel:
+        """Return the kernel for `code`, with its `facts` and its description `about`."""
         layout = cache(lambda: self.schedule(about.graph()))
         return cores.ParallelKernel(
             about, Library(code), 1, facts["code_size"], layout=layout, machine=self.machine, used=facts["used"]

@@ -1,4 +1,4 @@
-"""A worker's side of a step on several cores (handover.py): wait for one, claim it, do its part, go to sleep."""
+"""Worker's side of the handover protocol (handover.py): wait for a step, claim it, compute a part, go to sleep."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from bellcrank.emit.cores.protocol import (
 
 
 def clock(darwin: bool) -> str:
+    """Return @clock, the monotonic time in ns; `darwin` selects the clock's number on macOS."""
     return f"""define internal i64 @clock() nounwind noinline {{
   %t = alloca [2 x i64]
   %r = call i32 @clock_gettime(i32 {6 if darwin else 1}, ptr %t)
@@ -36,10 +37,21 @@ def clock(darwin: bool) -> str:
 
 
 def loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
-    """The native loop of a worker. It returns when there was nothing to do for long, or when it is told to stop.
+    """Return the native loop @worker_k, which returns after a long idle time or when it must stop.
 
-    It enters while it holds BUSY, when no step is under way: an idle worker with the number of a step that others are
-    at would look like one that has done it.
+    It enters while it holds BUSY, when no step is in progress: an idle worker with the number of a step that others are
+    computing would look as if it had completed it.
+
+    Parameters
+    ----------
+    k
+        Number of the worker.
+    arrays
+        Names of the parameters.
+    size
+        Bytes of its workspace.
+    pause
+        Spin-wait hint.
     """
     claim, done = at(claim_at(k)), at(done_at(k))
     take = "".join(f"  %{a} = load ptr, ptr {at(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))

@@ -1,1 +1,1 @@
-"""Graphs, and the loops of programs, as LLVM IR for this processor: one state, or as many as there are lanes."""
+"""LLVM IR for this processor, from graphs and the loops of programs: scalar code and vector code."""

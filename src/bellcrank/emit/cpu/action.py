@@ -1,14 +1,15 @@
-"""Actions (graph/action.py) of many runs in machine code: some ticks of each, without a look at Python between them.
+"""LLVM IR for actions (graph/action.py) of many runs: several ticks of each run without returning to Python.
 
-    i64 @step(i64 from, i64 to, ptr told, ptr u, ptr y, ptr ws)     blocks of lanes; whether any run goes on
-    void @see(i64 from, i64 to, ptr told, ptr u, ptr y, ptr ws)     begins what is new, and observes
-    i64 @odd(i64 n, ptr u)                                          whether any of these numbers is not finite
+    i64 @step(i64 from, i64 to, ptr told, ptr u, ptr y, ptr ws)     act on blocks of lanes; 1 if any run goes on
+    void @see(i64 from, i64 to, ptr told, ptr u, ptr y, ptr ws)     begin new runs, and observe
+    i64 @odd(i64 n, ptr u)                                          1 if any of these numbers is not finite
 
-A block of lanes keeps its c and then its p, one quantity after the other; blocks lie one behind the other. The inputs u
-and what is observed, y, are rows of runs, as users have them. `told` are the words of WORDS. Where the last block has
-more lanes than there are runs, its rows go by way of a corner of the workspace.
+The memory of a block of lanes is its c followed by its p, one quantity after the other; blocks are contiguous. The
+inputs u and the observations y are rows, one for each run, as users hold them. `told` is an array of 8-byte words with
+the names in WORDS. If the last block has more lanes than there are runs left, its rows are staged in the workspace
+(the places called "corner").
 
-`entry` is a small module of its own, for one shape of u and y: what Python calls without entering Python code.
+`entry` returns a small separate module for one shape of u and y, which Python calls without entering Python code.
 """
 
 from __future__ import annotations
@@ -24,16 +25,28 @@ from bellcrank.emit.cpu.routine import sign, ticking
 from bellcrank.graph.action import Action
 from bellcrank.quoting import comment
 
-# What both modules are told, a word of eight bytes each.
+# Words of eight bytes that both modules share.
 WORDS = ("runs", "ticks", "blocks", "reward", "end", "final", "ws", "step", "odd", "alive", "busy", "first")
 AT = {name: 8 * k for k, name in enumerate(WORDS)}
-BUSY, ODD, ENDED = 1, 2, 3  # why `one` did nothing
-LONG = 64  # runs: from here on others may run meanwhile
+BUSY, ODD, ENDED = 1, 2, 3  # status of `one` when it did not act
+LONG = 64  # runs; from this number on the GIL is released during the call
 NEWLINE = "\n"
 
 
 def source(action: Action, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
-    """The module of all runs, and the slots of the workspace that it wants."""
+    """Return the module for all runs of `action`, and the slots of the workspace that it needs.
+
+    Parameters
+    ----------
+    action
+        The action to generate code for.
+    lanes
+        Runs in a block.
+    trig_width
+        Lanes of one vector of @sincos.
+    dtype
+        Floating-point type.
+    """
     w, program = Writer(lanes, dtype), action.program
     made = ticking(program, lanes, trig_width, dtype, action.graphs)
     places = _Places(action, made.slots)
@@ -54,7 +67,7 @@ def source(action: Action, lanes: int, trig_width: int, dtype: str = "float64") 
 
 
 class _Places:
-    """Where in the workspace each thing lies, in slots: routines first, which have the widest vectors."""
+    """Offsets in the workspace, in slots; routines come first, because they have the widest vectors."""
 
     def __init__(self, action: Action, slots: int) -> None:
         n, size = action.layout.size, action.program.size
@@ -74,7 +87,7 @@ class _Places:
 
 
 def _call(action: Action, name: str, **places: str) -> str:
-    """A call of one of the graphs: where its arguments and results are."""
+    """Return a call of one of the graphs; `places` gives the addresses of arguments and results."""
     graph = action.graphs[name]
     given = {"c": "%c", "p": "%p", "u": "%u.own"} | places
     results = [places[f"to_{key}"] for key in graph.outputs]
@@ -87,7 +100,7 @@ def _lines(w: Writer) -> str:
 
 
 def _rows(action: Action, w: Writer) -> str:
-    """Functions that turn rows of inputs into lanes, and lanes of what is observed into rows."""
+    """Return functions that transpose rows of inputs into lanes, and lanes of observations into rows."""
     into, out = Writer(w.lanes, w.dtype), Writer(w.lanes, w.dtype)
     for tile in tiles("u", action.nu):
         for c, x in enumerate(copied.load(into, tile, "%rows", str(action.nu * w.bytes))):
@@ -107,7 +120,7 @@ def _put(to: str) -> str:
 
 
 def _kept(w: Writer, count: int, mark: str) -> str:
-    """What was made in the workspace becomes what is kept."""
+    """Return text that copies results from the workspace to the memory that outlives the call."""
     text = ""
     for k in range(count):
         x, offset = f"%{mark}.{k}", k * w.align
@@ -172,7 +185,7 @@ def _word(name: str, kind: str = "i64") -> str:
 
 
 def _sweep(name: str, action: Action, places: _Places, w: Writer) -> str:
-    """One block after the other; the last one, where it is not full, by way of the corner."""
+    """Return the loop over blocks; a last block that is not full is staged in the workspace."""
     act, lanes, acts = "act" if name == "step" else "seen", w.lanes, name == "step"
     widths = {"u": action.nu, "y": action.row, "reward": 1, "end": 1, "final": action.row if action.restarts else 0}
     arrays = {"u": "%u", "y": "%y", "reward": "%reward.told", "end": "%end.told", "final": "%final.told"}
@@ -239,7 +252,7 @@ end:
   ret void
 }"""
 
-# A number is not finite where all bits of its exponent are set.
+# A number is not finite if all bits of its exponent are set.
 ODD_TEXT = """define i64 @odd(i64 %n, ptr %u) nounwind {
 begin:
   %some = icmp ne i64 %n, 0
@@ -263,7 +276,17 @@ end:
 
 
 def entry(inputs: tuple[int, ...], outputs: tuple[int, ...], runs: int) -> str:
-    """The module that Python calls: `one` is an action of all runs, or the reason why there was none."""
+    """Return the module that Python calls; `one` does one action of all runs, or returns why it did not.
+
+    Parameters
+    ----------
+    inputs
+        Shape of u.
+    outputs
+        Shape of y.
+    runs
+        Number of runs; decides whether the GIL is released during the call.
+    """
     release = ("  %thread = call ptr @PyEval_SaveThread()\n", "  call void @PyEval_RestoreThread(ptr %thread)\n")
     saved, restored = release if runs >= LONG else ("", "")
     return f"""{definition([inputs], outputs, "float64", 0)}

@@ -1,6 +1,7 @@
-"""What a block of states does for the block after it: the first sines and cosines, between its own operations. They
-keep the multipliers busy while a recursion from body to body waits for its last result. Each block then has a workspace
-of its own, %ws for this one and %then for the next.
+"""Software pipelining: a block of states computes the first sines and cosines of the next block.
+
+They are interleaved with the block's own operations, and keep the multipliers busy while a recursion from body to body
+waits for its last result. Each block then has a workspace of its own, %ws for this one and %then for the next.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from bellcrank.emit.cpu.plan import Item
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.speller import Speller
 
-ABREAST = 2  # angles whose sines and cosines are computed side by side, to fill the latency of their polynomials
+ABREAST = 2  # angles whose sines and cosines are interleaved, to hide the latency of their polynomials
 
 
 def first(s: Speller) -> str:
-    """What the first block of all has nobody to do for it. It is also right where angles are out of range."""
+    """Return the prologue by printer `s`: the first sines and cosines of the first block, also if out of range."""
     s._begin()
     _start(s)
     return s._body()
@@ -32,7 +33,7 @@ def _start(s: Speller) -> None:
 
 
 def spread(s: Speller, name: str) -> str:
-    """The same for the next block, evenly spread between the lines of this one; returns how the function ends."""
+    """Interleave the prologue of the next block with the lines of printer `s`; return how function `name` ends."""
     w, lines, s.next = s.w, s.w.lines, True
     s._begin()
     _start(s)
@@ -50,7 +51,7 @@ done:
 
 
 def trig(s: Speller, item: Item) -> None:
-    """Without a call, some angles abreast, into the places where `_trig` would put them."""
+    """Emit sines and cosines of `item` without a call, interleaved, into the slots where `s._trig` would put them."""
     w, results = s.w, dict[tuple[str, int], str]()
     s.strays = "zeroinitializer"
     for start in range(0, len(item.uses), ABREAST):

@@ -1,6 +1,4 @@
-"""What a kernel is called with: bound to its inputs, checked, converted, laid out in rows; and words about what does
-not fit.
-"""
+"""Arguments of a kernel: bound to inputs, checked, converted and laid out in rows, with errors that explain."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ PLAIN = (str, bytes, bytearray, memoryview)  # sequences that hold no symbols
 
 
 class Arguments:
-    """Of what has a signature, and free numbers, which may be left out or be given by name."""
+    """Base class of callables with a signature and free parameters, which may be omitted or given by name."""
 
     signature: Signature
     parameters: Parameters
@@ -30,7 +28,7 @@ class Arguments:
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         s = self.signature
         usage = f"{s.name}({', '.join(s.inputs)})"
-        named = {key: x for key, x in named.items() if x is not None}  # as if they were left out
+        named = {key: x for key, x in named.items() if x is not None}  # None counts as omitted
         if len(args) > len(s.inputs):
             raise InputError(f"{usage} takes {len(s.inputs)} arrays; got {len(args)}.")
         values = dict(zip(s.inputs, args, strict=False))
@@ -46,18 +44,18 @@ class Arguments:
         return values
 
     def _free(self, usage: str, values: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What is given by name, with the free numbers as the input p: nominal ones, if nobody says which."""
+        """Return the named arguments, with the free parameters as input p; nominal values by default."""
         if "parameters" not in named:
             nominal = bool(self.parameters) and "p" not in values and "p" not in named
             return {**named, "p": self.parameters.nominal} if nominal else named
         if not self.parameters:
             raise InputError(
-                f"{usage}: parameters is given, but no number is free: bellcrank.parameter(name, value) or "
-                "mechanism.free(name) makes one."
+                f"{usage}: parameters is given, but there are no free parameters: bellcrank.parameter(name, value) or "
+                "mechanism.free(name) creates one."
             )
         rest = {key: x for key, x in named.items() if key != "parameters"}
         if "p" in values or "p" in rest:
-            raise InputError(f'{usage}: "p" and "parameters" are two ways to say one thing; give one of them.')
+            raise InputError(f'{usage}: give "p" or "parameters", not both.')
         return rest | {"p": self.parameters.vector(named["parameters"], self.signature.name)}
 
     def _array(self, name: str, value: Any) -> Array:
@@ -67,14 +65,14 @@ class Arguments:
             raise InputError(f'{self.signature.name}: input "{name}" is not an array: {error}.') from error
         if np.ma.is_masked(array):
             raise InputError(
-                f'{self.signature.name}: input "{name}" has masked entries; expected a number in each place.'
+                f'{self.signature.name}: input "{name}" has masked entries; expected a number in each entry.'
             )
         array = np.asarray(array)
         self._fits(name, array)
         return array.astype(self.signature.dtype, copy=False)
 
     def _fits(self, name: str, array: Any) -> None:
-        """An array of numpy or of the GPU, by its kind and its shape."""
+        """Check the dtype and the shape of an array of NumPy or of the GPU."""
         shape = self.signature.inputs[name]
         if array.dtype.kind not in "fiub":
             raise InputError(f'{self.signature.name}: input "{name}" has dtype {array.dtype}; expected real numbers.')
@@ -91,14 +89,14 @@ class Arguments:
             raise InputError(f"{self.signature.name}: leading axes do not broadcast: {shown}.") from None
 
     def _rows(self, array: Array, shape: Shape, batch: Shape, rows: int) -> tuple[Array, int]:
-        """An array whose rows are contiguous, and the bytes from row to row (0 repeats one row for all)."""
+        """Return an array whose rows are contiguous, and its row stride in bytes (0 repeats one row for all)."""
         size = math.prod(shape)
         if array.ndim == len(shape):
             return np.ascontiguousarray(array), 0 if batch else size * array.itemsize
         if array.shape[: len(batch)] != batch or array.ndim != len(batch) + len(shape):
             array = np.broadcast_to(array, (*batch, *shape))
         if len(batch) == len(shape) == 1 and array.strides[1] == array.itemsize and array.strides[0] > 0:
-            return array, array.strides[0]  # columns of a wider table: no copy needed
+            return array, array.strides[0]  # columns of a wider table need no copy
         flat = np.ascontiguousarray(array).reshape(rows, size)
         return flat, size * array.itemsize
 
@@ -108,7 +106,7 @@ class Arguments:
         self._check_room(batch, inputs)
         if out is not None:
             if len(shapes) > 1:
-                raise InputError(f"{self.signature.name} gives {len(shapes)} arrays; out= takes one.")
+                raise InputError(f"{self.signature.name} returns {len(shapes)} arrays; out= takes one.")
             if (
                 not isinstance(out, np.ndarray)
                 or out.shape != shapes[0]
@@ -117,7 +115,7 @@ class Arguments:
             ):
                 got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
                 reshaped = isinstance(out, np.ndarray) and out.size == math.prod(shapes[0]) and out.shape != shapes[0]
-                hint = f" The same memory in that shape is out.reshape({shapes[0]})." if reshaped else ""
+                hint = f" out.reshape({shapes[0]}) is the same memory in that shape." if reshaped else ""
                 raise InputError(
                     f"{self.signature.name}: out must be a writable {dtype} array of shape {shapes[0]}; "
                     f"got {got}.{hint}"
@@ -136,7 +134,7 @@ class Arguments:
         check_room(f"{self.signature.name} of {rows} states", size, "take a smaller batch")
 
     def _explain(self, arrays: Mapping[str, Array]) -> None:
-        """Names the first value that is not finite. (Sums of huge numbers raise the same flag: then all is well.)"""
+        """Raise an InputError for the first value that is not finite; return if only a sum of them overflowed."""
         for name, array in arrays.items():
             bad = np.argwhere(~np.isfinite(array))
             if len(bad):
@@ -150,12 +148,12 @@ class Arguments:
 
 
 def symbolic(value: Any) -> bool:
-    """Whether symbols are among it, as functions that are traced have them."""
+    """Return True if `value` contains symbols, as in functions that are being traced."""
     if isinstance(value, Node):
         return True
     if isinstance(value, np.ndarray):
         return value.dtype == object and any(map(symbolic, value.flat))
     try:
         return isinstance(value, Sequence) and not isinstance(value, PLAIN) and any(map(symbolic, value))
-    except RecursionError:  # a list that is in itself: no symbols, and no numbers either
+    except RecursionError:  # a list that contains itself holds neither symbols nor numbers
         return False

@@ -1,5 +1,6 @@
-"""What a graph calls, spelled: other graphs, and loops over columns. Arguments go to the workspace, and results stay
-where they are put until they are used.
+"""Calls that a graph makes: calls of other graphs, and of loops over columns.
+
+Arguments are stored in the workspace, and results stay there until they are used.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def call(s: Speller, item: Item) -> None:
-    """Arguments to the workspace, unless they lie in a row already; results stay where they are put."""
+    """Emit the call `item` by printer `s`; arguments are stored unless they are contiguous, results stay in place."""
     made, *results = item.defines
     function, *values = made.args
     if isinstance(function, Columns):
@@ -39,7 +40,7 @@ def call(s: Speller, item: Item) -> None:
 
 
 def _arguments(s: Speller, function: Graph, values: Sequence[Node | float]) -> list[str]:
-    """Where each array that a function takes begins."""
+    """Return the address of each array that a function takes."""
     sizes = [math.prod(shape) for shape in function.inputs.values()]
     start, room = s.letters
     if room < sum(sizes):
@@ -62,8 +63,10 @@ def _arguments(s: Speller, function: Graph, values: Sequence[Node | float]) -> l
 
 
 def _columns(s: Speller, call: Node, results: Sequence[Node]) -> None:
-    """Columns to the workspace, where shared numbers are read as they lie; results to the outputs, or they stay
-    where they are put until they are used.
+    """Call a loop over columns.
+
+    Columns are stored in the workspace, and shared numbers are read in place. Results go to an output, or they stay in
+    the workspace until they are used.
     """
     function, *values = call.args
     code, to = s.columns.codes[call.serial], s.columns.places.get(call.serial)
@@ -89,7 +92,7 @@ def _columns(s: Speller, call: Node, results: Sequence[Node]) -> None:
 
 
 def _settle(s: Speller, call: Node, results: Sequence[Node], home: Homes, base: int) -> None:
-    """After a loop: results are where they were put, what was overwritten is gone, other places are free."""
+    """Update the slots after a loop: record the results, forget overwritten values, and free unused rows."""
     function, *values = call.args
     n, start = function.number, given(s, call)
     for i, x in enumerate(values[math.prod(function.inputs["shared"]) :]):
@@ -101,7 +104,7 @@ def _settle(s: Speller, call: Node, results: Sequence[Node], home: Homes, base: 
 
 
 def _read_last(s: Speller, call: Node) -> list[int]:
-    """Rows of what a loop is given that nobody reads after it."""
+    """Return the rows of a loop's arguments that nothing reads after the loop."""
     function, *values = call.args
     columns, n = values[math.prod(function.inputs["shared"]) :], function.number
     later = s.read_after(call)
@@ -110,7 +113,7 @@ def _read_last(s: Speller, call: Node) -> list[int]:
 
 
 def given(s: Speller, call: Node) -> int:
-    """Where the columns of a loop begin, so that what waits for it does so in its place."""
+    """Return the slot, as printer `s` counts them, where the columns of the loop `call` begin; values wait there."""
     if call.serial not in s.given:
         room = math.prod(call.args[0].inputs["given"]) + s.trig_width  # vectors may reach beyond the last column
         s.given[call.serial] = s._room(room)

@@ -1,15 +1,16 @@
-"""Columns of a graph (graph/columns.py) as LLVM IR: a loop over the columns, and in it the graph of one.
+"""LLVM IR for the columns of a graph (graph/columns.py): a loop over the columns with the graph of one column inside.
 
-    void @name(ptr ws, ptr given, ptr x)     results to the workspace; of one state, to an output where they are one
+    void @name(ptr ws, ptr given, ptr x)     results to the workspace; in scalar code, to an output if they are one
 
-Numbers that all columns share are read where they lie in the caller's workspace. Sums are added up in tiles
-(column_tiles.py), each in a loop of its own over the columns. Of several states, sums that wait and results lie in
-places (column_homes.py): in those of what was given, and beyond them at x.
-Elements are as wide as the lanes, and matrices lie row by row. A state that is computed alone has its columns in the
-lanes of vectors. Some columns or vectors go abreast, so that a shared number is fetched once for all of them; the last
-ones are moved back so that they end with the last column, and what they share with others is computed twice. Where
-some lanes of a vector cannot be stored, so are those that end where the columns of an output do not go on, if else
-every element would be stored by itself.
+Numbers that all columns share are read from the caller's workspace in place. Sums are accumulated in tiles
+(column_tiles.py), each in a loop of its own over the columns. In vector code, waiting sums and results lie in rows
+chosen by column_homes.py: first those of the arguments, then further ones at x. Elements are as wide as the lanes, and
+matrices are stored row by row.
+
+Scalar code puts columns into the lanes of vectors. Several columns or vectors are processed together, so that a shared
+number is loaded once for all of them. The last ones are moved back to end with the last column, and the columns that
+they share with others are computed twice. On a processor without masked stores, other vectors are also moved back to
+end where the columns of an output are interrupted, if otherwise every element would be stored by itself.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 from bellcrank.nodes.node import Value
 
-VECTORS, STATES = 4, 4  # abreast: vectors of columns of one state, columns of as many states as there are lanes
+VECTORS, STATES = 4, 4  # processed together: vectors of columns in scalar code, columns in vector code
 
 
 @dataclass(frozen=True)
 class Round:
-    """Addresses of a round: of its units in `given`, of all their runs of results, and of the sums that wait, unless
-    those have homes.
+    """Addresses of one round of the loop: its units in `given`, all their runs of results, and the waiting sums.
+
+    The address of waiting sums is empty if they have rows of their own (column_homes.py).
     """
 
     given: list[str]
@@ -47,16 +49,34 @@ class Round:
 
 
 class ColumnCode:
+    """LLVM IR of a loop over columns, for scalar or vector code."""
+
     def __init__(self, graph: Columns, to: Places | None, name: str, lanes: int, width: int, dtype: str) -> None:
-        """lanes: as many as an element has; width: as many as the processor has."""
+        """Prepare the code of a loop over columns.
+
+        Parameters
+        ----------
+        graph
+            The columns.
+        to
+            Where the results lie in an output; None for the workspace.
+        name
+            Name of the function.
+        lanes
+            Lanes of an element.
+        width
+            Lanes of the processor.
+        dtype
+            Floating-point type.
+        """
         self.graph, self.name, self.lanes, self.to = graph, name, lanes, to
-        alone = lanes == 1 and 2 * graph.number > width  # fewer columns than lanes: what is in the others is not kept
+        alone = lanes == 1 and 2 * graph.number > width  # with fewer columns, the surplus lanes are not stored
         self.w = Writer(width if alone else lanes, dtype)
         self.step = width if alone else 1  # columns in a vector
         self.element = self.w.bytes * lanes
         self.slots: Sequence[int] = ()
         self.home: Homes | None = None
-        self.waiting: dict[int, int] = {}  # of a sum that a later tile reads, its place among those of a round
+        self.waiting: dict[int, int] = {}  # sum that a later tile reads -> its place among those of a round
         self.masks = host().avx512
         self.units = units(graph.number, width if alone else STATES, to, self.masks or lanes > 1)
         begins = self.units.begins
@@ -66,7 +86,7 @@ class ColumnCode:
         self.abreast = each if alone else self.units.size
 
     def homes(self, over: Collection[int]) -> Homes:
-        """over: rows of what is given that may be overwritten."""
+        """Assign rows to waiting sums and results; `over` lists the rows of arguments that may be overwritten."""
         once = len(self.units.begins) * self.units.size == self.graph.number
         made = [[x for group in tile for x in group] for tile in self.order]
         read = [[a for x in tile for a in self._read(x) if a.args[:1] != ("shared",)] for tile in made]
@@ -74,7 +94,7 @@ class ColumnCode:
 
     @cached_property
     def spellers(self) -> list[Speller]:
-        """One for each of the columns or vectors that go abreast."""
+        """One printer for each of the columns or vectors that are processed together."""
         w = self.w
         made = [Speller(self.graph.body, w.lanes, w.lanes, w.dtype, [], called={}) for _ in range(self.abreast)]
         for s in made:
@@ -83,31 +103,32 @@ class ColumnCode:
 
     @cached_property
     def sums(self) -> list[Tile]:
+        """Tiles of sums."""
         one = self.spellers[0]
         return tiles(self.graph.body, one.inline, one.added, self._together())
 
     @property
     def known(self) -> list[Value]:
-        """Results that are numbers, or handed on as they came."""
+        """Results that are constants, or inputs passed through."""
         found = dict.fromkeys(self.graph.body.outputs["x"].flat)
         return [x for x in found if not isinstance(x, Node) or x.op == "input"]
 
     @cached_property
     def order(self) -> list[Sequence[Sequence[Value]]]:
-        """All tiles, and what is known before them."""
+        """All tiles, after the results that need no computation."""
         return [[self.known], *self.sums] if self.known else [*self.sums]
 
     def _operands(self, n: Node) -> list[Node]:
         return operands(n, self.spellers[0].inline)
 
     def _read(self, x: Value) -> list[Node]:
-        """What is fetched for it."""
+        """Return the nodes that must be loaded for it."""
         if not isinstance(x, Node):
             return []
         return [x] if x.op == "input" else self._operands(x)
 
     def text(self, slots: Sequence[int], home: Homes | None = None) -> str:
-        """slots: of the shared numbers, in the workspace."""
+        """Return the function; `slots` are those of the shared numbers in the workspace, `home` the rows to use."""
         w = self.w
         w.lines, self.slots, self.home = [], slots, home
         self._tiles()
@@ -125,7 +146,7 @@ class ColumnCode:
         return "\n".join(lines)
 
     def _offsets(self, units: Sequence[int]) -> list[int]:
-        """Of some units, in bytes: where each is in `given`, and where each of its runs of results goes."""
+        """Return byte offsets of some units: of each in `given`, and of each of its runs of results."""
         found = []
         for k in units:
             found.append(k * self.element)
@@ -151,12 +172,14 @@ class ColumnCode:
         return Round(given, starts, wait)
 
     def _tiles(self) -> None:
-        """All rounds of a tile before the next one: what its sums share is read again from nearby, and so are the lines
-        that its results are written to, a few columns at a time.
+        """Emit every tile with all its rounds before the next tile.
+
+        What the sums of a tile share is then read again from the nearest cache, and so are the cache lines that its
+        results are written to, a few columns at a time.
         """
         body, w, spellers = self.graph.body, self.w, self.spellers
         added = spellers[0].added
-        rows: dict[Value, list[int]] = {}  # of a result, where it goes
+        rows: dict[Value, list[int]] = {}  # result -> rows that it is stored in
         for i, x in enumerate(body.outputs["x"].flat):
             rows.setdefault(x, []).append(i)
         for n in (n for tile in self.sums for group in tile for n in group):
@@ -192,8 +215,10 @@ class ColumnCode:
                     self._store(i, values, at.starts)
 
     def _terms(self, group: Sequence[Node], spellers: list[Speller], at: Round) -> None:
-        """A term of each sum of a tile, of all columns abreast. Registers hold what is fewer: numbers that all columns
-        share, of which every sum has one, or those of the columns, of which every column has one.
+        """Emit one term of each sum of a tile, for all columns that are processed together.
+
+        Registers hold the smaller set: the shared numbers, of which every sum has one, or the numbers of the columns,
+        of which every column has one.
         """
         inputs = [(n, self._read(n)) for n in group]
         if len(group) < len(spellers):
@@ -212,7 +237,7 @@ class ColumnCode:
 
     @property
     def _wait(self) -> int:
-        """Bytes of what waits, of a round."""
+        """Bytes of the waiting sums of a round."""
         return len(self.waiting) * self.abreast * self.w.align
 
     def _waiting(self, x: Value, k: int, at: Round) -> str:
@@ -224,12 +249,12 @@ class ColumnCode:
         return self.w.at(at.wait, (self.waiting[x.serial] * self.abreast + k) * self.w.align)
 
     def _together(self) -> int:
-        """Sums in a tile: as many as there are registers for, beside one number of each sum or of each column."""
+        """Return how many sums form a tile, so that they fit into registers with one number per sum or per column."""
         room, k = host().registers - registers.SPARE - 1, self.abreast
         return max(1, (room - k) // k, min(k, room // (k + 1)))
 
     def _fetch(self, nodes: Sequence[Node], spellers: list[Speller], columns: Iterable[int], at: Round) -> None:
-        """Inputs, or sums of an earlier tile, before their first use in this one."""
+        """Load inputs, or sums of an earlier tile, before their first use in this one."""
         w = self.w
         for n in nodes:
             for k in columns:
@@ -256,7 +281,7 @@ class ColumnCode:
         return w.let(f"shufflevector {w.type} {one}, {w.type} poison, <{w.lanes} x i32> zeroinitializer")
 
     def _store(self, row: int, values: list[str], starts: list[str]) -> None:
-        """A row of a round."""
+        """Store a row of a round."""
         w, unit = self.w, self.units
         at = [w.at(p, (row * self.graph.number * self.element) if self.to is None else 0) for p in starts]
         if self.step > 1:
@@ -274,7 +299,7 @@ class ColumnCode:
                     w.store(value, w.at(start, k * w.bytes))
 
     def _columns(self, value: str, pieces: list[tuple[str, int]]) -> None:
-        """Lanes of a vector, so many of them to each of some places."""
+        """Store consecutive lanes of a vector in pieces: (address, number of lanes)."""
         w, lane = self.w, 0
         for at, size in pieces:
             if size == self.step:
@@ -297,7 +322,21 @@ class ColumnCode:
 
 
 def calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str = "") -> ColumnCalls:
-    """The functions of all columns that a graph calls. Several states leave all results in the workspace."""
+    """Return the functions of all loops over columns that `graph` calls; vector code leaves results in the workspace.
+
+    Parameters
+    ----------
+    graph
+        The calling graph.
+    lanes
+        Lanes of an element.
+    width
+        Lanes of the processor.
+    dtype
+        Floating-point type.
+    prefix
+        Prefix of the names of the functions.
+    """
     to = places(graph) if lanes == 1 else {}
     made = {
         n.serial: ColumnCode(n.args[0], to.get(n.serial), f"{prefix}columns{k}", lanes, width, dtype)

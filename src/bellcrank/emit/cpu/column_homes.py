@@ -1,9 +1,8 @@
-"""Where the sums of a loop over columns wait, and where its results stay: in place of what nobody reads any more, which
-is in the nearest cache.
+"""Buffer reuse in a loop over columns: waiting sums and results overwrite rows that nothing reads any more.
 
-A place is a row of as many elements as there are columns; the first ones are those of what the loop is given. All
-columns go through a tile before the next (column_code.py), and there what is read is read before anything is stored.
-So a place can be taken by the tile that reads it last.
+Such rows are in the nearest cache. A row has as many elements as there are columns; the first rows are the arguments of
+the loop. All columns pass through a tile before the next tile (column_code.py), and a tile reads everything before it
+stores anything. So a row can be reused by the very tile that reads it last.
 """
 
 from __future__ import annotations
@@ -17,19 +16,21 @@ from bellcrank.nodes.node import Value
 
 @dataclass(frozen=True)
 class Homes:
-    given: int  # rows that the loop is given
-    over: Collection[int]  # those of them that it may overwrite
-    values: Mapping[Value, int]  # the place of what waits or is a result
-    results: Sequence[int]  # of every row of the results, its place
+    """Rows assigned to the waiting sums and results of a loop over columns."""
+
+    given: int  # rows of arguments of the loop
+    over: Collection[int]  # those of them that the loop may overwrite
+    values: Mapping[Value, int]  # waiting sum or result -> its row
+    results: Sequence[int]  # for each row of the results, the row that holds it
 
     @property
     def beyond(self) -> int:
-        """Places that there are beside those of what is given."""
+        """Number of rows beside those of the arguments."""
         return max([self.given - 1, *self.values.values()]) + 1 - self.given
 
     @property
     def left(self) -> list[int]:
-        """Places that are free when the loop is done."""
+        """Rows that are free after the loop."""
         mine = [*self.over, *range(self.given, self.given + self.beyond)]
         return [place for place in mine if place not in self.results]
 
@@ -42,12 +43,26 @@ def homes(
     read: Sequence[Sequence[Node]],
     again: bool = True,
 ) -> Homes:
-    """made, read: by each tile; over: rows of what is given that nobody else reads later; again: whether a place may
-    have one value after another, which it may not where a column is computed twice.
+    """Assign rows to the waiting sums and results of a loop over columns.
+
+    Parameters
+    ----------
+    given
+        Number of rows of arguments.
+    over
+        Rows of arguments that nothing else reads later.
+    results
+        Results of the loop.
+    made
+        Values that each tile computes.
+    read
+        Nodes that each tile reads.
+    again
+        True if a row may hold one value after another; not allowed where a column is computed twice.
     """
     last = {n: t for t, nodes in enumerate(read) for n in nodes}
     rows = {n.args[1]: t for n, t in last.items() if n.op == "input"}
-    leaving: list[list[int]] = [[] for _ in made]  # by tile, places of what it reads last
+    leaving: list[list[int]] = [[] for _ in made]  # by tile, rows of the values that it reads last
     for i in over if again else ():
         leaving[rows.get(i, 0)].append(i)
     kept, size = set(results), given

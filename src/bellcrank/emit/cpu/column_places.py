@@ -1,4 +1,4 @@
-"""Where the results of Columns go, if they are outputs: then a loop writes them there itself, and nobody moves them."""
+"""Layout of the results of Columns in outputs: a loop stores such results there directly, without a copy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Places:
     columns: tuple[int, ...]
 
     def run(self, starts: list[int], width: int) -> int:
-        """In how large pieces the columns lie side by side, `width` of them from each of some starts on."""
+        """Return the largest n so that the `width` columns from each of `starts` on lie in contiguous pieces of n."""
         return next(
             n for n in (width, 8, 4, 2, 1) if n <= width and width % n == 0 and self._side_by_side(starts, width, n)
         )
@@ -34,19 +34,21 @@ class Places:
 
     @property
     def together(self) -> list[tuple[int, int]]:
-        """Columns [begin, end) that lie side by side, as many as do."""
+        """Ranges [begin, end) of columns that are contiguous in the output, each as long as possible."""
         breaks = [k for k in range(1, len(self.columns)) if self.columns[k] != self.columns[k - 1] + 1]
         return list(pairwise([0, *breaks, len(self.columns)]))
 
     @property
     def taken(self) -> set[int]:
+        """Elements of the output that are written."""
         return {r + c for r in self.rows for c in self.columns}
 
 
 @dataclass(frozen=True)
 class Units:
-    """Columns of a loop in units of `size`, beginning at `begins`, and the sizes of the pieces of a unit, all in a row:
-    results of a piece lie side by side.
+    """Division of the columns of a loop into units of `size` columns, which begin at `begins`.
+
+    A unit consists of consecutive `pieces` (their sizes); the results of a piece are contiguous.
     """
 
     begins: list[int]
@@ -55,15 +57,27 @@ class Units:
 
     @property
     def starts(self) -> list[int]:
-        """Where in a unit each piece begins."""
+        """First column of each piece, counted from the begin of the unit."""
         return [0, *accumulate(self.pieces)][:-1]
 
 
 def units(number: int, most: int, to: Places | None, any_size: bool) -> Units:
-    """Of so many columns, `most` to a unit. The last unit is moved back to end with the last column, and what it shares
-    with another is computed twice. any_size: a unit, and every piece of it, can be stored however large it is.
-    Else pieces are powers of two; and other units are moved back, too, to end with a run of columns, if else every
-    result would be a piece by itself.
+    """Divide `number` columns into units of at most `most` columns.
+
+    The last unit is moved back to end with the last column, and the columns that it shares with another are computed
+    twice. Without `any_size`, pieces are powers of two; then other units are also moved back to end with a contiguous
+    run of columns, if otherwise every result would be a piece by itself.
+
+    Parameters
+    ----------
+    number
+        Number of columns.
+    most
+        Columns of a unit at most.
+    to
+        Where the results lie in an output; None for the workspace.
+    any_size
+        True if units and pieces of every size can be stored.
     """
     if any_size:
         size = -(-number // -(-number // most))
@@ -83,31 +97,31 @@ def _units(begin: int, end: int, size: int) -> list[int]:
 
 
 class Code(Protocol):
-    """The function of a loop: see column_code.py."""
+    """Code generator of a loop over columns (column_code.py)."""
 
     name: str
 
     def homes(self, over: Collection[int]) -> Homes:
-        """Of several states: over are rows of what is given that may be overwritten."""
+        """Assign rows for vector code; `over` lists the rows of arguments that may be overwritten."""
 
     def text(self, slots: Sequence[int], home: Homes | None = None) -> str:
-        """Where the shared numbers lie in the workspace of the caller is known when that has been spelled."""
+        """Return the function; `slots` are those of the shared numbers in the caller's workspace, `home` the rows."""
 
 
 @dataclass(frozen=True)
 class ColumnCalls:
-    """The loops that a graph calls, by the serial numbers of its calls."""
+    """Loops over columns that a graph calls, by the serial numbers of the calls."""
 
     codes: Mapping[int, Code]
-    places: Mapping[int, Places]  # where they write what they give, if that is an output
-    written: Mapping[str, set[int]]  # elements of outputs that they write so
+    places: Mapping[int, Places]  # where they store results that are outputs
+    written: Mapping[str, set[int]]  # elements of outputs that they store directly
 
 
 NO_COLUMNS = ColumnCalls({}, {}, {})
 
 
 def written(places: Iterable[Places]) -> dict[str, set[int]]:
-    """The elements of outputs in these places."""
+    """Return the elements of outputs that `places` cover, by output."""
     found: dict[str, set[int]] = {}
     for p in places:
         found.setdefault(p.array, set()).update(p.taken)
@@ -115,7 +129,7 @@ def written(places: Iterable[Places]) -> dict[str, set[int]]:
 
 
 def places(graph: Graph) -> dict[int, Places]:
-    """By the serial number of a call, where all that it gives is an output, and nothing else."""
+    """Return the layout of each call in `graph`, by serial number, if all its results are outputs and nothing else."""
     users: dict[int, int] = {}
     for n in graph.nodes:
         for a in n.operands:

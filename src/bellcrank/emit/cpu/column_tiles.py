@@ -1,9 +1,9 @@
-"""In which order the sums of a column are added up: some of them together, so that what they all read is loaded once.
+"""Loop tiling of the sums of a column: sums that read the same numbers are accumulated together, to load them once.
 
-A column is sums of products (graph/columns.py), each of a number that all columns share and one of its own. Sums that
-are added up together, term by term, are a tile: for every number of its own, which is in a register then, all of them
-take their term. Between tiles nothing waits in registers, so that no compiler stores what lies in memory already.
-The order within a sum is not changed, and so neither is the result.
+A column consists of sums of products (graph/columns.py), each of a number that all columns share and a number of its
+own. Sums that are accumulated together, term by term, form a tile: while a number of the column is in a register, all
+sums of the tile add their term. No value stays in a register from tile to tile, so that a compiler has no reason to
+spill what lies in memory already. The order within a sum is not changed, and therefore neither is the result.
 """
 
 from __future__ import annotations
@@ -13,16 +13,26 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bellcrank.graph import Graph, Node
 
-Tile = list[list[Node]]  # operations, and together those that read the same number of a column's own
-Chain = list[Node]  # operations, each of which adds to the one before; others see the last alone
+Tile = list[list[Node]]  # operations, grouped by the number of the column that they read
+Chain = list[Node]  # operations, each of which adds to the one before; only the last has other users
 
 
 def tiles(graph: Graph, inline: Callable[[Node], bool], sums: Mapping[int, Node], most: int) -> list[Tile]:
-    """All operations, `most` sums to a tile. inline: what is spelled where it is used; sums: by the serial number of an
-    operation, what it adds to.
+    """Return all operations in tiles.
+
+    Parameters
+    ----------
+    graph
+        The graph of one column.
+    inline
+        True for nodes that are emitted at their use.
+    sums
+        Serial number of an operation -> the partial sum that it adds to.
+    most
+        Sums in a tile at most.
     """
     found: list[list[Chain]] = []
-    inside: set[int] = set()  # of the last tile, what its sums are
+    inside: set[int] = set()  # serials of the sums of the last tile
     for chain in _chains(graph, inline, sums):
         reads = {a.serial for n in chain for a in operands(n, inline)}
         if not found or len(found[-1]) == most or reads & inside:
@@ -34,7 +44,7 @@ def tiles(graph: Graph, inline: Callable[[Node], bool], sums: Mapping[int, Node]
 
 
 def _freeing(tiles: Sequence[Tile], inline: Callable[[Node], bool]) -> list[Tile]:
-    """Of those that can be next the one that reads most that no other reads any more: its sums take that place."""
+    """Schedule next the ready tile that reads most values that no other tile reads any more: its sums replace them."""
     made = [{n for group in tile for n in group} for tile in tiles]
     read = [{a for n in mine for a in operands(n, inline) if a.args[:1] != ("shared",)} - mine for mine in made]
     left, found = list(range(len(tiles))), list[Tile]()
@@ -60,12 +70,12 @@ def _chains(graph: Graph, inline: Callable[[Node], bool], sums: Mapping[int, Nod
 
 
 def operands(n: Node, inline: Callable[[Node], bool]) -> list[Node]:
-    """What an operation reads, looking through what is inline."""
+    """Return the nodes that the operation `n` reads, looking through `inline` ones."""
     return [x for a in n.operands for x in (operands(a, inline) if inline(a) else [a])]
 
 
 def _merged(tile: Sequence[Chain], inline: Callable[[Node], bool], sums: Mapping[int, Node]) -> Tile:
-    """Operations of some chains."""
+    """Interleave the operations of some chains, grouped by the number of the column that they read."""
 
     def key(n: Node) -> int:
         before = sums.get(n.serial)

@@ -1,12 +1,13 @@
-"""What a graph will cost on this computer, before it is compiled: a linear model, calibrated here once and remembered.
+"""Cost model of a graph on this computer, applied before it is compiled: linear, calibrated once and cached.
 
-The time of one state in a batch is a sum over what the graph has: arithmetic, divisions and roots, angles (a sine and
-cosine of one angle come together), calls of the C library, values that wait so long that they leave the registers,
-numbers read and written, a start, and minima and maxima (which keep NaN, and so are half a dozen instructions). The
-weights come from compiling and timing a few artificial graphs; that takes half a second, once for each processor and
-version, and is kept in the cache folder beside the object code. docs/counting.md says how well it predicts.
+The time of one state in a batch is a sum over the parts of the graph: arithmetic, divisions and roots, angles (sine and
+cosine of one angle are computed together), calls of the C library, values that wait so long that they leave the
+registers, numbers read and written, a start, and minima and maxima (which propagate NaN, and so take half a dozen
+instructions). The weights come from compiling and timing a few artificial graphs; that takes half a second, once for
+each processor and version, and is kept in the cache folder beside the object code. docs/counting.md reports how well
+the model predicts.
 
-A state that is computed alone, and whose next one waits for it as in a simulation, has weights of its own.
+A state that is computed alone, where the next one waits for it as in a simulation, has weights of its own.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import OPS, PLUMBING
 from bellcrank.scalar import cos, maximum, minimum, sin
 
-TINY = 50  # operations, a nanosecond or two: no reason to calibrate a computer
-EVEN = 1.05  # predicted times that are as good as equal
+TINY = 50  # operations, a nanosecond or two: not worth a calibration
+EVEN = 1.05  # ratio of predicted times that count as equal
 ROWS = 512
 REPEATS = 25
-FARTHEST_USE = 80  # with three times as many registers as any processor has, the compiler still had to put it away
+FARTHEST_USE = 80  # operations; beyond, even three times the registers of any processor did not prevent a spill
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a graph has: of a Costs, the nanoseconds that one of each takes."""
+    """Number of parts of a graph; in Costs, the nanoseconds that one of each takes."""
 
-    arithmetic: float  # mul, add, sub, and what compares and selects
+    arithmetic: float  # mul, add, sub, comparisons and selects
     roots: float  # div, sqrt
     angles: float  # arguments of sine and cosine
-    calls: float  # of the C library: exp, log, tan, ...
+    calls: float  # calls of the C library: exp, log, tan, ...
     recalls: float  # uses of a value that was last touched FARTHEST_USE operations before
     reads: float
     writes: float
@@ -57,13 +58,13 @@ class Parts:
     extremes: float = 0.0  # minimum, maximum
 
     def exceeds(self, other: Parts) -> bool:
-        """Slower on any computer: whatever things cost within the bounds, what it has more of is never made up for."""
+        """Return True if it is slower than `other` on any computer, for all costs within AT_LEAST and AT_MOST."""
         more = [a - b for a, b in zip(_numbers(self), _numbers(other), strict=True)]
         bounds = zip(more, _numbers(AT_LEAST), _numbers(AT_MOST), strict=True)
         return any(more) and sum(d * (least if d > 0 else most) for d, least, most in bounds) >= 0.0
 
 
-# What things cost on processors of this century, in operations of arithmetic, with some room on either side.
+# Bounds of the costs on processors of this century, in units of one arithmetic operation, with some margin.
 AT_LEAST = Parts(arithmetic=1, roots=2, angles=10, calls=20, recalls=0.25, reads=0, writes=0.25, starts=0, extremes=1)
 AT_MOST = Parts(
     arithmetic=1, roots=40, angles=200, calls=5000, recalls=10, reads=20, writes=40, starts=5000, extremes=20
@@ -74,13 +75,13 @@ class Costs(Parts):
     """Nanoseconds of each part."""
 
     def predicted(self, g: Graph) -> float:
-        """Seconds of one state on one core: in a large batch, or alone, as these costs were measured."""
+        """Return the seconds of one state of graph `g` on one core; in a large batch or alone, as measured."""
         return self.of(parts(g))
 
     def of(self, found: Parts) -> float:
-        """The same of what a graph was found to have."""
+        """Return the seconds of one state of a graph with the parts `found`."""
         time = sum(w * n for w, n in zip(_numbers(self), _numbers(found), strict=True))
-        return 1e-9 * max(time, 0.1)  # a weight may come out as nothing, a call never does
+        return 1e-9 * max(time, 0.1)  # all weights may come out as zero, but a call never takes no time
 
 
 def _numbers(p: Parts) -> list[float]:
@@ -88,7 +89,7 @@ def _numbers(p: Parts) -> list[float]:
 
 
 def parts(g: Graph) -> Parts:
-    """What the graph has, and what the graphs have that it calls, as often as it does."""
+    """Return the parts of graph `g`, including the graphs that it calls, as often as it calls them."""
     if isinstance(g, Recursion):
         each = [[n * x for x in _numbers(parts(cell.graph))] for cell, n in zip(g.cells, g.counts, strict=True)]
         return Parts(*(sum(numbers) for numbers in zip(*each, strict=True)))
@@ -112,6 +113,7 @@ def parts(g: Graph) -> Parts:
 
 
 def recalls(g: Graph) -> int:
+    """Return the number of uses in graph `g` of a value that was last touched long before."""
     touched: dict[int, int] = {}
     total = 0
     for now, node in enumerate(order(g)):
@@ -127,16 +129,24 @@ def recalls(g: Graph) -> int:
 
 @cache
 def costs(dtype: str = "float64", alone: bool = False) -> Costs:
-    """This computer's, from the cache or measured now: in a batch, or of single states that wait for each other."""
+    """Return the costs of this computer, cached or measured now.
+
+    Parameters
+    ----------
+    dtype
+        Floating-point type.
+    alone
+        True for single states that wait for each other; False for states in a batch.
+    """
     kept = store.load(_name(dtype, alone))
     return Costs(**json.loads(kept)) if kept is not None else measured(dtype, alone)
 
 
 def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tuple[By, Graph]:
-    """Of graphs that compute the same the one that will be fastest on this computer: by predicted time; of those
-    within the model's own noise, the one with the fewest operations.
+    """Return the pair of `graphs` that will be fastest on this computer, by predicted time for `dtype`.
 
-    What is slower than another on any computer is out before it is asked what things cost here.
+    All graphs compute the same result. Among those within the accuracy of the model, the one with the fewest operations
+    is chosen. Graphs that are slower than another on any computer are removed before any calibration.
     """
     has = [parts(g) for _, g in graphs]
     graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
@@ -149,7 +159,7 @@ def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tupl
 
 
 def measured(dtype: str = "float64", alone: bool = False) -> Costs:
-    """Measured now, whatever the cache has, and remembered."""
+    """Return the costs measured now, for `dtype` and states `alone` or in a batch, and save them in the cache."""
     costs.cache_clear()
     found = _calibrated(dtype, alone)
     store.save(_name(dtype, alone), json.dumps(asdict(found)).encode())
@@ -161,7 +171,7 @@ def _name(dtype: str, alone: bool) -> str:
     return store.key(kind, dtype, h.cpu, h.features, h.llvm, code_fingerprint()) + ".json"
 
 
-# Small and large, with much of one thing and little of the others, in the order of Parts.
+# Small and large graphs, with much of one part and little of the others, in the order of Parts.
 SAMPLES = (
     (20, 0, 0, 0, 0, 4, 2),
     (300, 0, 0, 0, 0, 12, 6),
@@ -180,14 +190,14 @@ def _calibrated(dtype: str, alone: bool) -> Costs:
     graphs = [sample(Parts(*numbers)) for numbers in SAMPLES]
     timers = [_timer(g, dtype, alone) for g in graphs]
     least = [math.inf] * len(graphs)
-    for _ in range(REPEATS):  # in turn, so that a disturbance does not meet one sample alone
+    for _ in range(REPEATS):  # in turn, so that a disturbance does not affect only one sample
         least = [min(t, timer()) for t, timer in zip(least, timers, strict=True)]
     A = np.array([_numbers(parts(g)) for g in graphs])
     return Costs(*_nonnegative(A / np.array(least)[:, None], np.ones(len(graphs))))
 
 
 def _nonnegative(A: Any, b: Any) -> list[float]:
-    """Least squares without negative weights: the most negative one is left out until none is."""
+    """Solve least squares with nonnegative weights, by removing the most negative one until none is left."""
     keep = list(range(A.shape[1]))
     while True:
         x = np.linalg.lstsq(A[:, keep], b, rcond=None)[0]
@@ -199,7 +209,7 @@ def _nonnegative(A: Any, b: Any) -> list[float]:
     return [float(w) for w in out]
 
 
-# Computes one state again and again; where its input lies follows from the result before, so that each has to wait.
+# Computes one state again and again; the address of its input depends on the previous result, so that each has to wait.
 AGAIN = """define i64 @again(i64 %n, ptr %x, i64 %zero, ptr %y, i64 %unused) {
   br label %next
 next:
@@ -218,8 +228,8 @@ done:
 
 
 def _timer(g: Graph, dtype: str, alone: bool) -> Callable[[], float]:
-    """Nanoseconds of one state, measured once at each call."""
-    half = halves.state_half if alone else halves.batch_half  # of what is not measured nothing is compiled
+    """Return a function that measures the nanoseconds of one state, once at each call."""
+    half = halves.state_half if alone else halves.batch_half  # only the measured half is compiled
     text = half(g, host().lanes(dtype), dtype)
     library = Library(compile_text(f"{text}\n{AGAIN}" if alone else text))
     rng = np.random.default_rng(0)
@@ -238,7 +248,7 @@ def _timer(g: Graph, dtype: str, alone: bool) -> Callable[[], float]:
 
 
 def sample(wanted: Parts) -> Graph:
-    """A graph with about these parts, whose values are used soon after they are made, as a sweep along bodies does."""
+    """Return a graph with about the parts `wanted`, whose values are used soon, as in a sweep over bodies."""
     rng = random.Random(1)
 
     def body(x: Sequence[Node]) -> Mapping[str, Any]:
@@ -259,7 +269,7 @@ def sample(wanted: Parts) -> Graph:
             live.append(live.pop(0))
             made += 4
         out: list[Any] = [0.0] * int(wanted.writes)
-        for i in range(max(len(out), len(live))):  # every value is wanted somewhere
+        for i in range(max(len(out), len(live))):  # every value must be used
             out[i % len(out)] = out[i % len(out)] + live[i % len(live)] if i < len(live) else live[i % len(live)] * i
         return {"y": out}
 

@@ -1,8 +1,8 @@
-"""Linear systems (graph/elimination.py) as LLVM IR: loops within each other, lanes side by side as in routine.py.
+"""LLVM IR for linear systems (graph/elimination.py): nested loops, with lanes stored side by side as in routine.py.
 
     void @name(ptr ws, ptr in..., ptr out...)
 
-One lane takes several elements of a row at once, where those of the row that is taken off lie beside each other.
+Scalar code processes several elements of a row at once, if the elements of the subtracted row are contiguous.
 """
 
 from __future__ import annotations
@@ -12,21 +12,41 @@ from collections.abc import Callable, Mapping
 from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.graph.elimination import Factors, Loops
 
-WIDE = 8  # elements of a row at once
+WIDE = 8  # elements of a row processed at once
 
 
 class EliminationCode:
+    """LLVM IR of the factorisation or the substitution of a linear system."""
+
     def __init__(
         self, graph: Loops, lanes: int, trig_width: int, dtype: str, name: str, called: Mapping[int, tuple[str, int]]
     ) -> None:
+        """Lay out the workspace.
+
+        Parameters
+        ----------
+        graph
+            The factorisation or substitution.
+        lanes
+            Lanes of an element.
+        trig_width
+            Lanes of one vector of @sincos, which decides the alignment.
+        dtype
+            Floating-point type.
+        name
+            Name of the function.
+        called
+            Name and workspace slots of each function it may call, by id of its graph.
+        """
         self.graph, self.name, self.called, self.w = graph, name, called, Writer(lanes, dtype)
         below = max((size for _, size in called.values()), default=0)
-        self.unit = -(-below // trig_width) * trig_width  # where unit vectors lie, and behind them columns
+        self.unit = -(-below // trig_width) * trig_width  # slot of the unit vectors, followed by the columns
         self.column = self.unit + -(-graph.n // trig_width) * trig_width
         self.size = self.column + -(-graph.n // trig_width) * trig_width + 1
         self.rounds = 0
 
     def text(self) -> str:
+        """Return the function."""
         w, g = self.w, self.graph
         w.lines = []
         arrays = [f"%a{k}" for k in range(len(g.inputs) + len(g.shapes))]
@@ -39,10 +59,10 @@ class EliminationCode:
         given = ", ".join(f"ptr noalias {a}" for a in ("%ws", *arrays))
         return f"define internal void @{self.name}({given}) noinline nounwind {{\nentry:\n{body}\n  ret void\n}}"
 
-    # -- what they do
+    # -- algorithms
 
     def assemble(self, g: Factors, given: list[str], rows: str) -> None:
-        """The columns of the map, one after the other."""
+        """Emit a loop that evaluates the columns of the map `g`, with arguments `given`, and stores them in `rows`."""
         w, n = self.w, g.n
         unit, column = (w.at("%ws", at * w.align) for at in (self.unit, self.column))
         known = dict(zip(g.inputs, given, strict=True)) | {g.along_input: unit}
@@ -59,6 +79,7 @@ class EliminationCode:
         self.loop("0", n, taken)
 
     def eliminate(self, rows: str, reciprocal: str) -> None:
+        """Emit Gaussian elimination of the matrix at `rows`; reciprocals of the pivots go to `reciprocal`."""
         w, n = self.w, self.graph.n
 
         def pivot(k: str) -> None:
@@ -78,7 +99,7 @@ class EliminationCode:
         self.loop("0", n, pivot)
 
     def taken_off(self, row: str, other: str, factor: str, begin: str) -> None:
-        """row[j] -= factor other[j] from begin on."""
+        """Emit row[j] -= factor other[j] for all j from `begin` on, for addresses `row`, `other` and value `factor`."""
         w, n = self.w, self.graph.n
         if w.lanes == 1 and w.align == w.bytes:  # elements lie side by side
             wide = f"<{WIDE} x {w.element}>"
@@ -92,16 +113,30 @@ class EliminationCode:
         self.loop(begin, n, lambda j: self.less(row, other, j, factor, w.type))
 
     def less(self, row: str, other: str, j: str, factor: str, kind: str) -> None:
+        """Emit row[j] -= factor other[j] for addresses `row`, `other`, index `j`, value `factor`, of IR type `kind`."""
         w = self.w
         at, align = self.place(row, j), w.align
         product = w.let(f"fmul {kind} {factor}, {w.load(self.place(other, j), kind, align)}")
         w.store(w.let(f"fsub {kind} {w.load(at, kind, align)}, {product}"), at, kind, align)
 
     def substitute(self, rows: str, reciprocal: str, b: str, x: str) -> None:
+        """Emit forward and backward substitution.
+
+        Parameters
+        ----------
+        rows
+            Address of the factors.
+        reciprocal
+            Address of the reciprocals of the pivots.
+        b
+            Address of the right-hand side.
+        x
+            Address of the solution.
+        """
         w, n = self.w, self.graph.n
 
         def less(i: str, value: str, count: str, last: bool) -> str:
-            """Without what the first, or the last, elements have in row i."""
+            """Subtract the terms of the first, or of the last, `count` elements of row i."""
             mine = self.place(rows, w.let(f"mul i64 {i}, {n}"))
 
             def term(k: str, total: str) -> str:
@@ -122,17 +157,21 @@ class EliminationCode:
         self.loop("0", n, forwards)
         self.loop("0", n, backwards)
 
-    # -- places and loops
+    # -- addresses and loops
 
     def place(self, base: str, i: str) -> str:
+        """Emit the address of element `i` of the vector at `base`."""
         offset = self.w.let(f"mul i64 {i}, {self.w.align}")
         return self.w.let(f"getelementptr i8, ptr {base}, i64 {offset}", "p")
 
     def element(self, rows: str, i: str, j: str) -> str:
+        """Emit the address of element (`i`, `j`) of the matrix at `rows`."""
         at = self.w.let(f"mul i64 {i}, {self.graph.n}")
         return self.place(rows, self.w.let(f"add i64 {at}, {j}"))
 
     def loop(self, begin: str, end: str | int, body: Callable[[str], None], step: int = 1) -> None:
+        """Emit a loop from `begin` to `end` by `step` whose body is emitted by `body`."""
+
         def carried(i: str, nothing: str) -> str:
             body(i)
             return ""
@@ -140,7 +179,17 @@ class EliminationCode:
         self.fold(begin, end, "", carried, step)
 
     def fold(self, begin: str, end: str | int, first: str, body: Callable[[str, str], str], step: int = 1) -> str:
-        """A number that goes round, from `first` on; what it is then."""
+        """Emit a loop that carries a value; return its name after the last round.
+
+        Parameters
+        ----------
+        begin, end, step
+            Range of the index.
+        first
+            Value before the first round; "" for a loop without one.
+        body
+            Emits a round from the names of the index and of the carried value; returns the name of the new value.
+        """
         w, self.rounds = self.w, self.rounds + 1
         k = f"r{self.rounds}"
         w.lines += [f"br label %{k}.begin", f"{k}.begin:", f"br label %{k}.head", f"{k}.head:"]

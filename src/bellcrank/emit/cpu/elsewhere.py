@@ -1,10 +1,10 @@
-"""Object files for other processors than this one's, by the same LLVM from the same text.
+"""Cross-compilation: object files for other processors, by the same LLVM from the same text.
 
     lanes = PROCESSORS["aarch64"].lanes("float64")
     text, slots = loop.source(program, lanes, lanes)
-    object_code(text, "aarch64")                         to be linked with libm, for Linux
+    object_code(text, "aarch64")                         for Linux, to be linked with libm
 
-A processor that multiplies and adds at once gives the bits that this one gives, where that does, too.
+If both processors have fused multiply-add, the results are equal bit for bit.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from bellcrank.once import once
 
 @dataclass(frozen=True)
 class Processor:
+    """Target of LLVM: triple, processor, features and width of vectors."""
+
     triple: str
     cpu: str
     features: str
@@ -26,6 +28,7 @@ class Processor:
     abi: str = ""
 
     def lanes(self, dtype: str) -> int:
+        """Return the lanes of a vector of `dtype`."""
         return max(1, self.vector_bytes // (8 if dtype == "float64" else 4))
 
 
@@ -44,7 +47,7 @@ def _initialised() -> Any:
 
 
 def object_code(text: str, processor: str) -> bytes:
-    """The object file of a module of LLVM IR."""
+    """Return the object file of the LLVM IR module `text` for `processor`, a name in PROCESSORS."""
     if processor not in PROCESSORS:
         raise InputError(unknown("processor", processor, PROCESSORS))
     p, binding = PROCESSORS[processor], _initialised()
@@ -56,5 +59,5 @@ def object_code(text: str, processor: str) -> bytes:
         module.triple, module.data_layout = p.triple, str(machine.target_data)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
+        raise CompileError(f"LLVM rejected generated code; this is a bug in bellcrank: {error}") from error
     return bytes(machine.emit_object(module))

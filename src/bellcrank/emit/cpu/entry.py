@@ -1,22 +1,22 @@
-"""A kernel as a Python builtin: the call itself is emitted as LLVM IR, next to the kernel, without a C compiler.
+"""Python entry of a kernel: a builtin function emitted as LLVM IR next to the kernel, without a C compiler.
 
 Through ctypes, a call costs microseconds. A builtin of METH_FASTCALL | METH_KEYWORDS is only a C function
 
     PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 
-and `definition` writes that function as `@call`. It looks into the arguments, allocates the result (or takes the array
-given as `out=`), runs the kernel and returns. Whatever is not plainly right (another type or dtype, a strided view, a
-wrong shape, another keyword, an `out` that overlaps an input, a bad value) goes, with the arguments untouched, to
-`self`: the Python function that converts, explains and raises. So `@call` never reports anything about its arguments,
-and being strict in it costs speed, never an answer.
+and `definition` writes that function as `@call`. It inspects the arguments, allocates the result (or takes the array
+given as `out=`), runs the kernel and returns. Every unusual call (another type or dtype, a strided view, a wrong shape,
+another keyword, an `out` that overlaps an input, a value that is not finite) is passed on unchanged to `self`: the
+Python function that converts, explains and raises. So `@call` never reports an error in its arguments, and its
+strictness costs speed but never a correct result.
 
-The module around it defines the kernel. Both return 0, or something else for a bad input; strides are bytes from row
-to row.
+The module around it defines the kernel. Both functions return 0, or another number for a bad input; strides are bytes
+from row to row.
 
     define i64 @one(ptr in0, ptr in1, ..., ptr out)
     define i64 @many(i64 n, ptr in0, i64 stride0, ptr in1, i64 stride1, ..., ptr out, i64 out_stride)
 
-How arguments and functions lie in memory is in object_layout.py.
+The memory layout of arguments and functions is in object_layout.py.
 """
 
 from __future__ import annotations
@@ -29,15 +29,23 @@ import numpy as np
 from bellcrank.emit.cpu.object_layout import EXTERNALS, FIELDS, PLAIN, TABLE, WRITEABLE
 
 _INDEX = {name: (i, kind) for i, (name, kind, _) in enumerate(FIELDS)}
-AXES_LIMIT = 8  # leading axes; more of them go to the fallback
-RELEASE_ROWS = 64  # from here on a batch is long enough to pay for letting other threads run
+AXES_LIMIT = 8  # leading axes; arrays with more go to the fallback
+RELEASE_ROWS = 64  # rows from which a batch is long enough to release the GIL
 
 
 def definition(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str, rows_limit: int) -> str:
-    """IR text of `@call` and what it needs, for a module that defines `@one` and `@many`.
+    """Return the IR text of `@call` and what it needs, for a module that defines `@one` and `@many`.
 
-    `inputs` (at least one) and `output` are the shapes of one state. A batch of more than `rows_limit` rows goes to the
-    fallback.
+    Parameters
+    ----------
+    inputs
+        Shapes of the inputs (at least one) for one state.
+    output
+        Shape of the output for one state.
+    dtype
+        Floating-point type.
+    rows_limit
+        Batches of more rows go to the fallback.
     """
     dims = ", ".join(f"i64 {n}" for n in output)
     return "\n".join(
@@ -72,7 +80,7 @@ def _entry(value: str, name: str) -> str:
 
 
 def _all(value: str, tests: Sequence[str]) -> str:
-    """`value` = all of the i1 `tests`."""
+    """Return text that sets `value` to the conjunction of the i1 `tests`."""
     sums = [f"{value}.{i}" for i in range(len(tests) - 1)] + [value]
     pairs = zip(sums, ["true", *sums], tests)
     return "".join(f"  {total} = and i1 {before}, {test}\n" for total, before, test in pairs)
@@ -83,7 +91,7 @@ def _axes_name(shape: tuple[int, ...]) -> str:
 
 
 def _axes(shape: tuple[int, ...], dtype: str) -> str:
-    """A function: the number of axes that an object has before `shape`, or -1 where it is not a plain array of it."""
+    """Return a function that counts the axes of an object before `shape`; -1 if it is not a plain array of it."""
     trailing = "".join(
         f"""\
   %own.{i}.i = add i64 %axes, {i}
@@ -161,7 +169,7 @@ def _call(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str
 """
         for i in each
     )
-    # Where an output can be 0-d it comes back as a scalar, as from a ufunc; the caller's own array comes back as it is.
+    # An output that can be 0-d is returned as a scalar, as by a ufunc; the caller's own array is returned unchanged.
     finish = "  ret ptr %out\n" if output else f"""\
   br i1 %asked, label %same, label %scalar
 same:

@@ -1,8 +1,8 @@
-"""A large kernel in two modules: what one state needs is compiled at once, what a batch needs when the first comes.
+"""A large kernel in two modules: the scalar code is compiled at once, the batch code when the first batch comes.
 
-Either half is half of the time to a first call, and most programs only ever want one of the two. The first has `@one`,
-the Python entry and a `@many` that knows no better than to say no, until it is told where the other half's lies; that
-one is told where `@one` is, for the few rows that do not fill its lanes.
+Each module takes about half of the time to a first call, and most programs need only one of the two. The first module
+has `@one`, the Python entry, and a stub `@many` that fails until the batch module is loaded and its address is stored.
+The batch module gets the address of `@one`, for the few rows that do not fill its lanes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from bellcrank.emit.cpu.lanes import library
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment
 
-NOT_YET = 1  # what @many says before the other half is there: the entry hands over to Python, as for a bad input
+NOT_YET = 1  # status of @many before the batch module is loaded: the entry falls back to Python, as for a bad input
 
 
 def state_half(graph: Graph, width: int, dtype: str) -> str:
-    """The module of one state."""
+    """Return the module of scalar code for `graph`; `width` is the number of lanes of a vector of `dtype`."""
     state = llvm.alone(graph, width, dtype)
     names = llvm.arrays(graph)
     parameters = ["i64 %n", *(x for n in names for x in (f"ptr %{n}", f"i64 %stride_{n}"))]
@@ -34,10 +34,10 @@ def state_half(graph: Graph, width: int, dtype: str) -> str:
 
 
 def batch_half(graph: Graph, width: int, dtype: str) -> str:
-    """The module of a batch."""
+    """Return the module of vector code for `graph`; `width` is the number of lanes of a vector of `dtype`."""
     block = llvm.abreast(graph, width, dtype, small=not llvm.large(graph))
     cut = len(block.pieces) > 1
-    functions = block.function("block", apart=cut)  # and then it is known how large a workspace is
+    functions = block.function("block", apart=cut)  # determines the size of the workspace
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
@@ -53,7 +53,7 @@ def batch_half(graph: Graph, width: int, dtype: str) -> str:
 
 
 def _elsewhere(name: str, parameters: list[str]) -> str:
-    """A function that is in the other module, once @<name>.at says where."""
+    """Return a stub of a function of the other module, whose address is stored in @<name>.at."""
     given = ", ".join(parameters)
     return f"""@{name}.at = global ptr null
 define i64 @{name}({given}) nounwind {{

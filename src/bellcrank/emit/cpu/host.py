@@ -1,10 +1,10 @@
-"""This computer as LLVM sees it, and machine code for it: compiled from text or found in the cache, and loaded.
+"""Host processor as LLVM describes it, and machine code for it: compiled from text or found in the cache, and loaded.
 
-Machine code that is in a cycle with its kernel is held where the garbage collector does not look (`unseen`). Whatever
-is in a cycle is first finalised, all of it and in any order, and then emptied, again in any order: code would be
-unmapped by the first, while somebody else's `__del__` may still call it. What is held out of sight looks, to the
-collector, as if it were held from outside: it is not a part of any cycle, is finalised by nobody, and goes when the
-last of those that hold it has been emptied.
+Machine code that is in a reference cycle with its kernel is held where the garbage collector does not look (`unseen`).
+The collector first finalises all objects of a cycle, in any order, and then clears them, again in any order. The first
+step would unmap code that a `__del__` of another object may still call. To the collector, an object that is held out of
+sight looks as if it were held from outside: it is not a part of any cycle, is not finalised, and is freed when the last
+of its holders has been cleared.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Host:
+    """Processor and LLVM version that code is compiled for."""
+
     triple: str
     cpu: str
     features: str
@@ -40,22 +42,23 @@ class Host:
     vector_bytes: int
 
     def lanes(self, dtype: str) -> int:
+        """Return the lanes of a vector of `dtype`."""
         return self.vector_bytes // (8 if dtype == "float64" else 4)
 
     @property
     def registers(self) -> int:
-        """For vectors: AVX-512 and NEON have twice as many as what came before on x86."""
+        """Number of vector registers: AVX-512 and NEON have twice as many as earlier x86 extensions."""
         return 16 if self.triple.startswith(("x86_64", "i686")) and self.vector_bytes < 64 else 32
 
     @property
     def avx512(self) -> bool:
-        """Whether some lanes of a vector are stored as fast as all, and short displacements are counted in vectors."""
+        """True for AVX-512: masked stores are as fast as full ones, and short displacements count in vectors."""
         return self.vector_bytes == 64
 
 
 @once
 def llvm() -> Any:
-    """llvmlite's binding, initialised once. Imported here and not at the top: `import bellcrank` must not load LLVM."""
+    """Return LLVM's binding, initialised once; imported here, because `import bellcrank` must not load LLVM."""
     import llvmlite.binding as binding
 
     _make_its_lock_whole(binding.ffi)
@@ -64,37 +67,37 @@ def llvm() -> Any:
     return binding
 
 
-# Processors that code may be made for instead of this one, what they need of it, and the bytes of their vectors.
+# Processor levels that can be chosen instead of this processor: the feature they require, and their bytes of a vector.
 LEVELS = {"x86-64": ("sse2", 16), "x86-64-v2": ("sse4.2", 16), "x86-64-v3": ("avx2", 32), "x86-64-v4": ("avx512f", 64)}
 
 
 def asked(name: str, has: Mapping[str, bool]) -> tuple[str, int]:
-    """Features and vector bytes of the processor that $BELLCRANK_CPU names; this one must be able to run its code."""
+    """Return features and vector bytes of the processor level `name`; raise an InputError unless `has` supports it."""
     if name not in LEVELS:
         raise InputError(unknown("processor in BELLCRANK_CPU", name, LEVELS))
     needs, width = LEVELS[name]
     if not has.get(needs):
         raise InputError(
-            f"BELLCRANK_CPU is {name}, and this processor has no {needs}. Unset it, or name a lower level."
+            f"BELLCRANK_CPU is {name}, but this processor has no {needs}. Unset it, or name a lower level."
         )
     return "-prefer-256-bit" if width == 64 else "", width
 
 
 def _make_its_lock_whole(ffi: Any) -> None:
-    """Lets a signal come before or after llvmlite takes its lock or gives it back, never in between.
+    """Make taking and releasing llvmlite's lock atomic with respect to signals.
 
-    Every call of LLVM is made `with` a lock whose `__enter__` and `__exit__` are written in Python. Where a signal's
-    handler raises (Ctrl-C) inside either, which happens in the finalisers of dropped code too, the main thread keeps
-    the lock for ever and no other thread compiles again. Those of the lock inside are one step for the interpreter.
+    Every call of LLVM is made `with` a lock whose `__enter__` and `__exit__` are written in Python. If a signal handler
+    raises (Ctrl-C) inside either of them, also in the finalisers of dropped code, the main thread keeps the lock for
+    ever and no other thread can compile again. Those methods of the inner lock are a single step of the interpreter.
     """
     lock = ffi.lib._lock
-    if not lock._cblist:  # who asked to be told of every call is told
+    if not lock._cblist:  # callbacks that were registered for every call are respected
         type(lock).__enter__, type(lock).__exit__ = lock._lock.__enter__, lock._lock.__exit__
 
 
 @once
 def host() -> Host:
-    """This processor; or, so that code also runs on a lesser one, what $BELLCRANK_CPU names."""
+    """Return this processor; or the level that $BELLCRANK_CPU names, so that code also runs on lesser processors."""
     binding = llvm()
     features = binding.get_host_cpu_features()
     if name := os.environ.get("BELLCRANK_CPU"):
@@ -113,39 +116,41 @@ def host() -> Host:
 
 
 def target_machine() -> Any:
+    """Return a new LLVM target machine for the host."""
     binding, h = llvm(), host()
     target = binding.Target.from_triple(h.triple)
-    # opt=1: what 3 does besides is to order instructions once more, which takes a fifth of the time and gains nothing:
-    # emit/cpu/plan.py has put them in a good one.
+    # opt=1: level 3 would only schedule the instructions once more, which takes a fifth of the time and gains nothing,
+    # because emit/cpu/plan.py has scheduled them well.
     return target.create_target_machine(cpu=h.cpu, features=h.features, opt=1, reloc="pic", codemodel="small")
 
 
 class Library:
-    """Machine code in memory, as long as this object lives."""
+    """Machine code in memory, valid as long as this object lives."""
 
     def __init__(self, object_code: bytes) -> None:
         binding = llvm()
         _symbols()
         machine = target_machine()
-        # use_lmm: one slab for code and constants, so that the small code model's 32-bit distances always reach.
+        # use_lmm: one slab for code and constants, so that the small code model's 32-bit distances suffice.
         engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine, use_lmm=True)
         engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
         engine.finalize_object()
-        # An engine that is finalised is unmapped, and so are the functions that its code calls.
+        # The finaliser of an engine unmaps it, and with it the functions that its code calls.
         self._held = unseen(engine, poisoning()) if POISONED else unseen(engine)
         self._other: Library | None = None
         self._joining = threading.Lock()
 
     def address(self, name: str) -> int:
+        """Return the address of the symbol `name`; raise CompileError if there is none."""
         engine = self._held[0]
         found: int = engine.get_function_address(name) or engine.get_global_value_address(name)
         if not found:
-            raise CompileError(f'the compiled module has no symbol "{name}"; this is a bug of bellcrank.')
+            raise CompileError(f'the compiled module has no symbol "{name}"; this is a bug in bellcrank.')
         return found
 
     def joined(self, object_code: bytes) -> int:
-        """Loads the other half (emit/cpu/halves.py), and tells either where the other is; gives its size."""
-        with self._joining:  # what somebody may be running is not loaded again
+        """Load the batch module `object_code` (halves.py) once, connect both modules, and return its code size."""
+        with self._joining:  # code that another thread may be running is not loaded again
             if self._other is None:
                 other = Library(object_code)
                 for here, there, name in ((other, self, "one"), (self, other, "many")):
@@ -155,18 +160,18 @@ class Library:
 
 
 UNUSED = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -1)
-# What some systems do not have. Code that names one of them is loaded there all the same, and does not get as far as
-# calling it: a drive brings another clock (sim/exchange.py), several cores for one state are refused.
+# Functions that some systems lack. Code that refers to one of them is loaded there all the same, and never calls it:
+# a real-time drive uses another clock (sim/exchange.py), and several cores for one state are refused.
 ABSENT = ("sched_yield", "clock_gettime", "clock_nanosleep")
 
 
 def _process() -> ctypes.CDLL:
-    """What the interpreter itself has of the C library; on Windows, which has no such thing, its C runtime."""
+    """Return the C library as linked into the interpreter; on Windows, its C runtime."""
     return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
 
 
 def _mathematics() -> ctypes.CDLL:
-    """The C library's functions: in the interpreter itself where it has them, else wherever the system says."""
+    """Return the library with the C mathematical functions: the interpreter if it has them, else the system's libm."""
     own = _process()
     if hasattr(own, "tanh") and hasattr(own, "tanhf"):
         return own
@@ -177,7 +182,7 @@ def _mathematics() -> ctypes.CDLL:
 
 @cache
 def numpy_function(name: str) -> int:
-    """The address of an entry of NumPy's C-API."""
+    """Return the address of the entry `name` of NumPy's C-API."""
     core = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
     capsule = importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API
     prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
@@ -186,13 +191,13 @@ def numpy_function(name: str) -> int:
 
 
 def exported(name: str) -> int:
-    """Where a function of the interpreter is."""
+    """Return the address of the function `name` of the interpreter."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
 @once
 def _symbols() -> bool:
-    """Tell LLVM where the C library's and Python's functions are in this process; return True."""
+    """Register the addresses of the C library's and Python's functions with LLVM; return True."""
     binding = llvm()
     library = _mathematics()
     for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "tanh"):
@@ -214,7 +219,7 @@ def _symbols() -> bool:
 def poisoning() -> Poisoning:
     """Return the functions that fill memory with NaN before machine code gets it.
 
-    Loaded code holds their addresses, so that there is one object, which lives as long as the code does.
+    Loaded code holds their addresses, so there is one object, which lives for the rest of the process.
     """
     from bellcrank.emit.cpu.poisoning import Poisoning
 
@@ -225,12 +230,13 @@ def poisoning() -> Poisoning:
 
 
 def object_key(text: str) -> str:
+    """Return the name of the cache file for the object code of the module `text`."""
     h = host()
     return store.key(text, h.cpu, h.features, h.llvm) + ".o"
 
 
 def compiled(text: str) -> tuple[bytes, bool, str]:
-    """Object code of a module, whether it came from the cache, and its name there."""
+    """Return the object code of the module `text`, True if it came from the cache, and its file name there."""
     name = object_key(text)
     found = store.load(name)
     if found is not None:
@@ -241,31 +247,32 @@ def compiled(text: str) -> tuple[bytes, bool, str]:
 
 
 def compile_text(text: str) -> bytes:
+    """Return the object code of the LLVM IR module `text`, compiled now."""
     binding = llvm()
-    context = binding.create_context()  # of its own: constants and types stay in theirs for ever
+    context = binding.create_context()  # a context of its own, because constants and types stay in it for ever
     try:
         module: Any = binding.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
+        raise CompileError(f"LLVM rejected generated code; this is a bug in bellcrank: {error}") from error
     return bytes(target_machine().emit_object(module))
 
 
 def code_size(object_code: bytes) -> int:
-    """Bytes of machine code, constants and tables aside."""
+    """Return the bytes of machine code in `object_code`, without constants and tables."""
     sections = llvm().ObjectFileRef.from_data(object_code).sections()
     return sum(section.size() for section in sections if section.is_text())
 
 
 def assembly(text: str) -> str:
-    """What the processor will read, for people who want to look."""
+    """Return the assembly of the module `text`, for readers."""
     return str(target_machine().emit_assembly(llvm().parse_assembly(text)))
 
 
 def unseen(*things: object) -> np.ndarray[Any, Any]:
-    """An array of objects, the only container that the collector does not look into.
+    """Return an array that holds `things`: the only container that the garbage collector does not traverse.
 
-    It must not hold, by any path, who holds it: such a cycle would never be found.
+    They must not refer to the holder of the array by any path, because such a cycle would never be collected.
     """
     held = np.empty(len(things), object)
     for i, thing in enumerate(things):

@@ -1,4 +1,4 @@
-"""Inputs of runs, from the line of each run's own table that is valid now."""
+"""LLVM IR that loads the inputs of runs from the current line of each run's table."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from bellcrank.emit.cpu.plan import TILE, tiles
 from bellcrank.graph import Program
 
 NEWLINE = "\n"
-LONG_ROW = 300  # numbers; what is longer is copied one by one, in a loop
+LONG_ROW = 300  # numbers; longer rows are copied number by number, in a loop
 
 
 def fed(program: Program, w: Writer, copy: Writer) -> str:
-    """Lines from %feed to %fed. Usually all lanes are at the same line of their tables: then they are read as a batch
-    is.
+    """Return the lines from %feed to %fed for the inputs of `program`, for the lanes of `w`, writing copies by `copy`.
+
+    Usually all lanes are at the same line of their tables; then the lines are transposed, as for a batch.
     """
     if w.lanes == 1 or program.nu > LONG_ROW:
         return f"  br label %feed.lane\n{_each(program, w, '%feed')}"
@@ -41,7 +42,7 @@ feed.each:
 
 
 def _each(program: Program, w: Writer, before: str) -> str:
-    """Lane by lane, number by number."""
+    """Return a loop that copies lane by lane and number by number."""
     e = w.element
     return f"""feed.lane:
   %f = phi i64 [0, {before}], [%f.next, %feed.on]

@@ -1,8 +1,8 @@
-"""A Kernel: numpy in, numpy out, any leading batch shape, threads, no GIL held while a batch runs.
+"""Kernel of the CPU target: NumPy in, NumPy out, any leading batch axes, threads, GIL released while a batch runs.
 
-One state of plain float arrays never enters a Kernel's methods: the compiled module has its own Python entry
-(emit/cpu/entry.py), here made a builtin function, with addresses filled in and lifetimes tied together. It hands
-anything unusual to `Kernel.convert`.
+A call with one state of plain float arrays never enters a Kernel's methods: the compiled module has its own Python
+entry (emit/cpu/entry.py). This module makes it a builtin function, with addresses filled in and lifetimes tied
+together. The entry passes every unusual call on to `Kernel.convert`.
 """
 
 from __future__ import annotations
@@ -50,9 +50,11 @@ class _MethodDef(ctypes.Structure):
 
 
 class _Definition:
-    """What a builtin is made of, lent to it. A builtin reads it until its very end, when the collector may have emptied
-    everything around it: so its memory is never freed, only lent again, and the flags, which are what is read then, are
-    the same in all.
+    """Memory of a builtin's definition, reused and never freed.
+
+    A builtin reads its definition until its very end, when the collector may have cleared everything around it. So the
+    memory is only passed on to another builtin, and the flags, which are what is read at that time, are the same in
+    all.
     """
 
     _free: list[_MethodDef] = []
@@ -70,20 +72,20 @@ class _Definition:
 
 
 class _Owner(str):
-    """The `__module__` of a builtin, which also holds what the builtin points at."""
+    """The `__module__` of a builtin, which also holds the objects that the builtin points to."""
 
     __slots__ = ("kept",)
     kept: object
 
 
 def _numpy(name: str) -> int:
-    """The address of an entry of NumPy's C-API, as generated code is to call it."""
+    """Return the address of an entry of NumPy's C-API for generated code."""
     return poisoning().address(name) if POISONED and name == "PyArray_NewFromDescr" else numpy_function(name)
 
 
 @cache
 def supported() -> bool:
-    """Whether this interpreter and this NumPy have the layouts that `@call` relies on."""
+    """Return True if this interpreter and this NumPy have the memory layouts that `@call` relies on."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or HEADER != 16:
         return False
     if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy("PyArray_GetNDArrayCVersion"))() not in ABI:
@@ -99,12 +101,20 @@ def supported() -> bool:
 
 
 def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Callable[..., Any]) -> Callable[..., Any]:
-    """The compiled `@call` as a builtin, with `fallback` behind it; `fallback` itself where that is not supported.
+    r"""Return the compiled `@call` as a builtin with `fallback` behind it; `fallback` itself if not supported.
 
-    `address_of` gives the address of a symbol of the compiled module. The builtin keeps it, so what it refers to (say,
-    the engine, as a bound method does) lives as long as the builtin; it must not refer to `fallback`, which may be in a
-    cycle with the builtin. A `doc` that begins with `name(a, b)\\n--\\n\\n`
-    gives the builtin a signature.
+    Parameters
+    ----------
+    address_of
+        Function that returns the address of a symbol of the compiled module. The builtin keeps it, so that objects it
+        refers to (such as the engine of a bound method) live as long as the builtin. It must not refer to `fallback`,
+        which may be in a reference cycle with the builtin.
+    name
+        Name of the builtin.
+    doc
+        Docstring. If it begins with `name(a, b)\n--\n\n`, the builtin has a signature.
+    fallback
+        Function for unusual arguments.
     """
     if not supported():
         return fallback
@@ -126,35 +136,56 @@ def _new_builtin() -> Callable[..., Any]:
 
 @explained_class("derivative", "jvp", "vjp")
 class Kernel(Arguments):
-    """Call it with arrays; `out=` takes the result. See `.graph`, `.source`, `.method`, `.signature`."""
+    """Compiled function of arrays; `out=` takes the result. See `.graph`, `.source`, `.method`, `.signature`.
+
+    Parameters
+    ----------
+    about : About
+        Description of the kernel.
+    library : Library
+        The loaded code.
+    threads : int
+        Threads that share the rows of a batch.
+    code_size : int
+        Bytes of machine code.
+    rest : callable, optional
+        Function that returns the batch module (emit/cpu/halves.py) if the library lacks it.
+    """
 
     schedule: Any = None
     target = "cpu"
 
     def __init__(self, about: About, library: Library, threads: int = 1, code_size: int = 0, rest: Rest = None) -> None:
-        """rest: makes the code of a batch, where the library has it not yet (emit/cpu/halves.py)."""
+        """Make a kernel of `about`, `library`, `threads`, `code_size` and `rest`."""
         self._know(about)
         self.library, self._rest, self.threads, self.code_size = library, rest, threads, code_size
         signature, method = about.signature, about.method
         arrays = len(signature.inputs) + len(signature.outputs)
         self._one = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(library.address("one"))
         self.function: Callable[..., Any] = self.convert
-        if signature.inputs and len(signature.outputs) == 1:  # then it has an entry (target.py)
+        if signature.inputs and len(signature.outputs) == 1:  # then the module has an entry (target.py)
             by = f"by {method}, {signature.dtype}" if method else signature.dtype
             teaches = f"{signature.doc}\n\n{by}" if signature.doc else by
             call = signature.call or f"({', '.join(signature.inputs)}, *, out=None)"
             head = f"{signature.name}{call}\n--\n\n{teaches}"
-            own: dict[str, Any] = {"__doc__": f"{signature.name}{call}\n\n{teaches}\n\n{self.__doc__}"}
+            general = (self.__doc__ or "").partition("\n\n")[0]  # without the parameters of __init__
+            own: dict[str, Any] = {"__doc__": f"{signature.name}{call}\n\n{teaches}\n\n{general}"}
             if supported():
                 self.function = native(library.address, signature.name, head, self.convert)
                 own["__call__"] = self.function  # the builtin: calling the kernel enters no Python code
             else:
-                self.function = partial(self.convert)  # which may have words of its own
+                self.function = partial(self.convert)  # a partial, because its docstring can be set
                 self.function.__doc__ = head
             self.__class__ = type("Kernel", (type(self),), own)
 
     def whole(self) -> Library:
-        """The code, with that of a batch: compiled when the first comes, where it is large."""
+        """Return the code with the batch module, which is compiled for the first batch if the kernel is large.
+
+        Returns
+        -------
+        Library
+            The loaded code.
+        """
         if self._rest is not None:
             self.code_size += self.library.joined(self._rest())
             self._rest = None
@@ -171,14 +202,15 @@ class Kernel(Arguments):
             raise InputError(f"Kernel: about is {brief(about)}; expected an About; bc.kernel makes one.")
         self.signature, self.method, self.from_cache = about.signature, about.method, about.cached
         self._graph, self._source, self._extend, self._recipe = about.graph, about.source, about.extend, about.recipe
-        self.parameters = about.parameters  # what the input `p` is, which may be left out or be given by name
+        self.parameters = about.parameters  # meaning of the input `p`, which may be omitted or given by name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate the kernel; see `convert`."""
         return self.convert(*args, **kwargs)
 
     @cached_property
     def graph(self) -> Graph:
-        """What it was compiled from: traced again where the code came from disk."""
+        """The graph that was compiled; it is traced again if the code came from disk."""
         return self._graph()
 
     @cached_property
@@ -187,20 +219,57 @@ class Kernel(Arguments):
         return self._source()
 
     def derivative(self, wrt: str, of: str = "") -> Kernel:
-        """A kernel of d(of)/d(wrt), of shape (*of, *wrt); of: which output, where there are several."""
+        """Return the kernel of a derivative of an output with respect to an input.
+
+        Parameters
+        ----------
+        wrt : str
+            Name of the input.
+        of : str, optional
+            Name of the output; the first one by default.
+
+        Returns
+        -------
+        Kernel
+            Takes the same inputs; its result has the shape (*of, *wrt).
+        """
         of = of or next(iter(self.graph.shapes))
         return self._compiled(self.graph.jacobian(of, wrt))
 
     def jvp(self, *wrt: str) -> Kernel:
-        """A kernel of how fast the outputs change along d_x, for each input x of wrt (all, unless told)."""
+        """Return the kernel of a Jacobian-vector product, the directional derivative of the outputs.
+
+        Parameters
+        ----------
+        *wrt : str
+            Names of the inputs that vary; all by default.
+
+        Returns
+        -------
+        Kernel
+            Has a further input d_x, the direction, for each input x in `wrt`. Returns the outputs y and their
+            directional derivatives d_y.
+        """
         return self._compiled(self.graph.jvp(wrt))
 
     def vjp(self, *wrt: str) -> Kernel:
-        """A kernel of the gradients g_x of the outputs' sum weighted with w_y."""
+        """Return the kernel of a vector-Jacobian product, the gradient of a weighted sum of the outputs.
+
+        Parameters
+        ----------
+        *wrt : str
+            Names of the inputs; all by default.
+
+        Returns
+        -------
+        Kernel
+            Has a further input w_y, the weights, for each output y. Returns the gradient g_x for each input x in
+            `wrt`.
+        """
         return self._compiled(self.graph.vjp(wrt))
 
     def _compiled(self, graph: Graph) -> Kernel:
-        """Another graph where this one runs."""
+        """Compile another graph for the same target."""
         build, where = above("build.compiling"), above("build.stages").Where
         found: Kernel = build.of_graph(
             graph, where(self.target, self.signature.dtype, self.threads), "", self.parameters
@@ -209,15 +278,15 @@ class Kernel(Arguments):
 
     @property
     def predicted(self) -> float:
-        """Seconds of one state in a batch on one core, by the cost model of this computer (emit/cpu/costs.py)."""
+        """Predicted seconds of one state in a batch on one core, by the cost model of this computer (costs.py)."""
         from bellcrank.emit.cpu.costs import costs
 
         return costs(self.signature.dtype).predicted(self.graph)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Machine code does not travel; what made it does, and finds it in the cache."""
+        """Pickle the recipe of the kernel instead of its machine code, which the recipe finds in the cache."""
         if self._recipe is None:
-            raise TypeError(f"{self!r} was made by hand and has no recipe to be made again from.")
+            raise TypeError(f"{self!r} cannot be pickled: it was not made by bc.kernel or bc.compile.")
         return self._recipe
 
     def __repr__(self) -> str:
@@ -225,12 +294,33 @@ class Kernel(Arguments):
         by = f" by {self.method}" if self.method else ""
         return f"<Kernel {s.name}{by}, {s.dtype}, {self.threads} thread{'s' if self.threads > 1 else ''}>"
 
-    # -- the careful path
+    # -- the conversion path
 
     def convert(self, *args: Any, out: Array | None = None, **named: Any) -> Any:
-        """Any array-likes that broadcast: checks, converts, runs, and explains what does not fit."""
+        """Evaluate the kernel for any array-likes that broadcast; the full path with checks and conversions.
+
+        Parameters
+        ----------
+        *args : array_like
+            Inputs, in the order of the signature, with leading batch axes.
+        out : ndarray, optional
+            Array for the result, for a kernel with one output.
+        **named
+            Inputs by name, `parameters`, or keywords that select another kernel.
+
+        Returns
+        -------
+        ndarray, float or dict
+            The output with the batch axes in front; a dict by name if there are several. Symbols inside a traced
+            function.
+
+        Raises
+        ------
+        InputError
+            If an argument has a wrong shape or type, or is not finite.
+        """
         other = self._extend(named) if named and self._extend is not None else None
-        if other is not None:  # keywords that ask for another kernel
+        if other is not None:  # keywords that select another kernel
             return other[0].convert(*args, out=out, **other[1])
         values = self._bind(args, named)
         if any(map(symbolic, values.values())):
@@ -257,15 +347,15 @@ class Kernel(Arguments):
         return results[0] if results[0].ndim else results[0][()]
 
     def _traced(self, values: Mapping[str, Any], out: Array | None) -> Any:
-        """Inside a function that is being traced: the symbols of its results. The other function calls this graph."""
+        """Return symbolic results inside a function that is being traced; its graph calls this graph."""
         if out is not None:
-            raise InputError(f"{self.signature.name}: out takes numbers; of symbols the result is returned.")
+            raise InputError(f"{self.signature.name}: out takes numbers; symbolic results are returned.")
         results = self.graph.call(**values)
         (only, *others) = results.values()
         return results if others else only if only.ndim else only[()]
 
     def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
-        """keep: the arrays behind the pointers, which live until every thread is done with them, come what may."""
+        """Run all rows; `keep` holds the arrays behind the pointers until every thread is done, whatever is raised."""
         if POISONED:
             poisoning().stain()
         if single:
@@ -282,7 +372,7 @@ class Kernel(Arguments):
         others: list[Task] = []
         try:
             others.extend(pool(self.threads).submit(piece, k) for k in range(1, parts))
-            mine = piece(0)  # this thread does its share
+            mine = piece(0)  # the calling thread does its share
         finally:
             settle(others)
         return int(max(mine, *(other.result() for other in others)))

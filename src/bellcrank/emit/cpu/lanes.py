@@ -1,10 +1,10 @@
-"""LLVM IR for values in lanes: its lines, with fresh names, and rows of states turned to lanes and back.
+"""Writer of LLVM IR for values in lanes: lines with fresh names, and transposition between rows of states and lanes.
 
-A batch is stored state by state; vector code wants the same quantity of W states side by side. A tile of four columns
-is loaded as W short rows, joined to four full vectors and exchanged two by two until each vector holds one column.
-The exchange is its own inverse, so storing is the same backwards; a tile with as many columns as there are lanes takes
-a shorter way. With one lane a tile is just its elements, and so it is where the lanes lie side by side in memory
-already (no stride): a simulation keeps its states so.
+A batch is stored state by state, but vector code needs the same quantity of W states side by side. A tile of four
+columns is loaded as W short rows, joined to four full vectors and exchanged in pairs until each vector holds one
+column. The exchange is its own inverse, so storing is the same backwards; a tile with as many columns as lanes needs
+fewer steps. With one lane a tile is just its elements, and likewise if the lanes are contiguous in memory already (no
+stride), as in the states of a simulation.
 """
 
 from __future__ import annotations
@@ -17,58 +17,73 @@ import numpy as np
 
 from bellcrank.emit.cpu.plan import Tile
 
-NEAR = 2**21  # bytes of results that the caches of a core hold, about
-ROW = 2048  # bytes of a row of results that is fetched ahead; what is larger has taken its time
-LINE = 64  # bytes that come from memory at once
-# Functions of the C library, and how many arguments they take.
+NEAR = 2**21  # bytes of results that the caches of a core hold, approximately
+ROW = 2048  # bytes of a row of results that is prefetched; computing a larger row takes long enough
+LINE = 64  # bytes of a cache line
+# Functions of the C library and their number of arguments.
 LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
 
 
 class Writer:
-    """`lanes` values side by side: a plain scalar for one, a vector type for more."""
+    """Writer of lines for `lanes` values side by side: a scalar for one lane, a vector for more."""
 
     def __init__(self, lanes: int, dtype: str, pool: bool = False) -> None:
+        """Make a writer.
+
+        Parameters
+        ----------
+        lanes
+            Lanes of a value.
+        dtype
+            Floating-point type, "float64" or "float32".
+        pool
+            True to keep constants in memory, see `literal`.
+        """
         self.lanes, self.dtype = lanes, dtype
-        self.pool: list[str] | None = [] if pool else None  # constants in memory, see literal
+        self.pool: list[str] | None = [] if pool else None  # constants in memory, see `literal`
         self.element, short = ("double", "f64") if dtype == "float64" else ("float", "f32")
         self.bytes = 8 if dtype == "float64" else 4
         self.type = self.element if lanes == 1 else f"<{lanes} x {self.element}>"
-        self.mangled = short if lanes == 1 else f"v{lanes}{short}"  # in names of LLVM's own functions
+        self.mangled = short if lanes == 1 else f"v{lanes}{short}"  # suffix of LLVM intrinsics
         self.mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
         self.align = self.bytes * lanes
         self.lines: list[str] = []
         self._count = 0
 
     def name(self, prefix: str = "t") -> str:
+        """Return a fresh name that begins with `prefix`."""
         self._count += 1
         return f"%{prefix}{self._count}"
 
     def let(self, text: str, prefix: str = "t") -> str:
-        """A new value; returns its name."""
+        """Write the definition of a new value by `text`; return its name, which begins with `prefix`."""
         name = self.name(prefix)
         self.lines.append(f"{name} = {text}")
         return name
 
     def do(self, text: str) -> None:
+        """Write the line `text`."""
         self.lines.append(text)
 
     def constant(self, x: float) -> str:
-        """Exact, as the bits of a double; single precision is rounded first, as the format wants."""
+        """Return the constant `x` exactly, as the bits of a double; single precision is rounded first."""
         return self._bits(x) if self.lanes == 1 else self.literal(self.element, self._bits(x))
 
     def immediate(self, x: float) -> str:
-        """A constant that LLVM may fold, never from the pool."""
+        """Return the constant `x` in a form that LLVM may fold, never from the pool."""
         return self._bits(x) if self.lanes == 1 else f"splat ({self.element} {self._bits(x)})"
 
     def _bits(self, x: float) -> str:
         if self.dtype == "float32":
-            with np.errstate(over="ignore"):  # what single precision does not reach is infinite there
+            with np.errstate(over="ignore"):  # values beyond single precision become infinite
                 x = float(np.float32(x))
         return "0x" + struct.pack(">d", x).hex().upper()
 
     def literal(self, kind: str, text: str) -> str:
-        """The same constant in all lanes. With a pool, every use has a place of its own in memory: then the constant is
-        an operand of the instruction, where LLVM would otherwise spend a register and a shuffle on what is used twice.
+        """Return the constant `text` of the scalar type `kind` in all lanes.
+
+        With a pool, every use has its own copy in memory. Then the constant is an operand of the instruction, where
+        LLVM would otherwise spend a register and a shuffle on a constant that is used twice.
         """
         if self.pool is None:
             return f"splat ({kind} {text})"
@@ -79,23 +94,25 @@ class Writer:
         return self.let(f"shufflevector <1 x {kind}> {one}, <1 x {kind}> poison, {lanes}")
 
     def pooled(self) -> str:
-        """Text that defines the pool."""
+        """Return the definition of the pool."""
         kinds = ", ".join(c.split()[0] for c in self.pool or [])
         return f"@pool = internal global {{{kinds}}} {{{', '.join(self.pool or [])}}}, align 64\n!0 = !{{}}"
 
     def at(self, base: str, offset: int) -> str:
-        """An address `offset` bytes on."""
+        """Return the address `offset` bytes after `base`."""
         return base if offset == 0 else self.let(f"getelementptr i8, ptr {base}, i64 {offset}", "p")
 
     def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
+        """Load a value from `pointer`; the IR type `kind` and the bytes of `align` default to those of the writer."""
         return self.let(f"load {kind or self.type}, ptr {pointer}, align {align or self.align}", "x")
 
     def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
+        """Store `value` at `pointer`; the type `kind` and `align` default to those of the writer; may be `volatile`."""
         word = "store volatile" if volatile else "store"
         self.do(f"{word} {kind or self.type} {value}, ptr {pointer}, align {align or self.align}")
 
     def function(self, op: str, args: Sequence[str]) -> str:
-        """One of the C library, lane by lane."""
+        """Call the function `op` of the C library with `args`, lane by lane."""
         name = op if self.dtype == "float64" else f"{op}f"
 
         def call(values: Sequence[str]) -> str:
@@ -111,11 +128,12 @@ class Writer:
         return result
 
     def shuffle(self, kind: str, a: str, b: str, lanes: list[int]) -> str:
+        """Return the `lanes` of the concatenation of vectors `a` and `b` of the IR type `kind`."""
         mask = ", ".join(f"i32 {i}" for i in lanes)
         return self.let(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>", "s")
 
     def total(self, terms: Sequence[str]) -> str:
-        """The sum as a tree: a chain of additions would be the longest path of all."""
+        """Return the sum of `terms` as a tree, because a chain of additions would be the critical path."""
         while len(terms) > 1:
             pairs = zip(terms[::2], terms[1::2], strict=False)
             rest = terms[-1:] if len(terms) % 2 else []
@@ -124,7 +142,7 @@ class Writer:
 
 
 def library(w: Writer) -> list[str]:
-    """Declarations of the C library's functions."""
+    """Return the declarations of the C library's functions for the writer `w`."""
     suffix = "" if w.dtype == "float64" else "f"
     memory = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
     return memory + [
@@ -133,13 +151,13 @@ def library(w: Writer) -> list[str]:
 
 
 def data(name: str, array: np.ndarray[Any, Any]) -> str:
-    """An array that never changes, by its bytes."""
+    """Return the definition of the constant `array` under `name`, by its bytes."""
     raw = array.tobytes()
     return f'@{name} = internal constant [{len(raw)} x i8] c"\\{raw.hex(chr(92))}", align 64'
 
 
 def load(w: Writer, tile: Tile, array: str, stride: str) -> list[str]:
-    """One value per column of the tile."""
+    """Load one value per column of `tile` by `w`, from rows at `array` with `stride` bytes between them ("": none)."""
     if w.lanes == 1 or not stride:
         return [w.load(w.at(array, c * w.align)) for c in range(tile.start, tile.start + tile.width)]
     if tile.width > w.lanes:
@@ -151,8 +169,23 @@ def load(w: Writer, tile: Tile, array: str, stride: str) -> list[str]:
 
 
 def store(w: Writer, tile: Tile, array: str, stride: str, values: Sequence[str], in_order: bool = False) -> None:
-    """in_order keeps the stores where they are written: LLVM's scheduler would gather the many stores of a matrix at
-    the end, with all values waiting in memory, and lose a quarter of the time. The word for it is volatile.
+    """Store one value per column of a tile.
+
+    Parameters
+    ----------
+    w
+        The writer.
+    tile
+        The columns.
+    array
+        Address of the rows.
+    stride
+        Bytes from row to row; "" if the lanes are contiguous.
+    values
+        The values.
+    in_order
+        True to keep the stores where they are written, by marking them volatile. LLVM's scheduler would gather the many
+        stores of a matrix at the end, with all values spilled, and lose a quarter of the time.
     """
     if w.lanes == 1 or not stride:
         for c, value in enumerate(values):
@@ -171,7 +204,23 @@ def store(w: Writer, tile: Tile, array: str, stride: str, values: Sequence[str],
 
 
 def masked(w: Writer, value: str, width: int, pointer: str, lane: int, size: int) -> None:
-    """Some lanes of a vector, to where they would go if all did."""
+    """Store some lanes of a vector at the addresses where they would go if all lanes were stored.
+
+    Parameters
+    ----------
+    w
+        The writer.
+    value
+        The vector.
+    width
+        Its lanes.
+    pointer
+        Address of lane 0.
+    lane
+        First lane to store.
+    size
+        Number of lanes to store.
+    """
     kind = f"<{width} x {w.element}>"
     if size == width:
         w.store(value, pointer, kind, w.bytes)
@@ -185,14 +234,22 @@ def masked(w: Writer, value: str, width: int, pointer: str, lane: int, size: int
 
 
 def far(sizes: Mapping[str, int], w: Writer) -> int:
-    """Rows from which on results, by how many elements each has, are more than caches hold."""
+    """Return the number of rows from which on results of `sizes` elements exceed the caches; `w` has their type."""
     return NEAR // (w.bytes * max(1, *sizes.values()))
 
 
 def fetching(sizes: Mapping[str, int], w: Writer) -> str:
-    """@fetch(arrays and strides): the lines that the rows of a block will be written to are fetched ahead. Else a core
-    waits for them where results are more than its caches hold: on a Xeon, derivatives of 65,536 states of a UR5 take
-    up to twice as long without it.
+    """Return @fetch(arrays and strides), which prefetches the cache lines that the rows of a block will be written to.
+
+    Without it, a core waits for these lines if results exceed its caches: on a Xeon, derivatives of 65,536 states of a
+    UR5 take up to twice as long.
+
+    Parameters
+    ----------
+    sizes
+        Elements of each array in a row.
+    w
+        The writer.
     """
     lines = []
     for name, size in sizes.items():
@@ -209,13 +266,13 @@ define internal void @fetch({", ".join(f"ptr %{n}, i64 %stride_{n}" for n in siz
 
 
 def _parts(w: Writer, tile: Tile) -> list[Tile]:
-    """Two lanes (NEON, SSE2) take a tile of four in two goes."""
+    """Split a tile of four for two lanes (NEON, SSE2)."""
     end = tile.start + tile.width
     return [Tile(tile.array, start, min(w.lanes, end - start)) for start in range(tile.start, end, w.lanes)]
 
 
 def _row(w: Writer, tile: Tile) -> tuple[int, str]:
-    """Width of a row in a register (a power of two) and its type."""
+    """Return the width of a row in a register (a power of two) and its type."""
     width = 4 if tile.width == 3 else tile.width
     return width, f"<{width} x {w.element}>"
 
@@ -229,7 +286,7 @@ def _load_row(w: Writer, tile: Tile, pointer: str, width: int, kind: str) -> str
     if tile.width == width:
         return w.load(pointer, kind, w.bytes)
     row = "zeroinitializer"
-    for c in range(tile.width):  # three columns: never read beyond the row
+    for c in range(tile.width):  # three columns, because the row must not be exceeded
         x = w.load(w.at(pointer, c * w.bytes), w.element, w.bytes)
         row = w.let(f"insertelement {kind} {row}, {w.element} {x}, i64 {c}")
     return row
@@ -245,7 +302,7 @@ def _store_row(w: Writer, tile: Tile, row: str, pointer: str, width: int, kind: 
 
 
 def _join(w: Writer, parts: Sequence[str], width: int) -> str:
-    """Rows j, j + width, j + 2 width ... side by side in one vector."""
+    """Join the rows j, j + width, j + 2 width ... to one vector."""
     while len(parts) > 1:
         kind = f"<{width} x {w.element}>"
         parts = [w.shuffle(kind, a, b, list(range(2 * width))) for a, b in zip(parts[::2], parts[1::2], strict=True)]
@@ -254,7 +311,7 @@ def _join(w: Writer, parts: Sequence[str], width: int) -> str:
 
 
 def _exchange(w: Writer, vectors: Sequence[str]) -> list[str]:
-    """Transposes the square blocks that lie side by side in the lanes of as many vectors."""
+    """Transpose the square blocks that lie side by side in the lanes of equally many vectors."""
     result, step = list(vectors), 1
     while step < len(result):
         result = exchanged(w, result, step, len(result) == w.lanes)
@@ -263,11 +320,10 @@ def _exchange(w: Writer, vectors: Sequence[str]) -> list[str]:
 
 
 def exchanged(w: Writer, vectors: Sequence[str], step: int, whole: bool) -> list[str]:
-    """A step of that.
+    """Emit one step of the transposition of `vectors` by `w`, which exchanges lanes at distance `step`.
 
-    Where one block fills the vectors, as a whole, pairs of lanes are not exchanged but sorted, even ones first: x86 has
-    an instruction for that (vshuff64x2), and the one that it needs to exchange them (vpermt2pd) keeps multipliers
-    waiting.
+    If one block fills the vectors (`whole`), pairs of lanes are not exchanged but sorted, even ones first: x86 has an
+    instruction for that (vshuff64x2), while the one for exchanging them (vpermt2pd) blocks the multipliers.
     """
     result, W = list(vectors), w.lanes
     low = [lane + W - step if lane & step else lane for lane in range(W)]

@@ -1,9 +1,9 @@
-"""Graph to a module of LLVM IR text: `@one` for a state and `@many` for a batch in lanes.
+"""Translation of a graph to a module of LLVM IR text: `@one` for a state and `@many` for a batch in lanes.
 
     i64 @one(ptr in..., ptr out...)                                        0, or 1 when an input is not finite
     i64 @many(i64 n, ptr in, i64 stride, ..., ptr out, i64 stride, ...)    n rows; strides in bytes from row to row
 
-Both come from the same speller, with one lane and with as many as the processor has.
+Both are written by the same printer, with one lane and with as many as the processor has.
 """
 
 from __future__ import annotations
@@ -22,27 +22,39 @@ from bellcrank.graph.columns import condensed
 from bellcrank.graph.strip_parts import LONG
 from bellcrank.quoting import comment, symbol
 
-STACK = 65536  # bytes of workspace that may lie on the stack
+STACK = 65536  # bytes; larger workspaces are allocated on the heap
 CHUNK = 1500  # items in a function: larger ones compile slower and run no faster
-TOGETHER, NEAR = 16, 2**18  # blocks that go through a chunk before the next, and bytes of their workspaces
-FEW = 6  # window of the order for matrices: there is enough to do at any time, and values that wait take registers
-NARROW = 40  # window of the order where the next block's sines fill the gaps: fewer values wait for their turn
+TOGETHER, NEAR = 16, 2**18  # blocks that execute a chunk before the next chunk, and bytes of their workspaces
+FEW = 6  # scheduling window for matrices: enough work is ready at any time, and waiting values need registers
+NARROW = 40  # scheduling window if the next block's sines fill the gaps: fewer values wait
 
 
-SPARED = 4_000  # operations that loops over columns must spare straight-line code to be worth their while
-LARGE = 8_000  # nodes from which on loops over alike parts are looked for
+SPARED = 4_000  # operations of straight-line code that loops over columns must save to be worthwhile
+LARGE = 8_000  # nodes from which on loop rolling is tried
 
 
 def source(graph: Graph, width: int, dtype: str = "float64", chunk: int | None = None) -> str:
-    """Return the whole module but for the Python entry, which emit/cpu/entry.py adds. chunk: CHUNK unless given."""
+    """Return the whole module except the Python entry, which emit/cpu/entry.py adds.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    width
+        Lanes of the processor.
+    dtype
+        Floating-point type.
+    chunk
+        Items in a function; CHUNK by default.
+    """
     if isinstance(graph, Recursion) or graph.calls or loops(graph):
-        from bellcrank.emit.cpu import rolled_module  # which is made of what is here
+        from bellcrank.emit.cpu import rolled_module  # imports this module
 
         return rolled_module.source(graph, width, dtype)
     state = alone(graph, width, dtype, chunk)
     block = abreast(graph, width, dtype, len(state.pieces) == 1, chunk)
     cut = len(block.pieces) > 1
-    functions = block.function("block", apart=cut)  # and then it is known how large a workspace is
+    functions = block.function("block", apart=cut)  # determines the size of the workspace
     batch = groups(graph, block) if cut else [many(graph, block)]
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
@@ -61,17 +73,17 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int | None =
 
 
 def large(graph: Graph) -> bool:
-    """Whether it is several chunks."""
+    """Return True if the code of `graph` has several chunks."""
     return graph.size > CHUNK
 
 
 def halved(graph: Graph) -> bool:
-    """Whether it is worth while to compile one state and a batch apart (halves.py)."""
+    """Return True if scalar code and batch code of `graph` are compiled separately (halves.py)."""
     return not isinstance(graph, Recursion) and not graph.calls and large(graph) and not loops(graph)
 
 
 def loops(graph: Graph) -> bool:
-    """Whether it is so large, and so regular, that it is compiled as loops over alike parts."""
+    """Return True if `graph` is so large and regular that it is compiled as rolled loops."""
     if graph.size < LARGE or graph.widest < LONG:
         return False
     from bellcrank.graph.strip_parts import stripped
@@ -80,7 +92,19 @@ def loops(graph: Graph) -> bool:
 
 
 def alone(graph: Graph, width: int, dtype: str, chunk: int | None = None) -> Speller:
-    """Of a state that is computed alone."""
+    """Return the printer of scalar code.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    width
+        Lanes of the processor.
+    dtype
+        Floating-point type.
+    chunk
+        Items in a function; CHUNK by default.
+    """
     chunk = CHUNK if chunk is None else chunk
     graph = condensed(graph, SPARED, known=width > 1, apart=not host().avx512) if graph.tape.alike else graph
     calls = column_code.calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
@@ -89,14 +113,28 @@ def alone(graph: Graph, width: int, dtype: str, chunk: int | None = None) -> Spe
 
 
 def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int | None = None) -> Speller:
-    """Of a block of states."""
+    """Return the printer of vector code for a block of states.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    width
+        Lanes of the processor.
+    dtype
+        Floating-point type.
+    small
+        True to allow software pipelining, for code of one chunk.
+    chunk
+        Items in a function; CHUNK by default.
+    """
     chunk = CHUNK if chunk is None else chunk
     graph = condensed(graph, SPARED) if graph.tape.alike else graph
     if small and not graph.calls and _waits(graph) and width > 1:
         first, sequence = ahead(items(graph, order(graph, NARROW)))
         return Speller(graph, width, width, dtype, chunks(sequence, chunk), first, registers=_registers(graph))
     if graph.calls:
-        from bellcrank.emit.cpu.renewal import renewed  # few graphs are so large
+        from bellcrank.emit.cpu.renewal import renewed  # imported here, because few graphs are so large
 
         graph = renewed(graph, order(graph, FEW))
     calls = column_code.calls(graph, width, width, dtype, "block_") if graph.calls else NO_COLUMNS
@@ -105,31 +143,36 @@ def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int | None
 
 
 def writable() -> str:
+    """Return a writable global, which every module needs."""
     return "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to"
 
 
 def _waits(graph: Graph) -> bool:
-    """Whether a block should do something for the next: measured to pay for matrices (Panda's mass matrix takes 15 ns
-    instead of 17), whose recursion has one long path; where there is enough else to do, it costs registers for nothing.
+    """Return True if an output is a matrix; then a block should begin the work of the next one.
+
+    Measurements justify this for matrices (Panda's mass matrix takes 15 ns instead of 17), whose recursion has one long
+    critical path. Graphs with more parallelism would lose registers for nothing.
     """
     return any(math.prod(shape) > MATRIX for shape in graph.shapes.values())
 
 
 def _registers(graph: Graph) -> int:
-    """Of derivatives, which are stacks of matrices whose columns all read the same: those of an arm take up to a tenth
-    less so, in batch and alone. A mass matrix would take a seventh more, forward dynamics a twentieth.
+    """Return the registers to allocate here for derivatives; 0 to leave allocation to LLVM.
+
+    Derivatives are stacks of matrices whose columns all read the same values. Those of an arm take up to a tenth less
+    time so, in batch and alone. A mass matrix would take a seventh more, forward dynamics a twentieth.
     """
     stacks = any(len(shape) > 2 for shape in graph.shapes.values())
     return host().registers if stacks and _waits(graph) and graph.size > CHUNK else 0
 
 
 def arrays(graph: Graph) -> list[str]:
-    """Names of all arrays, inputs first."""
+    """Return the names of all arrays of `graph`, inputs first."""
     return [f"in_{symbol(n)}" for n in graph.inputs] + [f"out_{symbol(n)}" for n in graph.shapes]
 
 
 def workspace(slots: int, w: Writer) -> tuple[str, str]:
-    """Text that makes %ws and that gives it back: on the stack where it is small, for a thread's stack may be, too."""
+    """Return text that allocates %ws of `slots` for the writer `w`, on the stack if small, and text that frees it."""
     size = slots * w.align
     if size <= STACK:
         return f"  %ws = alloca [{size} x i8], align 64\n", ""
@@ -143,6 +186,7 @@ def workspace(slots: int, w: Writer) -> tuple[str, str]:
 
 
 def one(graph: Graph, state: Speller, name: str = "one") -> str:
+    """Return the function `name` for one state of `graph`, which calls the code of printer `state`."""
     args = ", ".join(f"ptr %{n}" for n in arrays(graph))
     take, give = workspace(state.size, state.w)
     return f"""define i64 @{name}({args}) nounwind {{
@@ -152,7 +196,17 @@ def one(graph: Graph, state: Speller, name: str = "one") -> str:
 
 
 def rows(names: Sequence[str], row: str, tag: str) -> tuple[str, str]:
-    """Addresses of a row in every array: the text, and the arguments."""
+    """Return text that computes the addresses of a row in every array, and the list of arguments.
+
+    Parameters
+    ----------
+    names
+        Names of the arrays.
+    row
+        Number of the row.
+    tag
+        Prefix of the names of the addresses.
+    """
     lines = (
         f"  %{tag}{i}.o = mul i64 {row}, %stride_{n}\n  %{tag}{i} = getelementptr i8, ptr %{n}, i64 %{tag}{i}.o\n"
         for i, n in enumerate(names)
@@ -161,7 +215,7 @@ def rows(names: Sequence[str], row: str, tag: str) -> tuple[str, str]:
 
 
 def one_by_one(names: Sequence[str]) -> str:
-    """How @many ends where there are fewer rows than lanes."""
+    """Return the end of @many for fewer rows than lanes: a loop over @one for the arrays `names`."""
     state_rows, state_args = rows(names, "%k", "s")
     return f"""some:
   %none = icmp eq i64 %n, 0
@@ -181,21 +235,22 @@ end:
 
 
 def results(graph: Graph) -> dict[str, int]:
-    """How many elements the outputs have, by the names of their arrays."""
+    """Return the number of elements of each output of `graph`, by the names of the arrays."""
     return {f"out_{symbol(name)}": math.prod(shape) for name, shape in graph.shapes.items()}
 
 
 def _fetched(graph: Graph, tag: str) -> str:
-    """The call, for a block whose rows are at addresses of this tag (`rows`)."""
+    """Return the call that prefetches the rows of a block, whose addresses have this tag (`rows`)."""
     places = enumerate(results(graph), len(graph.inputs))
     return f"  call void @fetch({', '.join(f'ptr %{tag}{i}, i64 %stride_{n}' for i, n in places)})\n"
 
 
 def groups(graph: Graph, block: Speller) -> list[str]:
-    """@many for code of several chunks, which no cache of instructions holds: each chunk is done for a group of blocks
-    before the next one is, so that it is fetched once for all of them. Every block has a workspace of its own.
+    """Return @many for code of several chunks, which no instruction cache holds, by the printer `block` of `graph`.
 
-    The last block is moved back so that it ends with the last row, as in `many`.
+    Each chunk is executed for a group of blocks before the next chunk, so that it is fetched once for all of them.
+    Every block has a workspace of its own. The last block is moved back so that it ends with the last row, as in
+    `many`.
     """
     w, names = block.w, arrays(graph)
     most = max(1, min(TOGETHER, NEAR // (block.size * w.align)))
@@ -235,7 +290,7 @@ done:
 
 
 def _for_all(graph: Graph, block: Speller, k: int) -> str:
-    """Chunk k of every block of a group. The last chunk tells whether an input was bad."""
+    """Return the loop of chunk k over the blocks of a group; the last chunk returns the status of the inputs."""
     w, names, before = block.w, arrays(graph), f"done{k - 1}" if k else "entry"
     at, addresses = rows(names, f"%row{k}", f"b{k}.")
     strides = "" if w.lanes == 1 else "".join(f", i64 %stride_{n}" for n in names)
@@ -270,10 +325,12 @@ done{k}:
 
 
 def many(graph: Graph, block: Speller) -> str:
-    """Whole blocks in a loop, the last moved back so that it ends with the last row; fewer rows than lanes one by one.
+    """Return @many for code of one chunk, by the printer `block` of `graph`: a loop over whole blocks of rows.
 
-    Rows that two blocks share are computed twice, and equal: inputs and outputs never overlap. A block that does
-    something for the next takes turns between two workspaces; the last one does it once more for itself.
+    The last block is moved back so that it ends with the last row; fewer rows than lanes are computed one by one. Rows
+    that two blocks share are computed twice, with equal results, because inputs and outputs never overlap. With
+    software pipelining, blocks alternate between two workspaces; the last block does the work ahead once more for
+    itself.
     """
     w, names = block.w, arrays(graph)
     take, give = workspace(block.size * (2 if block.first else 1), w)

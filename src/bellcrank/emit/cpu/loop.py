@@ -1,4 +1,4 @@
-"""A run in machine code: a state goes from tick to tick (routine.py), and rows of it are written down on the way.
+"""LLVM IR of a run: a state advances from tick to tick (routine.py), and rows of it are recorded on the way.
 
     i64 @run(i64 ticks, ptr s, ptr spare, ptr p, ptr u, ptr inputs, i64 inputs_lane, ptr row, ptr rows, i64 rows_lane,
              i64 capacity, ptr counts, ptr ws)
@@ -6,13 +6,13 @@
     void @sweep(i64 blocks, i64 ticks, ptr first, ptr inputs, i64 inputs_lane, ptr row, ptr rows, i64 rows_lane,
                 i64 capacity, ptr counts, ptr codes, ptr ws)
 
-`sweep` runs one block of lanes after the other, so that a batch of short runs is one call. A block is its s, spare, p
-and u, one behind the other; the next lies behind it, and so do its inputs, rows and counts. `codes` has what `run` said
-of each: nothing is done where that is DONE, and where it is NEW the block is begun first.
+`sweep` runs one block of lanes after the other, so that a batch of short runs is one call. The memory of a block is its
+s, spare, p and u, in this order; blocks are contiguous, and so are their inputs, rows and counts. `codes` has the last
+result of `run` for each block: a block that is DONE is skipped, and a block that is NEW is begun first.
 
-The state `s` and its signs are those of graph/program.py. The result is why the loop returned, plus `SWAPPED` where the
-state now lies in `spare`: DONE (no lane is live), PAUSE (ticks are used up; call again to go on) or FULL (no room for
-another row).
+The state `s` and its signs are those of graph/program.py. The result is the reason why the loop returned, plus
+`SWAPPED` if the state now lies in `spare`: DONE (no lane is live), PAUSE (ticks are used up; call again to go on) or
+FULL (no room for another row).
 """
 
 from __future__ import annotations
@@ -34,7 +34,19 @@ NEWLINE = "\n"
 
 
 def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
-    """The module, and the slots of the workspace that `run` wants."""
+    """Return the module for runs of `program`, and the slots of the workspace that `run` needs.
+
+    Parameters
+    ----------
+    program
+        The program.
+    lanes
+        Runs in a block.
+    trig_width
+        Lanes of one vector of @sincos.
+    dtype
+        Floating-point type.
+    """
     made = functions(program, lanes, trig_width, dtype)
     parts = [
         f"; {comment(program.tick.name)}: {program.size} numbers of state, {lanes} lanes of {dtype}",
@@ -53,7 +65,23 @@ def functions(
     more: Mapping[str, Graph] | None = None,
     chunk: int | None = None,
 ) -> Routines:
-    """The loop and all that it calls, but for @sincos; more: graphs beside it, by the names of their functions."""
+    """Return the loop and all functions that it calls, except @sincos.
+
+    Parameters
+    ----------
+    program
+        The program.
+    lanes
+        Runs in a block.
+    trig_width
+        Lanes of one vector of @sincos.
+    dtype
+        Floating-point type.
+    more
+        Further graphs, by the names of their functions.
+    chunk
+        Items in a function; CHUNK of routine.py by default.
+    """
     w = Writer(lanes, dtype)
     graphs = {name: g for name, g in program.graphs.items() if name not in ("tick", "renew", "locate")}
     made = ticking(program, lanes, trig_width, dtype, {**graphs, **(more or {})}, chunk)
@@ -118,10 +146,10 @@ end:
 def _run(program: Program, w: Writer) -> str:
     e, size, R = w.element, w.align, program.row
     observe = call_of(program.observe, "observe", "%here", "%row", "%there") if program.observe else ""
-    # Without observe the row is the head of the state itself, which stays where it is.
+    # Without observe, a row is the beginning of the state itself, which stays where it is.
     source_row = "%row" if program.observe else "%here"
     after = ("%top2", "%there", "%here") if program.observe else ("%advance", "%here", "%there")
-    copy = Writer(w.lanes, w.dtype)  # one for all that is copied: its names are fresh
+    copy = Writer(w.lanes, w.dtype)  # one writer for all copies, so that its names are unique
     gather = fed(program, w, copy) if program.nu else "  br label %fed\n"
     back, back2 = ("[%there, %stored], ", "[%here, %stored], ") if program.observe else ("", "")
     return f"""define i64 @run(
@@ -211,8 +239,9 @@ return:
 
 
 def _together(program: Program, w: Writer, copy: Writer, observe: str, source_row: str) -> str:
-    """The usual case: all lanes are due and have as many rows. Their new ones are written at once, transposed. Long
-    rows are written number by number.
+    """Return the code for the usual case: all lanes are due and have equally many rows.
+
+    Their new rows are written at once, transposed. Long rows are written number by number.
     """
     if program.row > LONG_ROW:
         return "even:\n  br label %room\n"

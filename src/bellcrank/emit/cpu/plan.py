@@ -1,14 +1,15 @@
-"""The order in which a graph's nodes are computed, and the items of straight-line code: loads, operations, sines and
-cosines, stores.
+"""Instruction scheduling of a graph: the order of its nodes, and the items of straight-line code.
 
-The order of creation is a good start: a method sweeps body by body, so values die young and registers suffice. Inside
-a window of it, whatever heads the longest dependent path goes first, so that a processor which looks a few hundred
-instructions ahead always finds something to do. A wider window gains nothing more and makes values wait in memory.
+The items are loads, operations, sines and cosines, and stores. The order of creation is a good start: a method sweeps
+body by body, so live ranges are short and registers suffice. Within a window of this order, the node that heads the
+longest dependent path goes first, so that a processor which looks a few hundred instructions ahead always finds
+something to do. A wider window gains nothing more and causes spills.
 
 Inputs and outputs move in tiles of a few columns, because a batch is transposed between rows of states and lanes of
 one quantity. All sines and cosines that can be computed together are one item: a vector of them costs as much as one.
-The list is then cut into chunks that become functions of their own, so that compile time grows with the graph and not
-with its square. The sines and cosines of a block of states can be taken out, to be computed while the block before is.
+The list is then cut into chunks that become functions of their own, so that compile time grows linearly with the graph
+and not quadratically. The sines and cosines of a block of states can be separated, to be computed during the block
+before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from weakref import WeakKeyDictionary
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 
-# Cycles until a result can be used, about right for today's cores; only the proportions matter.
+# Latency in cycles, approximately right for today's cores; only the ratios matter.
 LATENCY = {
     "add": 3.0,
     "sub": 3.0,
@@ -40,11 +41,11 @@ WINDOW = 100  # nodes
 TILE = 4
 MATRIX = 16  # outputs of more elements than this are stored in order and, where they can be, in tiles of eight
 WHOLE = 40  # matrices of more elements than this can be stored at once: two and a half vectors of sixteen lanes
-_known: WeakKeyDictionary[Graph, dict[int, list[Node]]] = WeakKeyDictionary()  # a choice and its code ask for the same
+_known: WeakKeyDictionary[Graph, dict[int, list[Node]]] = WeakKeyDictionary()  # cost model and printer share orders
 
 
 def order(graph: Graph, window: int = WINDOW) -> list[Node]:
-    """All live nodes, arguments first. Made once for each graph: take it as it is."""
+    """Return all live nodes of `graph` in topological order, scheduled in a `window`; cached, so do not modify it."""
     orders = _known.setdefault(graph, {})
     if window not in orders:
         nodes = _late(graph) if any(isinstance(g, Columns) for g in graph.calls) else graph.nodes
@@ -53,12 +54,14 @@ def order(graph: Graph, window: int = WINDOW) -> list[Node]:
 
 
 def _late(graph: Graph) -> list[Node]:
-    """Every node after what the loops and the results before the first that needs it need. What a method does for one
-    body after the other, and then again on the way back, is done limb by limb so: fewer values wait, and they are near.
+    """Order nodes by the first loop or result that needs them.
+
+    Work that a method does for one body after the other, outwards and then inwards, is thus done limb by limb: fewer
+    values wait, and they are nearby.
     """
     nodes, (users, _) = graph.nodes, _users(graph.nodes)
     results = {x.serial for array in graph.outputs.values() for x in array.flat if isinstance(x, Node)}
-    first = list(range(len(nodes)))  # of the loops and results that need a node
+    first = list(range(len(nodes)))  # the first loop or result that needs each node
     for i in range(len(nodes) - 1, -1, -1):
         if users[i] and nodes[i].op != "call":
             first[i] = min([first[u] for u in users[i]] + [i] * (nodes[i].serial in results))
@@ -66,7 +69,7 @@ def _late(graph: Graph) -> list[Node]:
 
 
 def _users(nodes: Sequence[Node]) -> tuple[list[list[int]], list[int]]:
-    """Who reads each of them, and how many others each of them reads, by places."""
+    """Return for each node the indices of its users, and the number of its distinct operands."""
     place = {n.serial: i for i, n in enumerate(nodes)}
     users: list[list[int]] = [[] for _ in nodes]
     missing = [0] * len(nodes)
@@ -81,7 +84,7 @@ def _users(nodes: Sequence[Node]) -> tuple[list[list[int]], list[int]]:
 
 
 def _ordered(nodes: Sequence[Node], window: int) -> list[Node]:
-    """Plain lists and few calls: every node of every graph goes through this, some of them three times."""
+    """List scheduling with plain lists and few calls, because every node passes here, some of them three times."""
     total, (users, missing) = len(nodes), _users(nodes)
     urgency = [0.0] * total
     for i in range(total - 1, -1, -1):
@@ -125,12 +128,14 @@ class Tile:
 
     @property
     def whole(self) -> bool:
-        """Whether it is a matrix, which row_code.py stores."""
+        """True for a matrix that is stored at once by row_code.py."""
         return self.width > WHOLE
 
 
 @dataclass
 class Item:
+    """A step of straight-line code: the nodes that it defines and uses, and the tile that it moves."""
+
     kind: str  # load, op, trig, call or store; in emit/cores/streams.py also send and receive
     defines: list[Node] = field(default_factory=list)
     uses: list[Node] = field(default_factory=list)
@@ -138,8 +143,18 @@ class Item:
 
 
 def tiles(array: str, size: int, widths: Sequence[int] = (TILE,), begin: int = 0) -> list[Tile]:
-    """Tiles that cover an array: fours, then what is left; three that are left reach back over a neighbour instead.
-    begin: of a part of it, which ends before `size`.
+    """Divide an array into tiles of `widths` (fours by default) and a rest; a rest of three overlaps its neighbour.
+
+    Parameters
+    ----------
+    array
+        Name of the array.
+    size
+        End of the range to cover.
+    widths
+        Widths of tiles, widest first.
+    begin
+        Start of the range to cover.
     """
     result, start = [], begin
     for width in widths:
@@ -157,8 +172,18 @@ def tiles(array: str, size: int, widths: Sequence[int] = (TILE,), begin: int = 0
 def items(
     graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]] | None = None, whole: bool = False
 ) -> list[Item]:
-    """Every node of `order` in an executable sequence; loads as late and stores as early as can be. written: elements
-    of outputs that are stored by what is called. whole: all of a matrix is stored at once.
+    """Return the items of all nodes in an executable order; loads are as late and stores as early as possible.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    order
+        Its nodes, scheduled.
+    written
+        Elements of outputs that called functions store.
+    whole
+        True to store matrices at once.
     """
     line = _Line(graph, order, written or {}, whole)
     for group in trig_groups(order):
@@ -173,7 +198,7 @@ def items(
 
 
 class _Line:
-    """The items so far, and what is done and loaded by them."""
+    """Items so far, and the nodes that they define and tiles that they load."""
 
     def __init__(self, graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]], whole: bool) -> None:
         self.items: list[Item] = []
@@ -195,12 +220,13 @@ class _Line:
                 self.results.setdefault(n.args[0].serial, []).append(n)
 
     def add(self, item: Item) -> None:
+        """Append `item`, and the stores that it makes possible."""
         self.items.append(item)
         self.done.update(n.serial for n in item.defines)
         self.items += self.stores.ready(item.defines)
 
     def emit(self, node: Node) -> None:
-        """The node, unless it is done, and the inputs that it needs."""
+        """Append `node` unless it is done, after the inputs that it needs."""
         if node.serial in self.done:
             return
         for a in (node, *node.operands):
@@ -218,12 +244,12 @@ class _Line:
             self.add(Item("load", defines=self.inputs[tile], tile=tile))
 
     def unused(self) -> list[Item]:
-        """Loads of what nobody uses: it is still looked at, for NaN."""
+        """Return loads of unused tiles, which are still checked for NaN."""
         return [Item("load", tile=tile) for tile in dict.fromkeys(self.tile_of.values()) if tile not in self.loaded]
 
 
 def ahead(sequence: Sequence[Item]) -> tuple[list[Item], list[Item]]:
-    """The first sines and cosines with all they need, and what else there is to do once they are known."""
+    """Split `sequence` for software pipelining: the first sines and cosines with their operands, and the rest."""
     at = next((i for i, item in enumerate(sequence) if item.kind == "trig"), None)
     if at is None:
         return [], list(sequence)
@@ -237,7 +263,7 @@ def ahead(sequence: Sequence[Item]) -> tuple[list[Item], list[Item]]:
 
 
 class _Stores:
-    """Output tiles, given out when their last column is known."""
+    """Output tiles, released when their last column is known."""
 
     def __init__(self, graph: Graph, written: Mapping[str, set[int]], whole: bool) -> None:
         self.waiting: dict[int, list[int]] = {}
@@ -258,6 +284,7 @@ class _Stores:
                     self.waiting.setdefault(n.serial, []).append(len(self.items) - 1)
 
     def ready(self, nodes: Sequence[Node]) -> list[Item]:
+        """Return the stores that become possible when `nodes` are known."""
         found = []
         for n in nodes:
             for k in self.waiting.get(n.serial, ()):
@@ -268,11 +295,12 @@ class _Stores:
         return found
 
     def constant(self) -> list[Item]:
+        """Return the stores of constants."""
         return [item for item in self.items if not item.uses]
 
 
 def runs(places: Sequence[int]) -> list[tuple[int, int]]:
-    """Where rising numbers follow each other one by one: [begin, end) of each."""
+    """Return the ranges [begin, end) of consecutive numbers in the ascending `places`."""
     found: list[tuple[int, int]] = []
     for k in places:
         if found and found[-1][1] == k:
@@ -283,7 +311,7 @@ def runs(places: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def trig_groups(order: Sequence[Node]) -> list[list[Node]]:
-    """Sines and cosines by level: those of one level do not depend on each other."""
+    """Group the sines and cosines in `order` by level: those of one level do not depend on each other."""
     level: dict[int, int] = {}
     groups: dict[int, list[Node]] = {}
     for node in order:
@@ -299,6 +327,7 @@ def trig_groups(order: Sequence[Node]) -> list[list[Node]]:
 
 
 def ancestors(nodes: Sequence[Node]) -> set[int]:
+    """Return the serial numbers of `nodes` and all their ancestors."""
     found: set[int] = set()
     stack = list(nodes)
     while stack:
@@ -310,11 +339,12 @@ def ancestors(nodes: Sequence[Node]) -> set[int]:
 
 
 def unique(nodes: Sequence[Node]) -> list[Node]:
+    """Return `nodes` without duplicates."""
     return list({n.serial: n for n in nodes}.values())
 
 
 def chunks(sequence: Sequence[Item], limit: int) -> list[list[Item]]:
-    """Slices of at most `limit` items, of about equal length."""
+    """Slice `sequence` into chunks of about equal length with at most `limit` items."""
     count = max(1, -(-len(sequence) // limit))
     size = max(1, -(-len(sequence) // count))
     return [list(sequence[i : i + size]) for i in range(0, len(sequence), size)] or [[]]

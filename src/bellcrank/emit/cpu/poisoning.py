@@ -1,8 +1,8 @@
 """Poisoned memory for machine code that allocates by itself (bellcrank.buffers).
 
-Generated code calls three functions of others to get memory that it writes: `malloc` for workspaces, NumPy's
-PyArray_NewFromDescr for results, and Py_IncRef for the array that a caller gives as `out=`. Where buffers are poisoned
-it is given functions that call these and fill the memory with NaN. The generated code is the same.
+Generated code calls three external functions to get memory that it writes: `malloc` for workspaces, NumPy's
+PyArray_NewFromDescr for results, and Py_IncRef for the array that a caller passes as `out=`. If buffers are poisoned,
+wrappers that also fill the memory with NaN replace these functions. The generated code is the same.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from bellcrank.buffers import POISON_BYTE
 from bellcrank.emit.cpu.object_layout import FIELDS
 
-STACK_BYTES = 131_072  # that are filled below a call: twice the largest workspace on the stack
+STACK_BYTES = 131_072  # filled below a call: twice the largest workspace on the stack
 
 
 class Poisoning:
-    """Addresses of the functions that fill memory; made with LLVM's binding for a target machine.
+    """Functions that fill memory with NaN; compiled with LLVM's `binding` for a target `machine`.
 
-    originals: addresses of "malloc", "Py_IncRef" and "PyArray_NewFromDescr".
+    `originals` has the addresses of "malloc", "Py_IncRef" and "PyArray_NewFromDescr".
     """
 
     def __init__(self, binding: Any, machine: Any, originals: dict[str, int]) -> None:
@@ -31,13 +31,13 @@ class Poisoning:
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """Address of the function that stands in for an original."""
+        """Return the address of the function that replaces the original called `name`."""
         found: int = self._engine.get_function_address(f"poisoned_{name}")
         return found
 
     @cached_property
     def stain(self) -> Callable[[], None]:
-        """Fill the stack that the next function called will use."""
+        """Function that fills the stack which the next call will use."""
         return ctypes.CFUNCTYPE(None)(self._engine.get_function_address("stain"))
 
 
@@ -83,7 +83,7 @@ define void @stain() noinline nounwind {{
 
 
 def _field(name: str) -> str:
-    """Text that loads a field of the array %object."""
+    """Return text that loads a field of the array %object."""
     names = [field for field, _, _ in FIELDS]
     kind = FIELDS[names.index(name)][1]
     return f"""  %{name}.at = getelementptr %array, ptr %object, i64 0, i32 {names.index(name)}
@@ -91,7 +91,7 @@ def _field(name: str) -> str:
 
 
 _BYTE = POISON_BYTE - 256  # as a signed number
-# @fill(object): where it is an array of native floats, all of it becomes NaN.
+# @fill(object): if it is an array of native floats, all elements become NaN.
 _FILLING = f"""%array = type {{ {", ".join(kind for _, kind, _ in FIELDS)} }}
 @writable = global i64 0
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)

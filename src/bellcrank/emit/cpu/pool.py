@@ -1,8 +1,8 @@
-"""The threads among which batches, runs and other work are shared out.
+"""Thread pool for batches, runs and other work.
 
-Not those of concurrent.futures: its locks are taken in Python, and where a signal's handler raises (Ctrl-C) inside of
-that, they stay taken, and whoever needs them waits for ever. Here everything that the main thread does is one step for
-the interpreter: to put into a queue, to read a flag, to wait for a lock.
+It replaces concurrent.futures, whose locks are taken in Python code: if a signal handler raises (Ctrl-C) inside of
+that, they stay locked, and threads that need them wait for ever. Here every operation of the main thread is a single
+step of the interpreter: putting into a queue, reading a flag, waiting for a lock.
 """
 
 from __future__ import annotations
@@ -17,13 +17,22 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from weakref import WeakSet
 
-PATIENCE = 0.05  # seconds between looks whether something is done, should nobody wake us
+PATIENCE = 0.05  # seconds between polls for completion, in case no wake-up arrives
 
 
 class Task:
-    """A piece of work, done once. It holds what the work needs until then, whoever else has let go of it."""
+    """A piece of work, done once; it keeps references to what the work needs until then."""
 
     def __init__(self, work: Callable[[int], Any], k: int) -> None:
+        """Prepare the call work(k).
+
+        Parameters
+        ----------
+        work
+            The function.
+        k
+            Its argument.
+        """
         self.work: Callable[[int], Any] | None = work
         self.k, self.done = k, False
         self.found: Any = None
@@ -32,40 +41,44 @@ class Task:
         self.woken.acquire()
 
     def run(self) -> None:
+        """Do the work and wake the waiting thread."""
         assert self.work is not None
         try:
             self.found = self.work(self.k)
         except BaseException as error:
             self.error = error
-        self.work, self.done = None, True  # what is asked comes before who is woken
+        self.work, self.done = None, True  # before the waiting thread is woken, which reads the flag
         self.woken.release()
 
     def result(self) -> Any:
+        """Return the result of the work, or raise its exception."""
         if self.error is not None:
             raise self.error
         return self.found
 
 
 class Crew:
-    """Threads that do what is put before them, until nobody holds them any more."""
+    """Threads that execute submitted tasks as long as this object is referenced."""
 
     threads = 0  # until there are queues
 
     def __init__(self, threads: int) -> None:
+        """Start `threads` threads."""
         self.tasks: SimpleQueue[Task | None] = SimpleQueue()
         self.gone: SimpleQueue[None] = SimpleQueue()
         self.threads = threads
         for _ in range(threads):
-            _thread.start_new_thread(_serve, (self.tasks, self.gone))  # all of it or nothing
+            _thread.start_new_thread(_serve, (self.tasks, self.gone))  # starts a thread completely or not at all
         _crews.add(self)
 
     def submit(self, work: Callable[[int], Any], k: int) -> Task:
+        """Submit work(k), for the function `work` and its argument `k`."""
         task = Task(work, k)
         self.tasks.put(task)
         return task
 
     def leave(self, stop: Callable[[], None]) -> None:
-        """Nobody begins anything any more, and what was begun ends before this does, whatever signals come."""
+        """Call `stop`, discard tasks that have not begun, and wait for running ones, regardless of signals."""
         left = False
         while not left:
             try:
@@ -76,11 +89,13 @@ class Crew:
                 while self.gone.qsize() < self.threads:
                     time.sleep(PATIENCE / 10.0)
                 left = True
-            except BaseException:  # a second Ctrl-C: the first one is on its way already
+            except BaseException:  # a second Ctrl-C: the first one is being handled already
                 continue
 
     def __del__(self) -> None:
-        list(map(self.tasks.put, (None,) * self.threads))  # one step for the interpreter: no signal comes between
+        list(
+            map(self.tasks.put, (None,) * self.threads)
+        )  # one step of the interpreter, so that no signal interrupts it
 
 
 _crews: WeakSet[Crew] = WeakSet()
@@ -89,24 +104,24 @@ _crews: WeakSet[Crew] = WeakSet()
 def _serve(tasks: SimpleQueue[Task | None], gone: SimpleQueue[None]) -> None:
     while (task := tasks.get()) is not None:
         task.run()
-        del task  # and what it holds, while the next is waited for
+        del task  # and the objects it references, before waiting for the next one
     gone.put(None)
 
 
 @atexit.register
 def _end() -> None:
-    """No thread may be on its way into Python when the interpreter goes."""
+    """Stop all threads: none may enter Python while the interpreter finalises."""
     for crew in list(_crews):
         crew.__del__()
         try:
             for _ in range(crew.threads):
                 crew.gone.get(timeout=1.0)
-        except Empty:  # one is still at work: it ends with the process
+        except Empty:  # a thread is still working: it ends with the process
             pass
 
 
 def settle(others: Sequence[Task]) -> None:
-    """Waits, come what may: the arrays must outlive those who still write to them. An interrupt comes afterwards."""
+    """Wait for `others`, then raise a pending interrupt; arrays must outlive the threads that write to them."""
     interrupt: BaseException | None = None
     for task in others:
         while not task.done:
@@ -125,8 +140,21 @@ def shared(
     meanwhile: Callable[[], None] = lambda: None,
     stop: Callable[[], None] = lambda: None,
 ) -> list[Any]:
-    """work(0) to work(count - 1), on so many threads of their own, and what they gave. meanwhile: called now and then.
-    Where that or a signal raises, stop is called, nothing more is begun, and the error comes when all at work are done.
+    """Return [work(0), ..., work(count - 1)], computed by new threads.
+
+    Parameters
+    ----------
+    work
+        The function.
+    count
+        Number of calls.
+    threads
+        Number of threads.
+    meanwhile
+        Called regularly by this thread.
+    stop
+        Called if `meanwhile` or a signal handler raises; then no further call is begun, and the error is raised when
+        all running calls have ended.
     """
     tasks = [Task(work, k) for k in range(count)]
     crew = Crew(min(threads, count))
@@ -145,11 +173,12 @@ def shared(
 
 @cache
 def pool(threads: int) -> Crew:
+    """Return the shared pool of `threads` threads."""
     return Crew(threads)
 
 
 def _alone() -> None:
-    """A child has none of its parent's threads."""
+    """Forget the threads of the parent in a forked child."""
     pool.cache_clear()
     _crews.clear()
 

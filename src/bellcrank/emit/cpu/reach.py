@@ -1,8 +1,8 @@
-"""The workspace from places in its middle: an address that is near one of them takes one byte instead of four.
+"""Rebased workspace pointers: an address near one of them needs a displacement of one byte instead of four.
 
-Instructions of AVX-512 count short displacements in vectors, so that one byte reaches 256 of them. Half of what a large
-graph does with the workspace is then a third shorter, and code that no cache of instructions holds is fetched sooner.
-LLVM would add the displacements up again; it does not look through assembly, be it empty.
+AVX-512 instructions count short displacements in vectors, so that one byte reaches 256 of them. Half of the workspace
+accesses of a large graph become a third shorter, and code that exceeds the instruction cache is fetched faster. LLVM
+would add the displacements up again; an empty inline assembly statement prevents that.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-PLACES = 12  # in registers, beside those of the arrays
-WORTH = 4  # addresses that a place must have near it
+PLACES = 12  # base pointers in registers, beside those of the arrays
+WORTH = 4  # addresses that must be near a base pointer to make it worthwhile
 ADDRESS = re.compile(r"(%p\d+ = getelementptr i8), ptr %ws, i64 (\d+)")
 
 
 def near(lines: Sequence[str], size: int) -> list[str]:
-    """The lines of a function with such places, of which it has the addresses first. size: bytes of a vector."""
+    """Return the `lines` of a function with base pointers, computed first; `size` is the bytes of a vector."""
     reach = 256 * size
     found = [ADDRESS.fullmatch(line) for line in lines]
     asked = Counter(int(m[2]) // reach for m in found if m)

@@ -1,12 +1,13 @@
-"""Ticks (routine.py) by the clock: wait, read the newest input, tick, publish, write down. No allocation.
+"""LLVM IR of the real-time loop: wait, read the newest input, tick (routine.py), publish, record. No allocation.
 
-    i64 @drive(ptr block)        returns when it is told to stop (STOPPED), or when the lane is not live (HALTED)
+    i64 @drive(ptr block)        returns when requested to stop (STOPPED), or when the lane is not live (HALTED)
 
-`block` is an array of 8-byte words (block.py): flags and counters, and pointers to what is shared with
-the rest of the process. Inputs come through a mailbox and states go out through a window; each is a number that is odd
-while someone writes, and what it guards, so the newest wins and nobody waits. Rows go into a ring that someone else
-empties; a full ring loses rows, and counts them. The clock is three functions that come with the block, so that tests
-can bring theirs; @real_now, @real_sleep and @real_own (the time that the thread has had) are the computer's.
+`block` is an array of 8-byte words (words.py): flags and counters, and pointers to memory shared with the rest of the
+process. Inputs come through a mailbox and states are published in a window. Both are sequence locks: a counter, which
+is odd during a write, and the data it protects, so that the newest data wins and no side waits. Rows go into a ring
+buffer that another thread empties; a full ring loses rows, and counts them. The clock is three functions given in the
+block, so that tests can supply their own; @real_now, @real_sleep and @real_own (the CPU time of the thread) are the
+computer's.
 
 Times are in nanoseconds.
 """
@@ -23,7 +24,10 @@ STOPPED, HALTED = 0, 1
 
 
 def source(program: Program, trig_width: int) -> tuple[str, int]:
-    """The module, and the slots of the workspace. One lane of float64."""
+    """Return the module of `program` for one lane of float64, and the slots of the workspace.
+
+    `trig_width` is the number of lanes of one vector of @sincos.
+    """
     made = ticking(program, 1, trig_width, "float64", {"start": program.start})
     parts = [
         f"; {comment(program.tick.name)} in real time",
@@ -40,7 +44,7 @@ def source(program: Program, trig_width: int) -> tuple[str, int]:
 
 
 def _clock(name: str, which: int) -> str:
-    """Nanoseconds by one of the system's clocks: 1 is monotonic, 3 the time that the calling thread has had."""
+    """Return the function that reads a clock of the system: 1 is monotonic, 3 the CPU time of the calling thread."""
     return f"""define i64 @{name}(ptr %clock) nounwind {{
   %ts = alloca [2 x i64], align 8
   %rc = call i32 @clock_gettime(i32 {which}, ptr %ts)
@@ -68,7 +72,7 @@ define void @real_sleep(ptr %clock, i64 %until) nounwind {{
   ret void
 }}"""
 
-# Counts x in a histogram and keeps the least, the most and the sum, which are the three words at `stats`.
+# Counts x in a histogram and updates the minimum, the maximum and the sum, which are the three words at `stats`.
 NOTE = """declare i64 @llvm.ctlz.i64(i64, i1)
 define internal void @note(ptr %bins, ptr %stats, i64 %given) nounwind {
   %negative = icmp slt i64 %given, 0
@@ -227,7 +231,7 @@ def _drive(program: Program) -> str:
 
 
 def _line(t: Text, lines: str, count: str, most: int, values: tuple[str, str, str, str]) -> None:
-    """One more of the newest `most` lines of four numbers."""
+    """Write a line of four numbers into a ring of the newest `most` lines."""
     written = t.word(count)
     entry = t.let(f"mul i64 {t.let(f'urem i64 {written}, {most}')}, 32")
     line = t.let(f"getelementptr i8, ptr {t.pointer(lines)}, i64 {entry}")
@@ -237,14 +241,14 @@ def _line(t: Text, lines: str, count: str, most: int, values: tuple[str, str, st
 
 
 def _read_mailbox(t: Text, program: Program) -> None:
-    """The newest input, if it is new and nobody is writing it; else the one before stays in force."""
+    """Read the newest input if it is complete; otherwise the input before stays in force."""
     nu, box = program.nu, t.pointer("mailbox")
     before = t.let(f"load atomic i64, ptr {box} acquire, align 8")
     odd = t.let(f"icmp ne i64 {t.let(f'and i64 {before}, 1')}, 0")
     t.branch(odd, "step", "fetch")
     t.label("fetch")
     u = t.pointer("u")
-    spare = t.let(f"getelementptr double, ptr {u}, i64 {nu}")  # behind the inputs there is room to read into
+    spare = t.let(f"getelementptr double, ptr {u}, i64 {nu}")  # the buffer behind the inputs
     t.do(f"call void @copy(ptr {spare}, ptr {t.let(f'getelementptr i64, ptr {box}, i64 1')}, i64 {nu})")
     t.do("fence acquire")
     after = t.let(f"load atomic i64, ptr {box} acquire, align 8")
@@ -257,7 +261,7 @@ def _read_mailbox(t: Text, program: Program) -> None:
         t.do("br label %step")
         return
     t.branch(changed, "mark", "step")
-    t.label("mark")  # what the integrator remembers is of old inputs
+    t.label("mark")  # the integrator's memory belongs to old inputs
     t.do(f"store double 1.0, ptr {_fresh(t, program)}, align 8")
     t.do("br label %step")
 

@@ -1,9 +1,9 @@
-"""Which values wait in registers and which in the workspace, of straight-line code that is known from end to end; and
-where arguments and results of calls lie there, so that nothing is copied that lies well already.
+"""Register allocation for straight-line code, and spill slots for arguments and results of calls.
 
-Where a value must leave, it is the one whose next use is farthest away: no other choice needs fewer loads (L. A.
-Belady, A study of replacement algorithms for a virtual-storage computer, IBM Systems J. 5, 1966). LLVM, which has to be
-good at code with branches, stores half as many values again as that, and has little left to do where it is written out.
+If a value must be spilled, it is the one whose next use is farthest away: no other choice needs fewer loads (L. A.
+Belady, A study of replacement algorithms for a virtual-storage computer, IBM Systems J. 5, 1966). LLVM, whose allocator
+is made for code with branches, stores half as many values again, and has little left to do if spills are explicit.
+Arguments and results of calls are placed so that contiguous values need not be copied.
 """
 
 from __future__ import annotations
@@ -17,22 +17,32 @@ from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 from bellcrank.quoting import symbol
 
-SPARE = 2  # registers for what is between two operations: a negated factor, rows that are exchanged with lanes
+SPARE = 2  # registers for temporaries: a negated factor, rows that are exchanged with lanes
 
 
 def departures(
     piece: Sequence[Item], reads: Callable[[Item], Iterable[Node]], inline: Callable[[Node], bool], registers: int
 ) -> list[list[Node]]:
-    """After each item of a piece, the values that leave. reads: what an item needs, looking through what is `inline`,
-    which is spelled where it is used and never waits.
+    """Return the values to spill after each item.
+
+    Parameters
+    ----------
+    piece
+        The items of a chunk.
+    reads
+        Nodes that an item needs, looking through inline ones.
+    inline
+        True for nodes that are emitted at their use and never wait.
+    registers
+        Vector registers of the processor.
     """
     needs = [[] if _nothing(item, inline) else [n for n in reads(item) if not inline(n)] for item in piece]
-    uses: dict[int, list[int]] = {}  # of a value, the items that read it, the next one last
+    uses: dict[int, list[int]] = {}  # value -> items that read it, the next one last
     for t in reversed(range(len(piece))):
         for n in {n.serial for n in needs[t]}:
             uses.setdefault(n, []).append(t)
     here: dict[int, Node] = {}
-    kept: set[int] = set()  # has a place in the workspace, and need not be stored again
+    kept: set[int] = set()  # has a spill slot, and need not be stored again
     found: list[list[Node]] = []
     for item, needed in zip(piece, needs, strict=True):
         for serial in {n.serial for n in needed}:
@@ -52,12 +62,12 @@ def departures(
 
 
 def _nothing(item: Item, inline: Callable[[Node], bool]) -> bool:
-    """What is spelled elsewhere, and a matrix, whose elements are all in the workspace when it is stored."""
+    """Return True for items without register use: inline nodes, and matrices, which are stored from the workspace."""
     return (item.kind == "op" and inline(item.defines[0])) or (item.tile is not None and item.tile.whole)
 
 
 def homes(pieces: Sequence[Sequence[Item]]) -> dict[int, tuple[Node, int]]:
-    """Of what loops over columns are given, by serial: the call, and the place among all that it is given."""
+    """Return the call and the position of each argument of loops over columns in `pieces`, by serial."""
     found: dict[int, tuple[Node, int]] = {}
     for call in (item.defines[0] for piece in pieces for item in piece if item.kind == "call"):
         if isinstance(call.args[0], Columns):
@@ -68,22 +78,25 @@ def homes(pieces: Sequence[Sequence[Item]]) -> dict[int, tuple[Node, int]]:
 
 
 def elements(pieces: Sequence[Sequence[Item]]) -> set[int]:
-    """Of all matrices that are stored as wholes, by serial."""
+    """Return the elements of all matrices in `pieces` that are stored at once, by serial."""
     whole = (item for piece in pieces for item in piece if item.tile is not None and item.tile.whole)
     return {n.serial for item in whole for n in item.uses}
 
 
 @dataclass
 class Lodgings:
-    """Rows of slots for the results of calls. A row is taken again once no later chunk reads any of it."""
+    """Slot allocator for the results of calls; a row of slots is reused once no later chunk reads any of it."""
 
-    now: int = 0  # the chunk being spelled
-    last: Mapping[int, int] = field(default_factory=dict)  # of each node, the chunk that reads it last
-    guests: set[int] = field(default_factory=set)  # nodes that lie here, by serial
-    rows: list[tuple[int, int, int]] = field(default_factory=list)  # until which chunk, how long, where
+    now: int = 0  # the chunk being printed
+    last: Mapping[int, int] = field(default_factory=dict)  # node -> the last chunk that reads it
+    guests: set[int] = field(default_factory=set)  # serials of nodes that reside here
+    rows: list[tuple[int, int, int]] = field(default_factory=list)  # (last chunk that reads it, length, first slot)
 
     def found(self, results: Sequence[Node], size: int, end: int) -> tuple[int, int]:
-        """Where a row for so many results begins, and where the workspace, which ended at `end`, ends with it."""
+        """Allocate a row of `size` slots for `results`; return its first slot and the new end of the workspace.
+
+        `end` is the end of the workspace before.
+        """
         self.guests |= {n.serial for n in results}
         until = max((self.last.get(n.serial, self.now) for n in results), default=self.now)
         idle = [row for row in self.rows if row[0] < self.now and row[1] >= size]
@@ -97,9 +110,9 @@ class Lodgings:
 
 
 def in_a_row(values: Sequence[tuple[int, Node | float]], slots: Mapping[int, int]) -> tuple[str, int] | None:
-    """Which array, and where in it, has the values at these distances from there: an input, or the workspace.
+    """Return the array and the position where all `values` lie contiguously, at given distances; None if nowhere.
 
-    None where they lie elsewhere, or are numbers.
+    The array is an input, or the workspace with the given `slots`. Constants lie nowhere.
     """
     found = {_home(i, x, slots) for i, x in values}
     return found.pop() if len(found) == 1 else None
@@ -115,14 +128,14 @@ def _home(i: int, x: Node | float, slots: Mapping[int, int]) -> tuple[str, int] 
 
 
 def taken(graph: Graph) -> set[tuple[str, int]]:
-    """The elements of its inputs that a graph looks at, also to see if it is needed; of one that does not say, all."""
+    """Return the elements of its inputs that `graph` reads, also to decide if it is needed; all if it is opaque."""
     if graph.opaque:
         return set(graph.elements)
     return {n.args for n in graph.nodes if n.op == "input"} | ({(graph.only, 0)} if graph.only else set())
 
 
 def known_before(graph: Graph) -> dict[str, set[int]]:
-    """Elements of its outputs that whoever calls it knows already: numbers, and inputs that are handed on."""
+    """Return the elements of outputs of `graph` that a caller knows already: constants, and inputs passed through."""
     return {
         name: {i for i, x in enumerate(array.flat) if not isinstance(x, Node) or x.op == "input"}
         for name, array in graph.outputs.items()

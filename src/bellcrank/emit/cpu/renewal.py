@@ -1,12 +1,13 @@
-"""Values that are computed anew where they would wait long: a graph with some of its nodes twice.
+"""Rematerialisation: recompute cheap values instead of spilling them, by a graph that has some nodes twice.
 
-Of eight states a value takes a line of memory. One that waits long is stored, leaves the nearest cache, and is fetched
-again: three lines moved, at two cycles each, and in large graphs those cycles are half of all. Many such values are an
-operation or a few away from others that are at hand. So are forces on their way down a limb, which the mass matrix
-needs and derivatives need again, from the inertias of its bodies. They are forgotten and computed again.
+For eight states, a value takes a cache line. A value with a long live range is stored, leaves the nearest cache, and is
+fetched again: three cache lines moved, at two cycles each, and in large graphs those cycles are half of all. Many such
+values are an operation or a few away from others that are at hand. Examples are the forces on their way down a limb,
+computed from the inertias of its bodies, which the mass matrix needs and derivatives need again. They are dropped and
+recomputed.
 
-Between the two, what a value is made of may have gone, too: that is computed again with it, or is kept for others and
-read. The price of a value is what that takes.
+In the meantime, the operands of a value may have been dropped, too: they are recomputed with it, or were kept for other
+users and are loaded. The price of a value is the number of these operations and loads.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from bellcrank.nodes.node import Value
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
-FAR = 3000  # nodes between two uses of a value: as many as the nearest cache has long forgotten
-PRICE = 5  # operations that a line of memory is worth
-DEPTH = 3  # of what is computed again, what it is made of, and so on
+FAR = 3000  # nodes between two uses of a value, after which it has certainly left the nearest cache
+PRICE = 5  # operations that moving a cache line is worth
+DEPTH = 3  # levels of operands that may be recomputed with a value
 CHEAP = ("add", "sub", "mul", "neg")
 
 
 def renewed(graph: Graph, order: Sequence[Node]) -> Graph:
-    """The same graph, with nodes twice that would wait long if they were computed in this order."""
+    """Return `graph` with duplicated nodes in place of values that would wait long in the given `order`."""
     return _Renewal(graph, order).graph()
 
 
@@ -39,7 +40,7 @@ class _Renewal:
         self.whole, self.order = graph, order
         self.place = {n.serial: t for t, n in enumerate(order)}
         self.reads: dict[int, list[int]] = {n.serial: [] for n in order}
-        self.kept: set[int] = set()  # waits in memory all the same, by serial
+        self.kept: set[int] = set()  # serials of values that are in memory anyway
         for t, n in enumerate(order):
             for a in n.operands:
                 self.reads[a.serial].append(t)
@@ -49,14 +50,14 @@ class _Renewal:
         self.waits = {n.serial: far for n in order if self._cheap(n) and (far := self._far(n))}
         self._keep(order)
         self.tape = Tape()
-        self.now: dict[int, Node] = {}  # of a node, by serial, what was made of it last, and when it was made anew
+        self.now: dict[int, Node] = {}  # serial of a node -> its latest copy; self.made: when it was recomputed
         self.made: dict[int, int] = {}
 
     def _cheap(self, n: Node) -> bool:
         return n.op in CHEAP and n.serial not in self.kept
 
     def _far(self, n: Node) -> list[int]:
-        """The reads before which it waits long."""
+        """Return the reads before which it waits long."""
         times = [self.place[n.serial], *self.reads[n.serial]]
         return [t for last, t in pairwise(times) if t - last > FAR]
 
@@ -68,7 +69,7 @@ class _Renewal:
         return i < len(times) and times[i] < t
 
     def _price(self, n: Node, t: int, depth: int = DEPTH) -> float:
-        """Operations to compute it at time t, and values to fetch for them."""
+        """Return the operations to compute it at time t plus the values to load for them."""
         if not self._cheap(n):
             return 1.0
         missing = [a for a in n.operands if not self._at_hand(a, t)]
@@ -77,7 +78,7 @@ class _Renewal:
         return 1.0 + sum(self._price(a, t, depth - 1) for a in missing)
 
     def _keep(self, order: Sequence[Node]) -> None:
-        """What is too dear stays in memory; others can then be made of it."""
+        """Keep values in memory that are too expensive; others can then be computed from them."""
         while dear := {
             s for s, far in self.waits.items() if any(self._price(order[self.place[s]], t) > PRICE for t in far)
         }:
@@ -85,6 +86,7 @@ class _Renewal:
             self.waits = {s: far for s, far in self.waits.items() if s not in dear}
 
     def graph(self) -> Graph:
+        """Return the new graph."""
         anew: dict[int, list[Node]] = {}
         for s, far in self.waits.items():
             for t in far:
@@ -102,7 +104,7 @@ class _Renewal:
         return Graph(self.whole.name, self.whole.inputs, outputs, self.tape, self.whole.only)
 
     def _renew(self, n: Node, t: int) -> None:
-        """Once for all that read it now."""
+        """Recompute a value once for all its reads near this time."""
         if t - self.made.get(n.serial, -FAR) < FAR:
             return
         for a in n.operands:

@@ -1,13 +1,13 @@
-"""A Recursion as loops of LLVM IR: one function for each row of cells that comes again and again, and for each channel.
+"""LLVM IR of a Recursion as rolled loops: one function for each repeated pattern of cells and each channel.
 
     void @rolled(ptr ws, ptr in..., ptr out...)
 
-Arrays are as in routine.py: an element is as wide as the lanes, and nothing is transposed here. What goes from a cell
-to the next one stays in registers (it is a phi of the loop), and is only written where somebody else reads it: at the
-ends of a run, and where several hang on one. What later loops need lies in the workspace, all of a place together:
+Arrays are as in routine.py: an element is as wide as the lanes, and nothing is transposed here. Values that a cell
+hands to the next one stay in registers (as a phi of the loop), and are stored only where other loops read them: at the
+ends of a run, and at bodies with several children. Values that later loops need lie in the workspace:
 
-    angles, sines, cosines       of all places, each in one piece, so that one call makes them
-    handed on                    (place, element of all channels); along branches the ends of runs alone
+    angles, sines, cosines       of all places, each contiguous, so that one call computes them
+    handed on                    (place, element of all channels); along branches only the ends of runs
     kept                         (place, field)
 """
 
@@ -25,17 +25,17 @@ from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import symbol
 
 Array = np.ndarray[Any, Any]
-MOST_CALLS = 40  # runs that are called one by one; more are gone through by a table
+MOST_CALLS = 40  # runs that are called one by one; with more, a loop over a table calls them
 
 
 @dataclass
 class Workspace:
-    """Where things lie in it, in slots as wide as the lanes."""
+    """Layout of the workspace, in slots as wide as the lanes."""
 
     r: Recursion
     trig_width: int
     lanes: int
-    angle_of: Array = field(init=False)  # (places, most of a place) -> number of the angle
+    angle_of: Array = field(init=False)  # (places, most angles of a place) -> index of the angle
 
     def __post_init__(self) -> None:
         counts = [cut.count for cut in self.r.cuts]
@@ -60,8 +60,10 @@ class Workspace:
         self.size = self.kept_at + self.places * self.kept
 
     def _slots(self) -> Array:
-        """Where a place has what it hands on. Along a branch that stays in registers but at the ends of runs: room for
-        all would be several times what the loops touch, and given back to the system after each call.
+        """Return the slot of the values that each place hands on; -1 if they stay in registers.
+
+        Along a branch only the ends of runs have slots. Memory for all would be several times what the loops touch, and
+        be returned to the system after each call.
         """
         if not self.r.tree.chained:
             return np.arange(self.places)
@@ -73,21 +75,37 @@ class Workspace:
 
     @property
     def places(self) -> int:
+        """Number of places (bodies)."""
         return len(self.r.tree.parent)
 
 
 class Rolled:
-    """The text of all loops of a recursion, for so many lanes."""
+    """LLVM IR of all loops of a recursion, for a given number of lanes."""
 
     loop = Loop
 
     def __init__(self, r: Recursion, lanes: int, trig_width: int, dtype: str, tag: str) -> None:
+        """Lay out the workspace.
+
+        Parameters
+        ----------
+        r
+            The recursion.
+        lanes
+            Lanes of an element.
+        trig_width
+            Lanes of one vector of @sincos.
+        dtype
+            Floating-point type.
+        tag
+            Name of the function, and prefix of those of its loops.
+        """
         self.r, self.lanes, self.trig_width, self.dtype, self.tag = r, lanes, trig_width, dtype, tag
         self.at = Workspace(r, trig_width, lanes)
         self.w = Writer(lanes, dtype)
         self.patterns = list(dict.fromkeys(run.cells for run in r.tree.runs))
         self.runs_of = {p: [run for run in r.tree.runs if run.cells == p] for p in self.patterns}
-        self.indices: dict[str, Array] = {}  # tables of places that no formula gives
+        self.indices: dict[str, Array] = {}  # index tables, where no formula applies
         names = [f"in_{symbol(n)}" for n in r.inputs] + [f"out_{symbol(r.output[0])}"]
         self.parameters = ", ".join(f"ptr noalias %{n}" for n in ("ws", *names))
 
@@ -97,6 +115,7 @@ class Rolled:
         return self.at.size
 
     def text(self) -> str:
+        """Return all functions and tables."""
         parts = []
         for k in (ANGLES, *range(len(self.r.outwards))):
             for p, pattern in enumerate(self.patterns):
@@ -107,7 +126,7 @@ class Rolled:
     def _name(self, k: int, p: int) -> str:
         return f"{self.tag}_{'angles' if k == ANGLES else k}_{p}"
 
-    # -- one loop after the other
+    # -- calls of the loops
 
     def _driver(self) -> str:
         lines: list[str] = []
@@ -135,7 +154,7 @@ class Rolled:
         )
 
     def _turned(self) -> list[str]:
-        """All sines and cosines; the few places behind the angles that fill up a vector are zero."""
+        """Return the computation of all sines and cosines; the angles that only fill up a vector are zero."""
         at, w = self.at, self.w
         if not at.count:
             return []
@@ -148,7 +167,7 @@ class Rolled:
         return lines
 
     def _by_table(self, k: int, forwards: bool, most: int, tag: str) -> list[str]:
-        """A loop over the table of runs, with a branch for each function."""
+        """Return a loop over the table of runs, with a switch over the functions."""
         n, width = len(self.r.tree.runs), 3 + most
         lines = [
             f"  br label %{tag}",
@@ -186,7 +205,7 @@ class Rolled:
         number = int(tag.removeprefix("d"))
         return "entry" if number == 1 else f"d{number - 1}.done"
 
-    # -- what does not change
+    # -- constants
 
     def _constants(self) -> Iterator[str]:
         if len(self.r.tree.runs) > MOST_CALLS:
@@ -203,6 +222,6 @@ class Rolled:
             yield data(name, values.astype(np.int32))
 
     def index(self, name: str, values: Array) -> str:
-        """The table of a relation, made once: its name."""
+        """Register the index table `values` under `name`; return its full name."""
         self.indices[f"{self.tag}_{name}"] = values
         return f"{self.tag}_{name}"

@@ -1,4 +1,4 @@
-"""One loop over alike cells as a function of LLVM IR (rolled_code.py): what it reads, computes, carries and writes."""
+"""LLVM IR of a rolled loop over identical cells (rolled_code.py): its loads, operations, carried values and stores."""
 
 from __future__ import annotations
 
@@ -18,20 +18,33 @@ if TYPE_CHECKING:
     from bellcrank.emit.cpu.rolled_code import Rolled
 
 Array = np.ndarray[Any, Any]
-ANGLES = -1  # the loop before all channels
+ANGLES = -1  # channel number of the loop that runs before all channels
 
 
 class Loop:
-    """One function: a run of cells in one channel, from `begin`, so many times."""
+    """Function of a run of cells in one channel, from `begin`, with a given number of repeats."""
 
     def __init__(self, all_of: Rolled, channel: int, pattern: tuple[int, ...], name: str) -> None:
+        """Select the cells.
+
+        Parameters
+        ----------
+        all_of
+            The loops of the recursion.
+        channel
+            Number of the channel, or ANGLES.
+        pattern
+            Cells of one repeat.
+        name
+            Name of the function.
+        """
         self.all, self.r, self.w, self.at = all_of, all_of.r, all_of.w, all_of.at
         self.channel, self.pattern, self.name = channel, pattern, name
         self.forwards = channel == ANGLES or self.r.outwards[channel]
         self.carries = channel != ANGLES and self.r.tree.chained
         self.bodies = [self._body(cell) for cell in pattern]
         self.runs: list[Run] = all_of.runs_of[pattern]
-        self.given: dict[int, str] = {}  # what the cell before handed on
+        self.given: dict[int, str] = {}  # values that the cell before handed on
         self.bases: dict[tuple[str, str], str] = {}
 
     def _body(self, cell: int) -> Body:
@@ -39,6 +52,7 @@ class Loop:
         return cut.angles if self.channel == ANGLES else cut.bodies[self.channel]
 
     def text(self) -> str:
+        """Return the function."""
         w, p = self.w, len(self.pattern)
         w.lines = []
         most = max(len(x) for x in self.all.patterns)
@@ -49,7 +63,7 @@ class Loop:
         ways = list(range(p)) if self.forwards else list(reversed(range(p)))
         first = self.bodies[ways[0]]
         carried = self._carried(first)
-        # the first place that is gone through
+        # the first place that the loop visits
         start = "%begin"
         if not self.forwards:
             last = w.let(f"mul i64 %count, {p}")
@@ -84,21 +98,21 @@ class Loop:
         ]
         return head + "\n".join(f"  {line}" if not line.endswith(":") else line for line in lines) + "\n  ret void\n}"
 
-    # -- what goes round
+    # -- carried values
 
     def _carried(self, body: Body) -> list[int]:
-        """Elements of the channel that the first cell gets from the one before."""
+        """Return the elements of the channel that the first cell gets from the one before."""
         if not self.carries:
             return []
         return sorted({x.element for x in body.reads if self._comes(x)})
 
     def _comes(self, x: Place) -> bool:
-        """Whether it is what the cell before hands on in this loop."""
+        """Return True if it is a value that the cell before hands on in this loop."""
         mine = x.kind in ("parent", "child") and int(x.name) == self.channel
         return self.carries and mine and (x.kind == "parent" or x.child == 0)
 
     def _initial(self, carried: Sequence[int], start: str, way: int) -> dict[int, str]:
-        """What somebody else handed on to the first of the run."""
+        """Load the values that other loops handed on to the first cell of the run."""
         if not carried:
             return {}
         p = len(self.pattern)
@@ -110,7 +124,7 @@ class Loop:
         return {e: self.w.load(self._handed(other, self.channel, e)) for e in carried}
 
     def _finish(self, way: int) -> None:
-        """What the last of the run hands on to somebody else."""
+        """Store the values that the last cell of the run hands on to other loops."""
         if not self.carries:
             return
         p = len(self.pattern)
@@ -144,11 +158,11 @@ class Loop:
         self.given = self.handed_now
 
     def _sine(self, speller: Speller, n: Node) -> str:
-        """Of what is no angle of a joint: where loops begin, those are turned all at once."""
+        """Compute the sine or cosine of a value that is not a joint angle; those are computed by one call before."""
         return self.w.function(n.op, [speller._value(n.args[0])])
 
     def _shared(self, j: int) -> bool:
-        """Whether several hang on this cell, so that what it hands on is read later, too."""
+        """Return True if this cell has several children, so that the values it hands on are also read later."""
         return self.forwards and self.r.cells[self.pattern[j]].children > 1
 
     def _read(self, x: Place, place: str, j: int) -> str:
@@ -179,7 +193,7 @@ class Loop:
     # -- addresses
 
     def _constant(self, column: int, j: int) -> str:
-        """From the row of the table that belongs to this place; the same in all lanes."""
+        """Load a constant from the row of the table that belongs to this place; it is the same in all lanes."""
         w, cell = self.w, self.pattern[j]
         width = self.r.tables[cell].shape[1] * w.bytes
         row = self._based("row", str(j), lambda: self._row(j, width, f"@{self.all.tag}_table{cell}"))
@@ -190,7 +204,7 @@ class Loop:
         return w.let(f"shufflevector {w.type} {one}, {w.type} poison, <{w.lanes} x i32> zeroinitializer")
 
     def _row(self, j: int, width: int, table: str) -> str:
-        """Rows come one after the other; going inwards from the last of the run."""
+        """Return the address of a row; rows follow each other, and an inward loop begins with the last of the run."""
         w = self.w
         turn = "%t"
         if not self.forwards:
@@ -208,7 +222,7 @@ class Loop:
         return self.w.at(self._indexed("%ws", f"angle_{x.element}", self.at.angle_of[:, x.element], place, j), start)
 
     def _indexed(self, array: str, name: str, values: Array, place: str, j: int) -> str:
-        """The address of an element whose number follows from the place: by a formula if there is one."""
+        """Return the address of an element whose index follows from the place: by a formula if there is one."""
         w = self.w
 
         def made() -> str:
@@ -254,7 +268,7 @@ class Loop:
         return w.let(f"getelementptr i8, ptr %ws, i64 {offset}", "p")
 
     def _based(self, what: str, place: str, made: Callable[[], str]) -> str:
-        """An address that several reads share: computed once in a cell."""
+        """Return an address that several reads of a cell share, computed once."""
         if (what, place) not in self.bases:
             self.bases[what, place] = made()
         return self.bases[what, place]

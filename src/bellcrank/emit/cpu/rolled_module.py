@@ -1,8 +1,8 @@
-"""The module of a Recursion, or of a graph that calls some: `@one` and `@many` as llvm.py has them, around the loops of
-rolled_code.py, or the functions of routine.py.
+"""Module of LLVM IR for a Recursion, or for a graph that calls some: `@one` and `@many` as in llvm.py.
 
-A state's arrays are as the loops want them. Rows of a batch are turned into lanes in the workspace first, tile by tile,
-and the results back; that is the whole difference between the two.
+They surround the loops of rolled_code.py, or the functions of routine.py. Arrays of a state have the layout that the
+loops need. Rows of a batch are first transposed into lanes in the workspace, tile by tile, and the results back; that
+is the only difference between the two.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.coverage import Coverage
 from bellcrank.quoting import comment, symbol
 
-ABREAST = 16  # sums that the inputs are added to
+ABREAST = 16  # independent partial sums of the inputs
 
 
 @dataclass
 class Sized:
-    """What llvm.py asks of a function: its workspace and its lanes."""
+    """Workspace size and lanes of a function, as llvm.py needs them."""
 
     size: int
     w: Writer
@@ -35,7 +35,7 @@ class Sized:
 
 @dataclass
 class _Calls:
-    """As much of Rolled as is needed here, of a graph that calls others."""
+    """The part of the interface of Rolled that is needed here, for a graph that calls others."""
 
     made: Routines
     w: Writer
@@ -56,13 +56,17 @@ def _loops(r: Graph, lanes: int, width: int, dtype: str, tag: str) -> Rolled | _
 
 
 def single(r: Graph, width: int, dtype: str) -> Rolled | Waves | _Calls:
-    """For one state: runs side by side where there are many."""
+    """Return the code of `r` for one state, with runs in parallel lanes if there are many.
+
+    `width` is the number of lanes of a vector of `dtype`.
+    """
     if isinstance(r, Recursion) and r.abreast:
         return Waves(r, width, dtype, "single")
     return _loops(r, 1, width, dtype, "single")
 
 
 def source(r: Graph, width: int, dtype: str) -> str:
+    """Return the module of `r`; `width` is the number of lanes of a vector of `dtype`."""
     if isinstance(r, Recursion):
         r.check_whole()
     made = single(r, width, dtype)
@@ -88,7 +92,7 @@ def source(r: Graph, width: int, dtype: str) -> str:
 
 
 def _rows(r: Graph) -> str:
-    """States one after the other: the lanes are busy with each."""
+    """Return @many that computes one state after the other, because the lanes are used within each."""
     names = llvm.arrays(r)
     given = ", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)
     return f"""define i64 @many(i64 %n, {given}) nounwind {{
@@ -97,7 +101,7 @@ def _rows(r: Graph) -> str:
 
 
 def state(r: Graph, loops: Rolled | Waves | _Calls) -> str:
-    """Runs the loops, and looks at the inputs."""
+    """Return @state, which runs the `loops` of `r` and checks the inputs."""
     args = ", ".join(f"ptr noalias %{n}" for n in ("ws", *llvm.arrays(r)))
     arrays = ", ".join(f"ptr %{n}" for n in llvm.arrays(r))
     return f"""{looked(r, loops.w)}
@@ -109,8 +113,9 @@ define internal i64 @state({args}) nounwind {{
 
 
 def looked(r: Graph, w: Writer) -> str:
-    """Adds up the inputs of a state, in several sums that do not wait for each other: they are finite exactly if the
-    inputs are.
+    """Return @looked, which checks that the inputs of `r` are finite, for states of the writer `w`.
+
+    It adds them up in several independent sums, which are finite exactly if the inputs are.
     """
     wide = Writer(ABREAST, w.dtype)
     texts, before, total = [], "entry", wide.immediate(0.0)
@@ -135,7 +140,7 @@ entry:
 
 
 def _added(w: Writer, array: str, size: int, before: str, total: str, tag: str, align: int = 0) -> tuple[str, str, str]:
-    """Text that adds the elements of an array to a sum; the label it ends in, and the name of the sum."""
+    """Return text that adds the elements of an array to a sum, the label it ends in, and the name of the sum."""
     text = f"""  br label %sum.{tag}
 sum.{tag}:
   %k.{tag} = phi i64 [0, %{before}], [%n.{tag}, %sum.{tag}]
@@ -164,7 +169,7 @@ def _status(w: Writer, total: str) -> str:
 
 
 def _block(r: Graph, loops: Rolled | _Calls) -> str:
-    """Rows to lanes, the loops, and lanes to rows."""
+    """Return @block: rows to lanes, the loops, and lanes to rows."""
     w = loops.w
     names = llvm.arrays(r)
     args = ", ".join([f"ptr noalias %{n}" for n in ("ws", *names)] + [f"i64 %stride_{n}" for n in names])
@@ -195,7 +200,7 @@ def _block(r: Graph, loops: Rolled | _Calls) -> str:
 
 
 def _transposed(w: Writer, lines: list[str], n: str, size: int, before: str, inwards: bool) -> str:
-    """An array, four columns at a time and then the rest; the label that this ends in."""
+    """Transpose an array, four columns at a time and then the rest; return the label that this ends in."""
     whole = size // TILE
     tag = f"turn.{n}"
     if whole:

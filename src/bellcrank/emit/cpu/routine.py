@@ -1,13 +1,14 @@
-"""Graphs as functions that call each other, with lanes side by side in memory, and the one loop around those of a
-Program, which runs, actions and the real-time drive call.
+"""Graphs as functions that call each other, with packed lanes, and the tick loop of a Program.
+
+Runs, actions and the real-time loop call that tick loop.
 
     void @name(ptr ws, ptr in..., ptr out...)
-    ptr @go(i64 ticks, ptr s, ptr spare, ptr p, ptr u, ptr ws)      so many ticks from the state in s
+    ptr @go(i64 ticks, ptr s, ptr spare, ptr p, ptr u, ptr ws)      given number of ticks from the state in s
 
-An array is its columns one after the other, each as wide as the lanes. Nothing is transposed, nothing is allocated: the
-workspace comes from whoever starts the loop, and a caller's lies behind that of the functions it calls. @go gives where
-the state is then: s or spare. Before a tick samples that are due are taken (renew), and after it what happened on the
-way is found (locate), in all lanes where any asks for it.
+An array is its columns one after the other, each as wide as the lanes. Nothing is transposed and nothing is allocated:
+the outermost caller supplies the workspace, and a caller's part lies behind that of the functions it calls. @go returns
+where the state is then: s or spare. Before a tick, samples that are due are taken (renew), and after it, events that
+occurred during the tick are located (locate), in all lanes if any lane requests it.
 """
 
 from __future__ import annotations
@@ -28,16 +29,18 @@ from bellcrank.graph.coverage import BUG
 from bellcrank.graph.inline import opened
 from bellcrank.quoting import comment
 
-# Items in a function. Fewer than in emit/cpu/llvm.py: a third of the time to compile is saved, and values live in
-# memory here anyway.
+# Items in a function. Fewer than in emit/cpu/llvm.py: this saves a third of the compile time, and values live in memory
+# here anyway.
 CHUNK = 500
 
 
 @dataclass(frozen=True)
 class Routines:
+    """Text of functions, and the workspace that they need."""
+
     text: str
-    slots: int  # of the workspace that serves any of them; a slot is as wide as the lanes
-    names: Mapping[str, str]  # of the functions asked for, by what they were asked as
+    slots: int  # of the workspace that suffices for any of them; a slot is as wide as the lanes
+    names: Mapping[str, str]  # requested name -> name of the function
 
 
 def _check_reads(graph: Graph) -> None:
@@ -62,7 +65,7 @@ def _spelled(
     inner: bool,
     writer: Callable[[int, str], Writer],
 ) -> tuple[str, int]:
-    """The text of one function, and the slots of its workspace. inner: only others of them call it."""
+    """Return the text of one function and the slots of its workspace; inner: called only by other functions."""
     if isinstance(graph, Recursion):
         loops = Rolled(graph, lanes, trig_width, dtype, name)
         loops.w = writer(lanes, dtype)
@@ -81,7 +84,7 @@ def _spelled(
     pieces = chunks(items(graph, order(graph), known), chunk)
     speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
     speller.w = writer(lanes, dtype)
-    for output, places in known.items():  # which callers have, and do not read here
+    for output, places in known.items():  # elements that callers know, and do not read here
         speller.coverage.note(output, places)
     return speller.function(name), speller.size
 
@@ -95,8 +98,24 @@ def routines(
     prefix: str = "f",
     writer: Callable[[int, str], Writer] = Writer,
 ) -> Routines:
-    """The functions asked for and all that they call, which are named by numbers behind the prefix. writer: how their
-    lines are written, from lanes and type of numbers. chunk: CHUNK unless given.
+    """Return the requested functions and all that they call.
+
+    Parameters
+    ----------
+    asked
+        Graphs by the names of their functions.
+    lanes
+        Lanes of an element.
+    trig_width
+        Lanes of one vector of @sincos.
+    dtype
+        Floating-point type.
+    chunk
+        Items in a function; CHUNK by default.
+    prefix
+        Prefix of the numbered names of called functions.
+    writer
+        Makes the writer of lines, from lanes and floating-point type.
     """
     chunk = CHUNK if chunk is None else chunk
     called: dict[int, tuple[str, int]] = {}
@@ -107,7 +126,7 @@ def routines(
         *((f"{prefix}{k}", g) for k, g in enumerate(inside.values())),
         *asked.items(),
     ]
-    whole = {id(g) for g in (*asked.values(), *(f for g in inside.values() for f in g.within))}  # all results are read
+    whole = {id(g) for g in (*asked.values(), *(f for g in inside.values() for f in g.within))}  # every result is read
     for name, graph in wanted:
         if id(graph) not in called:
             inner = id(graph) not in whole
@@ -127,7 +146,25 @@ def ticking(
     chunk: int | None = None,
     writer: Callable[[int, str], Writer] = Writer,
 ) -> Routines:
-    """@go and all that it calls, but for @sincos; more: graphs beside it, by the names of their functions."""
+    """Return @go and all functions that it calls, except @sincos.
+
+    Parameters
+    ----------
+    program
+        The program.
+    lanes
+        Lanes of an element.
+    trig_width
+        Lanes of one vector of @sincos.
+    dtype
+        Floating-point type.
+    more
+        Further graphs, by the names of their functions.
+    chunk
+        Items in a function; CHUNK by default.
+    writer
+        Makes the writer of lines, from lanes and floating-point type.
+    """
     own = {"renew": program.renew, "locate": program.locate}
     asked = {"tick": opened(program.tick), **{name: g for name, g in own.items() if g is not None}, **more}
     made, w = routines(asked, lanes, trig_width, dtype, chunk, writer=writer), writer(lanes, dtype)
@@ -135,7 +172,21 @@ def ticking(
 
 
 def gone(ticks: str, here: str, there: str, to: str, other: str) -> str:
-    """Calls @go; `to` is where the state is then, and `other` the place that is free."""
+    """Return a call of @go.
+
+    Parameters
+    ----------
+    ticks
+        Number of ticks.
+    here
+        Address of the state.
+    there
+        Address of the free place.
+    to
+        Name for the address of the state afterwards.
+    other
+        Name for the address of the free place afterwards.
+    """
     return f"""  {to} = call ptr @go(i64 {ticks}, ptr {here}, ptr {there}, ptr %p, ptr %u, ptr %ws)
   {to}.stays = icmp eq ptr {to}, {here}
   {other} = select i1 {to}.stays, ptr {there}, ptr {here}
@@ -143,7 +194,19 @@ def gone(ticks: str, here: str, there: str, to: str, other: str) -> str:
 
 
 def sign(w: Writer, name: str, state: str, place: int) -> str:
-    """%name.bits, one bit per lane where s[place] is positive, and %name, whether there is any."""
+    """Return text that tests a sign of the state: %name.bits, one bit per lane that is set, and %name, true if any is.
+
+    Parameters
+    ----------
+    w
+        The writer.
+    name
+        Name of the sign.
+    state
+        Address of the state.
+    place
+        Index of the sign in the state, which is set if positive.
+    """
     bits = f"i{w.lanes}"
     return f"""  %{name}.at = getelementptr i8, ptr {state}, i64 {place * w.align}
   %{name}.x = load {w.type}, ptr %{name}.at, align {w.bytes * w.lanes}
@@ -154,13 +217,14 @@ def sign(w: Writer, name: str, state: str, place: int) -> str:
 
 
 def call_of(graph: Graph, name: str, state: str, *outputs: str) -> str:
+    """Return a call of the function `name` of `graph` for a `state`, with the addresses of its `outputs`."""
     given = {"s": state, "p": "%p", "u": "%u"}
     arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(given[key] for key in graph.inputs), *outputs))
     return f"  call void @{name}({arguments})\n"
 
 
 def begin(program: Program) -> str:
-    """void @begin(ptr s, ptr spare, ptr p, ptr u, ptr ws): the state in s, completed in spare before the first tick."""
+    """Return @begin(s, spare, p, u, ws), which completes the state s of `program` in spare before the first tick."""
     arguments = ", ".join(f"ptr noalias %{a}" for a in ("s", "spare", "p", "u", "ws"))
     return f"""define void @begin({arguments}) nounwind {{
 {call_of(program.start, "start", "%s", "%spare")}  ret void

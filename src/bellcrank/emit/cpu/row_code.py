@@ -1,12 +1,12 @@
-"""Matrices of results from lanes to rows of states: a loop over their elements, which wait in a workspace.
+"""Transposed stores of matrices: a loop over elements in the workspace writes them from lanes to rows of states.
 
     void @name(ptr ws, ptr out, i64 stride)
 
-A batch has rows of states, and a vector the same element of several. Results that are stored where they become known
-touch lines of memory here and there, and every line twice, for hardly a row begins where a line does. So a matrix is
-stored from its first element to its last: lines come in the order in which they are expected, and go as wholes.
-Vectors of 64 bytes are taken by halves: exchanging lanes of those takes fewer cycles, and wherever rows of states begin
-in a line, stores of 32 bytes seldom go across two.
+A batch has rows of states, while a vector holds the same element of several states. Results that are stored as soon as
+they are known touch cache lines in no order, and every line twice, because hardly any row begins at a line. So a matrix
+is stored from its first element to its last: lines are written completely, in an order that the hardware predicts.
+Vectors of 64 bytes are split into halves: exchanging lanes of those takes fewer cycles, and wherever rows begin in a
+cache line, stores of 32 bytes seldom cross two lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,19 @@ WIDEST = 32  # bytes that are exchanged and stored at once
 
 
 def definition(name: str, lanes: int, dtype: str, slots: Sequence[int]) -> str:
-    """slots: of each element, in the workspace."""
+    """Return the function and its table.
+
+    Parameters
+    ----------
+    name
+        Name of the function.
+    lanes
+        Lanes of an element.
+    dtype
+        Floating-point type.
+    slots
+        Slot of each element in the workspace.
+    """
     code = _RowCode(name, lanes, dtype, len(slots))
     table = data(f"{name}_places", np.array(slots, np.int32) * (lanes * code.w.bytes))
     return f"{table}\n{code.text()}"
@@ -36,7 +48,7 @@ class _RowCode:
 
     def text(self) -> str:
         w, step = self.w, self.step
-        for at in (0, self.size - step):  # both ends, wherever lines begin
+        for at in (0, self.size - step):  # both ends, regardless of alignment
             self._stored(str(at))
         address, line = w.let("ptrtoint ptr %out to i64"), step * w.bytes
         left = w.let(f"and i64 {w.let(f'sub i64 0, {address}')}, {line - 1}")
@@ -57,7 +69,7 @@ entry:
 }}"""
 
     def _stored(self, at: str) -> None:
-        """A round of elements, from one on, to the rows of all states."""
+        """Store a round of elements to the rows of all states."""
         w = self.w
         table = w.let(f"getelementptr i32, ptr @{self.name}_places, i64 {at}", "p")
         found = [w.load(w.at(table, 4 * i), "i32", 4) for i in range(self.step)]

@@ -1,28 +1,29 @@
-"""Sine and cosine of whole vectors, as LLVM IR that needs nothing but fused multiply-add.
+"""Sine and cosine of whole vectors, as LLVM IR that needs only fused multiply-add.
 
-The method is Cody and Waite's (W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980): take off
-the nearest multiple k of pi/2, evaluate a polynomial for the sine and one for the cosine of what is left, then swap and
-negate by the quadrant, k mod 4. Every constant here was derived for this module with mpmath at 300 bits, as follows.
+The method is Cody and Waite's (W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980): subtract
+the nearest multiple k of pi/2, evaluate a polynomial for the sine and one for the cosine of the remainder, then swap
+and negate by the quadrant, k mod 4. Every constant here was derived for this module with mpmath at 300 bits, as
+follows.
 
 Rounding. Adding 2**52 + 2**16 (2**23 + 2**16 in single precision) to x * 2/pi leaves k + 2**16 in the low bits of the
-sum's mantissa. The higher bits are those of 2**52 exactly when -2**16 <= k < 2**16, which covers |x| < 102942. So
-or-ing together what differs tells, once per call and not once per vector, whether some lane was out of range, infinite
+sum's mantissa. The higher bits are those of 2**52 exactly when -2**16 <= k < 2**16, which covers |x| < 102942. So the
+bitwise or of the differing bits shows, once per call and not once per vector, that some lane was out of range, infinite
 or NaN. Those lanes, and only those, then get their values from the C library.
 
-Reduction. pi/2 is cut into three parts, truncated so that all are positive (which keeps sin(-0.0) at -0.0):
-    double: 53 bits (to 2**-52), 53 bits (to 2**-106), 53 bits; what is left over is below 2**-159
-    single: 24 bits (to 2**-23), 24 bits (to 2**-47), 24 bits; what is left over is below 2**-71
-r1 = x - k * part 1 is exact: it is below 1 and, for k != 0, a multiple of 2**-53 (2**-24). The other two are taken off
-with one rounding each, relative to what they leave. Of all x in range, the double nearest to a multiple of pi/2 is
-2**-60.5 away from it and the nearest single 2**-27.8, while part 3 takes off less than 2**-90 (2**-30), so nothing
-cancels any more. r is right to an ulp of its own, and to half an ulp unless it is tiny.
+Reduction. pi/2 is split into three parts, truncated so that all are positive (which keeps sin(-0.0) at -0.0):
+    double: 53 bits (to 2**-52), 53 bits (to 2**-106), 53 bits; the remainder is below 2**-159
+    single: 24 bits (to 2**-23), 24 bits (to 2**-47), 24 bits; the remainder is below 2**-71
+r1 = x - k * part 1 is exact: it is below 1 and, for k != 0, a multiple of 2**-53 (2**-24). The other two are subtracted
+with one rounding each, relative to the difference. Of all x in range, the double nearest to a multiple of pi/2 is
+2**-60.5 away from it and the nearest single 2**-27.8, while part 3 subtracts less than 2**-90 (2**-30), so no further
+cancellation occurs. r is right to an ulp of its own, and to half an ulp unless it is tiny.
 
 Polynomials. Weighted Remez fits on |r| <= pi/4 (plus 0.005 in single precision, where the rounded 2/pi can miss the
 nearest k by that much), each coefficient rounded in turn and the rest fitted again:
     sin r = r - r**3 P(r**2), relative error 2**-57.9 with 6 coefficients (double), 2**-27.8 with 3 (single)
     cos r = 1 - r**2/2 + r**4 Q(r**2), absolute error 2**-64.2 with 6, 2**-33.1 with 3
-All errors together stay below 1.6 ulp, most of it from the roundings of r and, in cosines, of r**2; the worst seen in
-ten million angles is 1.47. (Carrying the rounding error of r along would make it 0.9, and a mass matrix 3 % slower.)
+All errors together stay below 1.6 ulp, mostly from the roundings of r and, in cosines, of r**2; the largest error seen
+in ten million angles is 1.47. (Carrying the rounding error of r along would make it 0.9, and a mass matrix 3 % slower.)
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from bellcrank.emit.cpu.lanes import Writer
 
 
 class Precision(NamedTuple):
-    """What depends on the precision. LLVM writes single precision constants, too, as the bits of the double."""
+    """Constants of a floating-point type; IR writes single precision constants, too, as the bits of the double."""
 
     scalar: str
     bits: int
@@ -88,7 +89,7 @@ FORMATS = {
 
 
 def both(w: Writer, angle: str) -> tuple[str, str, str]:
-    """Sine and cosine of a vector, as integers, and the bits that `outside` looks at, or-ed over many vectors."""
+    """Emit sine and cosine of the vector `angle` by `w`; return both as integers, and the bits that `outside` tests."""
     form = FORMATS[w.dtype]
     vector, integers, bits = w.type, f"<{w.lanes} x i{form.bits}>", form.bits
 
@@ -102,7 +103,7 @@ def both(w: Writer, angle: str) -> tuple[str, str, str]:
         return w.let(f"call {vector} @llvm.fma.{w.mangled}({vector} {a}, {vector} {b}, {vector} {c})")
 
     def polynomial(coefficients: tuple[str, ...]) -> str:
-        """Horner in z, the shortest code; other vectors fill the latency of the chain."""
+        """Evaluate by Horner's rule in z, the shortest code; other vectors hide the latency of the chain."""
         value = num(coefficients[-1])
         for constant in coefficients[-2::-1]:
             value = fma(value, z, num(constant))
@@ -117,7 +118,7 @@ def both(w: Writer, angle: str) -> tuple[str, str, str]:
         r = fma(less, num(part), r)
     z = w.let(f"fmul {vector} {r}, {r}")
 
-    # sin = r - r^3 P, with the sign of r even if that is zero
+    # sin = r - r^3 P, with the sign of r even if r is zero
     cube = w.let(f"fmul {vector} {r}, {z}")
     bent = fma(w.let(f"fneg {vector} {cube}"), polynomial(form.sine), r)
     s = w.let(f"call {vector} @llvm.copysign.{w.mangled}({vector} {bent}, {vector} {r})")
@@ -138,7 +139,7 @@ def both(w: Writer, angle: str) -> tuple[str, str, str]:
 
 
 def outside(w: Writer, strays: str) -> str:
-    """Whether any lane was out of range."""
+    """Emit by `w` a test that is true if any lane was out of range; `strays` is the or of their bits from `both`."""
     bits = FORMATS[w.dtype].bits
     integers = f"<{w.lanes} x i{bits}>"
     high = w.let(f"and {integers} {strays}, splat (i{bits} {-(1 << 17)})")
@@ -147,15 +148,22 @@ def outside(w: Writer, strays: str) -> str:
 
 
 def definition(lanes: int, dtype: str) -> str:
-    """IR that defines @sincos(ptr x, ptr s, ptr c, i64 count) for count vectors of so many lanes of a numpy dtype.
+    """Return IR that defines @sincos(ptr x, ptr s, ptr c, i64 count) for `count` vectors.
 
     The arrays are contiguous, aligned to the vector, and do not overlap. The text declares the C library's sin and cos
-    (sinf and cosf), so the rest of the module must not. Intrinsics are left to the parser to declare.
+    (sinf and cosf), so the rest of the module must not. Intrinsics are declared implicitly by the parser.
+
+    Parameters
+    ----------
+    lanes
+        Lanes of a vector.
+    dtype
+        Floating-point type.
     """
     form = FORMATS[dtype]
     scalar, bits = form.scalar, form.bits
     sin, cos = form.functions
-    # A lone scalar is computed as two lanes: selects between scalars would compile to branches.
+    # A single scalar is computed as two lanes, because selects between scalars would compile to branches.
     width = max(lanes, 2)
     memory, vector, integers = f"<{lanes} x {scalar}>", f"<{width} x {scalar}>", f"<{width} x i{bits}>"
     align = lanes * bits // 8

@@ -1,10 +1,10 @@
-"""A graph's items spelled as LLVM IR functions, for one lane or many: a row of the table per operation.
+"""Printer of LLVM IR: a graph's items as functions for one lane or many, by a table with a row per operation.
 
-Values that outlive a chunk (see plan.py), and all sines and cosines, live in a workspace. Its slot 0 gathers a sum
-that is finite exactly if the inputs are (or so large that someone should look): that is how a batch notices a NaN at
-almost no cost.
+Values that outlive a chunk (see plan.py), and all sines and cosines, live in a workspace. Its slot 0 accumulates a sum
+that is finite exactly if the inputs are (or so large that they should be checked): thus a batch detects a NaN at almost
+no cost.
 
-What is called is in calls.py, and what a block of states does for the one after it in ahead.py.
+Calls are in calls.py, and software pipelining between blocks of states is in ahead.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bellcrank.graph.coverage import Coverage
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
 from bellcrank.quoting import symbol
 
-# {t} is the type, {m} its name in LLVM's own functions, {b} the type of a comparison.
+# {t} is the type, {m} its suffix in names of LLVM intrinsics, {b} the type of a comparison.
 SPELL = {
     "add": "fadd {t} {0}, {1}",
     "sub": "fsub {t} {0}, {1}",
@@ -42,6 +42,8 @@ SPELL = {
 
 
 class Speller:
+    """Printer of the functions of a graph, with its allocation of the workspace."""
+
     def __init__(
         self,
         graph: Graph,
@@ -54,43 +56,63 @@ class Speller:
         columns: ColumnCalls = NO_COLUMNS,
         registers: int = 0,
     ) -> None:
-        """`pieces` become functions; `first` is what the block before did for this one, see plan.ahead. A routine (see
-        emit/cpu/routine.py) knows what it calls: by id of the graph, the name and the slots of its workspace.
-        columns: what is called of the loops over columns, which any speller may do. registers: as many as the
-        processor has, to say here what waits in them (see registers.py); 0 to leave that to LLVM.
+        """Prepare to print a graph.
+
+        Parameters
+        ----------
+        graph
+            The graph.
+        width
+            Lanes of a value.
+        trig_width
+            Lanes of one vector of @sincos.
+        dtype
+            Floating-point type.
+        pieces
+            Items of each chunk; each becomes a function.
+        first
+            Items that the block before executed for this one, see plan.ahead.
+        called
+            For a routine (emit/cpu/routine.py), the name and the workspace slots of each function it may call, by id of
+            the graph; None otherwise.
+        columns
+            Loops over columns that the graph calls.
+        registers
+            Registers of the processor, to allocate them here (registers.py); 0 to leave allocation to LLVM.
         """
         self.graph, self.trig_width, self.pieces, self.first = graph, trig_width, pieces, first
         self.registers = registers
         self.w = Writer(width, dtype, pool=bool(first))
-        self.slots: dict[int, int] = {}  # node -> place in the workspace
+        self.slots: dict[int, int] = {}  # node -> slot in the workspace
         self.called, self.columns = called, columns
-        self.loops: list[str] = []  # the functions of columns, once they are called
+        self.loops: list[str] = []  # functions of the loops over columns that were called
         below = max((size for _, size in called.values()), default=0) if called else 0
-        self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees have the first ones
-        self.letters = 0, 0  # where arguments of calls lie
-        self.lodgings = Lodgings()  # where their results lie
-        self.given: dict[int, int] = {}  # of a loop over columns, where what it is given begins
-        self.homes = homes(pieces) if columns.codes else {}  # node -> the loop that is given it, and its place there
+        self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees use the first ones
+        self.letters = 0, 0  # slots of the arguments of calls: first, number
+        self.lodgings = Lodgings()  # slots of their results
+        self.given: dict[int, int] = {}  # loop over columns -> first slot of its arguments
+        self.homes = homes(pieces) if columns.codes else {}  # node -> the loop it is passed to, and its position there
         self.free: list[int] = []
-        self.names: dict[int, str] = {}  # node -> value, in the chunk being spelled
-        self.sum: list[str] = []  # what the chunk adds to slot 0
+        self.names: dict[int, str] = {}  # node -> value, in the chunk being printed
+        self.sum: list[str] = []  # terms that the chunk adds to slot 0
         self.uses = _uses(graph)
         self.products = {n.serial: p for n in graph.nodes if (p := self._product(n)) is not None}
         self.fused = self._fused()
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
         self.coverage = Coverage(graph.name, graph.shapes)
-        self.matrices = elements(pieces) if columns.codes else set()  # they wait in the workspace, by serial
+        self.matrices = elements(pieces) if columns.codes else set()  # serials of elements kept in the workspace
         self.watch_inputs = self._watch_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
-        self.next = False  # whether what is being spelled is for the next block
-        self.strays = ""  # bits of its angles, see sincos.outside
+        self.next = False  # True while printing the work for the next block
+        self.strays = ""  # range bits of its angles, see sincos.outside
 
-    # -- what is fused and what is watched
+    # -- fused operations and the check of inputs
 
     def _product(self, node: Node) -> Node | None:
-        """The argument of a sum that joins it in a fused multiply-add: the later product, so that the other need not
-        wait.
+        """Return the operand of a sum that joins it in a fused multiply-add.
+
+        It is the later product, so that the other one need not wait.
         """
         found = None
         if node.op in ("add", "sub"):
@@ -104,12 +126,12 @@ class Speller:
         return products | {n.operands[0].serial for n in self.graph.nodes if n.op == "neg" and self.negates(n)}
 
     def negates(self, node: Node) -> bool:
-        """Whether it is minus a fused multiply-add that nobody else wants: processors have that in one, too."""
+        """Return True if `node` negates a fused multiply-add without other users: processors have an instruction."""
         return node.op == "neg" and self.uses[node.operands[0].serial] == 1 and node.operands[0].serial in self.products
 
     @property
     def added(self) -> dict[int, Node]:
-        """By the serial number of a fused multiply-add, what it adds to: an operation that nobody else reads."""
+        """For each fused multiply-add, by serial number, the operation it adds to, if that has no other user."""
         found = {}
         for n in self.graph.nodes:
             inner = n.operands[0] if self.negates(n) else n
@@ -120,7 +142,7 @@ class Speller:
         return found
 
     def _watch_inputs(self) -> bool:
-        """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
+        """Return True to sum the inputs, False the outputs; NaN reaches the outputs, unless an operation selects."""
         if self.matrices:
             return True
         selects = any(OPS[n.op].kind == "select" for n in self.graph.nodes if n.op not in PLUMBING)
@@ -128,25 +150,34 @@ class Speller:
         return selects or outputs >= sum(n.op == "input" for n in self.graph.nodes)
 
     def inline(self, n: Node) -> bool:
-        """Spelled where it is used. (A comparison's mask is not a value that could wait in the workspace.)"""
+        """Return True if `n` is printed at its use; a comparison's mask, for one, cannot be kept in the workspace."""
         return n.serial in self.fused or n.op in COMPARISONS
 
     # -- functions
 
     @property
     def packed(self) -> bool:
-        """Whether the lanes of an array lie side by side, and nobody asks for NaN: so it is inside a simulation."""
+        """True inside a simulation: the lanes of an array are contiguous, and inputs are not checked for NaN."""
         return self.called is not None
 
     def parameters(self) -> str:
+        """Return the parameters of the function."""
         arrays = [f"in_{n}" for n in self.inputs] + [f"out_{symbol(n)}" for n in self.graph.outputs]
         strides = [] if self.w.lanes == 1 or self.packed else [f"i64 %stride_{a}" for a in arrays]
         after = ["%then", *(f"%next_{n}" for n in self.inputs)] if self.first else []
         return ", ".join([f"ptr noalias {p}" for p in ("%ws", *(f"%{a}" for a in arrays), *after)] + strides)
 
     def function(self, name: str, apart: bool = False) -> str:
-        """i64 @name, 1 where an input is bad, and the functions of all chunks but the last, which is its own. apart:
-        whoever calls it has called them, each for several blocks, so that its code is fetched once for all of these.
+        """Return i64 @name, which returns 1 for a bad input, and the functions of all chunks.
+
+        The last chunk is inside @name itself.
+
+        Parameters
+        ----------
+        name
+            Name of the function, and prefix of those of the chunks.
+        apart
+            True if the caller calls the chunks, each for several blocks, so that its code is fetched once for all.
         """
         w, parameters, out, done = self.w, self.parameters(), [], ""
         last = {n.serial: k for k, piece in enumerate(self.pieces) for item in piece for n in self.reads(item)}
@@ -184,15 +215,15 @@ class Speller:
 
     @property
     def _aligned(self) -> str:
-        """Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them."""
+        """Attributes: spilled vectors must not straddle cache lines, and code must be aligned for constant speed."""
         return f" alignstack({self.w.align}) align 64" if self.w.lanes > 1 and self.w.align > 16 else ""
 
     def _defined(self, name: str, parameters: str, body: str) -> str:
-        """A function that gives nothing back."""
+        """Return a function without a result."""
         return f"define internal void @{name}({parameters}) noinline nounwind{self._aligned} {{\n{body}  ret void\n}}"
 
     def _needed(self) -> str:
-        """Returns at once where no lane needs the results."""
+        """Return an early exit for the case that no lane needs the results."""
         if not self.graph.only:
             return ""
         w = self.w
@@ -204,7 +235,7 @@ class Speller:
         return f"{self._body()}  br i1 {is_needed}, label %needed, label %idle\nidle:\n  ret void\nneeded:\n"
 
     def _piece(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> None:
-        """The lines of chunk k. last: of each node, the chunk that reads it last."""
+        """Print the lines of chunk k; last: the last chunk that reads each node."""
         self._begin()
         self.lodgings.now, self.lodgings.last = k, last
         leave = departures(piece, self.reads, self.inline, self.registers) if self.registers else repeat(())
@@ -222,8 +253,9 @@ class Speller:
             self.w.store(self.w.total([*self.sum, *known]), "%ws")
 
     def _over(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> dict[int, list[int]]:
-        """By item of chunk k, what nobody reads after it: its place is the next to be used. A slot is as wide as the
-        lanes, and those of few lines of memory stay in the nearest cache; a state alone has room there for all.
+        """Return for each item of chunk k the values that nothing reads after it, so that their slots are reused.
+
+        A slot is as wide as the lanes, and few cache lines stay in the nearest cache; for scalar code, all slots fit.
         """
         final = {n.serial: t for t, item in enumerate(piece) for n in self.reads(item)}
         found: dict[int, list[int]] = {}
@@ -242,22 +274,22 @@ class Speller:
     def _lines(self) -> list[str]:
         if not (self.registers and self.w.lanes > 1 and host().avx512):
             return self.w.lines
-        from bellcrank.emit.cpu.reach import near  # few graphs are so large
+        from bellcrank.emit.cpu.reach import near  # imported here, because few graphs are so large
 
         return near(self.w.lines, self.w.align)
 
     def reads(self, item: Item) -> list[Node]:
-        """Nodes whose values the item needs, looking through what is spelled inside it."""
+        """Return the nodes whose values `item` needs, looking through inline nodes."""
         stack, found = list(item.uses), []
         while stack:
             n = stack.pop()
             found.append(n)
-            if n.serial in self.fused or n.op in COMPARISONS:  # inline, and asked so often that a call would tell
+            if n.serial in self.fused or n.op in COMPARISONS:  # `inline` without the cost of a call
                 stack.extend(n.operands)
         return found
 
     def read_after(self, call: Node) -> set[int]:
-        """What is read after a call, by serial."""
+        """Return the serials of nodes that are read after `call`."""
         found: set[int] = set()
         for item in (item for piece in reversed(self.pieces) for item in reversed(piece)):
             if call in item.defines:
@@ -279,7 +311,7 @@ class Speller:
             if not self.inline(node):
                 self.names[node.serial] = self._operation(node)
         elif item.kind == "load" and self.packed:
-            return  # read where it lies, whenever it is used
+            return  # loaded at each first use
         elif item.tile is not None and item.kind == "load":
             self._load(item.tile, item.defines)
         elif item.tile is not None and item.tile.whole:
@@ -309,8 +341,8 @@ class Speller:
             self.sum += values
 
     def _matrix(self, tile: Tile) -> None:
-        """From the workspace, by a loop."""
-        from bellcrank.emit.cpu import row_code  # few graphs are so large
+        """Store a matrix from the workspace, by a loop."""
+        from bellcrank.emit.cpu import row_code  # imported here, because few graphs are so large
 
         elements = self.outputs[tile.array][tile.start : tile.start + tile.width]
         self.coverage.note(tile.array, range(tile.start, tile.start + tile.width))
@@ -351,7 +383,7 @@ class Speller:
         return self.w.let(SPELL[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
 
     def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:
-        """x y + z, x y - z or z - x y, rounded once; or minus that."""
+        """Emit x y + z, x y - z or z - x y, rounded once; or the negative of it."""
         a, b = node.args
         x, y = (self._value(p) for p in product.args)
         z = self._value(b if a is product else a)
@@ -363,7 +395,7 @@ class Speller:
         return self.w.let(f"call {t} @llvm.fma.{self.w.mangled}({t} {x}, {t} {y}, {t} {z})", "v")
 
     def _trig(self, item: Item) -> None:
-        """Arguments to the workspace, one call for all, results stay there until they are used."""
+        """Store the angles in the workspace and call @sincos once; results stay there until they are used."""
         w, ratio = self.w, self.trig_width // self.w.lanes
         count = -(-len(item.uses) // ratio)  # vectors of trig_width
         room = count * ratio
@@ -389,14 +421,14 @@ class Speller:
                 self.w.store(self.names[n.serial], self._slot(self.slots[n.serial]))
 
     def _home(self, n: Node) -> int:
-        """Where a value waits."""
+        """Return the slot where a value waits."""
         if n.serial in self.homes:
             call, place = self.homes.pop(n.serial)
             return calls.given(self, call) + place
         return self._new_slot()
 
     def _room(self, size: int) -> int:
-        """Where so many slots begin that follow each other and are free."""
+        """Return the first of `size` contiguous free slots."""
         found = [begin for begin, end in runs(sorted(self.free)) if end - begin >= size or end == self.size]
         begin = found[0] if found else self.size
         self.free = [k for k in self.free if not begin <= k < begin + size]
@@ -416,7 +448,7 @@ class Speller:
 
 
 def _uses(graph: Graph) -> dict[int, int]:
-    """How often each node is used; being an output counts twice, for an output must exist and cannot be fused away."""
+    """Return the number of uses of each node; an output counts twice, as it must exist and cannot be fused away."""
     uses: dict[int, int] = {n.serial: 0 for n in graph.nodes}
     for node in graph.nodes:
         for a in node.operands:

@@ -1,9 +1,9 @@
-"""Strips of a graph (graph/strips.py) as LLVM IR: a function with a function for each of its loops.
+"""LLVM IR of a graph with rolled loops (graph/strips.py): a function, and one function for each of its loops.
 
     void @name(ptr ws, ptr in..., ptr out...)
 
-Arrays are as in routine.py. What waits between loops, and what calls are given and give, lies in the workspace behind
-that of the functions which are called.
+Arrays are as in routine.py. Values that wait between loops, and arguments and results of calls, lie in the workspace
+behind that of the called functions.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from bellcrank.quoting import symbol
 
 
 class StripCode:
+    """LLVM IR of a graph with rolled loops."""
+
     def __init__(
         self,
         graph: Graph,
@@ -31,6 +33,25 @@ class StripCode:
         name: str,
         called: Mapping[int, tuple[str, int]],
     ) -> None:
+        """Lay out the workspace.
+
+        Parameters
+        ----------
+        graph
+            The graph.
+        made
+            Its rolled loops.
+        lanes
+            Lanes of an element.
+        trig_width
+            Lanes of one vector of @sincos.
+        dtype
+            Floating-point type.
+        name
+            Name of the function.
+        called
+            Name and workspace slots of each function it may call, by id of its graph.
+        """
         self.graph, self.made, self.trig_width, self.name, self.called = graph, made, trig_width, name, called
         self.w = Writer(lanes, dtype)
         below = max((size for _, size in called.values()), default=0)
@@ -42,6 +63,7 @@ class StripCode:
         self.parameters = ", ".join(f"ptr noalias %{n}" for n in ("ws", *arrays))
 
     def text(self) -> str:
+        """Return all functions and the table."""
         parts, lines = [], []
         if self.made.table.size:
             parts.append(data(f"{self.name}_strip_table", self.made.table.astype(self.w.dtype)))
@@ -99,7 +121,7 @@ class StripCode:
         return ["entry:", *entry, "br label %loop", "loop:", *phis, *body, *ending]
 
     def _body(self, loop: Loop, bases: list[str]) -> list[str]:
-        """What is done for one element; its values, in the order of y."""
+        """Emit the operations for one element; return its values, in the order of y."""
         w = self.w
         speller = Speller(loop.graph, w.lanes, self.trig_width, w.dtype, [], called={})
         speller.w = w
@@ -122,7 +144,7 @@ class StripCode:
         return self.w.load(self._base(at))
 
     def _width(self, at: At) -> int:
-        """Bytes of an element: numbers of a table are the same in all lanes."""
+        """Return the bytes of an element: numbers of a table are the same in all lanes."""
         return self.w.bytes if at.array[0] == "table" else self.w.align
 
     def _base(self, at: At) -> str:

@@ -1,4 +1,4 @@
-"""The target "cpu": one state, or a batch in lanes, on one core or its rows shared out among some."""
+"""Target "cpu": one state, or a batch in lanes, on one core or with its rows shared among several."""
 
 from __future__ import annotations
 
@@ -18,39 +18,43 @@ from bellcrank.errors import CompileError
 if TYPE_CHECKING:
     from bellcrank.graph import Graph
 
-THREADS_WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
-SEGMENT = 128  # bodies: to join two segments costs as much as some ten
-ALL_ROWS = 2**62  # rows: the entry keeps every batch to itself
+THREADS_WORTH = 1e-4  # seconds of work, below which waking a thread costs more than it gains
+SEGMENT = 128  # bodies; joining two segments costs as much as about ten
+ALL_ROWS = 2**62  # rows; with this limit the entry accepts every batch
 
 
 @dataclass(frozen=True)
 class Cpu:
+    """Code generator for this processor, with a floating-point type and a number of threads."""
+
     dtype: str = "float64"
     threads: int = 1
 
     @property
     def segments(self) -> tuple[int, int]:
-        """Into which a branch is cut whose segments go side by side, a bundle of lanes, and bodies of each at least."""
+        """Segments that a branch is divided into to be processed in parallel lanes, and the least bodies of each."""
         return host().lanes(self.dtype), SEGMENT
 
     @property
     def key(self) -> tuple[str, ...]:
-        h = host()  # threads decide only how large a batch the Python entry keeps to itself
+        """Everything that decides the code beside the graph."""
+        h = host()  # the number of threads only decides which batches the Python entry accepts
         return "cpu", self.dtype, str(min(self.threads, 2)), h.cpu, h.features, h.llvm
 
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
-        from bellcrank.emit.cpu.costs import cheapest  # what comes from the cache needs no choice
+        """Return the pair of `graphs` that will be fastest by the cost model."""
+        from bellcrank.emit.cpu.costs import cheapest  # not needed for code from the cache
 
         return cheapest(graphs, self.dtype)
 
     def source(self, graph: Graph) -> str:
-        """LLVM IR with the Python entry."""
-        from bellcrank.emit.cpu import llvm  # what comes from the cache needs no spelling
+        """Return LLVM IR of `graph` with the Python entry."""
+        from bellcrank.emit.cpu import llvm  # not needed for code from the cache
 
         return self.entered(llvm.source(graph, host().lanes(self.dtype), self.dtype), graph)
 
     def entered(self, text: str, graph: Graph) -> str:
-        """A module with the entry that Python calls."""
+        """Return the module `text` of `graph` with the entry that Python calls."""
         from bellcrank.emit.cpu import entry
 
         outputs = list(graph.shapes.values())
@@ -60,32 +64,36 @@ class Cpu:
         return text + "\n" + entry.definition(list(graph.inputs.values()), outputs[0], self.dtype, limit)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
+        """Compile `graph`; return facts, object code, and True if it came from the cache."""
         from bellcrank.emit.cpu import llvm
 
         apart = llvm.halved(graph)
         code, cached, where = compiled(self._state(graph) if apart else self.source(graph))
         share = rows_per_thread(graph, self.dtype) if self.threads > 1 else 0
         facts: dict[str, Any] = {"code": where, "code_size": code_size(code), "rows_per_thread": share}
-        if apart:  # the same graph and the same speller: the same code
+        if apart:  # the key suffices, because the same graph and printer give the same code
             facts["batch"] = store.key("batch of", where, code_fingerprint()) + ".o"
         return facts, code, cached
 
     def recall(self, facts: Mapping[str, Any]) -> bytes | None:
+        """Return the object code that belongs to `facts`; None if it is gone."""
         return store.load(facts["code"])
 
     def load(self, code: bytes, facts: Mapping[str, Any], about: About) -> Kernel:
+        """Return the kernel, described by `about`, of the object `code` and its `facts`."""
         rest = partial(self._batch, facts["batch"], facts["code"], about) if "batch" in facts else None
         return Kernel(about, Library(code), self.threads, facts["code_size"], rest)
 
     def _state(self, graph: Graph) -> str:
-        """The half of a kernel that is compiled at once."""
+        """Return the module with the scalar code of a kernel, which is compiled at once."""
         from bellcrank.emit.cpu import halves
 
         return self.entered(halves.state_half(graph, host().lanes(self.dtype), self.dtype), graph)
 
     def _batch(self, name: str, one: str, about: About) -> bytes:
-        """The other half of a kernel, from the cache or compiled now. one: the name of the first half, which tells
-        whether a graph that was traced later is still that one.
+        """Return the batch module of a kernel, from the cache or compiled now.
+
+        `one` is the cache file of the scalar module, which shows if a graph that was traced later is still the same.
         """
         if (found := store.load(name)) is not None:
             return found
@@ -94,8 +102,8 @@ class Cpu:
         graph = about.graph()
         if about.cached and object_key(self._state(graph)) != one:
             raise CompileError(
-                f"{graph.name}: its code for batches is made now, and what it is made of has changed since its code "
-                "for one state was: a function of a method or a joint was exchanged. Make the kernel anew: "
+                f"{graph.name}: its code for batches is compiled now, and its graph has changed since its code for one "
+                "state was compiled: a function of a method or a joint was replaced. Create the kernel again: "
                 "bellcrank.kernel(...)."
             )
         with patience.said(f"compiling {graph.name}, for batches"):
@@ -105,7 +113,7 @@ class Cpu:
 
 
 def rows_per_thread(graph: Graph, dtype: str) -> int:
-    """States that are worth a thread."""
+    """Return the number of states of `graph`, in `dtype`, that are worth waking a thread for."""
     from bellcrank.emit.cpu.costs import costs
 
     return max(16, round(THREADS_WORTH / costs(dtype).predicted(graph)))

@@ -1,4 +1,4 @@
-"""One loop over bundles of runs as a function of LLVM IR (waves.py): a lane is a run."""
+"""LLVM IR of one loop over bundles of runs (waves.py), where a lane is a run."""
 
 from __future__ import annotations
 
@@ -21,20 +21,32 @@ Array = np.ndarray[Any, Any]
 
 
 class WaveLoop:
-    """void @name(ws, arrays, first bundle, and the one behind the last)."""
+    """Function of a channel and a shape: void @name(ws, arrays, first bundle, end of the bundles)."""
 
     def __init__(self, all_of: Waves, channel: int, shape: int) -> None:
+        """Select the runs.
+
+        Parameters
+        ----------
+        all_of
+            The loops of the recursion.
+        channel
+            Number of the channel, or ANGLES.
+        shape
+            Number of the shape.
+        """
         self.all, self.r, self.at = all_of, all_of.r, all_of.at
         self.channel, self.number, self.shape = channel, shape, all_of.shapes[shape]
         self.w = Writer(all_of.lanes, all_of.dtype)
         self.forwards = channel == ANGLES or self.r.outwards[channel]
         cuts = [self.r.cuts[c] for c in self.shape.cells]
         self.bodies = [cut.angles if channel == ANGLES else cut.bodies[channel] for cut in cuts]
-        self.before: list[str] = []  # what a bundle does once
-        self.known: dict[object, Any] = {}  # addresses that are made once
-        self.given: dict[int, str] = {}  # what the cell before handed on
+        self.before: list[str] = []  # lines executed once per bundle
+        self.known: dict[object, Any] = {}  # addresses that are computed once
+        self.given: dict[int, str] = {}  # values that the cell before handed on
 
     def text(self) -> str:
+        """Return the function."""
         w, p = self.w, len(self.shape.cells)
         lanes = range(w.lanes)
         first = self.w.let(f"mul i64 %b, {w.lanes}")
@@ -62,7 +74,7 @@ class WaveLoop:
         return self._framed([line if line.endswith(":") else f"  {line}" for line in lines])
 
     def _framed(self, lines: list[str]) -> str:
-        """The function around what is done for a bundle: one after the other."""
+        """Return the function with the loop over bundles."""
         name = self.all.name(self.channel, self.number)
         return "\n".join(
             [
@@ -82,7 +94,7 @@ class WaveLoop:
         )
 
     def _bases(self) -> None:
-        """Where the bundle's own numbers begin."""
+        """Emit the addresses of the bundle's parts of the workspace."""
         w = self.w
         for what, at, width in (("angles", self.at.angles_at, self.at.angles), ("kept", self.at.kept_at, self.at.kept)):
             size = self.shape.places * width[self.number] * w.align
@@ -94,14 +106,14 @@ class WaveLoop:
         """Bytes from one number of a place to the next."""
         return self.w.align
 
-    # -- what goes round
+    # -- carried values
 
     def _comes(self, x: Place) -> bool:
-        """Whether it is what the cell before hands on in this loop."""
+        """Return True if it is a value that the cell before hands on in this loop."""
         return x.kind == "parent" or (x.kind == "child" and x.child == 0)
 
     def _initial(self, carried: list[int]) -> dict[int, str]:
-        """What others handed on to the first of each run."""
+        """Load the values that other loops handed on to the first cell of each run."""
         if not carried:
             return {}
         ends = self.begins
@@ -111,11 +123,11 @@ class WaveLoop:
         return {e: self._gathered([self._handed(slot, e) for slot in slots]) for e in carried}
 
     def _before(self) -> str:
-        """The table of where what the first of a run is handed lies."""
+        """Return the table of slots of the values that are handed to the first cell of a run."""
         return "parent" if self.forwards else "child0"
 
     def _finish(self, way: int) -> None:
-        """What the last of each run hands on."""
+        """Store the values that the last cell of each run hands on."""
         if not self.given or self.channel == ANGLES:
             return
         ends = [self._plus(x, self.shape.places - 1) for x in self.begins] if self.forwards else self.begins
@@ -143,11 +155,11 @@ class WaveLoop:
         self._write(body, values, j)
 
     def _sine(self, speller: Speller, n: Node) -> str:
-        """Of an angle that waits for a neighbour."""
+        """Compute the sine or cosine of an angle that depends on a neighbour."""
         return self.w.function(n.op, [speller._value(n.args[0])])
 
     def _row(self, what: str, j: int, width: int) -> str:
-        """Where the numbers of this place lie."""
+        """Return the address of the numbers of this place."""
         w = self.w
         offset = w.let(f"mul i64 {self._plus(self.turn, j)}, {width * self.stride}")
         return w.let(f"getelementptr i8, ptr %{what}, i64 {offset}", "p")
@@ -169,7 +181,7 @@ class WaveLoop:
         return self._gathered(self._elements(f"%in_{symbol(x.name)}", x.name, x.element, j))
 
     def _turn(self, value: str, element: int) -> None:
-        """An angle, whose sine and cosine come later."""
+        """Store an angle, whose sine and cosine are computed later."""
         self.w.store(value, self.w.at(self.angles_here, element * self.stride))
 
     def _write(self, body: Body, values: list[str], j: int) -> None:
@@ -220,7 +232,7 @@ class WaveLoop:
         return self.w.let(f"add i64 {x}, {number}") if number else x
 
     def _number(self, table: str, at: str) -> str:
-        """An element of a table of whole numbers."""
+        """Load an element of a table of integers."""
         w = self.w
         place = w.let(f"getelementptr i32, ptr {self._whole_numbers(table)}, i64 {at}", "p")
         return w.let(f"sext i32 {w.let(f'load i32, ptr {place}, align 4')} to i64")
@@ -240,7 +252,7 @@ class WaveLoop:
         return w.at(self.known[key], self.at.field[self.channel, element] * w.bytes)
 
     def _constants(self, column: int, j: int) -> list[str]:
-        """Addresses in the rows of the table that belong to these places."""
+        """Return addresses in the rows of the table that belong to these places."""
         w, cell = self.w, self.shape.cells[j]
         key = "rows", j
         if key not in self.known:
@@ -259,7 +271,7 @@ class WaveLoop:
         return found
 
     def _elements(self, array: str, name: str, element: int, j: int) -> list[str]:
-        """Addresses of elements whose numbers follow from the places: evenly along each run, or by a table."""
+        """Return addresses of elements: with a constant stride along each run, or by a table."""
         w, values = self.w, self.r.tree.elements[name][:, element]
         numbers = values[self.shape.at(j)]
         steps = np.unique(np.diff(numbers, axis=1))

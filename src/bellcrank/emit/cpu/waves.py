@@ -1,12 +1,12 @@
-"""A Recursion as loops over runs that go side by side (graph/waves.py), for one state: lanes are runs, not states.
+"""LLVM IR of a Recursion as loops over parallel runs (graph/waves.py), for one state: lanes are runs, not states.
 
     void @waves(ptr ws, ptr in..., ptr out...)
 
-Each shape has a function for each channel that takes some of its bundles, a bundle being as many runs as there are
-lanes. What later loops need lies in the workspace lane by lane, so that nothing is gathered:
+Each shape has a function for each channel that processes a range of its bundles; a bundle is as many runs as there are
+lanes. Values that later loops need lie in the workspace lane by lane, so that no gathering is needed:
 
-    angles, sines, cosines       (shape, bundle, place in the run, which, lane)
-    kept                         the same
+    angles, sines, cosines       (shape, bundle, place in the run, index, lane)
+    kept                         likewise
     handed on                    (first or last place of a run, element of all channels), one number each
 """
 
@@ -30,16 +30,17 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Phase:
-    """Waves that may run at the same time in a channel."""
+    """Waves of a channel that may run at the same time."""
 
     channel: int
     waves: tuple[Share, ...]
 
 
 class Workspace:
-    """Where things lie, in numbers."""
+    """Layout of the workspace, in numbers."""
 
     def __init__(self, r: Recursion, shapes: Sequence[Shape], lanes: int) -> None:
+        """Lay out the workspace of the recursion `r` with these `shapes`, for a number of `lanes`."""
         self.angles_at, self.kept_at, at = list[int](), list[int](), 0
         self.angles = [max(r.cuts[c].count for c in shape.cells) for shape in shapes]
         self.kept = [max(r.cuts[c].kept for c in shape.cells) for shape in shapes]
@@ -57,11 +58,11 @@ class Workspace:
         for k, w in enumerate(r.wanted):
             for e in np.flatnonzero(w).tolist():
                 self.field[k, e] = len(self.field)
-        # Runs that go side by side have theirs side by side.
+        # Values of parallel runs are stored next to each other.
         ways = [way for shape in shapes for way in (shape.begins, shape.begins + shape.places - 1)]
         parents = [r.tree.parent[shape.begins] for shape in shapes]
         ends = np.array(list(dict.fromkeys(x for x in np.concatenate([*ways, *parents]).tolist() if x >= 0)))
-        self.slot = np.full(len(r.tree.parent) + 1, -1)  # the last for nobody
+        self.slot = np.full(len(r.tree.parent) + 1, -1)  # the last entry stands for a missing neighbour
         self.slot[ends] = np.arange(len(ends))
         self.slots = len(ends)
         self.size = at + self.slots * len(self.field)
@@ -69,9 +70,22 @@ class Workspace:
 
 
 class Waves:
-    """The text of all loops of a recursion."""
+    """LLVM IR of all loops of a recursion."""
 
     def __init__(self, r: Recursion, lanes: int, dtype: str, tag: str) -> None:
+        """Group the runs and lay out the workspace.
+
+        Parameters
+        ----------
+        r
+            The recursion.
+        lanes
+            Runs in a bundle.
+        dtype
+            Floating-point type.
+        tag
+            Name of the function, and prefix of those of its loops.
+        """
         self.r, self.lanes, self.dtype, self.tag = r, lanes, dtype, tag
         self.shapes, self.waves = shaped(r, lanes)
         self.at = Workspace(r, self.shapes, lanes)
@@ -86,6 +100,7 @@ class Waves:
         return self.at.size
 
     def text(self) -> str:
+        """Return all functions and tables."""
         loops = [
             WaveLoop(self, k, i).text()
             for k in (ANGLES, *range(len(self.r.outwards)))
@@ -97,12 +112,12 @@ class Waves:
         return "\n".join([*self._constants(), *loops, driver, *lines, "  ret void\n}"])
 
     def busy(self, channel: int, shape: int) -> bool:
-        """Whether there is anything to do."""
+        """Return True if a loop of this `channel` and `shape` writes anything."""
         cuts = [self.r.cuts[c] for c in self.shapes[shape].cells]
         return any((c.angles if channel == ANGLES else c.bodies[channel]).writes for c in cuts)
 
     def phases(self) -> Iterator[Phase]:
-        """In the order of what waits for what."""
+        """Yield the phases in dependency order."""
         yield Phase(ANGLES, tuple(wave for wave in self.waves if self.busy(ANGLES, wave.shape)))
         for k, outwards in enumerate(self.r.outwards):
             for depth in sorted({w.depth for w in self.waves}, reverse=not outwards):
@@ -111,10 +126,23 @@ class Waves:
                     yield Phase(k, mine)
 
     def name(self, channel: int, shape: int) -> str:
+        """Return the name of the function for a `channel` and a `shape`."""
         return f"{self.tag}_{'angles' if channel == ANGLES else channel}_{shape}"
 
     def call(self, channel: int, wave: Share, share: int = 0, shares: int = 1) -> list[str]:
-        """Text that does one of several shares of a wave; after the angles their sines and cosines."""
+        """Return the call that processes one of several shares of a wave, and then computes its sines and cosines.
+
+        Parameters
+        ----------
+        channel
+            Number of the channel, or ANGLES; only this has sines and cosines.
+        wave
+            The wave.
+        share
+            Number of the share.
+        shares
+            Number of shares.
+        """
         n = (wave.last - wave.first) // self.lanes
         first, last = (wave.first // self.lanes + n * k // shares for k in (share, share + 1))
         if first == last:
@@ -145,12 +173,12 @@ class Waves:
             yield data(f"{self.tag}_{name}", values.astype(np.int32))
 
     def index(self, name: str, of_runs: Array) -> str:
-        """A table with a number for each run of a shape: its name."""
+        """Register the table `of_runs`, with a number for each run of a shape, under `name`; return the name."""
         self.indices[name] = of_runs
         return name
 
     def _relations(self) -> Iterator[tuple[str, Array]]:
-        """Tables of places that no formula gives: where what neighbours hand on lies, and elements of arrays."""
+        """Yield index tables, where no formula applies: slots of values that neighbours hand on, elements of arrays."""
         tree, slot = self.r.tree, self.at.slot
         yield "parent", slot[tree.parent]
         for j in range(tree.children.shape[1]):

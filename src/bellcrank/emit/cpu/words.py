@@ -1,4 +1,4 @@
-"""The block of words that a real-time loop shares with the rest of the process, and text that reads and writes them.
+"""Block of words that a real-time loop shares with the rest of the process, and text that reads and writes them.
 
 Histograms have eight bins for each power of two (`bin_edges`).
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 BINS = 512
-EVENTS = 256  # of the newest overruns, what happened is kept
-TRACE = 8192  # of the newest periods: when it woke up, how late, what it took, and that by its thread's own clock
+EVENTS = 256  # newest overruns whose details are kept
+TRACE = 8192  # newest periods: time of waking, delay, duration, and CPU time of the thread
 
 WORDS = (
     *("stop", "pause", "period", "ticks", "most", "spin", "now", "sleep", "own", "clock"),
@@ -22,49 +22,62 @@ PLACES = {name: k for k, name in enumerate(WORDS)}
 
 
 def bin_edges() -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Lower ends of the bins, and the end of the last. (Bins 8 to 23 are empty: numbers below 8 have their own.)"""
+    """Return the lower ends of the bins and the end of the last.
+
+    Bins 8 to 23 are empty, because each number below 8 has its own bin.
+    """
     k = np.arange(BINS + 1)
     octave, part = k // 8, k % 8
     return np.where(octave < 3, np.minimum(k, 8), np.ldexp(8.0 + part, octave - 3)).astype(float)
 
 
 class Text:
-    """Lines with fresh names; words of the block by their names."""
+    """Writer of lines with fresh names, and of accesses to words of the block."""
 
     def __init__(self) -> None:
+        """Begin without lines."""
         self.lines: list[str] = []
         self.count = 0
 
     def let(self, text: str) -> str:
+        """Write the definition of a new value by `text`; return its name."""
         self.count += 1
         self.lines.append(f"  %r{self.count} = {text}")
         return f"%r{self.count}"
 
     def do(self, text: str) -> None:
+        """Write the line `text`."""
         self.lines.append(f"  {text}")
 
     def label(self, name: str) -> None:
+        """Write the label `name`."""
         self.lines.append(f"{name}:")
 
     def place(self, word: str) -> str:
+        """Return the address of `word`."""
         return self.let(f"getelementptr i64, ptr %block, i64 {PLACES[word]}")
 
     def word(self, name: str) -> str:
-        """Written by others too: read anew each time, with whatever was written before it."""
+        """Load the word `name`, which other threads write, with acquire ordering."""
         return self.let(f"load atomic i64, ptr {self.place(name)} acquire, align 8")
 
     def put(self, name: str, value: str) -> None:
+        """Store `value` in the word `name` with release ordering."""
         self.do(f"store atomic i64 {value}, ptr {self.place(name)} release, align 8")
 
     def pointer(self, name: str) -> str:
+        """Load the pointer in the word `name`."""
         return self.let(f"load ptr, ptr {self.place(name)}, align 8")
 
     def more(self, name: str, by: str = "1") -> None:
+        """Add `by` to the word `name`."""
         self.put(name, self.let(f"add i64 {self.word(name)}, {by}"))
 
     def now(self, clock: str = "now") -> str:
+        """Call the clock function in the word `clock`; return its result."""
         function = self.pointer(clock)
         return self.let(f"call i64 {function}(ptr {self.pointer('clock')})")
 
     def branch(self, condition: str, yes: str, no: str) -> None:
+        """Branch to the label `yes` if `condition` is true, else to `no`."""
         self.do(f"br i1 {condition}, label %{yes}, label %{no}")

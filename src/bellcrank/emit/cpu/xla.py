@@ -1,10 +1,10 @@
-"""A kernel as XLA calls it: the handler of its foreign function interface, as LLVM IR, without a C++ compiler.
+"""XLA entry of a kernel: the handler of its foreign function interface as LLVM IR, without a C++ compiler.
 
     XLA_FFI_Error *handler(XLA_FFI_CallFrame *)
 
-The structs are those of xla/ffi/api/c_api.h, a C interface that only grows at its ends. Asked for its version, the
-handler says the one that the caller has, for what it reads is in all of them. Arguments and results are dense buffers
-with the same leading axes; the kernel's own @many does the work. On a GPU it is launched (emit/cuda/xla.py).
+The structs are those of xla/ffi/api/c_api.h, a C interface that only grows at its ends. Queried for its version, the
+handler returns the caller's, because the fields that it reads exist in all versions. Arguments and results are dense
+buffers with the same leading axes; the kernel's own @many does the work. On a GPU it is launched (emit/cuda/xla.py).
 """
 
 from __future__ import annotations
@@ -17,16 +17,25 @@ from bellcrank.emit.cpu.host import Library, compiled
 from bellcrank.emit.target import Shape, Signature
 
 EXECUTE, METADATA = 3, 1  # XLA_FFI_ExecutionStage, XLA_FFI_Extension_Type
-# Offsets in bytes, of 64-bit computers.
+# Offsets in bytes, on 64-bit computers.
 FRAME = {"extension": 8, "api": 16, "context": 24, "stage": 32, "args": 72, "rets": 112}
 BUFFER = {"data": 24, "rank": 32, "dims": 40}
 EXTENSION = {"type": 8, "metadata": 24}
-VERSION = {"api": 32, "metadata": 24}  # of XLA_FFI_Api and of XLA_FFI_Metadata: major, and minor behind it
+VERSION = {"api": 32, "metadata": 24}  # in XLA_FFI_Api and in XLA_FFI_Metadata: major, followed by minor
 
 
 def handler(inputs: Sequence[Shape], outputs: Sequence[Shape], work: str) -> str:
-    """@handler. work: what is done with %n states, whose numbers lie at %args0.data, ..., %rets0.data, ...; with %api
-    and %context of the caller; its last line returns.
+    """Return @handler.
+
+    Parameters
+    ----------
+    inputs
+        Shapes of the inputs for one state.
+    outputs
+        Shapes of the outputs for one state.
+    work
+        Text that processes %n states, whose numbers lie at %args0.data, ..., %rets0.data, ..., with %api and %context
+        of the caller; its last line returns.
     """
     loads = "".join(
         f"""  %{which}{k}.at = getelementptr ptr, ptr %{which}, i64 {k}
@@ -76,7 +85,7 @@ go:
 
 
 def buffers(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[tuple[str, int, Shape]]:
-    """Which and how many-eth each is, and the shape of one state of it."""
+    """Return (prefix, index, shape of one state) of each buffer, for the shapes of `inputs` and `outputs`."""
     return [
         *(("args", k, shape) for k, shape in enumerate(inputs)),
         *(("rets", k, shape) for k, shape in enumerate(outputs)),
@@ -84,7 +93,17 @@ def buffers(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[tuple[str
 
 
 def source(inputs: Sequence[Shape], outputs: Sequence[Shape], size: int) -> str:
-    """The module: @handler, and @many, where the address of the kernel's own belongs."""
+    """Return the module with @handler, and @many for the address of the kernel's own function.
+
+    Parameters
+    ----------
+    inputs
+        Shapes of the inputs for one state.
+    outputs
+        Shapes of the outputs for one state.
+    size
+        Bytes of a number.
+    """
     arrays = buffers(inputs, outputs)
     given = ", ".join(f"ptr %{which}{k}.data, i64 {size * prod(shape)}" for which, k, shape in arrays)
     work = f"""  %f = load ptr, ptr @many
@@ -95,24 +114,38 @@ def source(inputs: Sequence[Shape], outputs: Sequence[Shape], size: int) -> str:
 
 
 def load(name: str, kind: str, base: str, offset: int) -> str:
+    """Return text that loads a field.
+
+    Parameters
+    ----------
+    name
+        Name of the value.
+    kind
+        IR type of the field.
+    base
+        Address of the struct.
+    offset
+        Offset of the field in bytes.
+    """
     return f"""  %{name}.in = getelementptr i8, ptr {base}, i64 {offset}
   %{name} = load {kind}, ptr %{name}.in, align 4
 """
 
 
 class Handler:
-    """The handler of a kernel, as long as this object lives."""
+    """XLA handler of a kernel, valid as long as this object lives."""
 
     def __init__(self, signature: Signature, kernel: Library) -> None:
+        """Compile the handler for `signature` and connect it to the code of `kernel`."""
         text = source(list(signature.inputs.values()), list(signature.outputs.values()), int(signature.dtype[-2:]) // 8)
         self.library, self._kernel = Library(compiled(text)[0]), kernel
         ctypes.c_void_p.from_address(self.library.address("many")).value = kernel.address("many")
 
     def scratch(self, rows: int) -> int:
-        """Numbers of a workspace, which XLA gives as one result more."""
+        """Return the numbers of a workspace for `rows` states, which XLA allocates as one more result."""
         return 0
 
     @property
     def function(self) -> object:
-        """What jax.ffi.pycapsule takes."""
+        """Function pointer for jax.ffi.pycapsule."""
         return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self.library.address("handler"))

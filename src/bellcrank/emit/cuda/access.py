@@ -1,9 +1,10 @@
-"""How a thread reaches its row of an array: by strides where it lies, or through a tile in shared memory.
+"""Global-memory access of a GPU thread: strided, or staged through a tile in shared memory.
 
-Every array comes as a pointer and two strides in elements, from row to row and from column to column. With the states
-of one quantity side by side (column-major), neighbouring threads touch neighbouring words, and all is well. With rows
-side by side they would not: then the threads of a block copy their rows together, word by word in the order of the
-memory, to a tile whose rows have an odd length, so that all may read a column of it at once. Results go the other way.
+Every array is passed as a pointer and two strides in elements, from row to row and from column to column. With
+column-major arrays (the states of one quantity are contiguous), neighbouring threads access neighbouring words and
+the accesses are coalesced. With row-major arrays they would not be: then the threads of a block cooperatively copy
+their rows, in memory order, to a tile whose rows have an odd length, so that all threads can read one column of it
+without bank conflicts. Results go the opposite way.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from bellcrank.emit.cpu.lanes import Writer
 
 @dataclass(frozen=True)
 class Strided:
-    """%NAME.at is the thread's row."""
+    """Array that a thread accesses in global memory; %NAME.at points to the thread's row."""
 
     name: str
 
     def enter(self, w: Writer, row: str = "%row") -> None:
+        """Emit the address of the thread's row, whose index is the value `row`, with the writer `w`."""
         a = self.name
         w.do(f"%{a}.rows = zext i32 %{a}.row to i64")
         w.do(f"%{a}.o = mul i64 {row}, %{a}.rows")
@@ -27,7 +29,7 @@ class Strided:
         w.do(f"%{a}.columns = zext i32 %{a}.column to i64")
 
     def address(self, w: Writer, k: int) -> str:
-        """One instruction: a product of 32 bits and a sum of 64."""
+        """Return the address of element `k` of the thread's row; `w` emits a 32-bit product and a 64-bit sum."""
         if not k:
             return f"ptr addrspace(1) %{self.name}.at"
         offset = w.let(f"mul nuw i64 %{self.name}.columns, {k * w.bytes}")
@@ -35,12 +37,13 @@ class Strided:
         return f"ptr addrspace(1) {at}"
 
     def leave(self, w: Writer) -> None:
+        """Emit nothing with `w`: results are already in global memory."""
         pass
 
 
 @dataclass(frozen=True)
 class Tiled:
-    """Columns side by side in memory; the tile begins `start` elements into the shared memory."""
+    """Row-major array that is staged in shared memory; its tile begins at element `start` of the shared memory."""
 
     name: str
     size: int
@@ -50,13 +53,16 @@ class Tiled:
 
     @property
     def length(self) -> int:
+        """Elements from one row of the tile to the next: odd, to avoid bank conflicts."""
         return self.size | 1
 
     @property
     def elements(self) -> int:
+        """Elements of the whole tile."""
         return self.length * self.threads
 
     def enter(self, w: Writer) -> None:
+        """Emit the thread's row of the tile and, for an input, the copy from global memory, with the writer `w`."""
         a = self.name
         w.do(f"%{a}.rows = zext i32 %{a}.row to i64")
         w.do(f"%{a}.mine.o = mul i32 %tid, {self.length}")
@@ -69,7 +75,7 @@ class Tiled:
                 w.do(f"store {w.type} {value}, ptr addrspace(3) {near}")
 
     def _places(self, w: Writer, j: int, tid: str) -> tuple[str, str, str]:
-        """Element j * threads + tid of the block's rows: where it is, where in the tile, and whether it exists."""
+        """Return global address, tile address and existence flag of element j * threads + tid of the block."""
         e = w.let(f"add i32 {tid}, {j * self.threads}")
         r = w.let(f"udiv i32 {e}, {self.size}")
         c = w.let(f"sub i32 {e}, {w.let(f'mul i32 {r}, {self.size}')}")
@@ -84,12 +90,14 @@ class Tiled:
         return far, w.let(f"getelementptr {w.type}, ptr addrspace(3) @shared, i32 {place}", "p"), exists
 
     def address(self, w: Writer, k: int) -> str:
+        """Return the address of element `k` of the thread's row of the tile, emitted by `w`."""
         at = w.let(f"getelementptr {w.type}, ptr addrspace(3) %{self.name}.mine, i32 {k}", "p")
         return f"ptr addrspace(3) {at}"
 
     def leave(self, w: Writer) -> None:
+        """Emit, for an output, the copy from the tile to global memory with the writer `w`."""
         if self.output:
-            # asked anew: else all that follows from it, known since the beginning, would wait in registers
+            # read %tid.x again: otherwise LLVM would reuse the addresses of enter() and keep them in registers
             tid = w.let('call i32 asm sideeffect "mov.u32 $0, %tid.x;", "=r"()')
             for j in range(self.size):
                 far, near, exists = self._places(w, j, tid)

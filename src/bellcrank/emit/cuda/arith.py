@@ -1,14 +1,16 @@
-"""Arithmetic of one thread as LLVM IR: the table of emit/cpu/speller.py, and what the GPU has no instruction for.
+"""Arithmetic of one GPU thread as LLVM IR: the table of emit/cpu/speller.py, and what the GPU has no instruction for.
 
-A double is divided by an approximate reciprocal (20 bits), two steps of Newton's and one correction of the quotient:
-the last bit may be wrong. Where that fails, because the divisor is zero, infinite or tiny, the plain approximation has
-the right zero or infinity. Single precision has an instruction that is right to two units in the last place.
+Double-precision division uses an approximate reciprocal (20 bits), two Newton steps and one correction of the
+quotient: the last bit may be wrong. Where that yields NaN, because the divisor is zero, infinite or tiny, the plain
+approximation gives the right zero or infinity. Single precision has an instruction with an error of at most two units
+in the last place.
 
-Sine and cosine are those of emit/cpu/sincos.py but for the rounding to a quadrant: adding 1.5 * 2**52 leaves k mod 4 in
-the lowest bits for any |k| < 2**51. The first part of pi/2 still comes off exactly, so the angle may be large: as a
-double up to 1e12 rad, in single precision up to 1e5. Beyond, results are meaningless, as such angles are.
+Sine and cosine are those of emit/cpu/sincos.py except for the rounding to a quadrant: adding 1.5 * 2**52 leaves k mod 4
+in the lowest bits for any |k| < 2**51. The first part of pi/2 is still subtracted exactly, so the angle may be large:
+up to 1e12 rad in double precision, up to 1e5 rad in single precision. Beyond that, results are meaningless.
 
-The rest is rare in mechanics and made of short series, good to a few units in the last place.
+The other functions are rare in mechanics; they are evaluated by short series, accurate to a few units in the last
+place.
 """
 
 from __future__ import annotations
@@ -23,42 +25,55 @@ from bellcrank.emit.cuda.numbers import ThreadWriter
 
 SHIFT = {"float64": 1.5 * 2.0**52, "float32": 1.5 * 2.0**23}
 MANTISSA = {"float64": 52, "float32": 23}
-# ln 2 in two parts; products of the first with an exponent are exact
+# ln 2 as a sum of two parts; products of the first part with an exponent are exact
 LN2 = {"float64": (0.6931471803691238, 1.9082149292705877e-10), "float32": (0.693145751953125, 1.428606765330187e-06)}
 TERMS = {"float64": {"exp": 13, "log": 11, "atan": 22}, "float32": {"exp": 7, "log": 4, "atan": 9}}
 
 
 class Arithmetic:
+    """Emitter of arithmetic operations and elementary functions for one thread."""
+
     def __init__(self, w: Writer) -> None:
         self.w, self.t, self.bits = w, w.type, 8 * w.bytes
 
     def num(self, x: float) -> str:
+        """Return the operand for the constant `x`."""
         return self.w.constant(x)
 
     def held(self, bits: str) -> str:
+        """Return the operand for a constant given by its `bits`, from constant memory if the writer has one."""
         return self.w.held(bits) if isinstance(self.w, ThreadWriter) else bits
 
     def op(self, name: str, *args: str) -> str:
+        """Emit the operation `name` on the operands `args` and return its value."""
         special = getattr(self, f"_{name}", None)
         if special is not None:
             return str(special(*args))
         return self.w.let(SPELL[name].format(*args, t=self.t, m=self.w.mangled, b="i1"), "v")
 
     def fma(self, a: str, b: str, c: str) -> str:
+        """Emit the fused multiply-add a * b + c and return its value.
+
+        Parameters
+        ----------
+        a, b, c
+            Operands.
+        """
         t = self.t
         return self.w.let(f"call {t} @llvm.fma.{self.w.mangled}({t} {a}, {t} {b}, {t} {c})", "v")
 
     def where(self, condition: str, yes: str, no: str) -> str:
+        """Emit a select: the value `yes` if `condition` holds, otherwise `no`."""
         return self.op("where", condition, yes, no)
 
     def polynomial(self, x: str, coefficients: Sequence[float]) -> str:
-        """Horner, lowest order first."""
+        """Emit a polynomial in `x` by Horner's rule; `coefficients` are ordered from the lowest degree."""
         value = self.num(coefficients[-1])
         for c in coefficients[-2::-1]:
             value = self.fma(value, x, self.num(c))
         return value
 
-    # -- what the GPU divides by
+    # -- division
 
     def _div(self, a: str, b: str) -> str:
         if self.w.dtype == "float32":
@@ -77,6 +92,7 @@ class Arithmetic:
     # -- sine and cosine
 
     def sincos(self, x: str) -> tuple[str, str]:
+        """Emit the sine and cosine of the angle `x` (rad) and return both values."""
         w, form, whole = self.w, FORMATS[self.w.dtype], f"i{self.bits}"
         shift = self.num(SHIFT[w.dtype])
         shifted = self.fma(x, self.held(form.two_over_pi), shift)
@@ -110,10 +126,13 @@ class Arithmetic:
         return self._div(s, c)
 
     def _exp(self, x: str) -> str:
-        """2**k e**r with |r| <= ln(2)/2; the power in two halves, so that neither overflows before the result does."""
+        """Emit 2**k e**r with |r| <= ln(2)/2.
+
+        The power is applied in two halves, so that neither overflows before the result does.
+        """
         w, dtype, whole = self.w, self.w.dtype, f"i{self.bits}"
         high, low = LN2[dtype]
-        limit = 750.0 if dtype == "float64" else 105.0  # beyond, the result is 0 or infinite
+        limit = 750.0 if dtype == "float64" else 105.0  # beyond this the result is 0 or infinite
         clipped = self.op("minimum", self.op("maximum", x, self.num(-limit)), self.num(limit))
         shift = self.num(SHIFT[dtype])
         k = self.op("sub", self.fma(clipped, self.num(1.0 / math.log(2.0)), shift), shift)
@@ -133,13 +152,13 @@ class Arithmetic:
         return w.let(f"bitcast {whole} {biased} to {self.t}")
 
     def _log(self, x: str) -> str:
-        """k ln(2) + 2 artanh((m - 1)/(m + 1)), x = 2**k m and m within a factor of sqrt(2) of 1."""
+        """Emit k ln(2) + 2 artanh((m - 1)/(m + 1)) with x = 2**k m and m within a factor of sqrt(2) of 1."""
         w, dtype, whole = self.w, self.w.dtype, f"i{self.bits}"
         bias, mantissa = (1023, 52) if self.bits == 64 else (127, 23)
         tiny = w.let(f"fcmp olt {self.t} {x}, {self.num(2.0 ** (1 - bias))}")
         scaled = self.where(tiny, self.op("mul", x, self.num(2.0 ** (mantissa + 2))), x)
         i = w.let(f"bitcast {self.t} {scaled} to {whole}")
-        # the bits of sqrt(1/2) taken off, so that the exponent changes where m would pass sqrt(2)
+        # subtract the bits of sqrt(1/2), so that the exponent changes where m would exceed sqrt(2)
         root = 0x3FE6A09E667F3BCD if self.bits == 64 else 0x3F3504F3
         k = w.let(f"ashr {whole} {w.let(f'sub {whole} {i}, {root}')}, {mantissa}")
         m = w.let(f"bitcast {whole} {w.let(f'sub {whole} {i}, ' + w.let(f'shl {whole} {k}, {mantissa}'))} to {self.t}")
@@ -159,7 +178,7 @@ class Arithmetic:
         return self.where(bad, self.w._bits(math.nan), value)
 
     def _tanh(self, x: str) -> str:
-        """1 - 2/(e**2a + 1), a = |x|; near zero the odd series' own quotient (e**2a - 1 without cancellation)."""
+        """Emit 1 - 2/(e**2a + 1) with a = |x|; near zero a quotient of expm1 series, which avoids cancellation."""
         w = self.w
         a = self.op("abs", x)
         large = self._exp(self.op("add", a, a))
@@ -173,7 +192,7 @@ class Arithmetic:
         return w.let(f"call {self.t} @llvm.copysign.{w.mangled}({self.t} {size}, {self.t} {x})", "v")
 
     def _atan2(self, y: str, x: str) -> str:
-        """arctan of the smaller over the larger, once more halved about pi/8, then put into its octant."""
+        """Emit arctan of the smaller over the larger argument, reduced about pi/8, then mapped to its octant."""
         w, dtype = self.w, self.w.dtype
         ay, ax = self.op("abs", y), self.op("abs", x)
         steep = w.let(f"fcmp ogt {self.t} {ay}, {ax}")

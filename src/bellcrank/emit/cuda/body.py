@@ -1,4 +1,4 @@
-"""A graph's units spelled in an order, values parked where they must: the straight-line code of one thread."""
+"""Straight-line code of one GPU thread: the units of a graph in schedule order, with spills and reloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from bellcrank.graph import Node
 
 
 class Body:
-    """`read` gives a value that was not computed here, an input's above all; `write` is told of each that is."""
+    """Emitter of straight-line code.
+
+    `read` returns a value that is not computed here, such as an input; `write` receives every value that is computed.
+    """
 
     def __init__(
         self,
@@ -25,8 +28,9 @@ class Body:
         first: int = 0,
         near: int | None = None,
     ) -> None:
-        """%parked is the thread's slot 0, the next lies behind those of all threads of it. Ours begin at first; those
-        from `near` on lie in local memory instead, at %far.
+        """Describe the spill slots: %parked is the thread's slot 0, slots are `threads` values apart.
+
+        Slots of this body begin at `first`; those numbered `near` or higher lie in local memory instead, at %far.
         """
         self.units, self.w, self.read, self.write, self.threads, self.first = units, w, read, write, threads, first
         self.near = near
@@ -34,6 +38,7 @@ class Body:
         self.names: dict[int, str] = {}
 
     def spelled(self, steps: Sequence[Step]) -> None:
+        """Emit `steps`: compute, spill, reload or drop values."""
         for step in steps:
             if step.unit is not None:
                 self._compute(step.unit)
@@ -54,6 +59,7 @@ class Body:
         return f"ptr addrspace(3) {at}"
 
     def value(self, x: Node | float) -> str:
+        """Return the operand for `x`, a node or a constant."""
         if not isinstance(x, Node):
             return self.w.constant(x)
         if x.serial in self.units.inside:

@@ -1,9 +1,10 @@
-"""How a state is computed: by how many threads, with how many registers, and what waits in shared memory.
+"""Occupancy planning: threads per state, registers per thread, and spill slots in shared memory.
 
-Few blocks on a multiprocessor have many registers each; many blocks hide more of the latency of memory and arithmetic,
-but more values then wait in shared memory, and every parked value costs two instructions. What shared memory does not
-hold either lies in local memory, which is far away. Members of a team have fewer values each (team.py), and wait for
-each other. The numbers are those of an H200: `python -m bench.gpu teams` compares them with what it measures.
+With few blocks on a multiprocessor each thread has many registers; many blocks hide more of the latency of memory and
+arithmetic, but more values are then spilled to shared memory, and every spill costs two instructions. Spill slots that
+do not fit into shared memory lie in local memory, which is slow. Members of a team have fewer values each (team.py),
+but wait for each other at barriers. The constants are those of an H200: `python -m bench.gpu teams` compares the
+predictions with measurements.
 """
 
 from __future__ import annotations
@@ -21,45 +22,49 @@ from bellcrank.emit.cuda.team import Division, Team, alone
 from bellcrank.emit.cuda.units import Units
 
 FILE = 65536  # registers of a multiprocessor
-SHARED = 227 * 1024  # bytes of its shared memory, of which each block costs one KB more than it asks for
-REGISTERS = 255  # that a thread may have
-WARPS = 64  # at most, on a multiprocessor
-OWN_VALUES = 12  # values' worth of registers for addresses, constants and results on their way
-PARKED = 0.25  # the same where values are parked, as a share of those alive: what is fetched early waits, too
-SHARED_COST, LOCAL_COST = 2.0, 12.0  # instructions' worth of a value's way to shared and to local memory, or back
-STATES = {1: 128, 2: 64, 4: 32, 8: 32}  # of a block, by the members of a team
-SPEED = {1: 2.1e13, 2: 1.15e13}  # instructions of threads per second, by the words of a value
-CACHED, FETCHED = 6500, 9e12  # the same for a longer text, which the instruction cache does not hold
-BANDWIDTH = 4.2e12  # bytes per second that a copy moves
-TEAMS_WORTH = 1.25  # what one thread must lose by waiting, before teams are tried: they do more in all
-WAITING = 1.25  # an idle member costs more than its share
-# By warps at work on a multiprocessor, how much of its speed a kernel reaches that does nothing but arithmetic.
+SHARED = 227 * 1024  # bytes of shared memory of a multiprocessor; each block takes 1 KiB more than it requests
+REGISTERS = 255  # hardware limit per thread
+WARPS = 64  # hardware limit per multiprocessor
+OWN_VALUES = 12  # registers for addresses, constants and results in flight, counted in values
+PARKED = 0.25  # the same where values are spilled, as a share of the live values: early reloads occupy registers, too
+SHARED_COST, LOCAL_COST = 2.0, 12.0  # cost of a spill or reload in shared and in local memory, in instructions
+STATES = {1: 128, 2: 64, 4: 32, 8: 32}  # states of a block, by the number of members of a team
+SPEED = {1: 2.1e13, 2: 1.15e13}  # thread instructions per second, by the words of a value
+CACHED, FETCHED = 6500, 9e12  # instructions that the instruction cache holds, and the speed of longer code
+BANDWIDTH = 4.2e12  # bytes per second of a copy
+TEAMS_WORTH = 1.25  # stall factor of one thread above which teams are tried: they execute more instructions in all
+WAITING = 1.25  # exponent of the balance: an idle member costs more than its share
+# Share of peak speed that a purely arithmetic kernel reaches, by the number of resident warps of a multiprocessor.
 EFFICIENCY = {0: 0.0, 4: 0.55, 8: 0.87, 12: 0.97, 16: 1.0}
 
 
 @dataclass(frozen=True, eq=False)
 class TeamPlan:
+    """Launch configuration for one team: states per block and blocks per multiprocessor, with its predicted cost."""
+
     team: Team
-    words: int  # of a value: 1 or 2
-    states: int  # of a block; each member has as many threads
-    blocks: int  # on a multiprocessor at once
+    words: int  # 32-bit words of a value: 1 or 2
+    states: int  # states of a block; each member has as many threads
+    blocks: int  # resident blocks of a multiprocessor
 
     @property
     def threads(self) -> int:
+        """Threads of a block."""
         return self.states * len(self.team)
 
     @cached_property
     def limit(self) -> int:
-        """Registers that a thread can have."""
+        """Largest number of registers of a thread at this occupancy."""
         return min(REGISTERS, FILE // (self.threads * self.blocks) // 8 * 8)
 
     @cached_property
     def parkings(self) -> list[Parking]:
+        """Spill plan of each member."""
         return [self._parked(member)[0] for member in range(len(self.team))]
 
     @cached_property
     def registers(self) -> int:
-        """Predicted, of a thread."""
+        """Predicted registers of a thread."""
         return max(self._parked(member)[1] for member in range(len(self.team)))
 
     def _parked(self, member: int) -> tuple[Parking, int]:
@@ -72,7 +77,7 @@ class TeamPlan:
 
     @cached_property
     def near(self) -> list[int]:
-        """Of each member's slots, how many lie in shared memory; the others lie in local memory."""
+        """Number of spill slots of each member in shared memory; the others lie in local memory."""
         room = (SHARED // self.blocks - 1024) // (self.states * 4 * self.words) - self.team.rows
         slots = [parking.slots for parking in self.parkings]
         found = [0] * len(slots)
@@ -83,11 +88,12 @@ class TeamPlan:
 
     @property
     def fits(self) -> bool:
+        """Return whether the block's shared memory fits at this occupancy."""
         return self.rows * self.states * 4 * self.words + 1024 <= SHARED // self.blocks
 
     @property
     def rows(self) -> int:
-        """Of shared memory, a value for each state in a row: what members send each other, and what is parked."""
+        """Rows of shared memory, one value per state: the mailbox of the team, then the spill slots."""
         return self.team.rows + sum(self.near)
 
     @property
@@ -97,13 +103,13 @@ class TeamPlan:
 
     @property
     def per_second(self) -> float:
-        """States that one H200 computes, arithmetic alone: the prediction is good to a quarter, half for large ones."""
+        """Predicted states per second on one H200, arithmetic only, within about 25 %, or 50 % for large graphs."""
         large = sum(len(parking.steps) for parking in self.parkings) > CACHED
         return (FETCHED if large else SPEED[self.words]) / self.cost
 
     @cached_property
     def instructions(self) -> float:
-        """Of a state: what it takes, and what is parked and fetched."""
+        """Instructions per state: computation, spills and reloads."""
         moves = 0.0
         for parking, near in zip(self.parkings, self.near, strict=True):
             steps = [s for s in parking.steps if s.unit is None]
@@ -112,16 +118,17 @@ class TeamPlan:
 
     @property
     def efficiency(self) -> float:
-        """How well the warps hide each other's waiting."""
+        """Predicted share of peak throughput: how well the resident warps hide latency."""
         return _efficiency(self.blocks * self.threads / 32 * self.team.balance**WAITING)
 
     @property
     def cost(self) -> float:
+        """Predicted cost: instructions divided by efficiency."""
         return self.instructions / self.efficiency
 
     @property
     def least(self) -> float:
-        """What it costs if nothing is parked; known without looking."""
+        """Lower bound of the cost, assuming no spills; available without a spill plan."""
         return self.team.work / self.efficiency
 
 
@@ -133,36 +140,58 @@ def _efficiency(warps: float) -> float:
     return points[-1][1] + 0.002 * (warps - points[-1][0])
 
 
-BEST_EFFICIENCY = _efficiency(WARPS)  # that any plan can have
+BEST_EFFICIENCY = _efficiency(WARPS)  # upper bound for any plan
 
 
 def best(units: Units, words: int, distance: int = DISTANCE, below: float = math.inf) -> TeamPlan:
-    """The plan with the least predicted time, of one thread and of teams. Who needs one that costs less than `below`
-    gets any other if there is none; it is found sooner.
+    """Return the plan with the least predicted cost, among one thread and teams.
+
+    Parameters
+    ----------
+    units
+        Units of the graph.
+    words
+        32-bit words of a value: 1 or 2.
+    distance
+        Prefetch distance of inputs, in units.
+    below
+        Cost bound: search stops early for plans that cannot cost less; if there is none, any plan is returned.
     """
     sequence = order(units)
     found = team_plan(alone(sequence, distance), words, STATES[1])
     if found.cost < TEAMS_WORTH * found.team.work or units.graph.calls:
-        return found  # a team does more than one thread; it must have something to gain
+        return found  # a team executes more instructions than one thread, so it must have stalls to gain from
     division = Division(units, sequence)
     for members in list(STATES)[1:]:
         most = min(below, found.cost)
         made = [team for team in division.teams(members, distance) if team.work < BEST_EFFICIENCY * most]
         if not made:
-            break  # larger ones do yet more
+            break  # larger teams execute even more instructions
         plans = [plan for team in made for plan in _tried(team, words, STATES[members], most)]
         found = min([found, *plans], key=lambda plan: plan.cost)
     return found
 
 
 def team_plan(team: Team, words: int, states: int) -> TeamPlan:
-    """The number of blocks with the least predicted time. It does not fit if the mailbox alone is too large."""
+    """Return the plan for `team` with the number of blocks of least predicted time.
+
+    It does not fit if the mailbox alone is too large.
+
+    Parameters
+    ----------
+    team
+        Team of threads for one state.
+    words
+        32-bit words of a value: 1 or 2.
+    states
+        States of a block.
+    """
     found = list(_tried(team, words, states))
     return min(found, key=lambda p: p.cost) if found else TeamPlan(team, words, states, 1)
 
 
 def _tried(team: Team, words: int, states: int, below: float = math.inf) -> Iterator[TeamPlan]:
-    """Plans that fit, with more and more blocks; without some that cannot cost less than `below`."""
+    """Yield plans that fit, with increasing numbers of blocks, skipping some that cannot cost less than `below`."""
     least = math.inf
     for blocks in range(1, min(32, WARPS * 32 // (states * len(team))) + 1):
         p = TeamPlan(team, words, states, blocks)
@@ -171,8 +200,8 @@ def _tried(team: Team, words: int, states: int, below: float = math.inf) -> Iter
         if not p.fits:
             return
         yield p
-        if p.cost > 1.02 * least:  # from here on it only becomes narrower
+        if p.cost > 1.02 * least:  # further blocks only leave fewer registers
             return
         least = min(least, p.cost)
-        if p.instructions >= BEST_EFFICIENCY * below:  # and no fewer will be parked
+        if p.instructions >= BEST_EFFICIENCY * below:  # more blocks never spill less
             return

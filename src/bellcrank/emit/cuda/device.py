@@ -1,4 +1,4 @@
-"""The GPU through CuPy: whether there is one, PTX loaded onto it, arrays that lie there already."""
+"""GPU access through CuPy: device discovery, loading of PTX, arrays that are already in GPU memory."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ import numpy as np
 from bellcrank.emit import cache as store
 from bellcrank.errors import BellcrankError, InputError
 
-LARGE, TOO_LARGE = 2**20, 2**30  # bytes from and below which a result goes to memory that stays where it is
-CUDA_DEVICES = (2, 13)  # in DLPack's numbering: memory of a GPU, and memory that it shares
+LARGE, TOO_LARGE = 2**20, 2**30  # bytes: results from LARGE to below TOO_LARGE are copied to pinned memory
+CUDA_DEVICES = (2, 13)  # DLPack device types: CUDA memory and CUDA managed memory
 
 
 class NoDeviceError(InputError):
-    """There is no GPU, or nothing to reach it with."""
+    """No usable GPU: CuPy or an NVIDIA GPU is missing."""
 
 
 class DeviceError(BellcrankError, RuntimeError):
-    """The GPU could not do what was asked."""
+    """The GPU could not carry out an operation."""
 
 
 class DeviceMemoryError(DeviceError):
-    """Its memory does not hold what was asked."""
+    """GPU memory is too small for the operation."""
 
 
 @cache
 def cupy() -> Any:
-    """CuPy, with a GPU behind it."""
+    """Return the module CuPy, checked to have a GPU."""
     try:
         found = importlib.import_module("cupy")
     except ImportError as error:
@@ -52,7 +52,7 @@ def cupy() -> Any:
 
 
 def missing() -> str:
-    """Why there is no GPU to compute on; empty where there is one."""
+    """Return why no GPU is usable; empty where one is."""
     try:
         cupy()
     except NoDeviceError as error:
@@ -61,18 +61,21 @@ def missing() -> str:
 
 
 def out_of_memory() -> type[Exception]:
-    """What CuPy raises where memory is not enough."""
+    """Return the exception class that CuPy raises when GPU memory is exhausted."""
     found: type[Exception] = cupy().cuda.memory.OutOfMemoryError
     return found
 
 
 def forget() -> None:
-    """Gives back what CuPy keeps for the next allocation: a larger one may fit then."""
+    """Release the blocks that CuPy's memory pool keeps for reuse: a larger allocation may fit then."""
     cupy().get_default_memory_pool().free_all_blocks()
 
 
 def machine_code(ptx: str) -> bytes:
-    """What the driver makes of a text for this GPU: for a large kernel that takes seconds, so it is kept on disk."""
+    """Return the machine code (cubin) of a `ptx` text for this GPU, from the disk cache if possible.
+
+    For a large kernel the driver needs seconds for the translation.
+    """
     cp = cupy()
     gpu, driver = cp.cuda.Device().compute_capability, cp.cuda.runtime.driverGetVersion()
     kept = f"{store.key('cubin', ptx, str(gpu), str(driver))}.cubin"
@@ -86,7 +89,7 @@ def machine_code(ptx: str) -> bytes:
 
 
 def _loaded(code: bytes, name: str, kind: str = "cubin") -> Any:
-    """A kernel of machine code, or of PTX; CuPy takes it from a file."""
+    """Load a kernel from machine code or PTX; CuPy reads it from a file."""
     handle, path = tempfile.mkstemp(suffix=f".{kind}")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -98,61 +101,74 @@ def _loaded(code: bytes, name: str, kind: str = "cubin") -> Any:
 
 @cache
 def driver_launch() -> Any:
-    """The driver's own cuLaunchKernel."""
+    """Return the driver's cuLaunchKernel."""
     found = ctypes.CDLL("libcuda.so.1").cuLaunchKernel
     found.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3]
     return found
 
 
 class Function:
-    """A kernel of a PTX text, on the GPU."""
+    """A kernel of a PTX text, loaded onto the GPU."""
 
     def __init__(self, ptx: str, name: str, threads: int, shared: int, states: int = 0, whole: bool = False) -> None:
-        """states: of a block, if they are not as many as its threads. whole: it has functions that call each other,
-        which the driver compiles in one piece. What is linked, and can be kept on disk, is compiled function by
-        function, and takes twice the registers.
+        """Load the kernel `name`.
+
+        states: states of a block, if not as many as its threads. whole: the PTX has functions that call each other, and
+        the driver compiles it in one piece. PTX that is linked, and can be cached on disk, is compiled function by
+        function and then uses twice the registers.
         """
         try:
             self.kernel = _loaded(ptx.encode(), name, "ptx") if whole else _loaded(machine_code(ptx), name)
             self.registers, self.local = int(self.kernel.num_regs), int(self.kernel.local_size_bytes)
         except Exception as error:
-            raise DeviceError(f"the GPU's driver did not accept generated PTX: {error}.") from error
+            raise DeviceError(f"the GPU driver rejected the generated PTX: {error}.") from error
         if shared > 48 * 1024:
             try:
                 self.kernel.max_dynamic_shared_size_bytes = shared
             except Exception as error:
                 raise DeviceError(
-                    f"the kernel needs {shared} bytes of shared memory for a block, and this GPU has less ({error}): "
-                    'large mechanisms are planned for an H100 or H200. Compute them with target="cpu".'
+                    f"the kernel needs {shared} bytes of shared memory per block, and this GPU has less ({error}). "
+                    'Kernels of large mechanisms are planned for an H100 or H200; use target="cpu" instead.'
                 ) from error
         self.threads, self.shared, self.states = threads, shared, states or threads
 
     @cached_property
     def address(self) -> int:
-        """The driver's own handle of it."""
+        """Handle of the kernel in the driver."""
         return int(self.kernel.kernel.ptr)
 
     def start(self, stream: int, rows: int, numbers: Sequence[int]) -> None:
-        """In somebody's stream. numbers: the arguments, addresses among them."""
+        """Launch the kernel in a stream of the caller.
+
+        Parameters
+        ----------
+        stream
+            Address of the CUDA stream.
+        rows
+            Number of states.
+        numbers
+            Arguments of the kernel as integers, addresses among them.
+        """
         held = (ctypes.c_uint64 * len(numbers))(*numbers)
         first = ctypes.addressof(held)
         given = (ctypes.c_void_p * len(numbers))(*range(first, first + 8 * len(numbers), 8))
         grid = (-(-rows // self.states), 1, 1, self.threads, 1, 1)
         code = driver_launch()(self.address, *grid, self.shared, stream, given, None)
         if code:
-            raise DeviceError(f"the GPU's driver refused to launch a kernel (CUDA error {code}).")
+            raise DeviceError(f"the GPU driver refused to launch a kernel (CUDA error {code}).")
 
     def __call__(self, rows: int, *arguments: Any) -> None:
+        """Launch the kernel for `rows` states in CuPy's current stream, with `arguments` (arrays and numpy scalars)."""
         self.kernel((-(-rows // self.states),), (self.threads,), arguments, shared_mem=self.shared)
 
 
 def on_gpu(x: Any) -> bool:
-    """Whether an array lies on a GPU; nothing is copied to find out."""
+    """Return whether the array `x` is in GPU memory, without copying anything."""
     if isinstance(x, np.ndarray | np.generic | list | tuple | float | int):
         return False
     try:
         return x.__cuda_array_interface__ is not None
-    except Exception:  # PyTorch and JAX raise where their array is in ordinary memory
+    except Exception:  # PyTorch and JAX raise if their array is in host memory
         pass
     try:
         return x.__dlpack_device__()[0] in CUDA_DEVICES
@@ -161,10 +177,17 @@ def on_gpu(x: Any) -> bool:
 
 
 def adopted(x: Any, name: str) -> Any:
-    """An array of the GPU as CuPy's own, in the same memory; anything else is copied there.
+    """Return `x` as a CuPy array: a GPU array shares its memory, anything else is copied to the GPU.
 
-    By DLPack where there is a choice: with it our stream waits for theirs. PyTorch's __cuda_array_interface__ says
-    nothing of streams, and what is still being computed on another one would be read too early.
+    DLPack is preferred: with it CuPy's stream waits for the producer's stream. PyTorch's __cuda_array_interface__
+    carries no stream, and data still being computed on another stream would be read too early.
+
+    Parameters
+    ----------
+    x
+        Array of any library.
+    name
+        Description of the array for error messages.
     """
     cp = cupy()
     try:
@@ -173,43 +196,45 @@ def adopted(x: Any, name: str) -> Any:
         return cp.asarray(x)
     except out_of_memory():
         raise
-    except Exception as error:  # whatever their library raises: of a tensor that requires a gradient, say
-        raise InputError(f"{name} is a {type(x).__name__} that CuPy cannot take as an array: {error}") from error
+    except Exception as error:  # any exception of the other library, for example for a tensor that requires a gradient
+        raise InputError(f"{name} is a {type(x).__name__} that CuPy cannot convert to an array: {error}") from error
 
 
 def fetched(x: Any) -> Any:
-    """An array of the GPU as one of numpy. A large one goes to memory that stays where it is, which the GPU writes by
-    itself, several times as fast; CuPy keeps such memory for the next when the array is gone.
+    """Return the GPU array `x` as a numpy array.
+
+    A large one goes to pinned memory, which the GPU writes by DMA, several times as fast; CuPy reuses such memory when
+    the array is gone.
     """
     cp = cupy()
     if not LARGE <= x.nbytes < TOO_LARGE:
         return cp.asnumpy(x)
     try:
         memory = cp.cuda.alloc_pinned_memory(x.nbytes)
-    except Exception:  # whatever the driver says: a computer may allow little of it, and results must not be lost
+    except Exception:  # pinned memory may be limited on a computer; results must not be lost
         return cp.asnumpy(x)
     found = np.frombuffer(memory, x.dtype, x.size).reshape(x.shape)
     return cp.asnumpy(x, out=found)
 
 
 def in_stream(stream: int) -> Any:
-    """Within it, memory is somebody's whose stream this is, by its address."""
-    with warnings.catch_warnings():  # the way that replaces it is not there in older ones
+    """Return a context in which CuPy allocates memory and computes on the CUDA stream with the address `stream`."""
+    with warnings.catch_warnings():  # older versions of CuPy do not have the replacement of ExternalStream
         warnings.simplefilter("ignore", DeprecationWarning)
         return cupy().cuda.ExternalStream(stream)
 
 
 def address(x: Any) -> int:
-    """Of an array of CuPy."""
+    """Return the address of the CuPy array `x`."""
     return int(x.data.ptr)
 
 
 def total_bytes() -> int:
-    """Memory of the device."""
+    """Return the bytes of memory of the device."""
     return int(cupy().cuda.runtime.memGetInfo()[1])
 
 
 def free_bytes() -> int:
-    """What an allocation may take: free memory of the device, and what CuPy keeps in its pool."""
+    """Return the bytes that an allocation may take: free device memory plus what CuPy keeps in its pool."""
     cp = cupy()
     return int(cp.cuda.runtime.memGetInfo()[0]) + int(cp.get_default_memory_pool().free_bytes())

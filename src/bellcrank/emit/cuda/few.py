@@ -1,10 +1,11 @@
-"""An order of computation in which few values wait: a GPU thread has 255 registers of 32 bits, and no more.
+"""Schedules with low register pressure: a GPU thread has at most 255 registers of 32 bits.
 
-Creation order sweeps over all bodies before it comes back, so whole limbs wait for their turn. Here an element of an
-input (a joint) is opened only when nothing is left to do with those that are open: a limb is swept out, swept back and
-eliminated before the next one is touched. Then every value is computed as late as possible where that frees nothing,
-and as early as possible where it frees two. Creation order is the other candidate; the one with fewer live values wins.
-A graph that calls others, a step of an integrator, has its own order: there, all that waits does so while they run.
+Creation order sweeps over all bodies before it returns, so values of whole limbs stay live. Here an element of an input
+(a joint) is opened only when nothing is left to compute with the open ones: a limb is swept outwards, swept inwards and
+eliminated before the next one is started. Then every value is computed as late as possible where that ends no live
+range, and as early as possible where it ends two. Creation order is the other candidate; the schedule with fewer live
+values is chosen. A graph that calls others (a step of an integrator) has its own order, because there values are live
+mainly across the calls.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bellcrank.graph import Graph
 
 
 def order(units: Units) -> list[Unit]:
-    """All units, arguments first, with few values alive at any time."""
+    """Return all `units` in topological order with few values live at any time."""
     if units.graph.calls:
         found = [eager(units), settled(eager(units))]
     else:
@@ -28,12 +29,15 @@ def order(units: Units) -> list[Unit]:
 
 
 def predicted(graph: Graph) -> int:
-    """The most values that are alive at once."""
+    """Return the maximum number of live values of `graph`."""
     return max(live(order(Units(graph))), default=0)
 
 
 def live(sequence: Sequence[Unit]) -> list[int]:
-    """How many values are alive behind each unit. An input is alive from its first use to its last."""
+    """Return the number of live values after each unit of `sequence`.
+
+    An input is live from its first to its last use.
+    """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for i, unit in enumerate(sequence):
@@ -51,9 +55,12 @@ def live(sequence: Sequence[Unit]) -> list[int]:
 
 
 def opened(units: Units) -> list[Unit]:
-    """Units that need no further element of the inputs first; elements of one place in q, v and tau belong together."""
+    """Return `units` in an order that opens the fewest new input elements first.
+
+    Elements with the same index in q, v and tau belong to one joint.
+    """
     makes = {n.serial: unit for unit in units.all for n in unit.defines}
-    joints: dict[int, int] = {}  # a bit for each place of the inputs that a unit rests on
+    joints: dict[int, int] = {}  # bit set of the input indices that a unit depends on
     missing: dict[int, int] = {}
     users: dict[int, list[Unit]] = {}
     for unit in units.all:
@@ -71,7 +78,7 @@ def opened(units: Units) -> list[Unit]:
     while queue:
         cost, serial, unit = heapq.heappop(queue)
         now = (joints[serial] & ~open_now).bit_count()
-        if now < cost:  # others were opened since it was queued: it may be cheaper than its neighbours by now
+        if now < cost:  # joints were opened since it was queued: its cost has fallen
             heapq.heappush(queue, (now, serial, unit))
             continue
         open_now |= joints[serial]
@@ -80,14 +87,17 @@ def opened(units: Units) -> list[Unit]:
             missing[user.serial] -= 1
             if not missing[user.serial]:
                 heapq.heappush(queue, ((joints[user.serial] & ~open_now).bit_count(), user.serial, user))
-        if cost:  # the costs of all that waits have changed
+        if cost:  # the costs of all queued units have changed
             queue = [((joints[s] & ~open_now).bit_count(), s, u) for _, s, u in queue]
             heapq.heapify(queue)
     return result
 
 
 def eager(units: Units) -> list[Unit]:
-    """Everything as soon as the calls that it rests on are done: a sum over stages grows, and the stages can go."""
+    """Return `units` such that each is computed as soon as the calls that it depends on are done.
+
+    A sum over stages then accumulates, and the stages need not stay live.
+    """
     after: dict[int, int] = {}
     for unit in units.all:
         called = unit.defines[0].op == "call"

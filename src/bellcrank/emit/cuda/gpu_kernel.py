@@ -1,7 +1,7 @@
-"""A kernel on the GPU: numpy in, numpy out; arrays of the GPU in, CuPy arrays out, and nothing is copied.
+"""Base class of GPU kernels: numpy arrays in and out with copies, GPU arrays in and out without copies.
 
-An array (rows, n) may lie in either order. Who computes them is open here: straight-line code (kernel.py), loops over
-alike bodies (state_kernel.py), or the whole GPU for each state (wave_kernel.py).
+An array (rows, n) may be in row-major or column-major order. Subclasses do the computation: straight-line code
+(kernel.py), rolled loops over link classes (state_kernel.py), or the whole GPU for each state (wave_kernel.py).
 """
 
 from __future__ import annotations
@@ -26,31 +26,61 @@ from bellcrank.emit.cuda.device import (
 from bellcrank.emit.target import Shape
 from bellcrank.errors import InputError, warn
 
-LARGEST_STRIDE = 2**32 - 1  # a stride, in elements
-MEMORY_SHARE = 0.9  # of the free memory that one part of a batch may take
+LARGEST_STRIDE = 2**32 - 1  # elements: a stride is passed as 32 bits
+MEMORY_SHARE = 0.9  # share of the free memory that one part of a batch may use
 
 
 class GpuKernel(Kernel):
-    """Call it with arrays; see `.graph`, `.source` (PTX)."""
+    """Kernel on the GPU, called with arrays; see `.graph` and `.source` (PTX)."""
 
     target = "cuda"
     share = MEMORY_SHARE
 
     @property
     def tiles(self) -> Sequence[int]:
-        """Which arrays, inputs first, are best in rows where the others lie so; else results are in columns."""
+        """Indices of arrays, inputs first, that are best row-major if the others are; others are column-major."""
         raise NotImplementedError
 
     def launch(self, rows: int, given: Sequence[Any]) -> None:
-        """given: inputs and results as (rows, size); an input of one row is that of all."""
+        """Compute `rows` states.
+
+        Parameters
+        ----------
+        rows
+            Number of states.
+        given
+            Inputs and results as (rows, size); an input of one row applies to all states.
+        """
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature.name} by {self.method}, {self.signature.dtype}, on the GPU>"
 
     def convert(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        """Evaluate the kernel for a batch of inputs.
+
+        Parameters
+        ----------
+        *args, **named : array_like
+            Inputs, positional or by name, shape (..., *input shape); numpy arrays or arrays of a GPU library. Keywords
+            that are not inputs may select another kernel.
+        out : ndarray or cupy.ndarray, optional
+            Array for the result of a kernel with a single output.
+
+        Returns
+        -------
+        ndarray, cupy.ndarray or dict
+            The result, or results by name if there are several; on the GPU if any input is.
+
+        Raises
+        ------
+        InputError
+            If an input or `out` does not fit.
+        DeviceMemoryError
+            If the result does not fit into the memory of the GPU.
+        """
         other = self._extend(named) if named and self._extend is not None else None
-        if other is not None:  # keywords that ask for another kernel
+        if other is not None:  # the keywords select another kernel
             return other[0].convert(*args, out=out, **other[1])
         values = self._bind(args, named)
         if any(on_gpu(values[name]) for name in self.signature.inputs):
@@ -84,7 +114,7 @@ class GpuKernel(Kernel):
         return results
 
     def _flat(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:
-        """(rows, size), or (1, size) for all rows alike; a view wherever strides can say it."""
+        """Return `a` as (rows, size), or (1, size) if all states share it; a view wherever strides can express it."""
         cp, size = cupy(), math.prod(shape)
         if a.ndim == len(shape):
             return cp.ascontiguousarray(a).reshape(1, size)
@@ -96,9 +126,9 @@ class GpuKernel(Kernel):
     def _room(
         self, batch: Shape, rows: int, out: Any, columns: bool, inputs: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """The results, and the same as (rows, size): in `out` where it can be written while the inputs are read.
+        """Return the results, and views of them as (rows, size); `out` is used where it does not overlap the inputs.
 
-        Columns side by side, where the inputs lie so, and where rows could not go through a tile.
+        Results are column-major where the inputs are, and where rows cannot go through a tile.
         """
         cp, s = cupy(), self.signature
         if out is not None and not any(cp.may_share_memory(out, a) for a in inputs):
@@ -118,22 +148,22 @@ class GpuKernel(Kernel):
                     views.append(results[-1].reshape(rows, -1))
         except out_of_memory() as error:
             raise DeviceMemoryError(
-                f"{s.name}: the result of {rows} states does not fit the GPU's memory ({error}). Give fewer at a time, "
-                "or give numpy arrays, which are done in parts."
+                f"{s.name}: the result of {rows} states does not fit into the GPU's memory ({error}). Pass fewer "
+                "states at a time, or pass numpy arrays, which are processed in parts."
             ) from None
         return results, views
 
     def _takes(self, out: Any, batch: Shape) -> None:
-        """Whether the result can be put there."""
+        """Raise InputError if `out` cannot hold the result."""
         s = self.signature
         if out is None:
             return
         if len(s.outputs) > 1:
-            raise InputError(f"{s.name} gives {len(s.outputs)} arrays; out= takes one.")
+            raise InputError(f"{s.name} returns {len(s.outputs)} arrays; out= accepts only one.")
         (shape,) = s.outputs.values()
         if not on_gpu(out) or out.shape != (*batch, *shape) or out.dtype != s.dtype:
             got = f"{out.dtype} {out.shape}" if hasattr(out, "shape") else type(out).__name__
-            where = "" if on_gpu(out) else " in ordinary memory"
+            where = "" if on_gpu(out) else " in host memory"
             raise InputError(
                 f"{s.name}: out must be a {s.dtype} array of shape {(*batch, *shape)} on the GPU; got {got}{where}."
             )
@@ -141,7 +171,7 @@ class GpuKernel(Kernel):
     # -- arrays of numpy
 
     def _from_host(self, arrays: Mapping[str, Any], out: Any) -> list[Any]:
-        """Copied to the GPU and back, in as many parts as its memory asks for."""
+        """Copy to the GPU, compute and copy back, in as many parts as its memory requires."""
         cp, s = cupy(), self.signature
         batch = self._batch(arrays)
         results = self._results(batch, out, list(arrays.values()))
@@ -172,7 +202,7 @@ class GpuKernel(Kernel):
                 continue
             start = end
         if part < rows:
-            warn(f"{s.name}: {rows} states do not fit the GPU's memory; they were done {part} at a time.")
+            warn(f"{s.name}: {rows} states do not fit into the GPU's memory; they were processed {part} at a time.")
         if not all(np.isfinite(r).all() for r in results):
             self._explain(arrays)
         if out is not None and results[0] is not out:
@@ -187,7 +217,7 @@ class GpuKernel(Kernel):
         return np.broadcast_to(a, (*batch, *shape)).reshape(rows, size)
 
     def _part(self, rows: int, arrays: Sequence[Any]) -> int:
-        """Rows that fit the memory that is free, where results that lie in columns are turned round."""
+        """Return the number of rows that fit into free memory, including transposed copies of column-major results."""
         sizes = [a.shape[1] for a in arrays if len(a) > 1]
         sizes += [math.prod(x) for k, x in enumerate(self.signature.outputs.values(), len(self.signature.inputs))
                   if k not in self.tiles]  # fmt: skip
@@ -200,11 +230,11 @@ class GpuKernel(Kernel):
 
 
 def adjacent(arrays: Sequence[Any], axis: int) -> bool:
-    """Whether there are any, and neighbours along this axis lie side by side in all."""
+    """Return whether there are any `arrays` and elements along `axis` are contiguous in all of them."""
     return bool(arrays) and all(strides(a)[axis] == 1 for a in arrays)
 
 
 def strides(a: Any) -> tuple[int, int]:
-    """From row to row and from column to column, in elements; 0 repeats one row for all."""
+    """Return the row and column strides of the matrix `a` in elements; 0 repeats one row for all."""
     row, column = a.strides[0] // a.itemsize, a.strides[1] // a.itemsize
     return (0 if a.shape[0] == 1 else row), (column if a.shape[1] > 1 else 1)

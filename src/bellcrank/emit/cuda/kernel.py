@@ -1,7 +1,7 @@
-"""A kernel of straight-line code on the GPU: every state a thread, or a team of threads.
+"""GPU kernel of straight-line code: one thread, or a team of threads, per state.
 
-With the states of one quantity side by side (column-major, as the transpose of an (n, rows) array) it is fastest, and
-then the result lies so, too.
+It is fastest for column-major inputs (the states of one quantity are contiguous, as in the transpose of an (n, rows)
+array); the result is then column-major, too.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from bellcrank.emit.target import About
 
 
 class CudaKernel(GpuKernel):
-    """Call it with arrays; see `.graph`, `.source` (PTX), `.registers`, `.members`, `.predicted`."""
+    """Kernel on the GPU, called with arrays; see `.graph`, `.source` (PTX), `.registers`, `.members`, `.predicted`."""
 
     def __init__(self, about: About, texts: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """texts: for each layout ("strided", "tiled") of each part its PTX, threads, shared bytes and the like."""
+        """Keep the texts of each layout ("strided", "tiled"); the parts are loaded on first use."""
         self._know(about)
         self.threads, self.texts, self.code_size = 1, texts, 0
         self._source = lambda: "\n".join(t["ptx"] for t in texts["strided"])
@@ -31,20 +31,23 @@ class CudaKernel(GpuKernel):
 
     @cached_property
     def strided(self) -> list[Function]:
+        """Functions for arrays with any strides."""
         return self._loaded("strided")
 
     @cached_property
     def tiled(self) -> list[Function]:
+        """Functions for row-major arrays, which are staged through tiles."""
         return self._loaded("tiled")
 
     def _loaded(self, layout: str) -> list[Function]:
-        """The parts, each of which gives some of the outputs; mostly there is one."""
+        """Load the parts, each of which computes some of the outputs; usually there is one."""
         return [Function(t["ptx"], "many", t["threads"], t["shared"], t["states"]) for t in self.texts[layout]]
 
     @property
     def registers(self) -> dict[str, int]:
-        """Of a thread, in the part that has most: as predicted from the graph, and as the driver gave them; local:
-        bytes that it spilled.
+        """Registers of a thread, in the part that has most.
+
+        "predicted" from the graph, "given" by the driver; "local": bytes that the driver spilled.
         """
         return {
             "predicted": max(t["registers"] for t in self.texts["strided"]),
@@ -54,41 +57,51 @@ class CudaKernel(GpuKernel):
 
     @property
     def predicted(self) -> float:
-        """Seconds of a state in a large batch with its columns side by side, on an H200."""
+        """Predicted seconds per state on an H200, in a large column-major batch."""
         return sum(1.0 / float(t["per_second"]) for t in self.texts["strided"])
 
     @property
     def members(self) -> int:
-        """Threads that compute a state together."""
+        """Number of threads that compute one state together."""
         return max(int(t["members"]) for t in self.texts["strided"])
 
     def filled(self, stream: int, rows: int, places: Sequence[int]) -> None:
-        """In somebody's stream. places: the addresses of dense arrays of so many rows, inputs first, then results."""
+        """Launch the kernel in a stream of the caller, on dense row-major arrays.
+
+        Parameters
+        ----------
+        stream
+            Address of the CUDA stream.
+        rows
+            Number of states.
+        places
+            Addresses of the arrays, inputs first, then results.
+        """
         shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
         numbers = [rows, *(x for place, s in zip(places, shapes, strict=True) for x in (place, math.prod(s), 1))]
         for function in self.in_rows:
             function.start(stream, rows, numbers)
 
     def launch(self, rows: int, given: Sequence[Any]) -> None:
-        """given: inputs and results as (rows, size)."""
+        """Compute `rows` states; `given` has inputs and results as (rows, size)."""
         tiled = adjacent([a for k, a in enumerate(given) if k in self.tiles and a.shape[1] > 1], 1)
         for function in self.tiled if tiled else self.strided:
             function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, strides(a)))))
 
-    most = 0  # blocks that take one state after the other, where they have a workspace
+    most = 0  # largest number of blocks of a kernel that needs a workspace; this one needs none
 
     def scratch(self, rows: int) -> int:
-        """Numbers of a workspace."""
+        """Return the number of workspace elements for `rows` states: none."""
         return 0
 
     @cached_property
     def in_rows(self) -> list[Function]:
-        """The functions for arrays that all lie row behind row."""
+        """Functions for arrays that are all row-major."""
         shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
         return self.tiled if any(math.prod(shapes[k]) > 1 for k in self.tiles) else self.strided
 
     @property
     def tiles(self) -> Sequence[int]:
-        """Which arrays, inputs first, are read and written through tiles where their rows lie side by side."""
+        """Indices of arrays, inputs first, that are staged through tiles where they are row-major."""
         found: Sequence[int] = self.texts["tiled"][0]["tiles"] if "tiled" in self.texts else ()
         return found

@@ -1,9 +1,9 @@
-"""LLVM IR for a thread whose numbers lie in memory beside those of the 31 others of its warp.
+"""LLVM IR for a thread whose values are interleaved in memory with those of the 31 other threads of its warp.
 
-The functions are those of emit/cpu/routine.py, of one lane: an element of an array or of the workspace is one number of
-each of 32 states, side by side, so that a warp reads and writes what lies together. A block is a warp, with a workspace
-of its own behind that of the block before. There are as many as can be at work at once, and each takes one group of 32
-states after the other.
+The functions are those of emit/cpu/routine.py for one lane: an element of an array or of the workspace is one value of
+each of 32 states, contiguous, so that the accesses of a warp are coalesced. A block is one warp, with a workspace
+behind that of the previous block. There are as many blocks as can be resident at once, and each processes one group of
+32 states after another.
 """
 
 from __future__ import annotations
@@ -21,26 +21,53 @@ declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 
 
 class LaneWriter(ThreadWriter):
-    """Numbers of one thread, 32 of which stand side by side."""
+    """Writer for one thread whose values are interleaved with those of 31 others."""
 
     def __init__(self, lanes: int, dtype: str) -> None:
         super().__init__(dtype, scarce=True)
         assert lanes == 1
-        self.align = LANES * self.bytes  # from an element to the next
+        self.align = LANES * self.bytes  # bytes from one element to the next
 
     def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
+        """Emit a load from `pointer` and return its value.
+
+        Parameters
+        ----------
+        pointer
+            Address.
+        kind
+            LLVM type; empty for the type of the numbers.
+        align
+            Alignment in bytes; 0 for the size of a number.
+        """
         return super().load(pointer, kind, align or self.bytes)
 
     def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
+        """Emit a store of `value` to `pointer`.
+
+        Parameters
+        ----------
+        value
+            Operand.
+        pointer
+            Address.
+        kind
+            LLVM type; empty for the type of the numbers.
+        align
+            Alignment in bytes; 0 for the size of a number.
+        volatile
+            Make the store volatile.
+        """
         super().store(value, pointer, kind, align or self.bytes, volatile)
 
     def function(self, op: str, args: Sequence[str]) -> str:
+        """Emit the elementary function `op` of the operands `args` and return its value."""
         made = Arithmetic(self)
         return made.sincos(*args)[op == "cos"] if op in ("sin", "cos") else made.op(op, *args)
 
 
 def turned(dtype: str) -> str:
-    """@sincos, as functions of routine.py call it: of so many angles, one after the other."""
+    """Return the function @sincos as routine.py calls it: sines and cosines of `count` angles, for the type `dtype`."""
     w = LaneWriter(1, dtype)
     offset = w.let(f"mul i64 %k, {w.align}")
     x, *results = (w.let(f"getelementptr i8, ptr %{to}, i64 {offset}", "p") for to in ("x", "s", "c"))
@@ -50,7 +77,7 @@ def turned(dtype: str) -> str:
 
 
 def copied(dtype: str) -> str:
-    """@copied: so many numbers from here to there, which lie so many bytes apart."""
+    """Return the function @copied for the type `dtype`: copy `count` numbers between arrays with given byte strides."""
     w = LaneWriter(1, dtype)
     at, to = (w.let(f"getelementptr i8, ptr %{x}, i64 {w.let(f'mul i64 %k, %{x}.step')}", "p") for x in ("from", "to"))
     w.store(w.load(at), to)
@@ -58,8 +85,20 @@ def copied(dtype: str) -> str:
 
 
 def kernel(name: str, parameters: str, own: Mapping[str, int], w: LaneWriter, body: str) -> str:
-    """@name(i64 n, parameters, ptr workspace, i64 blocks). The body, from label begin to a jump to next, is done for
-    each %state below n. own: arrays of the thread in the workspace, by name, and how many numbers they have.
+    """Return the kernel @name(i64 n, parameters, ptr workspace, i64 blocks).
+
+    Parameters
+    ----------
+    name
+        Name of the kernel.
+    parameters
+        Parameters of its own, as LLVM IR.
+    own
+        Arrays of the thread in the workspace: sizes in elements by name.
+    w
+        Writer, for the type of the numbers.
+    body
+        Code from label begin to a jump to next, executed for each %state below n.
     """
     starts = accumulate(own.values(), initial=0)
     places = "".join(
@@ -94,7 +133,7 @@ done:
 
 
 def _looped(name: str, parameters: str, w: LaneWriter) -> str:
-    """A function whose lines are done for every %k below %count."""
+    """Return a function whose lines are executed for every %k below %count."""
     body = "".join(f"  {line}\n" for line in w.lines)
     return f"""define internal void @{name}({parameters}) noinline nounwind {{
 entry:

@@ -1,13 +1,13 @@
-"""A whole simulation of a large mechanism as one kernel: every thread takes one run, its state in memory.
+"""Simulation kernel for large mechanisms: one thread per run, its state in memory.
 
     run(i64 n, i64 ticks, ptr s, ptr p, ptr inputs, i64 per_run, i64 per_element, ptr rows, i64 capacity, ptr counts,
         ptr workspace, i64 blocks)
 
-Arguments are those of loop.py, and a workspace for so many blocks. Hundreds of coordinates fit no registers, and a step
-written out no cache: so the step is the functions of emit/cpu/routine.py, with loops over alike bodies and over alike
-coordinates, and @go of the same file takes a run from tick to tick, in threads that stand side by side (lane_text.py).
-What a thread needs lies in its workspace: the state and the one after it, free numbers, inputs, a row, and what the
-functions keep.
+Arguments are those of loop.py, plus a workspace for that many blocks. Hundreds of coordinates do not fit into
+registers, and an unrolled step does not fit into the instruction cache. So the step consists of the functions of
+emit/cpu/routine.py, with rolled loops over link classes and over similar coordinates, and @go of the same file advances
+a run from tick to tick, in interleaved threads (lane_text.py). The workspace of a thread holds the state and the next
+one, free parameters, inputs, a row, and the intermediate values of the functions.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from bellcrank.quoting import comment
 
 @dataclass(frozen=True, eq=False)
 class LargeLoop:
+    """Simulation kernel of a program with rolled loops."""
+
     program: Program
     dtype: str = "float64"
     threads = LANES
@@ -32,24 +34,25 @@ class LargeLoop:
 
     @cached_property
     def begins(self) -> bool:
+        """Return whether the state must be completed before the first tick."""
         return begins(self.program)
 
     @cached_property
     def made(self) -> Routines:
-        """@go, and what is called beside it."""
+        """The function @go and the functions that the kernel calls besides it."""
         beside = ("start", "observe") if self.begins else ("observe",)
         more = {name: g for name, g in self.program.graphs.items() if name in beside}
         return ticking(self.program, 1, 1, self.dtype, more, writer=LaneWriter)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of what lies in the workspace of a run, in its order."""
+        """Sizes in elements of the arrays in the workspace of a run, in their order."""
         p = self.program
         return {"s": p.size, "spare": p.size, "p": p.free, "u": p.nu, "row": p.row, "ws": self.made.slots}
 
     @property
     def workspace(self) -> int:
-        """Numbers of a run in the workspace."""
+        """Elements of a run in the workspace."""
         return sum(self.sizes.values())
 
     @cached_property
@@ -63,11 +66,12 @@ class LargeLoop:
 
     @cached_property
     def ptx(self) -> str:
+        """The kernel as PTX."""
         return rolled(ptx(self.text))
 
 
 def _feed(program: Program, w: LaneWriter) -> str:
-    """@feed: the inputs that are valid now."""
+    """Return the function @feed: read the inputs that are valid now."""
     return f"""define internal void @feed(ptr %s, ptr %u, ptr %inputs, i64 %per_element) noinline nounwind {{
   %line.at = getelementptr i8, ptr %s, i64 {program.input * w.align}
   %line.x = load {w.type}, ptr %line.at, align {w.bytes}
@@ -95,7 +99,7 @@ start:
 {_fed(program, "%s")}{call_of(program.start, "start", "%s", "%spare")}  br label %leave
 """
     observe = call_of(program.observe, "observe", "%here", "%row", "%there") if program.observe else ""
-    # Without observe the row is the head of the state itself, which says that it has been written.
+    # Without observe the row is the head of the state itself, and the kernel clears the due flag.
     row, after = ("%row", "look") if program.observe else ("%here", "ready")
     noted = "" if program.observe else f"  store {w.type} {w.constant(0.0)}, ptr %due.at, align {w.bytes}\n"
     back = ("[%there, %put], ", "[%here, %put], ") if program.observe else ("", "")

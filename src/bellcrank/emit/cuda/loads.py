@@ -1,7 +1,7 @@
-"""Inputs are read well before they are needed: a thread that waits for memory waits for a thousand arithmetic cycles.
+"""Load hoisting: inputs are read well before their first use to hide memory latency of about a thousand cycles.
 
-Where values are few anyway, early in a sweep, a register more costs nothing. So every first reading moves up by as many
-units as it can without raising the most values that are ever alive at once.
+Where register pressure is low anyway, early in a sweep, one more live value costs nothing. So the first read of every
+input moves up by as many units as possible without raising the maximum number of live values.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from bellcrank.emit.cuda.few import live
 from bellcrank.emit.cuda.units import Unit
 
-DISTANCE = 300  # units ahead
+DISTANCE = 300  # units by which a read is hoisted at most
 
 
 def ahead(sequence: Sequence[Unit], distance: int = DISTANCE) -> list[Unit]:
-    """The same units with one more for each input, which reads it."""
+    """Return `sequence` with one additional unit for each input, which reads it up to `distance` units early."""
     counts = live(sequence)
     most = max(counts, default=0)
     first = {}

@@ -1,17 +1,17 @@
-"""A whole simulation as one kernel: every thread takes one run from tick to tick, its state in registers.
+"""Simulation kernel: one thread per run from tick to tick, its state in registers.
 
     run(i64 n, i64 ticks, ptr s, ptr p, ptr inputs, i64 per_run, i64 per_element, ptr rows, i64 capacity, ptr counts)
 
-The program and the signs in its state are those of graph/program.py. Arrays have the runs side by side: s (size,
-n), p (np, n), rows (capacity, row, n), counts (n), a row when it is due. The table of inputs (lines, nu) of a run lies
-per_run elements behind that of the run before, and its elements per_element apart, so that all runs can share one. With
-START for ticks, states are completed, and nothing else.
+The program and the flags in its state are those of graph/program.py. In all arrays the run is the fastest index:
+s (size, n), p (np, n), rows (capacity, row, n), counts (n), one row when it is due. The input table (lines, nu) of a
+run begins per_run elements after that of the previous run, with its elements per_element apart, so that all runs can
+share one table. With ticks = START, states are only completed.
 
-What a tick hands on unchanged (the step, the end) is not kept in registers: it is read again where it is used. Nor is
-what it only leaves behind for others (the polynomial of a step): it is written, and read by who wants it. `observe`,
-`locate` and `renew` are rare, and must not cost a tick registers. They find the state in memory and leave it there;
-the tick's part of it is written before them and read again behind them. A thread whose rows are full, or that has
-stopped, waits for the others; the caller empties the rows and starts the kernel again.
+State elements that a tick passes on unchanged (the step size, the end time) are not kept in registers: they are read
+again where they are used. Elements that a tick only writes for others (the polynomial of a step) are stored in memory
+and read there. `observe`, `locate` and `renew` are rare, and must not cost a tick registers: they read and write the
+state in memory; the register part of it is stored before them and reloaded after them. A thread whose rows are full, or
+that has stopped, waits for the others; the caller empties the rows and starts the kernel again.
 """
 
 from __future__ import annotations
@@ -31,24 +31,27 @@ THREADS = 128
 
 @dataclass(frozen=True, eq=False)
 class Loop:
+    """Simulation kernel of a program, with its register and shared-memory budget."""
+
     program: Program
     dtype: str = "float64"
-    blocks: int = 0  # on a multiprocessor at once; 0: as many as the predicted registers allow
+    blocks: int = 0  # resident blocks of a multiprocessor; 0: as many as the predicted registers allow
     threads: int = THREADS
-    workspace = 0  # numbers of a run in memory of its own
+    workspace = 0  # elements of a run in a workspace
 
     @property
     def words(self) -> int:
+        """32-bit words of a value."""
         return 2 if self.dtype == "float64" else 1
 
     @cached_property
     def unchanged(self) -> set[int]:
-        """Elements of the state that a tick hands on as they are."""
+        """State elements that a tick passes on unchanged."""
         return kept(self.program.tick)
 
     @cached_property
     def held(self) -> set[int]:
-        """Elements that a tick changes but does not look at, in a program that has others to look at them."""
+        """State elements that a tick changes but does not read, in a program where other graphs read them."""
         program, flat = self.program, results(self.program.tick)
         if not self.rare.keys() & {"observe", "locate"}:
             return set()
@@ -64,7 +67,7 @@ class Loop:
 
     @property
     def signs(self) -> dict[str, int]:
-        """Places of the signs that not every program has."""
+        """State indices of the flags that not every program has."""
         p = self.program
         found = {"hit": p.hit} if p.locate else {}
         found |= {"fresh": p.fresh} if p.renew else {}
@@ -72,7 +75,7 @@ class Loop:
 
     @cached_property
     def changing(self) -> list[int]:
-        """Elements of the state in registers."""
+        """State elements in registers."""
         return [k for k in range(self.program.size) if k not in self.unchanged and k not in self.held]
 
     @cached_property
@@ -83,11 +86,12 @@ class Loop:
 
     @cached_property
     def begins(self) -> bool:
+        """Return whether the state must be completed before the first tick."""
         return begins(self.program)
 
     @cached_property
     def procedures(self) -> list[Procedure]:
-        """What is called, each after its own; what is rare; the tick."""
+        """Procedures in order: callees before their callers, rare graphs, the tick."""
         tick = self.program.tick
         memory: dict[Place, Place] = {place: place for place in tick.elements if place[0] != "s"}
         memory |= {("s", k): ("s", k) for k in (*self.unchanged, *self.held)}
@@ -104,29 +108,29 @@ class Loop:
         return made
 
     def _share_registers(self, top: Procedure, callees: Sequence[Procedure]) -> None:
-        """What waits in the tick while others run, and what they have room for then."""
+        """Divide the registers between values live across calls in the tick and the callees' own values."""
         inner = max((p.alive + p.across for p in callees), default=0)
         excess = max(0, top.across + inner - self.capacity)
-        moved = min(top.variables_kept, excess)  # variables wait longest, so they are the first to leave
+        moved = min(top.variables_kept, excess)  # variables have the longest live ranges, so they are spilled first
         top.in_registers = top.variables_kept - moved
         for p in callees:
             if excess > moved:
                 p.room = max(16, self.capacity - (top.across - moved) - OWN_VALUES)
             while p.slots * self.threads * 4 * self.words > SHARED // 3 and p.room < p.alive:
-                p.room += 8  # two blocks at least shall fit: the rest is the assembler's to spill
+                p.room += 8  # at least two blocks should fit: the assembler spills the rest
                 del p.parking
 
     def _share_slots(self, top: Procedure, callees: Sequence[Procedure]) -> None:
-        """Which slots of shared memory are whose; the tick has what is left."""
+        """Assign slots of shared memory to the callees; the tick has the remaining ones."""
         leaves = [p for p in callees if not p.across]
-        slot = max((p.slots for p in leaves), default=0)  # those that call nobody never run at once, and share slots
+        slot = max((p.slots for p in leaves), default=0)  # leaf procedures are never active together, and share slots
         for p in callees:
             if p not in leaves:
                 p.first_slot, slot = slot, slot + p.slots
         top.first_slot, top.in_shared = slot, max(0, self.room - slot)
 
     def _early(self, tick: Procedure) -> dict[int, int]:
-        """Held outputs that can be written as soon as they are known: nobody reads the old one any more."""
+        """Return held outputs that can be stored as soon as they are computed: the old value is no longer read."""
         last = {n.args: i for i, unit in enumerate(tick.sequence) for n in unit.uses if n.op == "input"}
         at = {n.serial: i for i, unit in enumerate(tick.sequence) for n in unit.defines}
         flat = results(tick.graph)
@@ -139,21 +143,22 @@ class Loop:
 
     @property
     def capacity(self) -> int:
-        """Values that fit the registers of a thread."""
+        """Values that fit into the registers of a thread."""
         limit = FILE // (self.threads * self.blocks) // 8 * 8 if self.blocks else REGISTERS
         return min(REGISTERS, limit) // self.words - OWN_VALUES
 
     @property
     def room(self) -> int:
-        """Values of a thread that fit shared memory. Chosen steps leave many, and two blocks shall fit: the others
-        wait in local memory.
+        """Values of a thread that fit into shared memory.
+
+        Adaptive steps have many outputs, and two blocks should fit: the other values lie in local memory.
         """
         blocks = self.blocks or (2 if self.held else 1)
         return (SHARED // blocks - 1024) // (self.threads * 4 * self.words)
 
     @property
     def most(self) -> int:
-        """Values in registers at once."""
+        """Maximum number of values in registers."""
         top, mine = self.procedures[-1], {id(g) for g in self.program.tick.calls}
         callees = [p for p in self.procedures if id(p.graph) in mine]
         waiting = top.across - max(0, top.variables_kept - top.in_registers)
@@ -161,17 +166,18 @@ class Loop:
 
     @property
     def registers(self) -> int:
-        """Predicted, of a thread."""
+        """Predicted registers of a thread."""
         return min(REGISTERS, (self.most + OWN_VALUES) * self.words)
 
     @property
     def shared(self) -> int:
+        """Bytes of shared memory of a block."""
         slots = max(p.first_slot + p.slots for p in self.procedures)
         return slots * self.threads * 4 * self.words
 
     @property
     def resident(self) -> int:
-        """Blocks on a multiprocessor."""
+        """Resident blocks of a multiprocessor."""
         by_registers = FILE // (self.threads * -(-self.registers // 8) * 8)
         return self.blocks or max(1, min(by_registers, SHARED // (self.shared + 1024)))
 
@@ -182,4 +188,5 @@ class Loop:
 
     @cached_property
     def ptx(self) -> str:
+        """The kernel as PTX."""
         return ptx(self.text, promote=True)

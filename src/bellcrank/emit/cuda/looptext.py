@@ -1,8 +1,8 @@
-"""The text of a simulation's kernel (loop.py): what happens from one tick to the next, around the procedures.
+"""LLVM IR of a simulation kernel (loop.py): control flow between ticks, around the procedures.
 
-top: leave when the ticks are used up. look: where a row is due put it and look again (observe), or leave if there is no
-room. ready: leave unless live. feed: find the inputs, and renew where they are fresh. tick: and locate where it left a
-hit.
+top: leave when all ticks are done. look: where a row is due, write it and look again (observe), or leave if the rows
+are full. ready: leave unless live. feed: find the inputs, and renew where they are fresh. tick: advance, and locate
+where the tick set a hit.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from bellcrank.graph import Graph, Node, Program
 if TYPE_CHECKING:
     from bellcrank.emit.cuda.loop import Loop
 
-START = -1  # as a number of ticks: none, but complete the state
-BEHIND = {"start": "done", "observe": "look", "renew": "tick", "locate": "top"}  # where each goes on
+START = -1  # value of `ticks` for a launch that only completes the state
+BEHIND = {"start": "done", "observe": "look", "renew": "tick", "locate": "top"}  # label that follows each rare graph
 
 
 class LoopText:
+    """Generator of the kernel's LLVM IR."""
+
     def __init__(self, loop: Loop) -> None:
         self.loop, self.program = loop, loop.program
 
     @property
     def module(self) -> str:
+        """The kernel as LLVM IR."""
         w = ThreadWriter(self.loop.dtype, scarce=True)
         for p in self.loop.procedures:
             w.lines += p.variables(w)
@@ -67,7 +70,7 @@ define ptx_kernel void @run(
         return w.let(f"getelementptr {w.type}, ptr addrspace(1) {base}, i64 {offset}", "p")
 
     def _memory(self, w: Writer, place: Place) -> str:
-        """volatile: read where it is used, and not kept."""
+        """Emit a volatile load: the value is read where it is used, and not kept in a register."""
         name, k = place
         if name == "u":
             at = w.let(f"add i64 {w.let('load i64, ptr %line')}, {k}")
@@ -111,7 +114,7 @@ define ptx_kernel void @run(
             w.do("br label %top")
 
     def _look(self, w: Writer) -> None:
-        """From one tick to the next: rows that are due, whether to go on, inputs."""
+        """Emit the code between two ticks: due rows, the test for the end, inputs."""
         w.do("top:")
         used = w.let(f"icmp uge i64 {w.let('load i64, ptr %k')}, %ticks")
         w.do(f"br i1 {used}, label %leave, label %look")
@@ -138,7 +141,7 @@ define ptx_kernel void @run(
             w.do("br label %tick")
 
     def _feed(self, w: Writer) -> None:
-        """Which inputs are valid from now on."""
+        """Emit the update of the input line that is valid from now on."""
         if self.program.nu:
             line = w.let(f"fptoui {w.type} {self._value(w, self.program.input)} to i64")
             w.do(f"store i64 {w.let(f'mul i64 {line}, {self.program.nu}')}, ptr %line")
@@ -147,7 +150,7 @@ define ptx_kernel void @run(
         return w.let(f"fcmp ogt {w.type} {self._value(w, place)}, {w.constant(0.0)}")
 
     def _value(self, w: Writer, k: int) -> str:
-        """An element of the state, between ticks."""
+        """Return an element of the state, between ticks."""
         return _load(w, f"%tick.a{k}") if k in self.loop.changing else self._memory(w, ("s", k))
 
     def _row(self, w: Writer) -> None:
@@ -157,7 +160,7 @@ define ptx_kernel void @run(
         w.do(f"store {w.type} {w.constant(0.0)}, ptr %tick.a{self.program.due}")
 
     def _put(self, w: Writer, k: int, value: str) -> None:
-        """An element of the next row."""
+        """Emit the store of an element of the next row."""
         first = w.let(f"mul i64 {w.let('load i64, ptr %count')}, {self.program.row}")
         at = self._element(w, "%rows.at", w.let(f"add i64 {first}, {k}"))
         w.do(f"store {w.type} {value}, ptr addrspace(1) {at}")
@@ -177,7 +180,7 @@ define ptx_kernel void @run(
         else:
             w.do("br label %top")
 
-    # -- what is rare
+    # -- rare graphs
 
     def _aside(self, w: Writer, name: str) -> None:
         self._saved(w)
@@ -202,7 +205,7 @@ define ptx_kernel void @run(
             w.do(f"store {w.type} {self._memory(w, ('s', k))}, ptr %tick.a{k}")
 
     def _leaving(self, w: Writer, name: str) -> Callable[[int, str], None]:
-        """Outputs of what is rare: the state, behind the row if there is one."""
+        """Return the writer for outputs of a rare graph: the row if there is one, then the state."""
         first = self.program.row if name == "observe" else 0
         same = kept(self.loop.rare[name])
 
@@ -215,7 +218,7 @@ define ptx_kernel void @run(
         return write
 
     def _into(self, w: Writer, name: str) -> Callable[[int, str], None]:
-        """Outputs as variables, but for what a tick leaves behind."""
+        """Return the writer for outputs as variables, except those that a tick stores in memory."""
 
         def write(i: int, value: str) -> None:
             if name == "tick" and i in self.loop.held:
@@ -227,7 +230,7 @@ define ptx_kernel void @run(
 
 
 def kept(graph: Graph) -> set[int]:
-    """Elements of the state that a graph hands on as they are."""
+    """Return the state elements that `graph` passes on unchanged."""
     return {
         k
         for k, x in enumerate(graph.outputs["s"].flat)
@@ -236,7 +239,7 @@ def kept(graph: Graph) -> set[int]:
 
 
 def begins(program: Program) -> bool:
-    """Whether there is anything to complete before the first tick."""
+    """Return whether `program` has anything to complete before the first tick."""
     return len(kept(program.start)) < program.size
 
 

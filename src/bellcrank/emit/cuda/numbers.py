@@ -1,8 +1,8 @@
-"""Lines of LLVM IR for one thread of a GPU, with its constants in constant memory.
+"""LLVM IR writer for one GPU thread, with floating-point constants in constant memory.
 
-An instruction can name a place of constant memory as an operand. A double that is written out instead, unless its lower
-half is zero, takes two instructions that put its halves into registers, every time. (Where registers are scarce, the
-assembler fetches such operands early and spills others for them: then they are written out after all.)
+An instruction can have a location in constant memory as an operand. A double written as a literal takes two
+instructions that move its halves into registers each time, unless its lower half is zero. (Where registers are scarce,
+the assembler loads such operands early and spills other values for them: then literals are used after all.)
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from bellcrank.emit.cpu.lanes import Writer
 
 
 class ThreadWriter(Writer):
+    """Writer for one thread, which collects constants."""
+
     def __init__(self, dtype: str, scarce: bool = False) -> None:
         super().__init__(1, dtype)
         self.written = scarce or dtype == "float32"
-        self.numbers: dict[str, int] = {}  # bits -> place
+        self.numbers: dict[str, int] = {}  # bits -> index in constant memory
 
     def constant(self, x: float) -> str:
+        """Return the operand for the constant `x`."""
         return self.held(self._bits(x))
 
     def held(self, bits: str) -> str:
-        """A constant by its bits, as LLVM writes them."""
+        """Return the operand for a constant given by its `bits`, as LLVM writes them."""
         if self.written or bits.endswith("00000000"):
             return bits
         place = self.numbers.setdefault(bits, len(self.numbers)) * self.bytes
@@ -29,7 +32,10 @@ class ThreadWriter(Writer):
         )
 
     def definition(self) -> str:
-        """The constant memory. Initialised "externally", so that LLVM does not look through it."""
+        """Return the definition of the constant memory.
+
+        It is "externally_initialized", so that LLVM does not fold the constants.
+        """
         if not self.numbers:
             return ""
         values = ", ".join(f"double {bits}" for bits in self.numbers)

@@ -1,8 +1,9 @@
-"""What waits in shared memory: where more values are alive than registers can hold, those that are needed last leave.
+"""Spilling to shared memory: where more values are live than registers can hold, those needed last are spilled.
 
-The rule is Belady's (IBM Systems Journal 5, 1966): of all values in registers, park the one whose next use is furthest
-away. A parked value has a slot in shared memory, one word for each thread of the block, and is fetched before that use.
-An input is never parked: it is dropped, and read again from where it came. So is what another member of a team made.
+The rule is Belady's (IBM Systems Journal 5, 1966): of all values in registers, spill the one whose next use is furthest
+away. A spilled value has a slot in shared memory, one word for each thread of the block, and is reloaded before that
+use. An input is never spilled: it is dropped, and read again from its array. The same applies to values of another
+member of a team, which lie in the mailbox.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from bellcrank.graph import Node
 
 
 class Step(NamedTuple):
-    """One thing to do: compute a unit, park a node in a slot, fetch it from there, or drop an input."""
+    """One action: compute a unit, spill a node to a slot ("park"), reload it from there ("fetch"), or drop a value."""
 
     what: str
     unit: Unit | None = None
@@ -26,15 +27,24 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Parking:
+    """Spill plan: a sequence of steps, with its slots and register pressure."""
+
     steps: Sequence[Step]
     slots: int
     most: int  # values in registers at once
 
 
 def parked(sequence: Sequence[Unit], room: int, elsewhere: Collection[int] = ()) -> Parking:
-    """The same units with values parked so that at most `room` are in registers (and what one unit needs at once).
+    """Return the spill plan of a sequence of units.
 
-    elsewhere: values that can be read again, as inputs can.
+    Parameters
+    ----------
+    sequence
+        Units in schedule order.
+    room
+        Maximum number of values in registers, apart from what a single unit needs at once.
+    elsewhere
+        Values that can be read again, as inputs can.
     """
     registers = _Registers(sequence, room, elsewhere)
     for unit in sequence:
@@ -43,7 +53,7 @@ def parked(sequence: Sequence[Unit], room: int, elsewhere: Collection[int] = ())
 
 
 class _Slots:
-    """Slots of shared memory: who has which, and how many there had to be."""
+    """Allocator of spill slots in shared memory."""
 
     def __init__(self) -> None:
         self.taken: dict[int, int] = {}
@@ -63,11 +73,11 @@ class _Slots:
 
 
 class _Registers:
-    """The values in registers, and the steps that brought them there."""
+    """Values in registers, and the steps that led to them."""
 
     def __init__(self, sequence: Sequence[Unit], room: int, elsewhere: Collection[int]) -> None:
         self.room, self.elsewhere = room, elsewhere
-        self.uses: dict[int, list[int]] = {}  # of each value those to come, the next one last
+        self.uses: dict[int, list[int]] = {}  # future uses of each value, the next one last
         for i in range(len(sequence) - 1, -1, -1):
             for serial in sequence[i].reads:
                 self.uses.setdefault(serial, []).append(i)
@@ -77,7 +87,7 @@ class _Registers:
         self.most = 0
 
     def compute(self, unit: Unit) -> None:
-        """What it needs is fetched, what nobody needs after it goes, and then there is room for its own."""
+        """Reload operands, release values after their last use, and make room for the results of a unit."""
         held, needed = self.held, set(unit.reads)
         for serial, n in zip(unit.reads, unit.uses, strict=True):
             if serial not in held:
@@ -114,5 +124,5 @@ class _Registers:
                 self.steps.append(Step("park", node=node, slot=self.slots.take(serial)))
 
     def _found_again(self, n: Node) -> bool:
-        """Whether it can be read from where it came, and needs no slot."""
+        """Return whether a value can be read from its origin, and needs no slot."""
         return n.op == "input" or n.serial in self.elsewhere

@@ -1,7 +1,7 @@
-"""A batch's kernels: one for each way in which arrays may lie, and several where one thread cannot hold all.
+"""Kernels of a batch: one for each memory layout, and several parts where one thread cannot hold all values.
 
-Where matrices need more values at once than registers and shared memory hold, some go to memory far away, and that is
-slow. Kernels that each compute some columns do part of the work again, but keep what they need near.
+Where matrices need more live values than registers and shared memory hold, some go to local memory, which is slow.
+Kernels that each compute some columns repeat part of the work, but keep their values in fast memory.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from bellcrank.emit.cuda.straight import Straight
 from bellcrank.graph import Graph
 from bellcrank.graph.coverage import Coverage
 
-MOST_PARTS = 3  # parts
+MOST_PARTS = 3  # kernels per graph at most
 
 
 def parts(graph: Graph, dtype: str) -> list[Straight]:
-    """The kernels that give all outputs in the least predicted time."""
+    """Return the kernels of `graph` for the type `dtype` that compute all outputs in the least predicted time."""
     best = [Straight(graph, dtype)]
     if not best[0].plan.local:
         return best
@@ -34,7 +34,7 @@ def parts(graph: Graph, dtype: str) -> list[Straight]:
 
 
 def _splits(graph: Graph) -> Iterator[list[tuple[Graph, dict[str, list[int]]]]]:
-    """Ways to share out matrices, by columns and by what lies along their first axis."""
+    """Yield ways to partition matrix outputs, by their last and by their first axis."""
     if any(array.ndim < 2 for array in graph.outputs.values()):
         return
     for count in range(2, MOST_PARTS + 1):
@@ -57,9 +57,9 @@ def _part(graph: Graph, count: int, axis: int, k: int) -> tuple[Graph, dict[str,
 
 
 def texts(graph: Graph, dtype: str) -> dict[str, list[dict[str, Any]]]:
-    """PTX of the kernels for each way in which a batch may lie in memory, with what is to be known to start them.
+    """Return PTX and launch facts of the kernels of `graph` for each memory layout of a batch, in the type `dtype`.
 
-    Tiles that leave room for fewer blocks on a multiprocessor cost more than they bring.
+    Tiles that leave room for fewer blocks on a multiprocessor cost more than they gain.
     """
     found = {"strided": [_facts(made) for made in parts(graph, dtype)]}
     tiled = Straight(graph, dtype, tiled=True)

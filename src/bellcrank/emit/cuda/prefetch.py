@@ -1,11 +1,11 @@
-"""What later blocks will read is fetched to the cache before, in long pieces.
+"""Prefetch of inputs for later blocks into the L2 cache, in long pieces.
 
-Where a batch's results are most of what is moved, memory is busy writing, and every reading of a few hundred bytes in
-between turns it round. So of as many blocks as make a long piece of a column, each fetches one column's piece for those
-that come an eighth of a wave later: long enough for memory to bring it, and short enough that results, which pass
-through the same cache, have not driven it out again. (UR5's derivatives in float64 on an H200: 3.66e9 instead of 3.36e9
-per s; half a wave ahead nothing is left of that.) With more warps than FEW there is always one that need not wait, and
-float32 loses 2 % by it.
+Where a batch's results are most of the traffic, the memory is busy writing, and every read of a few hundred bytes in
+between switches its direction. So among as many blocks as make a long piece of a column, each block prefetches one
+column's piece for blocks that run an eighth of a wave later: long enough for the memory to deliver it, and short enough
+that results, which pass through the same cache, have not evicted it. (UR5 derivatives in float64 on an H200: 3.66e9
+instead of 3.36e9 per s; half a wave ahead, the gain is gone.) With more than FEW warps one of them is always ready to
+run, and float32 loses 2 % by prefetching.
 """
 
 from __future__ import annotations
@@ -13,17 +13,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 PIECE = 32 * 1024  # bytes of a column
-LINE = 128  # bytes that are fetched at once
-PROCESSORS = 132  # of an H200
-PART = 8  # of a wave, ahead
-FEW = 8  # warps on a multiprocessor
+LINE = 128  # bytes of a cache line
+PROCESSORS = 132  # multiprocessors of an H200
+PART = 8  # the prefetch distance is 1/PART of a wave of blocks
+FEW = 8  # warps on a multiprocessor up to which prefetching pays
 
 
 def fetched(inputs: Mapping[str, int], kind: str, size: int, states: int, blocks: int) -> str:
-    """Text that goes before a block's own work. inputs: names of arrays and how many columns they have; kind, size: of
-    a number; states: of a block, as many as its threads; blocks: on a multiprocessor at once.
+    """Return LLVM IR that precedes a block's own work and prefetches inputs.
 
-    Rows must lie side by side: an array whose do not is left alone.
+    Rows must be contiguous: other arrays are not prefetched.
+
+    Parameters
+    ----------
+    inputs
+        Numbers of columns by array name.
+    kind
+        LLVM type of a number.
+    size
+        Bytes of a number.
+    states
+        States of a block, as many as its threads.
+    blocks
+        Resident blocks of a multiprocessor.
     """
     group = PIECE // (states * size)
     ahead = max(1, blocks * PROCESSORS // PART // group) * group * states
@@ -53,7 +65,10 @@ def _cases(columns: int, group: int) -> str:
 
 
 def _piece(name: str, k: int, kind: str, states: int) -> list[str]:
-    """Lines of the piece of column k, shared out among the threads; none where rows do not lie side by side."""
+    """Return the code that prefetches a piece of column k, divided among the threads.
+
+    Nothing is prefetched if rows are not contiguous.
+    """
     at, stride = f"%ahead.{name}.{k}", states * LINE
     fetch = [
         f'call void asm sideeffect "prefetch.global.L2 [$0+{turn * stride}];", "l"(ptr addrspace(1) {at}.mine)'

@@ -1,15 +1,16 @@
-"""A graph as a piece of a kernel that is jumped to and jumps back: code that is called often exists once.
+"""Procedures inside a kernel: a graph as a code block that is jumped to and jumps back, so that it exists only once.
 
-A GPU's cache holds a few thousand instructions, and a call through memory would cost more than what is called. So all
-graphs are blocks of one function. A caller leaves its arguments in variables, says which call it is, and jumps; the
-procedure leaves its results and jumps back by that number. LLVM turns the variables into registers (mem2reg), so a
-state stays in registers from step to step. Values that a caller needs after a call are such variables, too.
+A GPU's instruction cache holds a few thousand instructions, and a call with arguments in memory would cost more than
+the callee. So all graphs are blocks of one function. A caller stores its arguments in variables, sets the number of the
+call site, and jumps; the procedure stores its results and jumps back by that number. LLVM promotes the variables to
+registers (mem2reg), so a state stays in registers from step to step. Values that a caller needs after a call are such
+variables, too.
 
-What a call hands over unchanged from memory (parameters of the model, say) is read there by whoever needs it.
+An argument that is passed on unchanged from memory (parameters of the model, for example) is read there by the callee.
 
-Values that wait across a call have registers, or slots in shared memory, or the thread's own (local) memory. The last
-is slow and costs nobody else anything: it is for what is rare, because a variable in a register is taken, to LLVM,
-wherever the procedure that it waits for runs.
+Values that are live across a call are kept in registers, in slots of shared memory, or in the thread's local memory.
+Local memory is slow but costs no other code registers: it is for rare code, because LLVM keeps a variable in a register
+wherever the procedure runs that it is live across.
 """
 
 from __future__ import annotations
@@ -29,70 +30,74 @@ Place = tuple[str, int]  # an element of an input
 
 
 def results(graph: Graph) -> list[Node | float]:
+    """Return the elements of all outputs of `graph`."""
     return [x for array in graph.outputs.values() for x in array.flat]
 
 
 @dataclass(eq=False)
 class Procedure:
-    """One graph. `memory`: which of its inputs are read from memory, and what they are called there."""
+    """One graph. `memory`: inputs that are read from memory, and their names there."""
 
     graph: Graph
     name: str
     memory: Mapping[Place, Place]
     room: int = 10**6
     first_slot: int = 0
-    in_registers: int = 10**6  # variables; the next are in shared memory, those beyond in local memory
+    in_registers: int = 10**6  # variables in registers; the next are in shared memory, the rest in local memory
     in_shared: int = 10**6
-    early: Mapping[int, int] = field(default_factory=dict)  # outputs to write as soon as they are known, by serial
+    early: Mapping[int, int] = field(default_factory=dict)  # outputs to write as soon as computed, by serial number
     calls: dict[int, Procedure] = field(default_factory=dict)  # by id of the graph
-    returns: list[str] = field(default_factory=list)  # labels that its callers go on from
+    returns: list[str] = field(default_factory=list)  # return labels of its callers
 
     @cached_property
     def units(self) -> Units:
+        """Units of the graph."""
         return Units(self.graph)
 
     @cached_property
     def sequence(self) -> list[Unit]:
+        """Units in schedule order."""
         return order(self.units)
 
     @cached_property
     def parking(self) -> Parking:
-        if any(u.defines[0].op == "call" for u in self.sequence):  # what waits across a call is a variable
+        """Spill plan."""
+        if any(u.defines[0].op == "call" for u in self.sequence):  # values live across a call are variables
             return Parking([Step("compute", unit) for unit in self.sequence], 0, max(live(self.sequence), default=0))
         return parked(self.sequence, self.room)
 
     @cached_property
     def alive(self) -> int:
-        """The most values that are alive at once here, parked or not."""
+        """Maximum number of live values here, spilled or not."""
         return max(live(self.sequence), default=0)
 
     @cached_property
     def across(self) -> int:
-        """The most values that wait here while another procedure runs."""
+        """Maximum number of values that are live here across a call."""
         counts = zip(live(self.sequence), self.sequence, strict=True)
         return max((alive for alive, unit in counts if unit.defines[0].op == "call"), default=0)
 
     @property
     def variables_kept(self) -> int:
-        """Variables for values that are needed after a call."""
+        """Number of variables for values that are needed after a call."""
         return len(set(self._crossing.values()))
 
     @property
     def slots(self) -> int:
-        """In shared memory: parked values, and variables for which no register is left."""
+        """Slots in shared memory: spilled values, and variables for which no register is left."""
         return self.parking.slots + min(self.in_shared, max(0, self.variables_kept - self.in_registers))
 
     # -- text
 
     def variables(self, w: Writer) -> list[str]:
-        """Declarations, for the head of the function."""
+        """Return the declarations of variables, for the entry of the function, in the type of `w`."""
         kept = [f"%{self.name}.x{k} = alloca {w.type}" for k in range(self.variables_kept)]
         ins = [f"%{self.name}.a{i} = alloca {w.type}" for i in range(len(self.graph.elements))]
         outs = [f"%{self.name}.r{i} = alloca {w.type}" for i in range(len(results(self.graph)))]
         return [*kept, *ins, *outs, f"%{self.name}.back = alloca i32"]
 
     def forgotten(self, w: Writer) -> None:
-        """Says that nothing in its variables is needed any more: LLVM keeps what some path might read."""
+        """Emit, with `w`, stores of poison to the variables: LLVM would otherwise keep what some path might read."""
         kept = [f"x{k}" for k in range(min(self.variables_kept, self.in_registers))]
         ins = [f"a{i}" for i in range(len(self.graph.elements))]
         outs = [f"r{i}" for i in range(len(results(self.graph)))]
@@ -101,10 +106,10 @@ class Procedure:
 
     @cached_property
     def _crossing(self) -> dict[int, int]:
-        """Values that are needed behind a later call, and the variable that each is kept in.
+        """Values that are needed after a later call, and the variable of each.
 
-        Variables are used again as soon as they are free. To LLVM, all ways back from a procedure are possible, so a
-        value of one call and a value of the next would both take a register as long as the procedure runs.
+        Variables are reused as soon as they are free. To LLVM, all return paths of a procedure are possible, so a value
+        of one call and a value of the next would both occupy a register as long as the procedure runs.
         """
         defined, last, calls = {}, {}, 0
         for i, unit in enumerate(self.sequence):
@@ -132,7 +137,21 @@ class Procedure:
         write: Callable[[int, str], None],
         end: str,
     ) -> None:
-        """The text, from its label to a jump to `end`; `write` is told of each output, `memory` reads an element."""
+        """Emit the code, from its label to a jump to `end`.
+
+        Parameters
+        ----------
+        w
+            Writer.
+        threads
+            Threads of a block.
+        memory
+            Reads an element that lies in memory.
+        write
+            Receives each output's index and value.
+        end
+            Label to jump to.
+        """
         places = {place: i for i, place in enumerate(self.graph.elements)}
 
         def read(node: Node) -> str:
@@ -171,21 +190,24 @@ class Procedure:
         outputs = [(i, x) for i, x in enumerate(results(self.graph)) if i not in self.early.values()]
         for _, x in outputs:
             if isinstance(x, Node) and x.op == "input":
-                body.value(x)  # read before another output takes its place in memory
+                body.value(x)  # read before another output overwrites it in memory
         for i, x in outputs:
             write(i, body.value(x))
         w.do(f"br label %{end}")
 
     def _replaced(self, unit: Unit) -> int | None:
-        """Of where(condition, new, old) with the output's own old value: which output. Then old is left where it is."""
+        """Return the output k of a unit where(condition, new, old s[k]); None for other units.
+
+        Then the old value stays where it is, and only a new one is stored.
+        """
         node, k = unit.defines[0], self.early.get(unit.serial)
-        if k is None or node.op != "where" or self.units.counted[node.serial] > 2:  # an output, and nothing else
+        if k is None or node.op != "where" or self.units.counted[node.serial] > 2:  # more than an output
             return None
         old = node.args[2]
         return k if isinstance(old, Node) and old.op == "input" and old.args == ("s", k) else None
 
     def _variable(self, w: Writer, node: Node, threads: int) -> str:
-        """Type and place of the variable of a value."""
+        """Return the type and address of the variable of a value."""
         k = self._crossing[node.serial]
         if k < self.in_registers:
             return f"{w.type}, ptr %{self.name}.x{k}"
@@ -206,14 +228,14 @@ class Procedure:
         w.do(f"br label %{other.name}")
         other.returns.append(back)
         w.do(f"{back}:")
-        body.names.clear()  # what was known before is known no more: the way here leads through another's code
+        body.names.clear()  # earlier SSA values do not dominate this block: control comes from another procedure
         for n in unit.defines[1:]:
             value = w.let(f"load {w.type}, ptr %{other.name}.r{n.args[1]}", "x")
             body.names[n.serial] = value
             keep(n, value)
 
     def returning(self, w: Writer) -> None:
-        """The jump back, once all callers are known."""
+        """Emit, with `w`, the jump back, once all callers are known."""
         w.do(f"{self.name}.end:")
         which = w.let(f"load i32, ptr %{self.name}.back")
         cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(self.returns[1:], 1))
@@ -221,9 +243,14 @@ class Procedure:
 
 
 def procedures(roots: Mapping[str, tuple[Graph, Mapping[Place, Place]]]) -> list[Procedure]:
-    """Graphs by name, each with its inputs that are in memory, and before them all that they call.
+    """Return the procedures of all callees, callees first, followed by those of `roots`.
 
-    An input of a callee lies in memory if every call says so.
+    An input of a callee lies in memory if it does at every call.
+
+    Parameters
+    ----------
+    roots
+        Graphs by name, each with its inputs that are in memory.
     """
     called = list({id(g): g for root, _ in roots.values() for g in root.calls}.values())  # callees first
     given: dict[int, dict[Place, Place | None]] = {}

@@ -1,4 +1,4 @@
-"""LLVM IR to PTX, by the NVPTX target inside llvmlite: no CUDA is needed to make the text."""
+"""LLVM IR to PTX, by the NVPTX backend inside llvmlite; CUDA is not needed for this."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bellcrank.errors import CompileError
 from bellcrank.once import once
 
 TRIPLE = "nvptx64-nvidia-cuda"
-OLDEST = "sm_75"  # the oldest GPU that today's CUDA compiles for; the driver translates for newer ones
+OLDEST = "sm_75"  # the oldest GPU that current CUDA supports; the driver translates for newer ones
 
 
 @once
@@ -22,13 +22,13 @@ def _machine() -> Any:
 
 
 def ptx(text: str, promote: bool = False) -> str:
-    """promote: variables (alloca) become registers."""
+    """Return the PTX of the LLVM IR `text`; with `promote`, variables (alloca) become registers."""
     binding = llvm()
     try:
         module: Any = binding.parse_assembly(f'target triple = "{TRIPLE}"\n{text}', binding.create_context())
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
+        raise CompileError(f"LLVM rejected the generated code; this is a bug in bellcrank: {error}") from error
     if promote:
         passes = binding.create_new_module_pass_manager()
         passes.add_sroa_pass()
@@ -37,8 +37,10 @@ def ptx(text: str, promote: bool = False) -> str:
 
 
 def rolled(text: str) -> str:
-    """PTX whose loops the assembler leaves as they are. It would unroll them, and gain nothing, since it cannot know
-    that what one turn writes is not what the next one reads; and a thread would take half as many registers again.
+    """Return the PTX `text` with `nounroll` pragmas on its loops.
+
+    The assembler would unroll them without gain, since it cannot prove that one iteration does not write what the next
+    one reads, and a thread would use half as many registers again.
     """
     lines = text.split("\n")
     at = {line.split(":")[0]: k for k, line in enumerate(lines) if line.startswith("$L__BB")}

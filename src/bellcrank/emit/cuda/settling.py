@@ -1,7 +1,7 @@
-"""Units moved to where they keep fewest values waiting: late where they free nothing, early where they free much.
+"""Schedule refinement: move units to shorten live ranges, late where they end none, early where they end several.
 
-All of it is asked dozens of times for thousands of units, so it is said in arrays: of each reading the unit and the
-value, and by a permutation where every unit stands.
+It runs dozens of times on thousands of units, so all data are arrays: pairs of unit and value for each read, and a
+permutation for the position of every unit.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from bellcrank.emit.cuda.units import Unit
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
-ROUNDS = 20  # of moving values; it settles long before
+ROUNDS = 20  # iterations at most; it converges much earlier
 
 
 def settled(sequence: Sequence[Unit]) -> list[Unit]:
-    """The same with each unit moved to where it keeps fewest values waiting, as long as that helps."""
+    """Return `sequence` with units moved to shorten live ranges, as long as that helps."""
     if not sequence:
         return []
     wires = _Wires(sequence)
@@ -33,7 +33,7 @@ def settled(sequence: Sequence[Unit]) -> list[Unit]:
 
 
 class _Wires:
-    """Who reads and who makes what, by numbers of units and of values."""
+    """Reads and definitions as indices of units and of values."""
 
     def __init__(self, sequence: Sequence[Unit]) -> None:
         numbers: dict[int, int] = {}
@@ -42,13 +42,13 @@ class _Wires:
         self.units, self.values = len(sequence), len(numbers)
         self.reader, self.read = _flat(reads)
         self.maker, self.made = _flat(makes)
-        self.by = np.full(self.values, -1)  # of a value, who makes it; inputs are there already
+        self.by = np.full(self.values, -1)  # unit that defines each value; -1 for inputs
         self.by[self.made] = self.maker
         self.makes = np.bincount(self.maker, minlength=self.units)
-        self.count = np.bincount(self.read, minlength=self.values)  # of a value, how often it is read
+        self.count = np.bincount(self.read, minlength=self.values)  # number of reads of each value
         self.end = np.cumsum(self.count)
         by = self.by.tolist()
-        self.rests = [[by[v] for v in row if by[v] >= 0] for row in reads]  # of a unit, those that it needs first
+        self.rests = [[by[v] for v in row if by[v] >= 0] for row in reads]  # units that each unit depends on
 
     def place(self, order: Numbers) -> Numbers:
         found = np.empty_like(order)
@@ -56,7 +56,10 @@ class _Wires:
         return found
 
     def score(self, order: Numbers) -> tuple[int, int]:
-        """The most values alive at once, and the sum of all. An input is alive from its first use to its last."""
+        """Return the maximum number of live values, and the sum over all units.
+
+        An input is live from its first to its last use.
+        """
         at = self.place(order)
         uses = self._uses(at)
         known = self.count > 0
@@ -67,17 +70,17 @@ class _Wires:
         return int(alive.max()), int(alive.sum())
 
     def _uses(self, at: Numbers) -> Numbers:
-        """Places of all readings, value by value, in their order; and a last one, for what nobody reads."""
+        """Return positions of all reads, by value and ascending, and a last entry for values that are never read."""
         where = at[self.reader]
         return np.append(where[np.lexsort((where, self.read))], -1)
 
     def _nth(self, n: int) -> Numbers:
-        """Where in `_uses` the first (0), the last (-1) or the last but one (-2) use of each value is."""
+        """Return the index in `_uses` of the first (0), the last (-1) or the last but one (-2) use of each value."""
         found = self.end - self.count if n == 0 else self.end + n
         return np.where(self.count >= max(1, -n), found, len(self.read))
 
     def moved(self, order: Numbers) -> Numbers:
-        """Each unit where it would like to be, or as close to that as its arguments allow."""
+        """Return the order with each unit at its desired position, or as close to it as its operands allow."""
         at = self.place(order)
         place, rests = at.tolist(), self.rests
         done = bytearray(self.units)
@@ -97,15 +100,15 @@ class _Wires:
         return np.array(found)
 
     def _wished(self, at: Numbers) -> Numbers:
-        """All units in the order in which they would like to be."""
+        """Return all units in the order of their desired positions."""
         uses = self._uses(at)
         first, last, before = (uses[self._nth(n)] for n in (0, -1, -2))
-        frees = last[self.read] == at[self.reader]  # readings after which nobody wants the value
+        frees = last[self.read] == at[self.reader]  # reads that end the live range of their value
         freed = np.bincount(self.reader[frees], minlength=self.units)
         wanted = np.full(self.units, self.units)
         used = self.count[self.made] > 0
         np.minimum.at(wanted, self.maker[used], first[self.made[used]])
-        ready = np.full(self.units, -1)  # when all that it needs is there, and others have read what it frees
+        ready = np.full(self.units, -1)  # position after all operands and after other reads of values that it frees
         there = self.by[self.read] >= 0
         np.maximum.at(ready, self.reader[there], at[self.by[self.read[there]]])
         np.maximum.at(ready, self.reader[frees], before[self.read[frees]])
@@ -118,5 +121,5 @@ class _Wires:
 
 
 def _flat(rows: Sequence[Sequence[int]]) -> tuple[Numbers, Numbers]:
-    """Of each element its row and itself."""
+    """Return the row index and the value of each element."""
     return np.repeat(np.arange(len(rows)), [len(row) for row in rows]), np.array([x for row in rows for x in row], int)

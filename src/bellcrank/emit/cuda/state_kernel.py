@@ -1,4 +1,4 @@
-"""A kernel on the GPU for a batch of large mechanisms: a thread for each state, in loops over alike bodies."""
+"""GPU kernel for a batch of large mechanisms: one thread per state, with rolled loops over link classes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bellcrank.emit.cuda.state_loops import LoopText
 from bellcrank.emit.cuda.workspace import blocks, resident, shared_out, workspace
 from bellcrank.emit.target import About
 
-LENT = 1 / 8  # of a GPU's memory, that somebody else may give for the workspace
+LENT = 1 / 8  # share of a GPU's memory that a caller may provide as workspace
 
 
 class StateKernel(GpuKernel):
-    """Call it with arrays; see `.graph`, `.source` (PTX), `.registers`."""
+    """Kernel on the GPU, called with arrays; see `.graph`, `.source` (PTX), `.registers`."""
 
     share = 0.5  # the rest is for the workspace
 
@@ -33,47 +33,60 @@ class StateKernel(GpuKernel):
 
     @property
     def registers(self) -> dict[str, int]:
-        """Of a thread, as the driver gave them; local: bytes that it spilled."""
+        """Registers of a thread ("given" by the driver), and the bytes that it spilled ("local")."""
         return {"given": self.states.registers, "local": self.states.local}
 
     @property
     def tiles(self) -> Sequence[int]:
+        """Indices of all arrays, inputs first: every thread copies its own row, so any layout will do."""
         return range(len(self.signature.inputs) + len(self.signature.outputs))
 
     def launch(self, rows: int, given: Sequence[Any]) -> None:
+        """Compute `rows` states in a new workspace; `given` has inputs and results as (rows, size)."""
         dtype = self.signature.dtype
         count = blocks(rows, self.states, self.room, dtype)
         try:
             own = workspace(count, self.room, dtype)
         except out_of_memory() as error:
             raise DeviceMemoryError(
-                f"{self.signature.name}: the GPU's memory does not hold what {LANES * count} states keep "
-                f"for themselves ({error}). Free some of it, or give fewer states at a time."
+                f"{self.signature.name}: the workspace of {LANES * count} states does not fit into the GPU's memory "
+                f"({error}). Free some memory, or pass fewer states at a time."
             ) from None
         arrays = (x for a in given for x in (a, *map(np.uint32, strides(a))))
         self.states(count * LANES, np.int64(rows), *arrays, own, np.int64(count))
 
-    # -- for who starts kernels by their addresses
+    # -- for callers that launch kernels by address
 
     def filled(self, stream: int, rows: int, places: Sequence[int]) -> None:
-        """In somebody's stream. places: the addresses of dense arrays of so many rows, inputs first, then results."""
+        """Launch the kernel in a stream of the caller, on dense row-major arrays.
+
+        Parameters
+        ----------
+        stream
+            Address of the CUDA stream.
+        rows
+            Number of states.
+        places
+            Addresses of the arrays, inputs first, then results.
+        """
         shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
         count = blocks(rows, self.states, self.room, self.signature.dtype)
-        with in_stream(stream):  # whose next allocation may have the same memory, and no other's
+        with in_stream(stream):  # only the next allocation in this stream may reuse the memory
             own = workspace(count, self.room, self.signature.dtype)
             arrays = [x for place, s in zip(places, shapes, strict=True) for x in (place, math.prod(s), 1)]
             self.states.start(stream, count * LANES, [rows, *arrays, address(own), count])
 
     @property
     def in_rows(self) -> list[Function]:
+        """Functions for arrays that are all row-major."""
         return [self.states]
 
     @cached_property
     def most(self) -> int:
-        """Blocks at once, where somebody else gives the workspace."""
+        """Maximum number of blocks, where the caller provides the workspace."""
         each = LANES * self.room * np.dtype(self.signature.dtype).itemsize
         return max(1, min(resident(self.states.registers), int(LENT * total_bytes()) // each))
 
     def scratch(self, rows: int) -> int:
-        """Numbers of the workspace for so many states."""
+        """Return the number of workspace elements for `rows` states."""
         return shared_out(rows, self.most) * LANES * self.room

@@ -1,9 +1,9 @@
-"""A batch of large mechanisms on a GPU: every thread takes one state through loops over alike bodies.
+"""Code of a batch of large mechanisms on a GPU: every thread computes one state with rolled loops over link classes.
 
     many(i64 n, (ptr in, i32 row, i32 column)..., (ptr out, i32 row, i32 column)..., ptr workspace, i64 blocks)
 
-Arrays lie as those of straight-line code do (access.py): so many elements from row to row and from column to column. A
-thread brings its state to the workspace, where 32 of them stand side by side (lane_text.py), and the result back.
+Arrays are passed as to straight-line code (access.py), with strides in elements from row to row and from column to
+column. A thread copies its state to the workspace, where 32 states are interleaved (lane_text.py), and the result back.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from bellcrank.quoting import comment, symbol
 
 @dataclass(frozen=True)
 class LoopText:
-    """What a GPU needs of it."""
+    """PTX and workspace size of a kernel with rolled loops."""
 
     ptx: str
-    room: int  # numbers of a state in the workspace
+    room: int  # elements of a state in the workspace
 
 
 def looped(graph: Graph, dtype: str = "float64") -> LoopText:
+    """Return the code of `graph` with rolled loops, for the type `dtype`."""
     if isinstance(graph, Recursion):
         graph.check_whole()
     made, w = routines({"state": graph}, 1, 1, dtype, writer=LaneWriter), LaneWriter(1, dtype)
@@ -50,7 +51,7 @@ def looped(graph: Graph, dtype: str = "float64") -> LoopText:
 
 
 def _place(a: str, w: LaneWriter) -> list[str]:
-    """Where the state lies in an array, and the bytes from one of its elements to the next."""
+    """Return code for the address of the state in an array, and the bytes from one of its elements to the next."""
     return [
         f"%wide.{a} = zext i32 %row.{a} to i64",
         f"%offset.{a} = mul i64 %state, %wide.{a}",

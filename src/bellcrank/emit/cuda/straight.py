@@ -1,8 +1,8 @@
-"""Graph to a kernel for a batch: one thread per state, or a team of threads.
+"""Straight-line kernel for a batch of states: one thread per state, or a team of threads.
 
     many(i64 n, ptr array, i32 row, i32 column, ...)     n states; strides in elements, inputs first, then outputs
 
-Tiled, it expects columns side by side in memory (a column stride of 1); see access.py.
+The tiled variant expects contiguous rows (a column stride of 1); see access.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bellcrank.quoting import symbol
 
 By = TypeVar("By")
 _plans: WeakKeyDictionary[Graph, dict[tuple[int, int], TeamPlan]] = WeakKeyDictionary()
-TILE = 40 * 1024  # bytes of a tile; a larger array is left where it is
+TILE = 40 * 1024  # bytes of a tile at most; larger arrays are accessed directly
 HEAD = """@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
@@ -41,28 +41,31 @@ declare void @llvm.nvvm.barrier0()
 
 @dataclass(frozen=True, eq=False)
 class Straight:
-    """A kernel's text, and what it will need."""
+    """Kernel of straight-line code, with its launch configuration."""
 
     graph: Graph
     dtype: str = "float64"
     tiled: bool = False
     distance: int = DISTANCE
-    blocks: int = 0  # on a multiprocessor at once; 0: chosen
-    members: int = 0  # of a team; 0: chosen
-    places: Mapping[str, Sequence[int]] | None = None  # of each output's elements in its array, where it is a part
+    blocks: int = 0  # resident blocks of a multiprocessor; 0: chosen
+    members: int = 0  # members of a team; 0: chosen
+    places: Mapping[str, Sequence[int]] | None = None  # for a part: indices of each output's elements in its array
 
     @property
     def words(self) -> int:
+        """32-bit words of a value."""
         return 2 if self.dtype == "float64" else 1
 
     @cached_property
     def units(self) -> Units:
+        """Units of the graph."""
         return Units(self.graph)
 
     @cached_property
     def plan(self) -> TeamPlan:
+        """Launch configuration: the given one, or the one with the least predicted time."""
         members = self.members or (1 if self.blocks else 0)
-        if not members:  # the same while methods are compared and for every layout of arrays
+        if not members:  # the plan is shared by the comparison of methods and all array layouts
             known, key = _plans.setdefault(self.graph, {}), (self.words, self.distance)
             if key not in known:
                 known[key] = self._spread(best(self.units, self.words, self.distance))
@@ -79,13 +82,14 @@ class Straight:
         return min(found, key=lambda p: (not p.fits, p.cost))
 
     def _spread(self, plan: TeamPlan) -> TeamPlan:
-        """In smaller blocks where memory is what is waited for: a block's results are then written while its neighbours
-        compute (derivatives of a UR5, float32: 7.0e9 instead of 6.5e9 per s).
+        """Use smaller blocks where memory bandwidth is the limit: a block stores while its neighbours compute.
+
+        For the derivatives of a UR5 in float32: 7.0e9 instead of 6.5e9 per s.
         """
         return replace(plan, states=plan.states // 2, blocks=2 * plan.blocks) if self._waits(plan) else plan
 
     def _waits(self, plan: TeamPlan) -> bool:
-        """Whether memory is what a batch waits for."""
+        """Return whether memory bandwidth limits a batch."""
         return len(plan.team) == 1 and plan.per_second * self.moved > BANDWIDTH
 
     @cached_property
@@ -97,31 +101,31 @@ class Straight:
 
     @cached_property
     def live(self) -> int:
-        """The most values alive at once in a thread."""
+        """Maximum number of live values in a thread."""
         return max(max(live(stream), default=0) for stream in self.plan.team.streams)
 
     @property
     def cost(self) -> float:
-        """Predicted, in units that compare methods with each other."""
+        """Predicted cost, in units that compare methods with each other."""
         return self.plan.cost
 
     def within(self, bound: float) -> bool:
-        """Whether the cost is below a bound; found out without looking for the very best plan."""
+        """Return whether the cost is below `bound`, without a search for the best plan."""
         return best(self.units, self.words, self.distance, bound).cost < bound
 
     @property
     def per_second(self) -> float:
-        """States that one H200 is predicted to compute: by its arithmetic, or by its memory where that is slower."""
+        """Predicted states per second on one H200, limited by arithmetic or by memory bandwidth."""
         return min(self.plan.per_second, BANDWIDTH / self.moved)
 
     @property
     def least(self) -> float:
-        """What the cost cannot be below; known at once."""
+        """Lower bound of the cost, available at once."""
         return sum((work(unit) for unit in self.units.all), 0.0) / BEST_EFFICIENCY
 
     @cached_property
     def arrays(self) -> dict[str, Strided | Tiled]:
-        """Inputs and outputs, and how they are reached."""
+        """Access to the inputs and outputs, by array name."""
         sizes = {f"in_{symbol(name)}": math.prod(shape) for name, shape in self.graph.inputs.items()}
         sizes |= {f"out_{symbol(name)}": array.size for name, array in self.graph.outputs.items()}
         found: dict[str, Strided | Tiled] = {}
@@ -174,7 +178,7 @@ class Straight:
         coverage.check()
 
     def _member(self, w: Writer, member: int, stored: set[tuple[str, int]]) -> None:
-        """What one thread does for its state. stored: gets the elements of outputs that it stores."""
+        """Emit the code of one thread for its state; add to `stored` the output elements that it stores."""
         plan, arrays, mailbox = self.plan, self.arrays, self.plan.team.mailbox
         row = f"[{plan.states} x {w.type}]"
         stores: dict[int, list[tuple[str, int]]] = {}
@@ -189,7 +193,7 @@ class Straight:
             if node.op != "input":
                 return w.let(f"load volatile {w.type}, ptr addrspace(3) {mail(node)}", "x")
             array = arrays[f"in_{symbol(node.args[0])}"]
-            # volatile, or all of a tile would be read at once into registers
+            # volatile: otherwise LLVM would read the whole tile into registers at once
             word = "load volatile" if isinstance(array, Tiled) else "load"
             return w.let(f"{word} {w.type}, {array.address(w, node.args[1])}", "x")
 
@@ -212,7 +216,7 @@ class Straight:
                     put(name, k, body.value(x))
 
     def _results(self) -> Iterator[tuple[str, int, Any]]:
-        """Every element of the outputs: its array, its place there, and what it is."""
+        """Yield array name, index and value of every element of the outputs."""
         for name, array in self.graph.outputs.items():
             at = self.places[name] if self.places else range(array.size)
             for k, x in zip(at, array.flat, strict=True):
@@ -223,8 +227,9 @@ class Straight:
         return f'"nvvm.maxntid"="{self.plan.threads}" "nvvm.minctasm"="{self.plan.blocks}"'
 
     def _around(self, w: Writer) -> str:
-        """Threads beyond the last row have nothing to do; in a tiled block and in a team they help, and repeat the last
-        row.
+        """Return the kernel around the code.
+
+        Threads beyond the last row do nothing; in a tiled block and in a team they take part, and repeat the last row.
         """
         parameters = "".join(
             f", ptr addrspace(1) noalias %{a}, i32 %{a}.row, i32 %{a}.column" for a in self.arrays
@@ -253,7 +258,7 @@ done:
 }}"""
 
     def _ahead(self, w: Writer) -> str:
-        """What fetches inputs for blocks that come later."""
+        """Return the prefetch of inputs for later blocks."""
         plan = self.plan
         if self.tiled or not self._waits(plan) or plan.blocks * plan.threads > 32 * FEW:
             return ""
@@ -262,11 +267,20 @@ done:
 
     @cached_property
     def ptx(self) -> str:
+        """The kernel as PTX."""
         return ptx(self.text)
 
 
 def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str) -> tuple[By, Graph]:
-    """The graph with the least predicted cost; those that cannot be it are not looked at closely."""
+    """Return the graph with the least predicted cost; those whose lower bound is too high are not planned.
+
+    Parameters
+    ----------
+    graphs
+        Pairs of method and graph.
+    dtype
+        Type of the numbers.
+    """
     made = sorted(((Straight(g, dtype), by) for by, g in graphs), key=lambda pair: pair[0].least)
     least, found = made[0]
     for s, by in made[1:]:

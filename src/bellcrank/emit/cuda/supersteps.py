@@ -1,9 +1,9 @@
-"""One large piece of arithmetic by a team of threads (team.py), where there are no limbs to share out: a join of two
-segments, say, which is products of six-by-six matrices.
+"""Division of one large computation among a team of threads (team.py) in supersteps between barriers.
 
-Work goes on in steps between two meetings. Within a step a member computes what rests on earlier steps and on its own
-results; who needs results of two members of the same step waits for the next. The longest way to the end goes first, to
-whoever has least to do and most of what is needed.
+It serves where there are no limbs to distribute: for example a join of two segments, which is products of six-by-six
+matrices. Within a superstep a member computes what depends on earlier supersteps and on its own results; a unit that
+needs results of two members of the same superstep waits for the next. Units on the longest path go first, to the member
+with the least load and most of the operands.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from bellcrank.emit.cuda.loads import ahead
 from bellcrank.emit.cuda.team import MEET, MEETING, Team, work
 from bellcrank.emit.cuda.units import Unit, Units
 
-LENGTHS = (24, 32, 48, 64, 96)  # instructions of a step that are tried
-FETCHED = 3.0  # how much rather a member does what it has the numbers for
+LENGTHS = (24, 32, 48, 64, 96)  # candidate lengths of a superstep, in instructions
+FETCHED = 3.0  # weight of a unit's cost against a member's load: prefers members that have its operands
 
 
 def team(units: Units, members: int) -> Team:
-    """The way to share out with the least predicted time."""
+    """Return the division of `units` among `members` with the least predicted time."""
     found = [_Division(units, members, length) for length in LENGTHS]
     streams = min(found, key=lambda division: division.cost).streams
     return Team([ahead(stream) for stream in streams])
 
 
 class _Division:
+    """Division for one length of supersteps."""
+
     def __init__(self, units: Units, members: int, length: float) -> None:
         self.members, self.length, self.cost = members, length, 0.0
         self.streams: list[list[Unit]] = [[] for _ in range(members)]
-        self.there: list[set[int]] = [set() for _ in range(members)]  # numbers that each has had
+        self.there: list[set[int]] = [set() for _ in range(members)]  # values that each member has read or computed
         self.maker = {serial: unit.serial for unit in units.all for serial in unit.makes}
         self.users: dict[int, list[Unit]] = {}
         self.missing: dict[int, int] = {}
@@ -51,7 +53,7 @@ class _Division:
         return {self.maker[serial] for serial in unit.reads if serial in self.maker}
 
     def _step(self, units: Sequence[Unit]) -> list[Unit]:
-        """As much as fits; what is left."""
+        """Distribute as much as fits into one superstep; return the remaining units."""
         queue = [(-self.way[unit.serial], unit.serial, unit) for unit in units]
         heapq.heapify(queue)
         load, here, left = [0.0] * self.members, dict[int, int](), list[Unit]()
@@ -76,12 +78,12 @@ class _Division:
         return left
 
     def _price(self, unit: Unit, member: int) -> float:
-        """Its work, and what has to be read for it."""
+        """Return the work of a unit, and of the reads of its operands."""
         return work(unit) + sum(serial not in self.there[member] for serial in unit.reads)
 
 
 def _ways(units: Sequence[Unit], users: dict[int, list[Unit]]) -> dict[int, float]:
-    """From every unit the work on the longest way to the end."""
+    """Return the work on the longest path to the end from every unit."""
     found: dict[int, float] = {}
     for unit in reversed(units):
         found[unit.serial] = work(unit) + max((found[user.serial] for user in users.get(unit.serial, ())), default=0.0)

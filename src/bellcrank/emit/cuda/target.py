@@ -1,4 +1,4 @@
-"""The target "cuda": every state of a batch a thread of an NVIDIA GPU, or a team of threads."""
+"""The target "cuda": every state of a batch in one thread of an NVIDIA GPU, or in a team of threads."""
 
 from __future__ import annotations
 
@@ -14,33 +14,37 @@ from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.strip_parts import stripped
 
-FEW_OPERATIONS = 15_000  # that are faster written out in single precision: chain:70 is, by far, and chain:100 no more
-SEGMENT = 32  # bodies at least that a thread goes through one after the other
+FEW_OPERATIONS = 15_000  # up to which unrolled code is faster in single precision: chain:70 by far, chain:100 no more
+SEGMENT = 32  # least bodies of a segment, which one thread processes sequentially
 
 
 @dataclass(frozen=True)
 class Cuda:
+    """Compilation target for one NVIDIA GPU."""
+
     dtype: str = "float64"
-    waves: bool = True  # whether all of the GPU may share out one state
+    waves: bool = True  # allow the whole GPU to compute one state
 
     @property
     def key(self) -> tuple[str, ...]:
+        """Cache key of everything that decides the generated code."""
         return "cuda", self.dtype, host().llvm, str(self.waves)
 
     @property
     def segments(self) -> tuple[int | None, int]:
-        """Into which a branch is cut whose segments go side by side: any number, of so many bodies at least."""
+        """Number of parallel segments of a branch (None: any) and the least bodies of one."""
         return None, SEGMENT
 
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
+        """Return the fastest of `graphs`, pairs of method and graph."""
         if any(_shares(g) for _, g in graphs):
             return min(graphs, key=lambda pair: (not _shares(pair[1]), pair[1].count().arithmetic))
-        from bellcrank.emit.cuda import straight  # what comes from the cache needs no choice
+        from bellcrank.emit.cuda import straight  # not needed for kernels that come from the cache
 
         return straight.cheapest(graphs, self.dtype)
 
     def source(self, graph: Graph) -> str:
-        """PTX, for arrays that lie in any way."""
+        """Return the PTX of `graph`, for arrays with any strides."""
         if self._abreast(graph):
             from bellcrank.emit.cuda.waves import waved
 
@@ -54,7 +58,10 @@ class Cuda:
         return "\n".join(part.ptx for part in parts(_alone(graph), self.dtype))
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], Any, bool]:
-        """The driver makes machine code of PTX when it is loaded (device.py), which is kept, too."""
+        """Return facts to cache, the code of `graph`, and False: no machine code came from the cache.
+
+        The driver translates PTX to machine code when it is loaded (device.py), which is cached, too.
+        """
         if self._abreast(graph):
             from bellcrank.emit.cuda.wave_kernel import packed
             from bellcrank.emit.cuda.waves import waved
@@ -75,17 +82,20 @@ class Cuda:
         return self.waves and isinstance(graph, Recursion) and graph.abreast
 
     def in_loops(self, graph: Graph) -> bool:
-        """Whether alike bodies, or alike elements of arrays, share their code; written out, a thread would have more
-        values than room for them.
+        """Return whether `graph` is compiled to rolled loops over link classes or over similar array elements.
+
+        Unrolled, a thread would have more values than it can hold.
         """
         if _shares(graph):
             return self.dtype == "float64" or graph.count().arithmetic > FEW_OPERATIONS
         return not graph.calls and stripped(graph) is not None
 
     def recall(self, facts: Mapping[str, Any]) -> Any:
+        """Return the code from the cached `facts`."""
         return next(facts[kind] for kind in ("waves", "loops", "texts") if kind in facts)
 
     def load(self, code: Any, facts: Mapping[str, Any], about: About) -> Kernel:
+        """Return the kernel for `code`, with its `facts` and its description `about`."""
         if "waves" in facts:
             from bellcrank.emit.cuda.wave_kernel import WaveKernel, unpacked
 
@@ -99,10 +109,10 @@ class Cuda:
 
 
 def _shares(graph: Graph) -> bool:
-    """Whether there are loops over alike bodies in it."""
+    """Return whether the graph contains rolled loops over link classes."""
     return any(isinstance(g, Recursion) for g in (graph, *graph.calls))
 
 
 def _alone(graph: Graph) -> Graph:
-    """Without calls, which straight-line code has none of."""
+    """Return the graph with its calls inlined, for straight-line code."""
     return inlined(graph) if graph.calls else graph

@@ -1,12 +1,12 @@
-"""One state by several threads: members of a team, each in a warp of its own, that meet at barriers.
+"""One state computed by several threads: members of a team, each in a warp of its own, that meet at barriers.
 
-A mechanism with many limbs keeps more values waiting than a thread has registers, and shared memory holds them only for
-few states at a time. So limbs go to different members, by the same division as on the cores of a CPU (divide.py). What
-one makes and another uses goes through a mailbox in shared memory, and between writing and reading it all members meet.
+A mechanism with many limbs has more live values than a thread has registers, and shared memory holds the spilled ones
+for few states only. So limbs go to different members, by the same division as on the cores of a CPU (divide.py). Values
+that one member computes and another uses go through a mailbox in shared memory, with a barrier between write and read.
 
-Members are warps and not lanes of one warp, because lanes do the same operation at the same time: they could share a
-state only where limbs are alike operation by operation, and those of real robots are not (1552 of Talos' 6645 nodes
-have a counterpart of the same form on the other side, though it has two legs and two arms).
+Members are warps and not lanes of one warp, because lanes execute the same instruction at the same time: they could
+share a state only where limbs are identical operation by operation, and those of real robots are not (1552 of Talos'
+6645 nodes have a counterpart of the same form on the other side, though it has two legs and two arms).
 """
 
 from __future__ import annotations
@@ -22,26 +22,29 @@ from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.scheduling.coarse import fine
 from bellcrank.scheduling.divide import by_branch
 
-MEET = Unit((), ())  # nobody goes on before all are here
+MEET = Unit((), ())  # barrier of all members
 COSTS = {"sin": 30.0, "cos": 30.0, "div": 10.0, "sqrt": 20.0}  # instructions; anything else is about one
-MEETING = 40.0  # what a barrier costs each member
-PROPOSALS = 2  # ways to divide that are worth a closer look
+MEETING = 40.0  # instructions that a barrier costs each member
+PROPOSALS = 2  # divisions that are planned in detail
 
 
 def work(unit: Unit) -> float:
+    """Return the instructions of `unit`, or the cost of a barrier."""
     return COSTS.get(unit.defines[0].op, 1.0) if unit.defines else MEETING
 
 
 @dataclass(frozen=True, eq=False)
 class Team:
-    streams: Sequence[Sequence[Unit]]  # what each member does
+    """One instruction stream per member."""
+
+    streams: Sequence[Sequence[Unit]]  # units of each member
 
     def __len__(self) -> int:
         return len(self.streams)
 
     @cached_property
     def _phases(self) -> list[dict[int, int]]:
-        """For each member, the meetings before each value that it makes."""
+        """For each member, the number of barriers before each value that it computes."""
         found = []
         for stream in self.streams:
             met, made = 0, {}
@@ -53,7 +56,7 @@ class Team:
 
     @cached_property
     def alive(self) -> list[int]:
-        """The most values alive at once, of each member."""
+        """Maximum number of live values of each member."""
         return [max(live(stream), default=0) for stream in self.streams]
 
     @cached_property
@@ -61,7 +64,10 @@ class Team:
         return {}
 
     def parking(self, member: int, room: int) -> Parking:
-        """Made once: plans for one team differ by the room of a member, and often not even by that."""
+        """Return the spill plan of a `member` with `room` registers, from a cache.
+
+        Plans for one team differ by the room of a member at most, and often not even by that.
+        """
         known = self._parkings
         if (member, room) not in known:
             known[member, room] = parked(self.streams[member], room, self.foreign(member))
@@ -73,13 +79,14 @@ class Team:
         return [{n.serial for unit in s for n in unit.uses if n.op != "input"} - mine.keys() for s, mine in pairs]
 
     def foreign(self, member: int) -> set[int]:
-        """Values that it uses and another makes."""
+        """Return the values that `member` uses and another member computes."""
         return self._foreign[member]
 
     @cached_property
     def mailbox(self) -> Mapping[int, int]:
-        """For every value that travels its row of the mailbox. A row is used again after the last that read it have
-        met the next that writes it.
+        """Row in the mailbox of every value that is sent.
+
+        A row is used again only after a barrier between its last reader and its next writer.
         """
         made = {serial: phase for phases in self._phases for serial, phase in phases.items()}
         last: dict[int, int] = {}
@@ -100,21 +107,23 @@ class Team:
 
     @property
     def meetings(self) -> int:
+        """Number of barriers."""
         return sum(unit is MEET for unit in self.streams[0])
 
     @cached_property
     def rows(self) -> int:
+        """Rows of the mailbox."""
         return len(set(self.mailbox.values()))
 
     @cached_property
     def work(self) -> float:
-        """Instructions of all members, without what waiting costs; one where there is nothing to compute."""
+        """Instructions of all members, without stalls; at least one."""
         traffic = sum(len(self.foreign(member)) for member in range(len(self))) + len(self.mailbox)
         return max(1.0, sum(work(unit) for stream in self.streams for unit in stream) + traffic)
 
     @cached_property
     def balance(self) -> float:
-        """How much of the time a member works, if it waits for the slowest whenever they meet."""
+        """Share of the time that members work, if each waits for the slowest at every barrier."""
         spans = [[0.0] for _ in self.streams]
         for span, stream in zip(spans, self.streams, strict=True):
             for unit in stream:
@@ -126,16 +135,19 @@ class Team:
 
 
 def alone(sequence: Sequence[Unit], distance: int) -> Team:
+    """Return a team of one thread for `sequence`, with inputs read up to `distance` units early."""
     return Team([ahead(sequence, distance)])
 
 
 class _Weights(dict[str, float]):
+    """Cost of operations, one by default."""
+
     def __missing__(self, op: str) -> float:
         return COSTS.get(op, 1.0)
 
 
 class Division:
-    """A sequence of units by their places, to be shared out: dozens of ways are compared."""
+    """Division of a sequence of units among members, on integer indices because dozens of variants are compared."""
 
     def __init__(self, units: Units, sequence: Sequence[Unit]) -> None:
         self.sequence, self.tasks = sequence, fine(units.graph, {})
@@ -143,24 +155,35 @@ class Division:
         self.task = mine = [task_of[unit.serial] for unit in sequence]
         place = {serial: i for i, unit in enumerate(sequence) for serial in unit.makes}  # inputs have none
         reads = ([place[serial] for serial in unit.reads if serial in place] for unit in sequence)
-        # A task is never divided: what it needs of itself has never to be waited for.
+        # A task is never divided, so its own values never need a barrier.
         self.before = [[j for j in row if mine[j] != k] for row, k in zip(reads, mine, strict=True)]
         self.work = [work(unit) for unit in sequence]
 
     def teams(self, members: int, distance: int) -> list[Team]:
-        """The best ways to divide the units, each member's in the order of the sequence."""
+        """Return the best teams of so many `members`, each member in the order of the sequence.
+
+        `distance` is the number of units by which reads of inputs are hoisted.
+        """
         homes = sorted(self._homes(members), key=lambda home: self.price(home, members))
         return [self.divided(home, members, distance) for home in homes[:PROPOSALS]]
 
     def _homes(self, members: int) -> Iterator[list[int]]:
-        """For every unit its member: branches of the mechanism to members, in several ways."""
+        """Yield assignments of units to members: branches of the mechanism to members, in several ways."""
         weights = [task.work(_Weights()) for task in self.tasks]
         for where in dict.fromkeys(tuple(where) for where in by_branch(self.tasks, weights, members)):
             yield [where[k] for k in self.task]
 
     def phases(self, home: Sequence[int], members: int) -> list[int]:
-        """How often its member has met the others before each unit: whenever that uses what they have made since they
-        met last.
+        """Return the number of barriers that precede each unit.
+
+        A member meets the others whenever a unit uses values that they have computed since the last barrier.
+
+        Parameters
+        ----------
+        home
+            Member of each unit.
+        members
+            Number of members.
         """
         found: list[int] = []
         met = [0] * members
@@ -174,8 +197,16 @@ class Division:
         return found
 
     def price(self, home: Sequence[int], members: int) -> float:
-        """About what Team.work / Team.balance will be, without making the streams: phases as long as the slowest
-        member.
+        """Return an estimate of Team.work / Team.balance, without building the streams.
+
+        Every phase lasts as long as its slowest member.
+
+        Parameters
+        ----------
+        home
+            Member of each unit.
+        members
+            Number of members.
         """
         phases = self.phases(home, members)
         spans = [[MEETING] * members for _ in range(max(phases, default=-1) + 1)]
@@ -184,6 +215,17 @@ class Division:
         return sum((max(span) for span in spans), 0.0)
 
     def divided(self, home: Sequence[int], members: int, distance: int) -> Team:
+        """Return the team for an assignment of units.
+
+        Parameters
+        ----------
+        home
+            Member of each unit.
+        members
+            Number of members.
+        distance
+            Units by which reads of inputs are hoisted.
+        """
         streams: list[list[Unit]] = [[] for _ in range(members)]
         met = [0] * members
         for unit, p, phase in zip(self.sequence, home, self.phases(home, members), strict=True):

@@ -1,4 +1,4 @@
-"""A team's plan as a Schedule, to look at: what each member does between two meetings is a task."""
+"""A team's plan as a Schedule, for inspection: the work of a member between two barriers is a task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ from bellcrank.scheduling.task import grouped
 
 
 def schedule(graph: Graph, members: int = 0, dtype: str = "float64") -> Schedule:
-    """members: threads of a state; 0: as many as are predicted to be fastest."""
+    """Return the schedule of a team for `graph`.
+
+    Parameters
+    ----------
+    graph
+        Graph of one state.
+    members
+        Threads of a state; 0: as many as are predicted to be fastest.
+    dtype
+        Type of the numbers.
+    """
     made = Straight(graph, dtype, members=members)
     team, units = made.plan.team, made.units
     tasks: dict[tuple[int, int], dict[int, Node]] = {}
@@ -23,7 +33,7 @@ def schedule(graph: Graph, members: int = 0, dtype: str = "float64") -> Schedule
         for unit in stream:
             met += unit is MEET
             stack = [n for n in unit.defines if n.op != "input"]
-            while stack:  # what is spelled inside a unit is computed with it
+            while stack:  # fused nodes are computed with their unit
                 n = stack.pop()
                 tasks.setdefault((met, member), {})[n.serial] = n
                 stack += [a for a in n.operands if a.serial in units.inside]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ThreadLoop(WaveLoop):
-    """void @name(ws, tables, arrays, run)."""
+    """Function void @name(ws, tables, arrays, run)."""
 
     all: ThreadWaves
 
@@ -31,6 +31,7 @@ class ThreadLoop(WaveLoop):
 
     @property
     def stride(self) -> int:
+        """Bytes between consecutive elements of one run."""
         return len(self.shape.runs) * self.w.bytes
 
     def _handed(self, slot: str, element: int) -> str:
@@ -42,7 +43,7 @@ class ThreadLoop(WaveLoop):
         return f"parent{self.channel}" if self.forwards else "child0"
 
     def _turn(self, value: str, element: int) -> None:
-        """Its sine and cosine at once."""
+        """Store the sine and cosine of an angle."""
         w = self.w
         for k, x in enumerate(Arithmetic(w).sincos(value), 1):
             w.store(x, w.at(self.angles_here, k * self.at.room * w.bytes + element * self.stride))

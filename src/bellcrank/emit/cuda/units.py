@@ -1,7 +1,7 @@
-"""A graph as the units that a GPU thread computes one after the other.
+"""Partition of a graph into units, the steps that a GPU thread executes.
 
-A unit is what one or a few instructions do: a sum with the product that is fused into it, a sine with its cosine. What
-is spelled inside another (a fused product, a comparison) has no value of its own and never waits in a register.
+A unit is one instruction or a few: a sum with the product that is fused into it, a sine with its cosine. A node that is
+emitted inside another (a fused product, a comparison) has no value of its own and never occupies a register.
 """
 
 from __future__ import annotations
@@ -13,25 +13,29 @@ from functools import cached_property
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
 
-SHARED_BY = 4  # sums at most that a product is multiplied out in
+SHARED_BY = 4  # sums at most into which one product is fused
 
 
 @dataclass(frozen=True, eq=False)
 class Unit:
+    """Nodes that are computed together, and the values that they read."""
+
     defines: tuple[Node, ...]
     uses: tuple[Node, ...]  # values it reads, inputs among them
 
     @cached_property
     def serial(self) -> int:
+        """Serial number of the first node."""
         return self.defines[0].serial
 
     @cached_property
     def reads(self) -> tuple[int, ...]:
-        """The serial numbers of what it uses: plans look at nothing else, and very often."""
+        """Serial numbers of the operands, cached because schedulers read them very often."""
         return tuple([n.serial for n in self.uses])
 
     @cached_property
     def makes(self) -> tuple[int, ...]:
+        """Serial numbers of the defined nodes."""
         return tuple([n.serial for n in self.defines])
 
 
@@ -43,7 +47,7 @@ class Units:
 
     @cached_property
     def counted(self) -> Mapping[int, int]:
-        """How often each node is used; an output is used twice more, for it must exist."""
+        """Number of uses of each node; an output counts two more, because it must exist."""
         uses = dict.fromkeys((n.serial for n in self.graph.nodes), 0)
         for n in self.graph.nodes:
             for a in n.operands:
@@ -54,17 +58,19 @@ class Units:
 
     @cached_property
     def outputs(self) -> set[int]:
+        """Serial numbers of the nodes that are outputs."""
         return {x.serial for array in self.graph.outputs.values() for x in array.flat if isinstance(x, Node)}
 
     def product(self, node: Node) -> Node | None:
-        """The argument of a sum that joins it in a fused multiply-add."""
+        """Return the argument of the sum `node` that is fused with it to a multiply-add."""
         return self._joined.get(node.serial)
 
     @cached_property
     def _joined(self) -> dict[int, Node]:
-        """By sum, its product. First those that nobody else uses, as on the CPU (emit/cpu/speller.py); then those that
-        only
-        sums use which have none yet: to multiply in each of them costs nothing, and the product itself is saved.
+        """Fused product of each sum.
+
+        First come products with a single use, as on the CPU (emit/cpu/speller.py); then products used only by sums that
+        have none yet: repeating the multiplication in each of them costs nothing, and the product itself is saved.
         """
         users: dict[int, list[Node]] = {}
         for n in self.graph.nodes:
@@ -86,12 +92,12 @@ class Units:
 
     @cached_property
     def inside(self) -> set[int]:
-        """Nodes that are spelled where they are used."""
+        """Nodes that are emitted where they are used."""
         fused = {product.serial for product in self._joined.values()}
         return fused | {n.serial for n in self.graph.nodes if n.op in COMPARISONS}
 
     def read(self, node: Node) -> list[Node]:
-        """The values that a node is made of, looking through what is spelled inside it."""
+        """Return the values that `node` reads, looking through nodes that are emitted inside it."""
         found: dict[int, Node] = {}
         stack = list(node.operands)
         while stack:
@@ -104,6 +110,7 @@ class Units:
 
     @cached_property
     def all(self) -> list[Unit]:
+        """All units."""
         angles: dict[int, list[Node]] = {}
         results: dict[int, list[Node]] = {}
         for n in self.graph.nodes:

@@ -1,4 +1,4 @@
-"""A kernel on the GPU for one large mechanism: its runs are shared out among threads, state after state (waves.py)."""
+"""GPU kernel for one large mechanism: its runs are divided among threads, state after state (waves.py)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def packed(made: WaveText) -> dict[str, Any]:
-    """As JSON can hold it."""
+    """Return the code `made` as a dictionary for JSON."""
     arrays = {"whole": made.whole, "numbers": made.numbers, "plan": made.plan}
     text = {name: [str(a.dtype), list(a.shape), _coded(a.tobytes())] for name, a in arrays.items()}
     sizes = {"blocks": made.blocks, "shared": made.shared, "room": made.room}
@@ -27,6 +27,7 @@ def packed(made: WaveText) -> dict[str, Any]:
 
 
 def unpacked(facts: Mapping[str, Any]) -> WaveText:
+    """Return the code from its dictionary `facts`."""
     whole, numbers, plan = (_array(*facts[name]) for name in ("whole", "numbers", "plan"))
     blocks, shared, room = (int(facts[name]) for name in ("blocks", "shared", "room"))
     return WaveText(_decoded(facts["ptx"]).decode(), whole, numbers, plan, blocks, shared, room)
@@ -45,7 +46,7 @@ def _decoded(text: str) -> bytes:
 
 
 class Engine:
-    """One state on the GPU: arrays of its own, and one launch, whose blocks are all at work at the same time."""
+    """Buffers for one state on the GPU, and one launch whose blocks are all resident at the same time."""
 
     def __init__(self, made: WaveText, inputs: Mapping[str, int], output: int, dtype: str) -> None:
         cp = cupy()
@@ -57,16 +58,16 @@ class Engine:
         rows = (np.int32(0), np.int32(len(made.plan)), np.int32(self.blocks), cp.zeros(2, np.int32))
         self.arguments = (*tables, *self.inputs.values(), self.result, cp.asarray(made.plan), *rows)
         self.stream = cp.cuda.Stream(non_blocking=True)
-        cp.cuda.Device().synchronize()  # what was set to zero is so before another stream looks
+        cp.cuda.Device().synchronize()  # the zero fills must be complete before another stream reads
 
     def __call__(self) -> None:
-        """From self.inputs to self.result; on its own stream."""
+        """Compute self.result from self.inputs, on the engine's own stream."""
         with self.stream:
             self.function(self.blocks * THREADS, *self.arguments)
 
 
 class WaveKernel(GpuKernel):
-    """Call it with arrays; each state is computed by the whole GPU."""
+    """Kernel called with arrays, in which the whole GPU computes each state."""
 
     def __init__(self, about: About, made: WaveText) -> None:
         self._know(about)
@@ -82,12 +83,13 @@ class WaveKernel(GpuKernel):
 
     @property
     def tiles(self) -> Sequence[int]:
+        """Indices of all arrays: any layout is copied."""
         return range(len(self.signature.inputs) + 1)
 
     def launch(self, rows: int, given: Sequence[Any]) -> None:
-        """One state after the other."""
+        """Compute `rows` states one after the other; `given` has inputs and the result as (rows, size)."""
         engine, (*inputs, result) = self.engine, given
-        cupy().cuda.get_current_stream().synchronize()  # whoever made the arrays is done
+        cupy().cuda.get_current_stream().synchronize()  # the arrays must be complete
         with engine.stream:
             for k in range(rows):
                 for place, a in zip(engine.inputs.values(), inputs, strict=True):

@@ -1,4 +1,4 @@
-"""One place of a recursion by a team: members are warps, in whose lanes are runs (waves.py has the others)."""
+"""One place of a recursion computed by a team: members are warps, whose lanes are runs (other loops: waves.py)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,23 @@ from bellcrank.graph.cells import Place
 if TYPE_CHECKING:
     from bellcrank.emit.cuda.waves import ThreadWaves
 
-LANES = 32  # of a warp
-MEMBERS = 8  # of a team
-LEAST = 400  # operations that are worth one
+LANES = 32  # lanes of a warp
+MEMBERS = 8  # members of a team
+LEAST = 400  # operations from which a team is faster
 
 
 def suits(all_of: ThreadWaves, channel: int, shape: int) -> bool:
-    """Whether a team does this: much, once, and nothing of which only the whole loop knows where it lies."""
+    """Return whether a team computes this loop: a large body, executed once, with plain accesses only.
+
+    Parameters
+    ----------
+    all_of
+        Recursion with its loops.
+    channel
+        Channel of the loop.
+    shape
+        Index of the loop's shape.
+    """
     found = all_of.shapes[shape]
     if channel == ANGLES or found.places != 1:
         return False
@@ -32,10 +42,11 @@ def suits(all_of: ThreadWaves, channel: int, shape: int) -> bool:
 
 
 class TeamLoop(ThreadLoop):
-    """void @name(ws, tables, arrays, run, member, lane); all threads of a block call it together."""
+    """Function void @name(ws, tables, arrays, run, member, lane), called by all threads of a block together."""
 
     @cached_property
     def plan(self) -> TeamPlan:
+        """Launch configuration of the team."""
         return TeamPlan(team(Units(self.bodies[0].graph), MEMBERS), self.w.bytes // 4, LANES, 1)
 
     @property
@@ -44,6 +55,7 @@ class TeamLoop(ThreadLoop):
         return self.plan.rows * LANES * self.w.bytes
 
     def text(self) -> str:
+        """Return the function as LLVM IR."""
         w = self.w
         self.first, self.turn, self.round = "%b", "0", "0"
         self.begins = [self._number(f"begins{self.number}", "%b")]
@@ -62,7 +74,7 @@ class TeamLoop(ThreadLoop):
             self._member(member)
             w.do("br label %done")
         ways = " ".join(f"i32 {k}, label %member{k}" for k in range(1, MEMBERS))
-        meet = "call void @llvm.nvvm.barrier0()"  # those before have read what they were sent
+        meet = "call void @llvm.nvvm.barrier0()"  # the previous runs have read their mail
         lines = [*self.before, meet, f"switch i32 %member, label %member0 [{ways}]", *w.lines, "done:"]
         return self._framed([line if line.endswith(":") else f"  {line}" for line in lines])
 
@@ -79,7 +91,7 @@ class TeamLoop(ThreadLoop):
         for x, place in zip(found, body.writes, strict=True):
             if isinstance(x, Node):
                 stores.setdefault(x.serial, []).append(place)
-        self.known = {}  # what one member knows is not known to the next
+        self.known = {}  # SSA values of one member do not dominate the code of the next
 
         def mail(node: Node) -> str:
             return w.let(f"getelementptr {row}, ptr addrspace(3) %parked, i32 {mailbox[node.serial]}", "p")

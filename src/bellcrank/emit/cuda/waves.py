@@ -1,14 +1,15 @@
-"""A Recursion whose runs go side by side (graph/waves.py) on a GPU: a thread for every run, or a team, for one state.
+"""Recursion with parallel runs (graph/waves.py) on a GPU: a thread, or a team, for every run of one state.
 
     phases(ws, whole, numbers, in..., out..., plan, begin, end, blocks, meeting)
 
-does some phases one after the other. Within a phase no run waits for another. Where a phase has many runs all blocks
-take part and wait for each other before the next; those of a few follow each other in the first block, where waiting is
-cheap. What is much for one thread, a join of two segments, is shared out among the warps of a block (wave_team.py).
-Tables come as arrays, for they may have as many rows as there are bodies.
+executes some phases in sequence. Within a phase no run depends on another. Where a phase has many runs, all blocks take
+part, with a grid barrier before the next; phases with few runs follow each other in the first block, where barriers are
+cheap. What is too large for one thread, a join of two segments, is divided among the warps of a block (wave_team.py).
+Tables are passed as arrays, because they may have as many rows as there are bodies.
 
-What a thread keeps for later lies so that neighbouring threads have it side by side: (shape, place in the run, which,
-run); what is handed on: (element of all channels, first or last place of a run).
+Values that a thread keeps for later are interleaved so that neighbouring threads access neighbouring words: index order
+(shape, place in the run, which, run); values that are passed on: (element of all channels, first or last place of a
+run).
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from bellcrank.graph.slim import slim
 from bellcrank.quoting import comment
 
 Array = np.ndarray[Any, Any]
-THREADS = LANES * MEMBERS  # of a block: a team
-ROW = 6  # numbers of a wave in the plan
-NOBODY, BLOCK, EVERYBODY = range(3)  # who is waited for before a wave
+THREADS = LANES * MEMBERS  # threads of a block, which is one team
+ROW = 6  # integers of a wave in the plan
+NOBODY, BLOCK, EVERYBODY = range(3)  # barrier before a wave: none, of the block, of the grid
 HEAD = """@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare void @llvm.nvvm.barrier0()
 declare void @llvm.nvvm.membar.gl()
 """
-# All blocks are at work at the same time, for there are no more than multiprocessors. meeting: how many have come to
-# any meeting so far, and how many are through with everything; the last of those leaves both as they were.
+# Grid barrier: all blocks are resident, since there are no more of them than multiprocessors. meeting: the number of
+# arrivals at all barriers so far, and the number of blocks that have finished; the last one resets both to zero.
 MEETING = """define internal void @everybody(ptr %meeting, i32 %blocks, i32 %tid) noinline nounwind convergent {
   call void @llvm.nvvm.membar.gl()
   call void @llvm.nvvm.barrier0()
@@ -82,7 +83,7 @@ go:
 
 
 class ThreadWaves(Waves):
-    """The text, the tables, and which phases there are."""
+    """Code, tables and phases."""
 
     def __init__(self, r: Recursion, dtype: str = "float64") -> None:
         thin = slim(r)
@@ -90,7 +91,7 @@ class ThreadWaves(Waves):
         super().__init__(r, 1, dtype, "run")
         used = {n.op for cell in r.cells for n in cell.graph.nodes} & set(LIBRARY)
         if used:
-            raise InputError(f"{r.name} needs {', '.join(sorted(used))} of its parts, which loops on a GPU have not.")
+            raise InputError(f"{r.name} uses {', '.join(sorted(used))}, which rolled loops on a GPU do not support.")
         self.parameters = ", ".join(f"ptr %{n}" for n in ("ws", "whole", "numbers", *self.names))
         self.known = dict(self._relations())
         for k, outwards in enumerate(r.outwards):
@@ -107,28 +108,32 @@ class ThreadWaves(Waves):
         self.loops = [*self.teams, *(loop for loop in loops if loop not in self.teams)]
 
     def _further(self, channel: int, steps: Array) -> Array:
-        """In the workspace: fields that are equally far apart for all that is wanted."""
+        """Return workspace offsets of steps between fields, which must be equal for all elements wanted."""
         field = {e: f for (k, e), f in self.at.field.items() if k == channel}
         apart = {0: 0}
         for step in np.unique(steps[steps > 0]).tolist():
             ways = {field[e + step] - f for e, f in field.items() if e + step in field}
             if len(ways) != 1:
-                raise InputError(f"{self.r.name}: what parts hand on is not alike for all; a GPU cannot share it out.")
+                raise InputError(
+                    f"{self.r.name}: the values that bodies pass on differ in layout; a GPU cannot divide this work."
+                )
             apart[step] = ways.pop()
         return self.at.slots * np.array([apart[step] for step in steps.tolist()])
 
     def place(self, table: str) -> int:
-        """Where a table begins among all whole numbers; only those that are asked for are there."""
+        """Return the beginning of a `table` among all integers; only requested tables are stored."""
         if table not in self.places:
             self.places[table] = self.length
             self.length += len(self.known[table])
         return self.places[table]
 
     def index(self, name: str, of_runs: Array) -> str:
+        """Register the integer table `of_runs`, one entry per run, as `name`; return the name."""
         self.known[name] = of_runs
         return name
 
     def text(self) -> str:
+        """Return the module as LLVM IR."""
         head = f"; {comment(self.r.name)}: {self.r.count().arithmetic} operations, a thread or a team for each run\n"
         loops = [self.teams.get(loop, ThreadLoop(self, *loop)).text() for loop in self.loops]
         return head + "\n".join([HEAD, *loops, self._kernel()])
@@ -139,15 +144,17 @@ class ThreadWaves(Waves):
         return max([0, *(loop.shared for loop in self.teams.values())])
 
     def tables(self) -> tuple[Array, Array]:
-        """Whole numbers, and constants of all parts; after the text was made."""
+        """Return the integers, and the constants of all parts; call it after `text`."""
         whole = np.zeros(max(1, self.length), np.int32)
         for name, at in self.places.items():
             whole[at : at + len(self.known[name])] = self.known[name]
         return whole, np.concatenate([np.zeros(0), *(t.ravel() for t in self.r.tables), [0.0]]).astype(self.dtype)
 
     def plan(self) -> Array:
-        """For each wave a row: how to wait before it, function, first run, the one behind the last, who takes part, and
-        which block is the first: those of one phase go side by side.
+        """Return one row for each wave.
+
+        Columns: the kind of barrier before it, function, first run, one past the last run, blocks that take part, and
+        first block: waves of one phase run side by side.
         """
         rows: list[tuple[int, ...]] = []
         before = 1
@@ -163,18 +170,20 @@ class ThreadWaves(Waves):
         return np.array(rows, np.int32)
 
     def _alone(self, loop: int, first: int, last: int) -> bool:
-        """Whether one block has enough threads for it."""
+        """Return whether one block has enough threads for the wave."""
         return last - first <= (LANES if self.loops[loop] in self.teams else THREADS)
 
     def blocks(self) -> int:
-        """That have anything to do, at most."""
+        """Return the maximum number of blocks with any work."""
         rows = self.plan()
         wide = rows[rows[:, 4] != 1]
         return int(np.max(-(-(wide[:, 3] - wide[:, 2]) // LANES), initial=1))
 
     def _kernel(self) -> str:
-        """A row of the plan after the other. In a plain loop the warps of all blocks take 32 runs each, the first warps
-        of all blocks first; where teams are at work a block does.
+        """Return the kernel, a loop over rows of the plan.
+
+        In a plain loop the warps of all blocks take 32 runs each, the first warps of all blocks first; where teams
+        compute, whole blocks do.
         """
         given = self.parameters
         cases = " ".join(f"i32 {k}, label %f{k}" for k in range(len(self.loops)))
@@ -256,18 +265,19 @@ end.all:
 
 @dataclass(frozen=True)
 class WaveText:
-    """What a GPU needs of a recursion."""
+    """PTX, tables and sizes of a recursion's kernel."""
 
     ptx: str
     whole: Array
     numbers: Array
     plan: Array
-    blocks: int  # at most
-    shared: int  # bytes of a block
-    room: int  # numbers in the workspace
+    blocks: int  # maximum number of blocks
+    shared: int  # bytes of shared memory of a block
+    room: int  # elements of the workspace
 
 
 def waved(r: Recursion, dtype: str = "float64") -> WaveText:
+    """Return the kernel of the recursion `r` in the type `dtype`."""
     made = ThreadWaves(r, dtype)
     text = ptx(made.text())
     return WaveText(text, *made.tables(), made.plan(), made.blocks(), made.shared, made.size)

@@ -1,4 +1,4 @@
-"""Memory of their own for threads in loops (lane_text.py), of as many blocks as can be at work at once."""
+"""Workspaces of threads with rolled loops (lane_text.py), for as many blocks as can be resident at once."""
 
 from __future__ import annotations
 
@@ -9,28 +9,53 @@ from bellcrank.emit.cuda.choice import FILE
 from bellcrank.emit.cuda.device import Function, cupy, free_bytes
 from bellcrank.emit.cuda.lane_text import LANES
 
-SHARE = 0.5  # of the free memory
-MOST = 32  # blocks on a multiprocessor
+SHARE = 0.5  # share of the free memory
+MOST = 32  # resident blocks of a multiprocessor at most
 
 
 def resident(registers: int) -> int:
-    """Blocks of a warp that are at work at once."""
+    """Return the number of one-warp blocks that are resident at once, with so many `registers` per thread."""
     each = FILE // (LANES * -(-max(1, registers) // 8) * 8)
     return int(min(MOST, each) * cupy().cuda.Device().attributes["MultiProcessorCount"])
 
 
 def shared_out(states: int, most: int) -> int:
-    """Blocks, of so many at most, for groups of 32 states: all have as many to do, but for one."""
+    """Return a number of blocks, at most `most`, with equal numbers of groups of 32 among so many `states`.
+
+    Only the last block may have fewer groups.
+    """
     groups = -(-states // LANES)
     return -(-groups // -(-groups // max(1, most)))
 
 
 def blocks(states: int, function: Function, numbers: int, dtype: str) -> int:
-    """Blocks that there is memory for. numbers: of one state in the workspace."""
+    """Return the number of blocks that fit into free memory.
+
+    Parameters
+    ----------
+    states
+        Number of states.
+    function
+        Kernel to launch.
+    numbers
+        Workspace elements of one state.
+    dtype
+        Type of the numbers.
+    """
     fit = int(SHARE * free_bytes()) // (LANES * numbers * int(dtype[-2:]) // 8)
     return shared_out(states, min(resident(function.registers), fit))
 
 
 def workspace(count: int, numbers: int, dtype: str) -> Any:
-    """For so many blocks."""
+    """Return an uninitialised workspace.
+
+    Parameters
+    ----------
+    count
+        Number of blocks.
+    numbers
+        Workspace elements of one state.
+    dtype
+        Type of the numbers.
+    """
     return empty_buffer(count * LANES * numbers, dtype, cupy())

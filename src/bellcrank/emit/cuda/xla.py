@@ -1,8 +1,8 @@
-"""A kernel of the GPU as XLA calls it: the handler of emit/cpu/xla.py, whose work is to launch it on XLA's stream.
+"""XLA handler of a GPU kernel: the handler of emit/cpu/xla.py, which launches the kernel on XLA's stream.
 
-Buffers are dense, states one behind the other, so the kernel reads and writes whole rows, through tiles where it can.
-The launch is the driver's own function, and nothing waits. A kernel that wants a workspace has it from XLA, as a result
-that nobody looks at.
+Buffers are dense and row-major, so the kernel reads and writes whole rows, through tiles where it can. The launch is
+the driver's own function, and nothing blocks. A kernel that needs a workspace gets it from XLA, as an additional result
+that is never read.
 """
 
 from __future__ import annotations
@@ -19,14 +19,24 @@ from bellcrank.emit.cuda.lane_text import LANES
 from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.emit.target import Shape
 
-API = {"error": 48, "stream": 80}  # offsets in XLA_FFI_Api of the functions that make an error and tell the stream
+API = {"error": 48, "stream": 80}  # offsets in XLA_FFI_Api of the functions that create an error and get the stream
 INTERNAL = 13  # XLA_FFI_Error_Code
 REFUSED = "the GPU's driver refused to launch a kernel of bellcrank"
 
 
 def source(inputs: Sequence[Shape], outputs: Sequence[Shape], parts: Sequence[Function], most: int = 0) -> str:
-    """The module: @handler; @launch, where the address of cuLaunchKernel belongs; and @part0, ... for its functions.
-    most: blocks that a kernel with a workspace has.
+    """Return the module: @handler; @launch for the address of cuLaunchKernel; and @part0, ... for its functions.
+
+    Parameters
+    ----------
+    inputs
+        Shapes of the inputs.
+    outputs
+        Shapes of the outputs.
+    parts
+        Functions to launch in sequence.
+    most
+        Maximum number of blocks of a kernel with a workspace; 0 without one.
     """
     arrays = buffers(inputs, outputs)
     numbers = "".join(
@@ -72,7 +82,7 @@ start:
 
 
 def _workspace(place: int, most: int) -> str:
-    """The result behind the others, and for how many blocks it is (workspace.py: shared_out)."""
+    """Return the code that reads the last result, and the number of blocks for it (workspace.py: shared_out)."""
     return f"""  %workspace.at = getelementptr ptr, ptr %rets, i64 {place}
   %workspace = load ptr, ptr %workspace.at
 {load("workspace.data", "ptr", "%workspace", BUFFER["data"])}  %workspace.place = alloca ptr
@@ -90,7 +100,7 @@ def _workspace(place: int, most: int) -> str:
 
 
 def _launch(k: int, part: Function, count: int, most: int) -> str:
-    """One part, and then the next."""
+    """Return the launch of one part, followed by the next."""
     after = f"launch{k + 1}" if k + 1 < count else "nothing"
     blocks = f"""  %up{k} = add i64 %n, {part.states - 1}
   %blocks{k}.wide = udiv i64 %up{k}, {part.states}
@@ -108,7 +118,7 @@ i32 {part.shared}, ptr %stream, ptr %given, ptr null)
 
 
 class GpuHandler:
-    """The handler of a kernel of the GPU, as long as this object lives."""
+    """XLA handler of a GPU kernel, valid as long as this object lives."""
 
     def __init__(self, kernel: CudaKernel | StateKernel) -> None:
         shapes = list(kernel.signature.inputs.values()), list(kernel.signature.outputs.values())
@@ -123,5 +133,5 @@ class GpuHandler:
 
     @property
     def function(self) -> object:
-        """What jax.ffi.pycapsule takes."""
+        """Function pointer for jax.ffi.pycapsule."""
         return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self.library.address("handler"))

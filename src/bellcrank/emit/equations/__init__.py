@@ -1,1 +1,1 @@
-"""Graphs as equations that people read: LaTeX, Python, SymPy, C."""
+"""Readable equations from graphs: LaTeX, Python, SymPy, C."""

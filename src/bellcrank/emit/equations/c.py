@@ -1,4 +1,4 @@
-"""A sheet of equations as C99 to read: one function for each block. Code to run fast is c99.py's."""
+"""Sheet of equations as readable C99, one function for each block; c99.py generates code for speed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from bellcrank.quoting import comment, identifier
 
 
 class C(Language):
+    """Spelling of formulas in C99."""
+
     calls = {
         **Language.calls,
         "where": "({0} ? {1} : {2})",
@@ -24,20 +26,25 @@ class C(Language):
     }
 
     def fraction(self, x: Fraction) -> str:
+        """Return the literal of the fraction `x`."""
         return f"{x.numerator}.0/{x.denominator}"
 
     def number(self, x: float) -> str:
+        """Return the literal of `x`."""
         text = super().number(x)
-        return f"{text}.0" if re.fullmatch(r"\d+", text) else text  # no integers: 1/2 would be none
+        return f"{text}.0" if re.fullmatch(r"\d+", text) else text  # no integer literals: 1/2 would be 0
 
     def symbol(self, x: Symbol) -> str:
+        """Return the identifier of the symbol `x`."""
         return repr(pi) if x == PI else str(x)
 
     def power(self, text: str, exponent: int) -> str:
+        """Return `text` to the power of `exponent`, as a product."""
         return "*".join([text] * exponent)
 
 
 def source(sheet: Sheet, digits: int = 13) -> str:
+    """Return the C code of `sheet`, with so many significant `digits`."""
     spell = C(digits)
     head = [sheet.title, *([f"    {sheet.related()}"] if sheet.relation else [])]
     head += [f"{k}: {', '.join(f'{i + 1} {n}' for i, n in enumerate(names))}" for k, names in sheet.columns.items()]
@@ -78,7 +85,7 @@ def _place(name: str, index: Index) -> str:
 
 
 def _places(block: Block, index: Index) -> str:
-    """Where an entry goes: M[0][1] = M[1][0], or back to the caller."""
+    """Return the destination of an entry: M[0][1] = M[1][0], or empty for a return value."""
     if not index:
         return ""
     places = dict.fromkeys((index, index[::-1]) if block.symmetric else (index,))

@@ -1,6 +1,7 @@
-"""What printed equations are made of, in every language: sums of products of symbols and calls, and a sheet of them.
+"""Language-independent formulas: sums of products of symbols and calls, and a sheet of them.
 
-A symbol is a letter with an index, as in print: M with (1, 2), c with (2, 3), F with (boom, 1). Languages spell it.
+A symbol is a letter with an index, as in print: M with (1, 2), c with (2, 3), F with (boom, 1). Subclasses of Language
+define the spelling.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ Index = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Symbol:
+    """Letter with an index."""
+
     name: str
     index: tuple[str, ...] = ()
 
@@ -30,18 +33,24 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Call:
-    op: str  # of nodes/ops.py
+    """Function or operator applied to arguments."""
+
+    op: str  # name of an operation of nodes/ops.py
     args: tuple[Sum, ...]
 
 
 @dataclass(frozen=True)
 class Product:
+    """Coefficient and factors with exponents."""
+
     number: float
     factors: tuple[tuple[Factor, int], ...] = ()  # with exponents
 
 
 @dataclass(frozen=True)
 class Sum:
+    """Sum of products."""
+
     terms: tuple[Product, ...] = ()
 
 
@@ -49,15 +58,17 @@ PI = Symbol("pi")
 
 
 def plain(factor: Factor) -> Sum:
+    """Return the sum that consists of `factor` alone."""
     return Sum((Product(1.0, ((factor, 1),)),))
 
 
 def scaled(x: Sum, number: float) -> Sum:
+    """Return `x` times `number`."""
     return Sum(tuple(Product(number * t.number, t.factors) for t in x.terms))
 
 
 def total(a: Sum, b: Sum) -> Sum:
-    """With like terms together."""
+    """Return `a` + `b`, with like terms combined."""
     found: dict[tuple[tuple[Factor, int], ...], float] = {}
     for term in a.terms + b.terms:
         found[term.factors] = found.get(term.factors, 0.0) + term.number
@@ -65,7 +76,7 @@ def total(a: Sum, b: Sum) -> Sum:
 
 
 def product(a: Sum, b: Sum) -> Sum:
-    """Without multiplying out: a sum of several terms becomes a factor in brackets."""
+    """Return `a` times `b` without expansion: a sum of several terms becomes a factor in brackets."""
     number, factors = 1.0, dict[Factor, int]()
     for x in (a, b):
         if len(x.terms) == 1:
@@ -78,7 +89,7 @@ def product(a: Sum, b: Sum) -> Sum:
 
 
 def symbols(x: Factor) -> Iterator[Symbol]:
-    """Every symbol in it, as often as it occurs."""
+    """Yield every symbol in `x`, as often as it occurs."""
     if isinstance(x, Symbol):
         yield x
     elif isinstance(x, Call):
@@ -92,7 +103,7 @@ def symbols(x: Factor) -> Iterator[Symbol]:
 
 @dataclass(frozen=True)
 class Block:
-    """One output, entry by entry. A symmetric matrix has entries on and above its diagonal only."""
+    """One output, entry by entry; a symmetric matrix has entries on and above its diagonal only."""
 
     name: str
     shape: Index
@@ -100,42 +111,54 @@ class Block:
     symmetric: bool = False
     what: str = ""
     inputs: tuple[str, ...] = ()
-    note: str = ""  # why it is written in steps, where it is
+    note: str = ""  # reason if it is written in steps
 
     @property
     def headline(self) -> str:
+        """Description of the output as a sentence."""
         return f"{self.what[:1].upper()}{self.what[1:]}{'; ' * bool(self.note)}{self.note}."
 
     def symbol(self, index: Index) -> Symbol:
+        """Return the symbol of the entry at `index`."""
         return Symbol(identifier(self.name), tuple(str(i + 1) for i in index))
 
     @property
     def zero(self) -> bool:
+        """Return whether all entries are zero."""
         return not any(x.terms for x in self.entries.values())
 
     def at(self, index: Index) -> Sum:
-        """Of the whole matrix, the lower triangle too."""
+        """Return the entry at `index` of the whole matrix, including the lower triangle."""
         return self.entries[index if index in self.entries else index[::-1]]
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Equations on one page. `definitions` are in an order in which they can be read."""
+    """Equations on one page; each definition uses only earlier ones."""
 
     name: str
     title: str
     inputs: Mapping[str, tuple[int, ...]]
     definitions: Mapping[Symbol, Sum]
     blocks: tuple[Block, ...]
-    relation: str = ""  # of the blocks: "M a + h = tau"
-    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what the elements of "q, v" belong to
+    relation: str = ""  # relation between the blocks: "M a + h = tau"
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of the elements of "q, v"
     remarks: tuple[str, ...] = ()
 
     def element(self, name: str, flat: int) -> Symbol:
+        """Return the symbol of an input's element.
+
+        Parameters
+        ----------
+        name
+            Name of the input.
+        flat
+            Index in the flattened array.
+        """
         return element(name, self.inputs[name], flat)
 
     def needed(self, block: Block, known: Iterable[Symbol] = ()) -> list[Symbol]:
-        """Definitions that the block uses, directly or through others, and that are not known yet."""
+        """Return the definitions that `block` uses, directly or indirectly, except `known` ones."""
         wanted = {s for x in block.entries.values() for s in symbols(x)}
         for s in reversed(list(self.definitions)):
             if s in wanted:
@@ -144,7 +167,10 @@ class Sheet:
         return [s for s in self.definitions if s in wanted and s not in seen]
 
     def related(self, nonzero: bool = False) -> str:
-        """The relation with arguments, "M(q) a + h(q, v) = tau", and on request without what is always zero."""
+        """Return the relation with arguments, "M(q) a + h(q, v) = tau".
+
+        With `nonzero`, blocks that are always zero are left out.
+        """
         gone = {b.name for b in self.blocks if b.zero and nonzero}
         calls = {b.name: f"{b.name}({', '.join(b.inputs)})" for b in self.blocks}
         sides = []
@@ -155,7 +181,17 @@ class Sheet:
 
 
 def element(name: str, shape: tuple[int, ...], flat: int) -> Symbol:
-    """The symbol of one element of an array, counted from 1 as in print."""
+    """Return the symbol of one element of an array, counted from 1 as in print.
+
+    Parameters
+    ----------
+    name
+        Name of the array.
+    shape
+        Shape of the array.
+    flat
+        Index in the flattened array.
+    """
     index = []
     for size in reversed(shape):
         flat, i = divmod(flat, size)
@@ -164,14 +200,14 @@ def element(name: str, shape: tuple[int, ...], flat: int) -> Symbol:
 
 
 class Names:
-    """Gives every symbol a spelling of its own."""
+    """Allocator of unique spellings for symbols."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
         self.count = Counter[Symbol]()
 
     def fresh(self, symbol: Symbol, numbered: bool = False) -> Symbol:
-        """The symbol if nobody has it and it shall have no number, or with its next number."""
+        """Return `symbol` if it is free, or with its next number; with `numbered` always the latter."""
         symbol = found = Symbol(identifier(symbol.name), symbol.index)
         while numbered or str(found) in self.taken:
             self.count[symbol] += 1

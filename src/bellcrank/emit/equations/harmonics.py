@@ -1,10 +1,10 @@
-"""Products of sines and cosines, or sines and cosines of sums: whichever makes a set of polynomials short.
+"""Product-to-sum rewriting of trigonometric polynomials, where it makes a set of polynomials shorter.
 
     c_2 c_3 - s_2 s_3 = cos(q_2 + q_3)        c_2^2 = (1 + cos 2 q_2) / 2
 
 Angles are put in groups. Inside a group products become sums of angles, across groups they stay products: angles of
-parallel axes belong in one group, angles of crossed axes apart, and nobody has to say which are which, because
-grouping goes on only as long as it saves terms.
+parallel axes belong in one group, angles of crossed axes in different ones. The groups are found automatically, because
+merging continues only as long as it saves terms.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from math import comb
 from bellcrank.emit.equations.polynomial import BITS, ROUNDING, Polynomial, Ring
 
 Wave = tuple[str, tuple[tuple[int, int], ...]]  # "sin" or "cos" of a sum of (angle, multiple); the first is positive
-Term = tuple[int, tuple[Wave, ...]]  # a monomial in all that is in no group, and at most one wave of each group
+Term = tuple[int, tuple[Wave, ...]]  # a monomial in ungrouped generators, and at most one wave of each group
 Harmonic = dict[Term, float]
 Groups = tuple[tuple[int, ...], ...]
 
 
 @cache
 def _spectrum(sine: int, cosine: int) -> dict[int, complex]:
-    """s^sine c^cosine as the coefficients of exp(i k q)."""
+    """Return s^sine c^cosine as the coefficients of exp(i k q)."""
     found: dict[int, complex] = {}
     for j in range(sine + 1):
         for k in range(cosine + 1):
@@ -36,7 +36,7 @@ def _spectrum(sine: int, cosine: int) -> dict[int, complex]:
 
 @cache
 def _waves(powers: tuple[tuple[int, int, int], ...]) -> list[tuple[tuple[Wave, ...], float]]:
-    """A product over (angle, power of sine, power of cosine) as a sum of waves; no wave is the constant."""
+    """Return a product over (angle, power of sine, power of cosine) as a sum of waves; no wave is the constant."""
     product: dict[tuple[tuple[int, int], ...], complex] = {(): 1.0}
     for angle, sine, cosine in powers:
         spectrum = _spectrum(sine, cosine)
@@ -45,13 +45,23 @@ def _waves(powers: tuple[tuple[int, int, int], ...]) -> list[tuple[tuple[Wave, .
     for key, z in product.items():
         if not key:
             found.append(((), z.real))
-        elif key[0][1] > 0:  # its mirror image has the conjugate coefficient
+        elif key[0][1] > 0:  # the term with opposite signs has the conjugate coefficient
             found += [(((op, key),), x) for op, x in (("cos", 2 * z.real), ("sin", -2 * z.imag))]
     return [(waves, x) for waves, x in found if x]
 
 
 def rewritten(ring: Ring, groups: Groups, polynomial: Polynomial) -> Harmonic:
-    """The polynomial with the angles of each group as waves."""
+    """Return a polynomial with the angles of each group as waves.
+
+    Parameters
+    ----------
+    ring
+        Ring of the polynomial.
+    groups
+        Groups of angles.
+    polynomial
+        Polynomial to rewrite.
+    """
     total: Harmonic = {}
     for monomial, x in polynomial.items():
         terms: list[tuple[tuple[Wave, ...], float]] = [((), x)]
@@ -77,13 +87,13 @@ def rewritten(ring: Ring, groups: Groups, polynomial: Polynomial) -> Harmonic:
 
 
 def significant(terms: Harmonic, least: float = 1e-12) -> Harmonic:
-    """Without what is rounding beside the largest coefficient."""
+    """Return `terms` without rounding errors, which are at most `least` times the largest coefficient."""
     largest = max(map(abs, terms.values()), default=0.0)
     return {key: x for key, x in terms.items() if abs(x) > least * largest}
 
 
 def grouping(ring: Ring, polynomials: Sequence[Polynomial]) -> Groups:
-    """The groups that make the polynomials shortest, found by joining two at a time."""
+    """Return the groups of angles that make `polynomials` of `ring` shortest, found by greedy merging."""
     angles = [_angles(ring, p) for p in polynomials]
     lengths = [len(p) for p in polynomials]
 
@@ -115,7 +125,7 @@ def _first(found: tuple[int, dict[int, int], Groups]) -> int:
 
 
 def _angles(ring: Ring, polynomial: Polynomial) -> set[int]:
-    """Which angles it depends on."""
+    """Return the angles that a polynomial depends on."""
     union = 0
     for monomial in polynomial:
         union |= monomial

@@ -1,4 +1,4 @@
-"""How formulas are spelled: what the languages of the printed equations share. Each overrides a few strings."""
+"""Spelling of formulas: base class of the languages of printed equations, each of which overrides a few strings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ FUNCTIONS = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
 
 
 class Language:
+    """Spelling of formulas in one language."""
+
     times = "*"
-    # Spelling of each operation; {0}, {1}, {2} are the arguments. What has many names is left to the languages.
+    # Template of each operation; {0}, {1}, {2} are the arguments. Subclasses add operations whose names differ.
     calls: Mapping[str, str] = {
         "div": "{0}/{1}",
         "lt": "{0} < {1}",
@@ -28,24 +30,29 @@ class Language:
     # -- overridden
 
     def fraction(self, x: Fraction) -> str:
+        """Return the spelling of the fraction `x`."""
         return f"{x.numerator}/{x.denominator}"
 
     def decimal(self, text: str) -> str:
+        """Return the spelling of a decimal number, given as `text`."""
         return text
 
     def symbol(self, x: Symbol) -> str:
+        """Return the spelling of the symbol `x`."""
         return str(x)
 
     def power(self, text: str, exponent: int) -> str:
+        """Return `text` to the power of `exponent`."""
         return f"{text}**{exponent}"
 
     def brackets(self, text: str) -> str:
+        """Return `text` in brackets."""
         return f"({text})"
 
     # -- shared
 
     def number(self, x: float) -> str:
-        """What a person would write for x: an integer, a few decimals, a small fraction, or all the digits."""
+        """Return `x` as a person would write it: an integer, a few decimals, a small fraction, or all the digits."""
         whole, short, small = round(x), f"{x:.{min(self.digits, 6)}g}", Fraction(x).limit_denominator(36)
         if same(whole, x) and abs(x) < 1e9:
             return str(whole)
@@ -54,6 +61,17 @@ class Language:
         return self.decimal(short if same(float(short), x) else f"{x:.{self.digits}g}")
 
     def factor(self, x: Factor, exponent: int, alone: bool) -> str:
+        """Return a factor with its exponent, in brackets if necessary.
+
+        Parameters
+        ----------
+        x
+            Factor.
+        exponent
+            Its exponent.
+        alone
+            It is the only factor of its product.
+        """
         if isinstance(x, Symbol):
             text = self.symbol(x)
         else:
@@ -63,17 +81,18 @@ class Language:
         return text if exponent == 1 else self.power(text, exponent)
 
     def loose(self, x: Call) -> bool:
-        """Whether a call needs brackets among factors."""
+        """Return whether the call `x` needs brackets among factors."""
         return x.op in ("div", "lt", "le")
 
     def call(self, x: Call) -> str:
+        """Return the spelling of the call `x`."""
         args = [self.sum(a) for a in x.args]
         if x.op in ("div", "lt", "le"):
             args = [t if single(a) else self.brackets(t) for a, t in zip(x.args, args, strict=True)]
         return self.calls[x.op].format(*args)
 
     def product(self, x: Product) -> str:
-        """A product of a number and factors, without its sign: sums write that."""
+        """Return the product `x` without its sign, which the sum writes."""
         number = self.number(abs(x.number))
         one = number in ("1", "1.0") and bool(x.factors)
         parts = [] if one else [number]
@@ -81,7 +100,7 @@ class Language:
         return self.times.join(parts)
 
     def pieces(self, x: Sum) -> list[str]:
-        """The terms with their signs, ready to be joined by spaces."""
+        """Return the terms of `x` with their signs, ready to be joined by spaces."""
         found = []
         for i, term in enumerate(x.terms):
             text = self.product(term)
@@ -90,10 +109,11 @@ class Language:
         return found or ["0"]
 
     def sum(self, x: Sum) -> str:
+        """Return the sum `x` in one line."""
         return " ".join(self.pieces(x))
 
     def rows(self, x: Sum, room: int) -> list[str]:
-        """The sum in lines of about so many characters."""
+        """Return the sum `x` in lines of about `room` characters."""
         lines = [""]
         for piece in self.pieces(x):
             if lines[-1] and len(lines[-1]) + len(piece) >= room:
@@ -104,7 +124,7 @@ class Language:
 
 
 def single(x: Sum) -> bool:
-    """One symbol or number, nothing before or behind it."""
+    """Return whether `x` is one symbol or non-negative number without coefficient."""
     if len(x.terms) != 1:
         return False
     term = x.terms[0]
@@ -114,12 +134,12 @@ def single(x: Sum) -> bool:
 
 
 def same(a: float | Fraction, b: float) -> bool:
-    """Whether two numbers are equal but for rounding."""
+    """Return whether `a` and `b` are equal up to rounding."""
     return abs(float(a) - b) <= 1e-13 * abs(b)
 
 
 def wrapped(head: str, lines: Sequence[str], end: str = "") -> list[str]:
-    """head = a + b, in brackets where it takes several lines."""
+    """Return the equation of `head` and the sum in `lines`, closed by `end`; several lines are put in brackets."""
     if len(lines) == 1:
         return [f"{head} = {lines[0]}{end}"]
     return [f"{head} = (", *(f"    {line}" for line in lines), f"){end}"]

@@ -1,4 +1,4 @@
-"""A sheet of equations as LaTeX: an align* of amsmath for the definitions and one for each block."""
+"""Sheet of equations as LaTeX: an align* of amsmath for the definitions and one for each block."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ DOCUMENT = r"""\documentclass{article}
 
 
 class LaTeX(Language):
+    """Spelling of formulas in LaTeX."""
+
     times = r"\,"
     calls = {
         "div": r"\frac{{{0}}}{{{1}}}",
@@ -45,23 +47,28 @@ class LaTeX(Language):
     }
 
     def fraction(self, x: Fraction) -> str:
+        """Return the spelling of the fraction `x`."""
         return rf"\tfrac{{{x.numerator}}}{{{x.denominator}}}"
 
     def decimal(self, text: str) -> str:
+        """Return the spelling of a decimal number, given as `text`."""
         head, _, exponent = text.partition("e")
         return rf"{head} \times 10^{{{int(exponent)}}}" if exponent else head
 
     def symbol(self, x: Symbol) -> str:
+        """Return the spelling of the symbol `x`."""
         return rf"{letter(x.name)}_{{{index(x)}}}" if x.index else letter(x.name)
 
     def power(self, text: str, exponent: int) -> str:
+        """Return `text` to the power of `exponent`."""
         return f"{text}^{{{exponent}}}"
 
     def loose(self, x: Call) -> bool:
+        """Return whether the call `x` needs brackets among factors."""
         return x.op in ("lt", "le")
 
     def call(self, x: Call) -> str:
-        """cos q_2 needs no brackets, nor does a fraction inside itself."""
+        """Return the call `x`; "cos q_2" needs no brackets, nor does a fraction inside itself."""
         args = [self.sum(a) for a in x.args]
         if x.op in ("sin", "cos") and len(args) == 1 and re.fullmatch(r"\\?\w+_\{\w+\}", args[0]):
             return rf"\{x.op} {args[0]}"
@@ -69,18 +76,20 @@ class LaTeX(Language):
 
 
 def letter(name: str) -> str:
+    """Return the letter of a symbol called `name`."""
     if name in GREEK:
         return rf"\{name}"
     return name if len(name) == 1 else rf"\mathrm{{{name}}}".replace("_", r"\_")
 
 
 def index(x: Symbol) -> str:
-    """23, 2-3, or with commas where it is more than digits."""
+    """Return the index of the symbol `x`: 23, 2-3, or with commas if any part is more than one digit."""
     tokens = [t if re.fullmatch(r"-?\d+\w?", t) else rf"\mathrm{{{t}}}".replace("_", r"\_") for t in x.index]
     return ("" if all(re.fullmatch(r"-?\d", t) for t in tokens) else ",").join(tokens)
 
 
 def source(sheet: Sheet, digits: int = 6) -> str:
+    """Return the LaTeX fragment of `sheet`, with so many significant `digits`."""
     spell = LaTeX(digits)
     lines = [f"% {comment(sheet.title)}"]
     if sheet.relation:
@@ -94,7 +103,7 @@ def source(sheet: Sheet, digits: int = 6) -> str:
     known = [s for s in sheet.definitions if s in {*angles, *waves}]
     if known[: len(angles)] == angles:
         lines += aligned([*(row(spell, s, sheet.definitions[s]) for s in angles), *_waves(sheet, spell, waves)])
-    else:  # an angle made of sines: one after the other
+    else:  # an angle that depends on sines: keep the order of definitions
         lines += aligned([row(spell, s, sheet.definitions[s]) for s in known])
     for block in sheet.blocks:
         if block.zero and sheet.relation:
@@ -107,18 +116,19 @@ def source(sheet: Sheet, digits: int = 6) -> str:
 
 
 def aligned(rows: Sequence[str]) -> list[str]:
+    """Return `rows` in an align* environment."""
     return [r"\begin{align*}", " \\\\\n".join(rows), r"\end{align*}"] if rows else []
 
 
 def wave(x: Sum) -> Call | None:
-    """The sine or cosine that a definition is, if it is one."""
+    """Return the sine or cosine that the definition `x` consists of, if it is one."""
     factors = [f for term in x.terms for f, n in term.factors if n == 1 and term.number == 1.0]
     found = factors[0] if len(x.terms) == 1 and len(factors) == 1 else None
     return found if isinstance(found, Call) and found.op in ("sin", "cos") else None
 
 
 def _waves(sheet: Sheet, spell: LaTeX, symbols: Sequence[Symbol]) -> list[str]:
-    """A line for each angle, cosine to the left and sine to the right."""
+    """Return a line for each angle, cosine to the left and sine to the right."""
     pairs: dict[tuple[Sum, ...], dict[str, str]] = {}
     for s in symbols:
         call = wave(sheet.definitions[s])
@@ -129,20 +139,22 @@ def _waves(sheet: Sheet, spell: LaTeX, symbols: Sequence[Symbol]) -> list[str]:
 
 
 def document(fragment: str) -> str:
-    """A file that LaTeX takes as it is."""
+    """Return a complete LaTeX file with `fragment`."""
     return DOCUMENT % fragment
 
 
 def relation(sheet: Sheet) -> str:
+    """Return the relation of `sheet` in LaTeX."""
     return re.sub(r"\) (?=\w)", r")\\,", greek(sheet.related(nonzero=True)))
 
 
 def greek(text: str) -> str:
+    """Return `text` with names of Greek letters as LaTeX commands."""
     return re.sub(rf"\b({'|'.join(GREEK)})\b", r"\\\1", text)
 
 
 def mathematics(text: str) -> str:
-    """b_112 in running text becomes a symbol; all else is text."""
+    """Return `text` with symbols such as b_112 in mathematical mode."""
     parts = re.split(r"\b([a-z]+_\w+)\b", text)
     for k, part in enumerate(parts):
         name, _, indices = part.partition("_")
@@ -151,18 +163,29 @@ def mathematics(text: str) -> str:
 
 
 def spaced(text: str) -> str:
-    """Text between two symbols, with the spaces that it begins and ends with."""
+    """Return `text` between two symbols, with its leading and trailing space."""
     return " " * text[:1].isspace() + latex(text) + " " * (text[-1:].isspace() and bool(text.strip()))
 
 
 def row(spell: LaTeX, symbol: Symbol, x: Sum) -> str:
+    """Return one equation, broken into lines.
+
+    Parameters
+    ----------
+    spell
+        Spelling of formulas.
+    symbol
+        Left-hand side.
+    x
+        Right-hand side.
+    """
     first, *more = spell.rows(x, ROOM)
     head = f"  {spell.symbol(symbol)} &= {first}"
     return " \\\\\n".join([head, *(rf"    &\quad {line}" for line in more)])
 
 
 def _entries(spell: LaTeX, block: Block) -> list[str]:
-    """Entries, one after the other; those that are zero share a line, and a symmetric matrix says so."""
+    """Return the entries; zeros share a line, and a symmetric matrix has a remark."""
     found = [row(spell, block.symbol(i), x) for i, x in block.entries.items() if x.terms]
     zeros = [spell.symbol(block.symbol(i)) for i, x in block.entries.items() if not x.terms]
     for k in range(0, len(zeros), 12):

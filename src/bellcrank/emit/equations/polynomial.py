@@ -1,10 +1,10 @@
-"""Graph to polynomials: every scalar of a graph written out in its inputs and in sines and cosines.
+"""Graph to polynomials: every scalar of a graph expanded in its inputs and in sines and cosines.
 
-A monomial is one integer with eight bits of exponent for each generator, so that multiplying is adding. Generators are
-the inputs, the sine and the cosine of each angle (anything a sine was taken of), and calls that no algebra sees through
-(`minimum`). sin^2 = 1 - cos^2 is applied as products are made: equal trigonometric polynomials have equal terms.
+A monomial is one integer with eight bits of exponent for each generator, so that multiplication is addition. Generators
+are the inputs, the sine and the cosine of each angle (any argument of a sine or cosine), and opaque calls (`minimum`).
+sin^2 = 1 - cos^2 is applied as products are formed: equal trigonometric polynomials have equal terms.
 
-A value is None where it is no polynomial (it divides, it takes a root), or would be too long to be of use.
+A value is None where it is not a polynomial (division, square root), or would be too long to be useful.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ Polynomial = dict[int, float]  # monomial to coefficient
 Frozen = frozenset[tuple[int, float]]
 
 BITS = 8
-WORK, TERMS = 20_000, 600  # products of terms for one product, terms of one value: more is no longer read
-ROUNDING = 1e-13  # a sum this much smaller than its parts is rounding, and zero
+WORK, TERMS = 20_000, 600  # limits: products of terms for one product, terms of one value; more is unreadable
+ROUNDING = 1e-13  # relative size up to which a sum is rounding error, and set to zero
 OPAQUE = ("minimum", "maximum", "abs", "floor", "tanh")
-POLYNOMIAL = ("input", "add", "sub", "mul", "neg", "sin", "cos", *OPAQUE)  # a division by a number is folded before
+POLYNOMIAL = ("input", "add", "sub", "mul", "neg", "sin", "cos", *OPAQUE)  # division by a number is folded earlier
 
 
 @dataclass(frozen=True)
 class Generator:
+    """Variable of the polynomial ring."""
+
     op: str  # "input", "sin", "cos", or one of OPAQUE
-    name: str = ""  # of an input
-    flat: int = 0  # which of its elements
-    args: tuple[Frozen, ...] = ()  # of a call
+    name: str = ""  # name of an input
+    flat: int = 0  # index of the input's element
+    args: tuple[Frozen, ...] = ()  # arguments of a call
 
 
 def add(total: Polynomial, monomial: int, x: float) -> None:
-    """total += x monomial; what cancels is gone."""
+    """Add `x` times `monomial` to `total` in place; terms that cancel are removed."""
     old = total.get(monomial, 0.0)
     if abs(old + x) > ROUNDING * abs(old):
         total[monomial] = old + x
@@ -43,16 +45,17 @@ def add(total: Polynomial, monomial: int, x: float) -> None:
 
 
 class Ring:
-    """The generators of one graph, and arithmetic over them."""
+    """Generators of one graph, and arithmetic over them."""
 
     def __init__(self) -> None:
         self.generators: list[Generator] = []
-        self.angles: list[tuple[int, int]] = []  # generators of sine and cosine of each
+        self.angles: list[tuple[int, int]] = []  # generators of sine and cosine of each angle
         self._index: dict[Generator, int] = {}
         self._cosine: dict[int, int] = {}  # generator of a sine to that of its cosine
-        self._squares = self._overflow = 0  # bits that are set where a sine is squared, an exponent above 127
+        self._squares = self._overflow = 0  # bit masks: squared sines, exponents above 127
 
     def generator(self, g: Generator) -> int:
+        """Return the index of the generator `g`, which is added if new."""
         if g not in self._index:
             self._index[g] = len(self.generators)
             self._overflow |= 128 << BITS * len(self.generators)
@@ -60,9 +63,11 @@ class Ring:
         return self._index[g]
 
     def unit(self, index: int) -> Polynomial:
+        """Return the polynomial that consists of the generator `index`."""
         return {1 << BITS * index: 1.0}
 
     def sine_and_cosine(self, argument: Polynomial) -> tuple[int, int]:
+        """Return the generators of the sine and cosine of `argument`."""
         frozen = (frozenset(argument.items()),)
         s, c = (self.generator(Generator(op, args=frozen)) for op in ("sin", "cos"))
         if s not in self._cosine:
@@ -72,12 +77,14 @@ class Ring:
         return s, c
 
     def plus(self, a: Polynomial, b: Polynomial, sign: float = 1.0) -> Polynomial:
+        """Return `a` + `sign` * `b`."""
         total = dict(a)
         for m, x in b.items():
             add(total, m, sign * x)
         return total
 
     def times(self, a: Polynomial, b: Polynomial) -> Polynomial | None:
+        """Return `a` * `b`, or None if it would be too long."""
         if len(a) * len(b) > WORK:
             return None
         total: Polynomial = {}
@@ -89,7 +96,7 @@ class Ring:
         return total
 
     def _reduced(self, total: Polynomial, monomial: int, x: float) -> None:
-        """sin^2 = 1 - cos^2."""
+        """Add a term to total, with sin^2 replaced by 1 - cos^2."""
         squares = monomial & self._squares
         if not squares:
             return add(total, monomial, x)
@@ -99,12 +106,12 @@ class Ring:
         self._reduced(total, rest + (2 << BITS * self._cosine[s]), -x)
 
     def powers(self, monomial: int) -> list[tuple[int, int]]:
-        """(generator, exponent) of a monomial, in order."""
+        """Return (generator, exponent) of `monomial`, in order."""
         found = ((i, monomial >> BITS * i & 255) for i in range(-(-monomial.bit_length() // BITS)))
         return [(i, exponent) for i, exponent in found if exponent]
 
     def walk(self, graph: Graph) -> dict[int, Polynomial | None]:
-        """Every node's polynomial by its serial."""
+        """Return the polynomial of every node of `graph`, by serial number."""
         values: dict[int, Polynomial | None] = {}
         for node in graph.nodes:
             if node.op == "input":
@@ -136,4 +143,5 @@ class Ring:
 
 
 def constant(x: float) -> Polynomial:
+    """Return the constant polynomial `x`."""
     return {0: x} if x else {}

@@ -1,4 +1,4 @@
-"""A sheet of equations as a Python module that needs nothing but numpy: one function for each block."""
+"""Sheet of equations as a Python module that needs only numpy: one function for each block."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from bellcrank.quoting import docstring, identifier
 
 
 class Python(Language):
+    """Spelling of formulas in Python with numpy."""
+
     calls = {
         **Language.calls,
         "where": "where({0}, {1}, {2})",
@@ -27,10 +29,12 @@ class Python(Language):
     }
 
 
-NUMPY = {*re.findall(r"[a-z]\w*", " ".join(Python.calls.values())), "array", "pi"} - {"abs"}  # which is Python's own
+# names to import from numpy; abs is a Python built-in
+NUMPY = {*re.findall(r"[a-z]\w*", " ".join(Python.calls.values())), "array", "pi"} - {"abs"}
 
 
 def source(sheet: Sheet, digits: int = 13) -> str:
+    """Return the Python module of `sheet`, with so many significant `digits`."""
     spell = Python(digits)
     functions = [_function(sheet, spell, block) for block in sheet.blocks]
     used = sorted(set(re.findall(r"\b[a-z]\w*", "\n".join(functions))) & NUMPY)
@@ -38,6 +42,7 @@ def source(sheet: Sheet, digits: int = 13) -> str:
 
 
 def opening(sheet: Sheet) -> str:
+    """Return the module docstring of `sheet`."""
     lines = [sheet.title, *(["", f"    {sheet.related()}"] if sheet.relation else []), ""]
     for names, meant in sheet.columns.items():
         text = f"{names}: {', '.join(f'{i + 1} {name}' for i, name in enumerate(meant))}"
@@ -61,21 +66,45 @@ def _function(sheet: Sheet, spell: Python, block: Block) -> str:
 
 
 def unpacked(names: Sequence[str]) -> str:
+    """Return the target of an assignment that unpacks an array to `names`."""
     return ", ".join(names) if len(names) > 1 else f"[{names[0]}]"
 
 
 def assignment(spell: Language, symbol: Symbol, x: Sum) -> list[str]:
+    """Return the lines of an assignment.
+
+    Parameters
+    ----------
+    spell
+        Spelling of formulas.
+    symbol
+        Left-hand side.
+    x
+        Right-hand side.
+    """
     return wrapped(str(symbol), spell.rows(x, WIDTH - 12))
 
 
 def entries(spell: Language, block: Block) -> list[str]:
-    """Those that are not zero; a scalar needs no name."""
+    """Return assignments of the non-zero entries of `block`, spelled by `spell`; a scalar needs none."""
     named = [(block.symbol(i), x) for i, x in block.entries.items() if x.terms and block.shape]
     return [line for symbol, x in named for line in assignment(spell, symbol, x)]
 
 
 def nested(block: Block, spell: Language, array: str = "array({}, float)", margin: int = 11) -> str:
-    """The block's entries by name, row by row, under each other."""
+    """Return the entries of a block as a nested list, one row per line.
+
+    Parameters
+    ----------
+    block
+        Block of the sheet.
+    spell
+        Spelling of formulas.
+    array
+        Template of the array constructor.
+    margin
+        Characters before the constructor.
+    """
     if not block.shape:
         return spell.sum(block.entries[()])
     *outer, last = block.shape

@@ -1,7 +1,9 @@
-"""Graph to a sheet of equations for people: each output written out as a trigonometric polynomial, or, where that would
-be too long to read, in the steps of the graph. Which of the two it is, the sheet says.
+"""Graph to a readable sheet of equations.
 
-    Graph --walk--> polynomials --grouping--> harmonics --collected--> formulas --> Sheet; a target spells it
+Each output is expanded to a trigonometric polynomial, or, where that would be too long to read, written in the steps of
+the graph; the sheet notes which.
+
+    Graph --walk--> polynomials --grouping--> harmonics --collected--> formulas --> Sheet; a Language spells it
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from bellcrank.emit.equations.terms import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import OPS
 
-RESERVED = ("pi", "array", "symbols", "Matrix", "Rational", "Piecewise", "Min", "Max", "Abs")  # what targets import
-LONGEST_ENTRY = 60  # terms of an entry that a person still reads
-ENOUGH_TERMS = 2_000  # terms, from the shortest entries on, by which the form of all is chosen
+RESERVED = ("pi", "array", "symbols", "Matrix", "Rational", "Piecewise", "Min", "Max", "Abs")  # imports of targets
+LONGEST_ENTRY = 60  # terms of an entry that is still readable
+ENOUGH_TERMS = 2_000  # terms of the shortest entries on which the choice of groups is based
 
 Array = np.ndarray[Any, Any]
 Entries = dict[Index, Polynomial | None]
@@ -39,8 +41,26 @@ def sheet(
     remarks: tuple[str, ...] = (),
     longest: int = LONGEST_ENTRY,
 ) -> Sheet:
-    """`outputs` says of each what it is and of which inputs it is a function, `relation` how they belong together
-    ("M a + h = tau"), `columns` what the elements of inputs belong to. More terms than `longest` are too long an entry.
+    """Return the sheet of equations of a graph.
+
+    Parameters
+    ----------
+    graph
+        Graph with the outputs to print.
+    name
+        Name of the sheet.
+    title
+        Title.
+    outputs
+        Description and input names of each output.
+    relation
+        Relation between the outputs ("M a + h = tau").
+    columns
+        Names of the elements of inputs.
+    remarks
+        Remarks to print.
+    longest
+        Most terms of an entry; outputs with longer entries are written in steps.
     """
     ring = Ring()
     values = ring.walk(graph)
@@ -73,7 +93,7 @@ def sheet(
 
 
 def _words(graph: Graph) -> Collection[str]:
-    """Spellings that inputs and outputs have."""
+    """Return the identifiers of inputs and outputs."""
     shapes = [*graph.inputs.items(), *((key, a.shape) for key, a in graph.outputs.items())]
     elements = {str(element(name, shape, i)) for name, shape in shapes for i in range(int(np.prod(shape)))}
     return elements.union(graph.inputs, graph.outputs)
@@ -92,7 +112,7 @@ def _symmetric(array: Array) -> bool:
 
 
 def _why(graph: Graph, key: str, unknown: bool, most: int, longest: int) -> str:
-    """Why an output is written in steps; empty where it is not."""
+    """Return the reason why an output is written in steps; empty if it is not."""
     part = Graph(graph.name, graph.inputs, {key: graph.outputs[key]}, graph.tape)
     other = sorted({n.op for n in part.nodes} - {*POLYNOMIAL})
     if unknown and other:
@@ -104,12 +124,12 @@ def _why(graph: Graph, key: str, unknown: bool, most: int, longest: int) -> str:
 
 
 def _others(graph: Graph) -> Collection[str]:
-    """All inputs but the first, the configuration."""
+    """Return all inputs but the first, the configuration."""
     return list(graph.inputs)[1:]
 
 
 def _wave(writer: Writer, value: Polynomial | None, node: Node) -> Symbol | None:
-    """The shared name of a sine or cosine whose angle the polynomials know."""
+    """Return the shared symbol of a sine or cosine whose angle is a polynomial."""
     if node.op not in ("sin", "cos") or value is None:
         return None
     ((generator, _),) = writer.ring.powers(*value)

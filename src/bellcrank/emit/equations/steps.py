@@ -1,8 +1,8 @@
-"""A graph as a person's working: one line for each value that is used again, named after the step that made it.
+"""Graph as step-by-step equations: one line for each value that is used again, named after the step that computes it.
 
     F_boom_1 = 3.2 c_3 + 0.5 s_3
 
-What is used once stands where it is used, as long as the line stays short.
+A value that is used once is written where it is used, as long as the line stays short.
 """
 
 from __future__ import annotations
@@ -30,27 +30,41 @@ from bellcrank.emit.equations.formula import (
 from bellcrank.graph import Graph, Node
 from bellcrank.quoting import identifier
 
-INLINE_SYMBOLS = 6  # symbols in what is put into another line
+INLINE_SYMBOLS = 6  # most symbols of an expression that is inlined into another line
 
 
 Wave = Callable[[Node], Symbol | None]  # names sines and cosines that other outputs use too
 
 
 def working(graph: Graph, key: str, names: Names, wave: Wave) -> tuple[dict[Symbol, Sum], dict[Index, Sum]]:
-    """(intermediate values, entries) of one output."""
+    """Return (intermediate values, entries) of one output.
+
+    Parameters
+    ----------
+    graph
+        Graph of the output.
+    key
+        Name of the output.
+    names
+        Allocator of spellings.
+    wave
+        Returns the shared symbol of a sine or cosine, if any.
+    """
     part = Graph(graph.name, graph.inputs, {key: graph.outputs[key]}, graph.tape)
-    rehearsal = _Working(part, Names(), wave, Counter())  # tells which labels need a number
+    rehearsal = _Working(part, Names(), wave, Counter())  # first pass: finds the labels that need a number
     rehearsal.lines(key)
     return _Working(part, names, wave, rehearsal.same).lines(key)
 
 
 def symbol_of(label: str) -> Symbol:
-    """F[boom] is F with the index boom."""
+    """Return the symbol of a `label`: F[boom] is F with the index boom."""
     words = [identifier(w).strip("_") for w in re.split(r"\W+", label) if w]
     return Symbol(words[0] if words else "x", tuple(words[1:]))
 
 
 class _Working:
+    """Conversion of a graph's nodes to formulas."""
+
     def __init__(self, graph: Graph, names: Names, wave: Wave, several: Counter[Symbol]) -> None:
         self.graph, self.names, self.wave, self.several = graph, names, wave, several
         self.uses = Counter(a.serial for n in graph.nodes for a in n.operands)
@@ -77,7 +91,7 @@ class _Working:
         found = self.spelled(node, [self.argument(a) for a in node.args])
         simple = len(found.terms) == 1 and len(list(symbols(found))) <= 1
         once = self.uses[node.serial] == 1 and len(list(symbols(found))) <= INLINE_SYMBOLS
-        if simple or once or not self.uses[node.serial]:  # the last are entries, and have names
+        if simple or once or not self.uses[node.serial]:  # unused values are entries, which have names already
             return found
         base = symbol_of(node.label)
         self.same[base] += 1

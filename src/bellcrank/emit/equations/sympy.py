@@ -1,6 +1,6 @@
-"""A sheet of equations as a Python module of SymPy expressions: symbols, definitions, and a matrix for each block.
+"""Sheet of equations as a Python module of SymPy expressions: symbols, definitions, and a matrix for each block.
 
-Only text is made here; whoever runs it needs SymPy.
+Only text is generated here; SymPy is needed to run it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ SYMPY = {*FUNCTIONS, "Abs", "Matrix", "Max", "Min", "Piecewise", "Rational", "at
 
 
 class SymPy(Language):
+    """Spelling of formulas in SymPy."""
+
     calls = {
         **Language.calls,
         "where": "Piecewise(({1}, {0}), ({2}, True))",
@@ -28,10 +30,12 @@ class SymPy(Language):
     }
 
     def fraction(self, x: Fraction) -> str:
+        """Return the spelling of the fraction `x`."""
         return f"Rational({x.numerator}, {x.denominator})"
 
 
 def source(sheet: Sheet, digits: int = 13) -> str:
+    """Return the SymPy module of `sheet`, with so many significant `digits`."""
     spell = SymPy(digits)
     lines = []
     for name, shape in sheet.inputs.items():

@@ -1,9 +1,9 @@
-"""Polynomials to formulas: sines and cosines get their names, terms their order, velocity products their coefficients.
+"""Polynomials to formulas: names of sines and cosines, order of terms, coefficients of velocity products.
 
     h_1 = -b_112 (v_1 v_2 + 1/2 v_2^2) - ...        b_112 = 3 s_2 + s_23
 
-Products of the collected inputs whose coefficients are equal but for a number stand in one bracket. A coefficient of
-several terms that occurs again is named after where it came first: b_112 belongs to v_1 v_2 in the first entry.
+Products of the collected inputs whose coefficients are equal up to a factor share one bracket. A coefficient of several
+terms that occurs again is named after its first occurrence: b_112 belongs to v_1 v_2 in the first entry.
 """
 
 from __future__ import annotations
@@ -29,37 +29,42 @@ from bellcrank.emit.equations.formula import (
 from bellcrank.emit.equations.harmonics import Groups, Harmonic, Term, Wave, rewritten
 from bellcrank.emit.equations.polynomial import BITS, Frozen, Polynomial, Ring
 
-Shape = tuple[tuple[Term, float], ...]  # a coefficient divided by the number of its first term, and rounded
+Shape = tuple[tuple[Term, float], ...]  # a coefficient, normalised to its first term and rounded
 
 
 class Writer:
+    """Converter of polynomials to formulas, with shared names."""
+
     def __init__(self, ring: Ring, groups: Groups, inputs: Mapping[str, Index], names: Names) -> None:
         self.ring, self.groups, self.inputs, self.names = ring, groups, inputs, names
-        self.angles: dict[Symbol, Sum] = {}  # angles that are no coordinate by themselves
+        self.angles: dict[Symbol, Sum] = {}  # angles that are not a single coordinate
         self.waves: dict[Wave, Symbol] = {}
         self.coefficients: dict[Symbol, Sum] = {}
         self.remarks: tuple[str, ...] = ()
         self._factors: dict[int, Factor] = {}
         self._angle_of = {g: i for i, pair in enumerate(ring.angles) for g in pair}
-        self._angles: dict[int, tuple[str, Factor]] = {}  # what stands for each in an index, and by itself
+        self._angles: dict[int, tuple[str, Factor]] = {}  # token of each angle in an index, and its factor
         self._tokens: set[str] = set()
-        self._ratios: dict[Shape, Harmonic] = {}  # a shape with all its digits
+        self._ratios: dict[Shape, Harmonic] = {}  # unrounded coefficients of a shape
 
     # -- sums
 
     def sum(self, polynomial: Polynomial) -> Sum:
+        """Return the formula of `polynomial`."""
         return self.of(rewritten(self.ring, self.groups, polynomial))
 
     def of(self, terms: Harmonic) -> Sum:
+        """Return the formula of `terms`."""
         return Sum(tuple(Product(terms[t], self.factors(t)) for t in sorted(terms, key=self._order)))
 
     def factors(self, term: Term) -> tuple[tuple[Factor, int], ...]:
+        """Return the factors of `term` in order."""
         powers = [(self._rank(g), (self.factor(g), n)) for g, n in self.ring.powers(term[0])]
         waves = [(self._wave_rank(wave), (self.wave(*wave), 1)) for wave in term[1]]
         return tuple(factor for _, factor in sorted((*powers, *waves), key=lambda pair: pair[0]))
 
     def _rank(self, g: int) -> tuple[int, ...]:
-        """Where a generator stands in a product: inputs, then sines and cosines by their angles, then calls."""
+        """Return the position of a generator in a product: inputs, then sines and cosines by angle, then calls."""
         op = self.ring.generators[g].op
         if op in ("sin", "cos"):
             return self._wave_rank((op, ((self._angle_of[g], 1),)))
@@ -69,13 +74,14 @@ class Writer:
         return (1, *(x for pair in wave[1] for x in pair), wave[0] == "sin")
 
     def _order(self, term: Term) -> tuple[object, ...]:
-        """Constants first, few factors before many, q_1 before q_2, cosine before sine."""
+        """Sort constants first, few factors before many, q_1 before q_2, cosine before sine."""
         powers = self.ring.powers(term[0])
         degree = sum(n for _, n in powers) + sum(abs(k) for _, ks in term[1] for _, k in ks)
         ranks = sorted([(self._rank(g), -n) for g, n in powers] + [(self._wave_rank(w), -1) for w in term[1]])
         return (len(powers) + len(term[1]), degree, ranks)
 
     def factor(self, g: int) -> Factor:
+        """Return the factor of generator `g`."""
         if g not in self._factors:
             found = self.ring.generators[g]
             if found.op == "input":
@@ -89,7 +95,15 @@ class Writer:
     # -- angles
 
     def wave(self, op: str, multiples: tuple[tuple[int, int], ...]) -> Symbol:
-        """c_23 for cos(q_2 + q_3)."""
+        """Return the symbol of a sine or cosine, c_23 for cos(q_2 + q_3).
+
+        Parameters
+        ----------
+        op
+            "sin" or "cos".
+        multiples
+            Angles with their multiples.
+        """
         if (op, multiples) not in self.waves:
             index = []
             for angle, k in multiples:
@@ -98,7 +112,7 @@ class Writer:
         return self.waves[op, multiples]
 
     def token(self, angle: int) -> str:
-        """How an angle is called in an index: 2 for q_2, and for theta_2 = q_2 + 0.3, which stands in its place."""
+        """Return the index of an `angle`: 2 for q_2, and for theta_2 = q_2 + 0.3, which replaces it."""
         if angle not in self._angles:
             (argument,) = self.ring.generators[self.ring.angles[angle][0]].args
             first = next((g for m, _ in sorted(argument) for g, _ in self.ring.powers(m)), -1)
@@ -116,14 +130,17 @@ class Writer:
         return self._angles[angle][0]
 
     def _plain(self, argument: Frozen) -> bool:
-        """q_2 itself: the only input whose elements go by their number alone."""
+        """Return whether an angle is just q_2, without coefficient or offset.
+
+        Only elements of the first input are named by their number alone.
+        """
         ((m, x), *more) = argument
         powers = self.ring.powers(m)
         one = not more and x == 1.0 and len(powers) == 1 and powers[0][1] == 1
         return one and self.ring.generators[powers[0][0]].name == next(iter(self.inputs))
 
     def _argument(self, argument: Frozen) -> Sum:
-        """With pi/4 for 0.785...; numbers last."""
+        """Return the formula of an angle, with pi/4 for 0.785..., numbers last."""
         terms = []
         for term in reversed(self.sum(dict(argument)).terms):
             turns = Fraction(term.number / pi).limit_denominator(24)
@@ -134,7 +151,10 @@ class Writer:
         return Sum(tuple(terms))
 
     def definitions(self) -> dict[Symbol, Sum]:
-        """Angles, then c_2, s_2, c_3, s_3, c_23, ..., then coefficients; but before an angle what it is made of."""
+        """Return definitions in order: angles, then c_2, s_2, c_3, s_3, c_23, ..., then coefficients.
+
+        Every definition comes after those that it uses.
+        """
         found = dict(self.angles)
         for op, multiples in sorted(self.waves, key=lambda w: (sum(abs(k) for _, k in w[1]), w[1], w[0])):
             found[self.waves[op, multiples]] = plain(Call(op, (self._angle(multiples),)))
@@ -157,7 +177,17 @@ class Writer:
     # -- coefficients
 
     def collected(self, key: str, entries: Mapping[Index, Harmonic], collect: Collection[str]) -> dict[Index, Sum]:
-        """Every entry of the output as coefficients times products of the inputs to collect."""
+        """Return every entry of an output as coefficients times products of certain inputs.
+
+        Parameters
+        ----------
+        key
+            Name of the output.
+        entries
+            Terms of each entry.
+        collect
+            Names of the inputs to collect.
+        """
         split = {index: self._split(terms, collect) for index, terms in entries.items()}
         uses = Counter(shape for groups in split.values() for shape in groups)
         named: dict[Shape, tuple[Symbol, float]] = {}
@@ -165,7 +195,7 @@ class Writer:
         for index, groups in split.items():
             terms: list[Product] = []
             for shape, products in groups.items():
-                if not products[0][0]:  # no input to collect: as it is
+                if not products[0][0]:  # terms without collected inputs stay as they are
                     terms += self._times(shape, products[0][1]).terms
                     products = products[1:]
                 if not products:
@@ -187,7 +217,7 @@ class Writer:
         return found
 
     def _split(self, terms: Harmonic, collect: Collection[str]) -> dict[Shape, list[tuple[int, float]]]:
-        """Coefficient to the (monomial, number) that it multiplies."""
+        """Return, by coefficient, the (monomial, number) that it multiplies."""
         by: dict[int, Harmonic] = {}
         for (monomial, waves), x in terms.items():
             mine = sum(n << BITS * g for g, n in self.ring.powers(monomial) if self.ring.generators[g].name in collect)
@@ -218,7 +248,7 @@ class Writer:
     def _attached(
         self, head: tuple[tuple[Factor, int], ...], scale: float, products: Sequence[tuple[int, float]]
     ) -> Product:
-        """The coefficient and what it multiplies: one product, or several in a bracket."""
+        """Return a coefficient times one product, or several in a bracket."""
         first = products[0][1]
         inside = [Product(x / first, self.factors((m, ()))) for m, x in products]
         if len(inside) == 1:

@@ -1,1 +1,1 @@
-"""Graphs and programs as WebAssembly, by the LLVM that compiles them for this computer."""
+"""WebAssembly target: graphs and programs compiled by the same LLVM that compiles for the host."""

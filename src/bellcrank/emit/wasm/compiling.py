@@ -1,4 +1,4 @@
-"""Text of LLVM's to WebAssembly."""
+"""LLVM IR to WebAssembly object files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bellcrank.errors import CompileError
 from bellcrank.once import once
 
 TRIPLE = "wasm32-unknown-unknown"
-FEATURES = "+bulk-memory,+nontrapping-fptoint,+simd128,+sign-ext"  # every browser has them since 2023
+FEATURES = "+bulk-memory,+nontrapping-fptoint,+simd128,+sign-ext"  # supported by every browser since 2023
 
 
 @once
@@ -21,7 +21,7 @@ def _target() -> Any:
 
 
 def compiled(text: str) -> bytes:
-    """The object file of a module."""
+    """Return the object file of the module `text`."""
     binding = llvm()
     machine = _target().create_target_machine(cpu="generic", features=FEATURES, opt=3, reloc="static")
     try:
@@ -29,5 +29,5 @@ def compiled(text: str) -> bytes:
         module.triple, module.data_layout = TRIPLE, str(machine.target_data)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
+        raise CompileError(f"LLVM rejected the generated code; this is a bug in bellcrank: {error}") from error
     return bytes(machine.emit_object(module))

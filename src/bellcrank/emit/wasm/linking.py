@@ -1,10 +1,10 @@
-"""An object file of LLVM for WebAssembly, made a module that a browser loads.
+"""Minimal linker: turns one LLVM object file for WebAssembly into a module that a browser loads.
 
-One object file is nearly one already: LLVM writes the numbers of functions and the addresses of data as if nothing else
-were linked to it. What it wants from a linker are the memory and the pointer to the stack; they are imports of it, and
-are made here. Functions that it has not (sin, tanh) stay imports, from "env"; JavaScript's Math has all of them.
+One object file is nearly a module already: LLVM numbers functions and places data as if no other file were linked. It
+only needs the memory and the stack pointer, which it imports and which are defined here. Functions that it lacks (sin,
+tanh) remain imports, from "env"; JavaScript's Math has all of them.
 
-    0 .. data .. stack .. heap      the stack grows downwards, the heap is for whoever calls
+    0 .. data .. stack .. heap      the stack grows downwards, the heap belongs to the caller
 """
 
 from __future__ import annotations
@@ -21,27 +21,31 @@ STACK = 1 << 18  # bytes
 PAGE = 1 << 16
 I32, I32_CONST, END = 0x7F, 0x41, 0x0B
 IS_UNDEFINED, HAS_NAME = 0x10, 0x40  # flags of a symbol
-SYMBOLS = 8  # the part of "linking" that has them
+SYMBOLS = 8  # kind of the symbol table in "linking"
 
 
 @dataclass(frozen=True)
 class Module:
+    """Linked module."""
+
     code: bytes
-    heap: int  # where it begins
-    imports: tuple[str, ...]  # functions that whoever loads it must give
+    heap: int  # address of the heap
+    imports: tuple[str, ...]  # functions that the loader must provide
 
 
 class Reader:
-    """Numbers and names, one after the other."""
+    """Sequential reader of numbers and names."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def byte(self) -> int:
+        """Return the next byte."""
         self.at += 1
         return self.data[self.at - 1]
 
     def unsigned(self) -> int:
+        """Return the next unsigned LEB128 number."""
         value, shift = 0, 0
         while True:
             x = self.byte()
@@ -51,18 +55,22 @@ class Reader:
             shift += 7
 
     def bytes(self, size: int) -> bytes:
+        """Return the next `size` bytes."""
         self.at += size
         return self.data[self.at - size : self.at]
 
     def name(self) -> str:
+        """Return the next name."""
         return self.bytes(self.unsigned()).decode()
 
     @property
     def more(self) -> bool:
+        """Return whether any bytes are left."""
         return self.at < len(self.data)
 
 
 def unsigned(x: int) -> bytes:
+    """Return `x` as unsigned LEB128."""
     out = bytearray()
     while x >= 0x80:
         out.append(x & 0x7F | 0x80)
@@ -71,7 +79,7 @@ def unsigned(x: int) -> bytes:
 
 
 def signed(x: int) -> bytes:
-    """Of a number that is not negative: its highest bit must not look like a sign."""
+    """Return the non-negative `x` as signed LEB128: the highest bit of the last byte is the sign."""
     out = bytearray()
     while x >= 0x40:
         out.append(x & 0x7F | 0x80)
@@ -80,15 +88,27 @@ def signed(x: int) -> bytes:
 
 
 def listed(items: Sequence[bytes]) -> bytes:
+    """Return a vector of `items`, preceded by their number."""
     return unsigned(len(items)) + b"".join(items)
 
 
 def named(name: str) -> bytes:
+    """Return `name`, preceded by its length."""
     return unsigned(len(name.encode())) + name.encode()
 
 
 def linked(object_code: bytes, exports: Mapping[str, str], heap: int) -> Module:
-    """Functions by the names that they are to have, and a memory with so many bytes of heap."""
+    """Return the linked module.
+
+    Parameters
+    ----------
+    object_code
+        Object file.
+    exports
+        Functions of the object file by exported name.
+    heap
+        Bytes of the heap.
+    """
     sections, symbols = _sections(object_code)
     imports = _imports(sections.get(IMPORT, b"\0"))
     known = _functions(symbols)
@@ -112,9 +132,9 @@ def linked(object_code: bytes, exports: Mapping[str, str], heap: int) -> Module:
 
 
 def _sections(code: bytes) -> tuple[dict[int, bytes], bytes]:
-    """The sections by their kind, and what "linking" says."""
+    """Return the sections by kind, and the contents of the custom section "linking"."""
     if code[:8] != MAGIC:
-        raise CompileError("LLVM made no object file of WebAssembly; this is a bug of bellcrank.")
+        raise CompileError("LLVM did not produce a WebAssembly object file; this is a bug in bellcrank.")
     reader, found, linking = Reader(code[8:]), dict[int, bytes](), b""
     while reader.more:
         kind = reader.byte()
@@ -127,25 +147,25 @@ def _sections(code: bytes) -> tuple[dict[int, bytes], bytes]:
 
 
 def _imports(body: bytes) -> list[tuple[str, int]]:
-    """Functions, and the numbers of their types. The memory and the pointer to the stack are left out."""
+    """Return functions with the indices of their types, without the memory and the stack pointer."""
     reader, found = Reader(body), list[tuple[str, int]]()
     for _ in range(reader.unsigned()):
         reader.name()
         name, kind = reader.name(), reader.byte()
         if kind == 0:
             found.append((name, reader.unsigned()))
-        elif kind == 2:  # a memory: its least and, by its flag, its largest size
+        elif kind == 2:  # a memory: its minimum size and, depending on its flag, its maximum size
             for _ in range(1 + (reader.byte() & 1)):
                 reader.unsigned()
         elif kind == 3 and name == "__stack_pointer":
             reader.bytes(2)
         else:
-            raise CompileError(f'the object file wants "{name}" from a linker; this is a bug of bellcrank.')
+            raise CompileError(f'the object file needs "{name}" from a linker; this is a bug in bellcrank.')
     return found
 
 
 def _functions(linking: bytes) -> dict[str, int]:
-    """Functions that the file has, and their numbers."""
+    """Return the functions that the file defines, with their indices."""
     reader, found = Reader(linking), dict[str, int]()
     reader.unsigned()  # the version
     while reader.more:
@@ -170,8 +190,8 @@ def _end_of_data(body: bytes) -> int:
     reader, end = Reader(body), 0
     for _ in range(reader.unsigned()):
         if reader.unsigned() != 0 or reader.byte() != I32_CONST:
-            raise CompileError("the object file has data that is not in its place; this is a bug of bellcrank.")
-        at = reader.unsigned()  # below 2^27: LLVM pads it to five bytes, and so no sign is in it
+            raise CompileError("the object file has data without a constant address; this is a bug in bellcrank.")
+        at = reader.unsigned()  # below 2^27: LLVM pads it to five bytes, so it has no sign bit
         reader.byte()
         size = reader.unsigned()
         reader.bytes(size)

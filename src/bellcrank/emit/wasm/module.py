@@ -1,11 +1,11 @@
-"""A program, or functions, as a module of WebAssembly.
+"""Program or functions as a WebAssembly module.
 
-    begin(s, spare, p, u, ws), run(ticks, s, spare, ...)       as emit/cpu/loop.py has them, for one run
-    name(ws, in..., out...)                                     of every other graph
+    begin(s, spare, p, u, ws), run(ticks, s, spare, ...)       as in emit/cpu/loop.py, for one run
+    name(ws, in..., out...)                                     for every other graph
 
-Arrays are numbers one after the other; pointers are places in the memory, and `heap` is where a caller's own begin.
-Nothing is fused here, for WebAssembly has no such operation: results are the kernel's to rounding. Sines and cosines
-are those of whoever loads it (JavaScript's Math).
+Arrays are contiguous numbers; pointers are offsets in the memory, and the caller's own memory begins at `heap`. Nothing
+is fused, since WebAssembly has no fused multiply-add: results equal those of the kernel up to rounding. Sines and
+cosines are provided by the loader (JavaScript's Math).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from bellcrank.emit.wasm.compiling import compiled
 from bellcrank.emit.wasm.linking import linked
 from bellcrank.graph import Graph, Program
 
-# Items in a function: what lives in locals need not go to memory and back. Of the excavator with its linkage 3000 would
-# make 70 kB more (577), and its step takes 58 us in Node, not 52.
+# Items in a function: values in locals need no memory traffic. For the excavator with its linkage, 3000 instead would
+# give 70 kB more code (577), and a step of 58 us in Node instead of 52.
 CHUNK = 8000
 SINCOS = """
 declare double @sin(double)
@@ -51,14 +51,26 @@ done:
 
 @dataclass(frozen=True)
 class Wasm:
+    """Module with the sizes that its loader needs."""
+
     code: bytes
     heap: int
-    slots: int  # numbers of the workspace
+    slots: int  # elements of the workspace
     imports: tuple[str, ...]
 
 
 def module(program: Program | None, graphs: Mapping[str, Graph], heap: int) -> Wasm:
-    """graphs: by the names that their functions are to have. heap: bytes for the caller's arrays and the workspace."""
+    """Return the module of a program, of functions, or of both.
+
+    Parameters
+    ----------
+    program
+        Program with its begin and run functions, if any.
+    graphs
+        Graphs by exported name.
+    heap
+        Bytes for the caller's arrays and the workspace.
+    """
     if program is not None:
         made = loop.functions(program, 1, 1, "float64", graphs, CHUNK)
     else:

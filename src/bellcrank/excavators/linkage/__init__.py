@@ -1,1 +1,1 @@
-"""excavator_linkage: the same machine with its cylinders, bucket linkage and soil."""
+"""excavator_linkage: an excavator with cylinders, bucket linkage and soil."""

@@ -1,7 +1,8 @@
-"""A dig-swing-dump cycle as a path of the teeth: [radius, swing, height, bucket angle] and its rate, for ever again.
+"""Dig-swing-dump cycle as a periodic path of the teeth: [radius, swing, height, bucket angle] and its rate.
 
-Between two places each of the four moves as a cycloid (trajectory.py), which starts and ends at rest; the sum of all
-moves closes the cycle. The places are ours, for level ground at height 0 and a machine of the 20 t class.
+Between two waypoints each of the four coordinates moves as a cycloid (trajectory.py), which starts and ends at rest;
+the moves add up to a closed cycle. The waypoints are chosen here for level ground at height 0 and a machine of the
+20 t class.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from bellcrank.scalar import Scalar, atan2, clip, cos, sin, where
 
 @dataclass(frozen=True)
 class Move:
+    """One move of the cycle: its duration and its final waypoint."""
+
     what: str
     seconds: float
-    radius: float  # m, of the teeth from the swing axis
+    radius: float  # m, distance of the teeth from the swing axis
     swing: float  # degrees
     height: float  # m, above the ground
-    bucket: float  # degrees: from the bucket's pin to the teeth, against the horizontal
+    bucket: float  # degrees, angle of the line from the bucket's pin to the teeth above the horizontal
 
     @property
     def place(self) -> tuple[float, float, float, float]:
+        """Final waypoint: radius, swing, height and bucket angle in m and rad."""
         return self.radius, radians(self.swing), self.height, radians(self.bucket)
 
 
@@ -40,20 +44,26 @@ CYCLE = (
 
 @dataclass(frozen=True)
 class DiggingCycle:
+    """Periodic path through the waypoints of `moves`."""
+
     moves: tuple[Move, ...] = CYCLE
 
     @property
     def period(self) -> float:
+        """Duration of the cycle, s."""
         return sum(m.seconds for m in self.moves)
 
     def phase(self, t: Scalar) -> Scalar:
-        """Seconds since the cycle began: t without its whole periods, by an angle, for nothing here can count."""
+        """Return the time since the cycle began, s, for the time `t`.
+
+        The remainder is computed from an angle, by `atan2` of sine and cosine, without a modulo operation.
+        """
         w = 2.0 * pi / self.period
         a = atan2(sin(w * t), cos(w * t))
         return where(a < 0.0, a + 2.0 * pi, a) / w
 
     def __call__(self, t: Scalar) -> tuple[list[Scalar], list[Scalar]]:
-        """The place and its rate."""
+        """Return position and rate at the time `t`."""
         since = self.phase(t)
         places = [self.moves[-1].place, *(m.place for m in self.moves)]
         at: list[Scalar] = list(places[0])

@@ -1,12 +1,12 @@
-"""The geometry of excavator_linkage in closed form: how far each cylinder is out, and how that changes with the angles.
+"""Closed-form geometry of excavator_linkage: lengths of the cylinders and their derivatives by the joint angles.
 
     boom, stick   a triangle of two pins and the joint between them:
                   l^2 = a^2 + b^2 - 2 a b cos g,   dl/dg = a b sin g / l
     bucket        the four-bar of stick, lever, link and bucket, and behind the lever another triangle:
-                  lever and link meet at K; (K - E) stays as long as the link:  (K - E).(dK - dE) = 0
+                  lever and link meet at K; (K - E) keeps the length of the link:  (K - E).(dK - dE) = 0
 
-Angles are those of ExcavatorArm: swing, boom from the horizontal, stick from the boom, bucket from the stick; of a
-mechanism's q they differ by its start. All in the plane of the arm, over any scalar.
+Angles are those of ExcavatorArm: swing, boom from the horizontal, stick from the boom, bucket from the stick; they
+differ from a mechanism's q by the start angles. All points lie in the plane of the arm; functions accept any scalar.
 """
 
 from __future__ import annotations
@@ -24,62 +24,67 @@ from bellcrank.zoo import data
 
 Place = Sequence[float]
 CYLINDERS = ("boom", "stick", "bucket")
-JOINTS = ("swing", "boom_cylinder", "stick_cylinder", "bucket_cylinder")  # where the actuators are
-WITHIN = {"boom": (-1.0, 1.4), "stick": (-2.8, -0.4), "bucket": (-2.6, 0.6)}  # rad: there lengths are monotonous
-MARGIN = 0.02  # m, that a desired cylinder stays away from its ends
+JOINTS = ("swing", "boom_cylinder", "stick_cylinder", "bucket_cylinder")  # joints with actuators
+WITHIN = {"boom": (-1.0, 1.4), "stick": (-2.8, -0.4), "bucket": (-2.6, 0.6)}  # rad; lengths are monotonic there
+MARGIN = 0.02  # m, distance that a desired cylinder position keeps from its ends
 
 
 @dataclass(frozen=True)
 class Linkage:
-    """From the numbers in data("excavator_linkage")."""
+    """Geometry by the numbers in data("excavator_linkage")."""
 
     given: Any
 
     @classmethod
     def of_zoo(cls) -> Linkage:
+        """Return the geometry of data("excavator_linkage")."""
         return cls(data("excavator_linkage"))
 
     @cached_property
     def arm(self) -> ExcavatorArm:
+        """Forward and inverse kinematics of the arm."""
         g = self.given
         a, c = g["cab"]["boom_pin"]
         return ExcavatorArm(a, c, g["boom"]["length"], g["stick"]["length"], (g["bucket"]["length"], 0.0))
 
     @cached_property
     def start(self) -> list[float]:
-        """The angles at q = 0."""
+        """Joint angles at q = 0, rad."""
         return [radians(x) for x in self.given["start_deg"]]
 
     def angles(self, q: Any) -> list[Scalar]:
-        """From the mechanism's q, by name."""
+        """Return the joint angles for the mechanism's `q`, which is indexed by joint name."""
         return [q[name] + a for name, a in zip(("swing", *CYLINDERS), self.start, strict=True)]
 
     def extensions(self, theta: Sequence[Scalar]) -> list[Scalar]:
-        """How far boom, stick and bucket cylinder are out, m."""
+        """Return the extensions of boom, stick and bucket cylinder for the joint angles `theta`, m."""
         closed = [self.given["cylinders"][name]["closed"] for name in CYLINDERS]
         return [length - rest for (length, _), rest in zip(self.lengths(theta), closed, strict=True)]
 
     def gears(self, theta: Sequence[Scalar]) -> list[Scalar]:
-        """How fast they go for each rad/s of their joint, m."""
+        """Return the speed of each cylinder per rad/s of its joint for the joint angles `theta`, m."""
         return [gear for _, gear in self.lengths(theta)]
 
     def lengths(self, theta: Sequence[Scalar]) -> list[tuple[Scalar, Scalar]]:
-        """Pin to pin, and its derivative by the angle of the joint."""
+        """Return each cylinder's pin-to-pin length at the joint angles `theta`, and its derivative by its angle."""
         return [self.boom(theta[1]), self.stick(theta[2]), self.bucket(theta[3])]
 
     def boom(self, angle: Scalar) -> tuple[Scalar, Scalar]:
+        """Return length and derivative of the boom cylinder at the boom's `angle`."""
         cab = self.given["cab"]
         a, fixed = _polar(cab["cylinder"], cab["boom_pin"])
         b, moving = _polar(self.given["boom"]["cylinder"])
         return _triangle(a, b, angle + (moving - fixed))
 
     def stick(self, angle: Scalar) -> tuple[Scalar, Scalar]:
+        """Return length and derivative of the stick cylinder at the stick's `angle`."""
         boom = self.given["boom"]
         a, fixed = _polar(boom["stick_cylinder"], (boom["length"], 0.0))
         b, moving = _polar(self.given["stick"]["cylinder"])
         return _triangle(a, b, angle + (moving - fixed))
 
     def bucket(self, angle: Scalar) -> tuple[Scalar, Scalar]:
+        """Return length and derivative of the bucket cylinder at the bucket's `angle`."""
         g, stick = self.given, self.given["stick"]
         ear, lever, link = _polar(g["bucket"]["link"]), g["lever"]["length"], g["link"]["length"]
         pin = stick["lever_pin"]
@@ -97,7 +102,7 @@ class Linkage:
 
     @cached_property
     def stops(self) -> tuple[tuple[float, float], ...]:
-        """Between which the desired angles may be; the cab turns without end."""
+        """Limits of the desired joint angles, rad; the cab turns without limit."""
         found = []
         for name, within in WITHIN.items():
             own = self.given["cylinders"][name]
@@ -112,13 +117,13 @@ def _polar(place: Place, origin: Place = (0.0, 0.0)) -> tuple[float, float]:
 
 
 def _triangle(a: float, b: float, angle: Scalar) -> tuple[Scalar, Scalar]:
-    """The third side, and its derivative by the angle between the others."""
+    """Return the third side of a triangle, and its derivative by the angle between the other sides."""
     l = sqrt(a * a + b * b - 2.0 * a * b * cos(angle))
     return l, a * b * sin(angle) / l
 
 
 def _solved(length: Any, low: float, high: float, wanted: float) -> float:
-    """The angle at which a monotonous length is as wanted, by halving."""
+    """Return the angle at which a monotonic length has the wanted value, by bisection."""
     rising = length(high)[0] > length(low)[0]
     while high - low > 1e-12:
         middle = 0.5 * (low + high)

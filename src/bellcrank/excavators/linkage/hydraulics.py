@@ -1,4 +1,4 @@
-"""excavator_linkage as a whole: its hydraulics, with the pressures that hold it at its start, control and soil.
+"""Complete system of excavator_linkage: hydraulics with equilibrium pressures at the start, control and soil.
 
 system = bc.system(**parts())
 bc.simulate(system, 60.0, inputs={"autopilot": 1.0}, form="projected")
@@ -23,17 +23,25 @@ from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.parameters import parameter
 
-ROUNDS = 8  # each leaves a hundredth of what the modes were off
-LOW = 1.0e6  # Pa, in the chamber that carries nothing
+ROUNDS = 8  # iterations; each reduces the error of the modes to about a hundredth
+LOW = 1.0e6  # Pa, in the chamber without load
 
 
 def parts(mechanism: Mechanism | None = None) -> dict[str, Any]:
-    """What bellcrank.system wants: mechanism, actuators, control, inputs, forces. Ready to dig, the sticks at rest; at
-    `resting(mechanism)` where the mechanism bends.
+    """Return the arguments of bellcrank.system: mechanism, actuators, control, inputs, forces and elements.
+
+    The machine is ready to dig, with the sticks at rest. A flexible machine starts at `resting(mechanism)`.
+
+    Parameters
+    ----------
+    mechanism
+        Variant of excavator_linkage; None for the rigid one.
     """
     plain = mechanism or excavator_linkage()
     linkage = Linkage.of_zoo()
-    tracked = BODY in [b.name for b in plain.bodies]  # upright, it weighs on its cylinders as one that cannot tip
+    tracked = BODY in [
+        b.name for b in plain.bodies
+    ]  # the upright machine loads its cylinders like one with a fixed base
     fixed = excavator_linkage() if tracked else plain
     actuators = holding(hydraulics(linkage), fixed, resting(fixed))
     gain = parameter("control.gain", 1.0)
@@ -47,7 +55,7 @@ def parts(mechanism: Mechanism | None = None) -> dict[str, Any]:
 
 
 def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:
-    """Of swing, boom, stick and bucket, without pressure."""
+    """Return the actuators of swing, boom, stick and bucket of `linkage`, without initial pressures."""
     linkage = linkage or Linkage.of_zoo()
     g = linkage.given
     shared = g["hydraulics"]
@@ -95,7 +103,17 @@ def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | Hydra
 def holding(
     actuators: Sequence[HydraulicCylinder | HydraulicMotor], mechanism: Mechanism | None = None, q: Any = None
 ) -> list[HydraulicCylinder | HydraulicMotor]:
-    """The same with pressures at the start that hold the mechanism still at q (the zero configuration)."""
+    """Return the actuators with initial pressures that hold the mechanism still.
+
+    Parameters
+    ----------
+    actuators
+        Actuators of swing, boom, stick and bucket.
+    mechanism
+        Variant of excavator_linkage; None for the rigid one.
+    q
+        Configuration; None for the zero configuration.
+    """
     mechanism = mechanism or excavator_linkage()
     q = mechanism.neutral() if q is None else q
     held = dict(zip(mechanism.columns[1], _forces(mechanism, q).tolist(), strict=True))
@@ -103,7 +121,7 @@ def holding(
 
 
 def resting(mechanism: Mechanism) -> Array:
-    """The zero configuration, where something bends as its weight bends it, with the cylinders as they are."""
+    """Return the zero configuration of `mechanism`, with flexible bodies bent by gravity and cylinders unchanged."""
     q = mechanism.neutral()
     modes = [(list(body.q_index), list(body.v_index), body.stiffness) for body in mechanism.tree.flexible]
     for _ in range(ROUNDS if modes else 0):
@@ -115,14 +133,14 @@ def resting(mechanism: Mechanism) -> Array:
 
 
 def _forces(mechanism: Mechanism, q: Any) -> Array:
-    """On the actuators and the modes, to hold it at q."""
+    """Return the forces on actuators and modes that hold the mechanism at q."""
     still = np.zeros(mechanism.nv)
     bent = [body.nodes[0].joint for body in mechanism.flexible]
     return np.asarray(mechanism.inverse_dynamics(q, still, still, actuated=[*JOINTS, *bent]))
 
 
 def _under(a: HydraulicCylinder | HydraulicMotor, force: float) -> HydraulicCylinder | HydraulicMotor:
-    """One chamber at LOW, the other as the force wants it."""
+    """Set one chamber to LOW, and the other to the pressure that gives the force."""
     a_A, a_B = a.areas
-    needed = force + (a_B - a_A) * LOW  # what is left when both are at LOW
+    needed = force + (a_B - a_A) * LOW  # net force beyond that of LOW in both chambers
     return replace(a, p_A=LOW + max(needed, 0.0) / a_A, p_B=LOW + max(-needed, 0.0) / a_B)

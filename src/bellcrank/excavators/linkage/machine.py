@@ -1,4 +1,4 @@
-"""excavator_linkage as a person drives it: cylinders, bucket linkage and soil, by the two sticks of Wong's machine."""
+"""excavator_linkage for the cockpit: cylinders, bucket linkage and soil, driven by the two sticks of Wong's machine."""
 
 from __future__ import annotations
 
@@ -33,14 +33,20 @@ TUNES = (
 
 
 def flexible() -> Machine:
-    """The same with a boom and a stick that bend. `tip.sag`: how far the teeth are below what the joints say."""
+    """Return the machine with flexible boom and stick.
+
+    The output `tip.sag` is the height of the teeth by the rigid kinematics less their actual height.
+    """
     bends = excavator_flexible()
     marks = {"tip.sag": lambda t, q, v, x, u: _sag(bends, q)}
     return machine(bends, marks, (Plot("Sag", "mm", ("tip.sag",), 1e3),))
 
 
 def tracked() -> Machine:
-    """The same on its tracks: the carriage tips, slips and travels. `carriage.tilt`: from upright."""
+    """Return the machine on tracks: the carriage tips, slips and travels.
+
+    The output `carriage.tilt` is its angle from upright.
+    """
     free = excavator_tracked(CARRIAGE)
     start = free.neutral()
     start[2] = -sunk(sum(float(body.mass) for body in free.bodies))
@@ -56,7 +62,7 @@ def _tilt(free: Mechanism, q: Any) -> Scalar:
 
 
 def _sag(bends: Mechanism, q: Any) -> Scalar:
-    """A body's frame stands where its joint says, whatever the body does beyond it."""
+    """Return the vertical deflection of the teeth, by a frame that stays at its joint however the body deforms."""
     linkage = Linkage.of_zoo()
     return linkage.arm.forward(linkage.angles(q))[2] - kinematics.pose(bends.tree, list(q), "tip")[2][3]
 
@@ -64,7 +70,17 @@ def _sag(bends: Mechanism, q: Any) -> Scalar:
 def machine(
     mechanism: Mechanism | None = None, more: Mapping[str, Any] | None = None, plots: tuple[Plot, ...] = ()
 ) -> Machine:
-    """mechanism: that, or another with the same joints; more: outputs beside the teeth's place, and their plots."""
+    """Return the machine with its sticks, plots, gauges and programs.
+
+    Parameters
+    ----------
+    mechanism
+        Variant with the same joints; None for the rigid machine.
+    more
+        Additional outputs.
+    plots
+        Additional plots.
+    """
     found = parts(mechanism)
     linkage = found["control"].linkage
 
@@ -78,7 +94,7 @@ def machine(
     loaded = numbers["load.mass"] + numbers["load.extra"]
 
     def pump(k: int) -> Callable[..., Scalar]:
-        """Its pressure, and the share of its power that is used."""
+        """Return an output: the pump's pressure (k = 0), or the used share of its power."""
 
         def of(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
             _, pressure, flow = control.supplied(t, q, v, x, u)
@@ -87,7 +103,7 @@ def machine(
         return of
 
     def resisted(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
-        if "carriage" in bodies:  # which may be anywhere
+        if "carriage" in bodies:  # the base may move
             pose = kinematics.pose(found["mechanism"].tree, list(q), "tip")
             return cutting.resistance(cutting.depth([pose[k][3] for k in range(3)]))
         radius, swing, height, _ = linkage.arm.forward(linkage.angles(q))
@@ -112,7 +128,7 @@ def machine(
     hands = Sticks(linkage.arm, joints, linkage.start, SPEEDS, RATES[0])
 
     def by_sticks(program: Tour | PaperRun) -> Pilot:
-        """The control's own cycle, which digs in one place for ever, stays off."""
+        """Keep the lever of the built-in autopilot at zero: it would dig in one place for ever."""
         return More(program, (0.0,))
 
     tip_at = made.mechanism.frame("tip").point
@@ -157,5 +173,5 @@ def machine(
             "dig": lambda: by_sticks(Tour(hands, tuple(move.place for move in CYCLE))),
             "resolved": lambda: by_sticks(PaperRun(hands)),
         },
-        integrator="rodas4",  # oil in the cylinders is stiff: implicit, so that no stop or stone is too hard
+        integrator="rodas4",  # implicit, as oil in the cylinders is stiff, and so are stops and stones
     )

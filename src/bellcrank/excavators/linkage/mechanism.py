@@ -1,8 +1,8 @@
-"""An excavator of the 20 t class with what the papers leave out: cylinders, and the linkage that turns the bucket.
+"""Excavator of the 20 t class with cylinders and the bucket's linkage, which the papers leave out.
 
 Twelve bodies: cab, boom, stick and bucket; barrel and rod of three cylinders; lever and link of the bucket. Four loops
-close them, two equations each, and swing, boom, stick and bucket remain to be moved. data("excavator_linkage") has
-every number with its source, or says that it is assumed; docs/excavator.md draws it.
+close the mechanism, with two equations each, and leave swing, boom, stick and bucket as degrees of freedom.
+data("excavator_linkage") has every number with its source, or marks it as assumed; docs/excavator.md has a drawing.
 """
 
 from __future__ import annotations
@@ -21,50 +21,79 @@ from bellcrank.model.parts import Array
 from bellcrank.zoo.published import data
 
 NAME, FLEXIBLE, TRACKED = "excavator_linkage", "excavator_flexible", "excavator_tracked"
-# Where others are joined to what bends: {place: corner}, the body's own pin first.
+# Attachment points of flexible bodies: {place: corner}, the body's own pin first.
 LUGS = {
     "boom": {"pin": 0, "rod": 1, "barrel": 2, "end": 3},
     "stick": {"pin": 1, "rod": 0, "barrel": 2, "lever": 3, "end": 4},
 }
-# kg there, for which modes are chosen: of the end its weight, of a cylinder what bends the place as its force does.
+# Masses in kg for the choice of modes: the weight at the end, and at a cylinder a mass that bends like its force.
 CARRIED = {"boom": {"end": 2500.0, "barrel": 10000.0}, "stick": {"end": 1500.0, "lever": 500.0, "barrel": 3000.0}}
-DAMPING = 0.02  # of each mode, of critical: welded plates and pins
-ACROSS = (0.0, -1.0, 0.0)  # hinges turn x upwards
-CARRIAGE = (4.28, 2.98, 0.9)  # m, of the carriage's box
-RADIUS = 0.06  # m, of barrels and rods as far as their inertia goes
+DAMPING = 0.02  # damping ratio of each mode: welded plates and pins
+ACROSS = (0.0, -1.0, 0.0)  # axis of the hinges: positive angles turn x upwards
+CARRIAGE = (4.28, 2.98, 0.9)  # m, size of the carriage's box
+RADIUS = 0.06  # m, radius of barrels and rods for their inertia
 
 
 @dataclass(frozen=True)
 class Side:
-    """Axes of a part, seen from the side: where its pin is, and how far it is turned up."""
+    """Planar frame of a part in side view: position of its pin, and its angle above the horizontal."""
 
     origin: Array
     angle: float
 
     @property
     def axes(self) -> Array:
+        """Rotation matrix of the frame."""
         c, s = cos(self.angle), sin(self.angle)
         return np.array([[c, 0.0, -s], [0.0, 1.0, 0.0], [s, 0.0, c]])
 
     def at(self, place: Sequence[float]) -> Array:
+        """Return the position of the point `place` = (x, z) of the part, (3,), in m."""
         there: Array = self.origin + self.axes @ [place[0], 0.0, place[1]]
         return there
 
 
 def excavator_linkage() -> Mechanism:
-    """An excavator of the 20 t class: cylinders, and the bucket's lever and link; assembled at q = 0, ready to dig."""
+    """Return an excavator of the 20 t class with cylinders and the bucket's lever and link.
+
+    Returns
+    -------
+    Mechanism
+        Assembled at q = 0, ready to dig.
+    """
     return _built(Builder(NAME), rigid=True)
 
 
 def excavator_flexible(below: float = 60.0) -> Mechanism:
-    """excavator_linkage with a boom and a stick that bend in their plane, by as many modes as
-    have frequencies `below`, in Hz: each on its hinge and cylinder, loaded as it will be.
+    """Return excavator_linkage with a boom and a stick that bend in their plane.
+
+    Parameters
+    ----------
+    below : float, default 60.0
+        Highest frequency of the modes that are kept, Hz. The modes are those of the body on its hinge and cylinder,
+        with its load.
+
+    Returns
+    -------
+    Mechanism
+        Assembled at q = 0.
     """
     return _built(Builder(FLEXIBLE), rigid=False, below=below)
 
 
 def excavator_tracked(carriage: float) -> Mechanism:
-    """excavator_linkage on a carriage of so many kg that is free to move."""
+    """Return excavator_linkage on a carriage that is free to move.
+
+    Parameters
+    ----------
+    carriage : float
+        Mass of the carriage, kg.
+
+    Returns
+    -------
+    Mechanism
+        Assembled at q = 0.
+    """
     b = Builder(TRACKED)
     x, y, z = CARRIAGE
     I = carriage / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
@@ -116,24 +145,25 @@ def _built(b: Builder, rigid: bool, below: float = 0.0, base: str = "ground") ->
 
 @dataclass(frozen=True)
 class Lugs:
-    """Which body a place on a body is: itself, or where it bends that of its own for the place."""
+    """Map a place on a body to the body to attach to: itself if rigid, or else the node body of the place."""
 
     rigid: bool
 
     def __call__(self, body: str, place: str) -> str:
+        """Return the name of the body to attach to, at `place` on `body`."""
         return body if self.rigid else f"{body}.{place}"
 
 
 def _cylinder(
     b: Builder, name: str, given: Mapping[str, Any], parent: str, foot: Array, child: str, head: Array
 ) -> None:
-    """Barrel on the parent, rod in it, and the rod's eye on the child, which closes a loop."""
+    """Attach the barrel to the parent, the rod to the barrel, and the rod's eye to the child, which closes a loop."""
     along = (head - foot) / np.linalg.norm(head - foot)
     barrel, rod = given["masses"]
     _bar(b, f"{name}_barrel", barrel, foot, foot + along * given["closed"] * 0.9)
     _bar(b, f"{name}_rod", rod, head - along * given["closed"] * 0.9, head)
     b.joint(f"{name}_barrel", "revolute", parent, f"{name}_barrel", point=foot, axis=ACROSS)
-    stroke = float(np.linalg.norm(head - foot)) - given["closed"]  # of it at q = 0
+    stroke = float(np.linalg.norm(head - foot)) - given["closed"]  # extension at q = 0
     b.joint(
         f"{name}_cylinder",
         "prismatic",
@@ -148,7 +178,7 @@ def _cylinder(
 
 
 def _knee(pin: Array, lever: float, ear: Array, link: float) -> Array:
-    """Where lever and link meet: on the far side of the line from the lever's pin to the bucket's."""
+    """Return the joint of lever and link, on the far side of the line from the lever's pin to the bucket's ear."""
     to = ear - pin
     gap, angle = hypot(to[0], to[2]), atan2(to[2], to[0])
     angle += acos((lever**2 + gap**2 - link**2) / (2 * lever * gap))

@@ -1,22 +1,23 @@
-"""Driving excavator_linkage: JOINT and RESOLVED by hand, or by itself; the result is four spool commands.
+"""Control of excavator_linkage in JOINT mode, in RESOLVED mode or by autopilot; the outputs are four spool commands.
 
     dtheta_d = u                              JOINT: the sticks are rates of the joints
     dtheta_d = (inverse kinematics)(u)        RESOLVED: radial, arc and vertical speed of the teeth, the bucket's rate
-    dtheta_d = (inverse kinematics)(path)     autopilot: the rate of a path, and back to it where the arm is not on it
-    x_d, dx_d = (linkage)(theta_d, dtheta_d)                          of the cylinders
-    o = (a dx_d + k a (x_d - x) + Q) / flow                           opening of each valve: feed forward and feed back
-    Q = kv a (dx_d - dx) - G (p - mean of p)                          and damping, by speed and load pressure
+    dtheta_d = (inverse kinematics)(path)     autopilot: rate of a path, plus a correction towards the path
+    x_d, dx_d = (linkage)(theta_d, dtheta_d)                          cylinder positions and speeds
+    o = (a dx_d + k a (x_d - x) + Q) / flow                           valve openings: feedforward and feedback
+    Q = kv a (dx_d - dx) - G (p - mean of p)                          damping by speed and load pressure
     o <- o min(1, Q / sum |o| flow)                                   shares of the pump's flow Q (diesel.py)
 
-theta_d is a state, on a leash (leash.py): let go, the machine stops where it is. Where a cylinder would reach its end
-theta_d stops (held), at the end of the arm's reach the teeth slide along (ExcavatorArm.allowed), and the stick cannot
-be straight, for its cylinder ends before that: so nothing here is ever singular. By hand no joint is asked to be faster
-than a full stick of its own makes it: all slow down together, so that the teeth stay on their way. Nor is it where it
-catches up with theta_d, and a load that falls faster is reined in: what is too fast stops too late.
+theta_d is a state, limited by a leash (leash.py): when the sticks are released, the machine stops where it is. Where a
+cylinder would reach its end theta_d stops (held); at the end of the arm's reach the teeth slide along its boundary
+(ExcavatorArm.allowed); and the stick cannot be straight, because its cylinder ends before that. So no configuration
+here is singular. In RESOLVED mode all rates are scaled down together so that no joint exceeds its full-stick rate in
+JOINT mode, and the teeth stay on their path. The correction towards theta_d has the same speed limit, and a load that
+falls faster is braked, because a fast motion would stop too late.
 
-An arm on closed oil is a spring with hardly a damper. What damps it is flow against the load pressure, less its mean
-over the last moments, for a constant load wants no flow (dynamic pressure feedback). It must come sooner than the
-spool's lag would let it: the command leads the spool by `hurry`.
+An arm on trapped oil is a spring with very little damping. Damping comes from flow against the load pressure less its
+recent mean, as a constant load needs no flow (dynamic pressure feedback). This flow must act faster than the spool's
+lag permits: the command leads the spool by the factor `hurry`.
 
 Source: D. E. Whitney. Resolved motion rate control of manipulators and human prostheses. IEEE Transactions on Man-
 Machine Systems 10(2), 47-53, 1969; for excavators Wong 1991, section 5.4.3. Sharing the flow: Krus 1988, as in
@@ -41,7 +42,7 @@ from bellcrank.excavators.rotary.modes import NEAREST
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
 
 FUNCTIONS = ("swing", "boom", "stick", "bucket")
-RATES = (1.0, 0.32, 0.5, 0.7)  # rad/s of full sticks, JOINT: what the pump can give and the cylinders can stop
+RATES = (1.0, 0.32, 0.5, 0.7)  # rad/s of full sticks, JOINT: within the limits of pump and cylinders
 SPEEDS = (1.2, 3.0, 1.0, 0.7)  # m/s, m/s, m/s, rad/s, RESOLVED
 
 
@@ -51,22 +52,22 @@ LEASH = Leash(0.01, 0.25, 0.25)  # the feed forward does most of the work
 
 @dataclass(frozen=True)
 class LinkageControl:
-    """Call it with (t, q, v, x, u): (four spool commands, rates of its states).
+    """Control law: called with (t, q, v, x, u), it returns four spool commands and the rates of its states.
 
-    Inputs first to fourth are the rates that the mode asks for (swing, boom, stick, bucket, or radius, arc, height,
-    bucket), resolved and autopilot are switches that are on above a half.
+    Inputs first to fourth are the rates that the mode uses (swing, boom, stick, bucket in JOINT mode; radius, arc,
+    height, bucket in RESOLVED mode); resolved and autopilot are switches that are on above a half.
     """
 
-    actuators: Sequence[HydraulicCylinder | HydraulicMotor]  # of swing, boom, stick and bucket
+    actuators: Sequence[HydraulicCylinder | HydraulicMotor]  # on swing, boom, stick and bucket
     linkage: Linkage = field(default_factory=Linkage.of_zoo)
     path: Callable[[Scalar], tuple[list[Scalar], list[Scalar]]] = field(default_factory=DiggingCycle)
     gain: Sequence[Scalar] = (0.8, 0.8, 1.2, 2.0)  # 1/s, k
     rate_gain: Sequence[Scalar] = (0.5, 0.7, 0.4, 0.3)  # kv
     bleed: Sequence[Scalar] = (1e-11, 8e-11, 6e-11, 5e-11)  # m3/s/Pa, G: about 2 zeta omega times the oil's capacity
-    memory: Scalar = 0.2  # s, over which the mean of a load pressure is taken
-    hurry: Scalar = 3.0  # how many times its error a command is ahead of the spool
+    memory: Scalar = 0.2  # s, time constant of the mean load pressures
+    hurry: Scalar = 3.0  # lead of a command, as a multiple of the spool's error
     rein: Sequence[Scalar] = (0.0, 1.5, 1.5, 0.0)  # against a load that drives its function faster than a full stick
-    back: Scalar = 0.8  # 1/s, how fast the autopilot returns to its path
+    back: Scalar = 0.8  # 1/s, gain of the autopilot towards its path
     leash: Leash = LEASH
 
     inputs: ClassVar[tuple[str, ...]] = ("first", "second", "third", "fourth", "resolved", "autopilot")
@@ -78,7 +79,7 @@ class LinkageControl:
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
-        """The engine's speed, mean load pressures, then desired angles."""
+        """State variables: the engine's speed, mean load pressures, then desired angles."""
         loads = [float(_load(a, a.p_A, a.p_B)) for a in self.actuators]
         pumps = [a.valve.p_pump for a in self.actuators]
         means = [StateVariable(f"{n}_load", "Pa", *x) for n, *x in zip(FUNCTIONS, loads, pumps, strict=True)]
@@ -90,15 +91,34 @@ class LinkageControl:
 
     @cached_property
     def diesel(self) -> Diesel:
+        """Engine and pump."""
         return Diesel.of(self.linkage.given)
 
     def resolved(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
-        """Joint rates of [radial, swing, vertical, bucket] rates, within reach."""
+        """Return joint rates for [radial, swing, vertical, bucket] rates, limited by the reach.
+
+        Parameters
+        ----------
+        theta_d
+            Desired joint angles, rad.
+        u
+            Rates of the teeth.
+        """
         arm = self.linkage.arm
         return arm.joint_rates(theta_d, arm.allowed(arm.forward(theta_d), u))
 
     def desired(self, t: Scalar, theta_d: Sequence[Scalar], u: Any) -> list[Scalar]:
-        """dtheta_d, before the stops."""
+        """Return the desired joint rates, before they are limited by the stops.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        theta_d
+            Desired joint angles, rad.
+        u
+            Inputs by name.
+        """
         sticks = [u[name] for name in self.inputs[:4]]
         at = self.linkage.arm.forward(theta_d)
         radial, arc, up, turn = sticks
@@ -112,14 +132,26 @@ class LinkageControl:
     def wanted(
         self, theta_d: Sequence[Scalar], rates: Sequence[Scalar], theta: Sequence[Scalar], more: Sequence[Scalar] = NONE
     ) -> list[Scalar]:
-        """Openings of the valves, as if there were oil without end; more: flow that each is to pass besides, m3/s."""
+        """Return the openings of the valves for an unlimited oil supply.
+
+        Parameters
+        ----------
+        theta_d
+            Desired joint angles, rad.
+        rates
+            Desired joint rates, rad/s.
+        theta
+            Actual joint angles, rad.
+        more
+            Additional flow through each valve, m3/s.
+        """
         x_d, x = self.linkage.extensions(theta_d), self.linkage.extensions(theta)
         errors = [theta_d[0] - theta[0], *(a - b for a, b in zip(x_d, x, strict=True))]
         speeds = []
         for w, k, e, full in zip(
             self.speeds(theta_d, rates), self.gain, errors, self.speeds(theta_d, RATES), strict=True
         ):
-            fastest = maximum(fabs(w), fabs(full))  # who catches up is no faster than a full stick
+            fastest = maximum(fabs(w), fabs(full))  # the correction is no faster than a full stick
             speeds.append(clip(w + k * e, -fastest, fastest))
         wanted = []
         for actuator, speed, flow in zip(self.actuators, speeds, more, strict=True):
@@ -128,7 +160,15 @@ class LinkageControl:
         return wanted
 
     def supply(self, wanted: Sequence[Scalar], x: Any) -> tuple[Scalar, Scalar, Scalar]:
-        """The share that each function gets of what it wants, the pump's pressure, and its flow."""
+        """Return the share of its demand that each function gets, the pump's pressure, and its flow.
+
+        Parameters
+        ----------
+        wanted
+            Demanded openings of the valves.
+        x
+            States by name.
+        """
         d = self.diesel
         names = [a.joint for a in self.actuators]
         filled = [where(o > 0.0, x[f"{n}.p_A"], x[f"{n}.p_B"]) for o, n in zip(wanted, names, strict=True)]
@@ -138,13 +178,33 @@ class LinkageControl:
         return share, p, share * demand
 
     def speeds(self, theta: Sequence[Scalar], rates: Sequence[Scalar]) -> list[Scalar]:
-        """Of motor and cylinders, for rates of the joints."""
+        """Return the speeds of motor and cylinders for joint rates.
+
+        Parameters
+        ----------
+        theta
+            Joint angles, rad.
+        rates
+            Joint rates, rad/s.
+        """
         return [rates[0], *(gear * w for gear, w in zip(self.linkage.gears(theta), rates[1:], strict=True))]
 
     def damping(
         self, speeds: Sequence[Scalar], fastest: Sequence[Scalar], v: Any, swings: Sequence[Scalar]
     ) -> list[Scalar]:
-        """Flow against speeds that are not the desired ones, and against load pressures that swing."""
+        """Return the flows that damp deviations from desired speeds and oscillations of load pressures, m3/s.
+
+        Parameters
+        ----------
+        speeds
+            Desired speeds of the actuators.
+        fastest
+            Speeds at full sticks.
+        v
+            Actual speeds by joint.
+        swings
+            Load pressures less their means, Pa.
+        """
         ways = zip(self.actuators, self.rate_gain, self.rein, speeds, fastest, self.bleed, swings, strict=True)
         return [
             a.areas[0] * (k * (w - v[a.joint]) - r * _beyond(v[a.joint], maximum(fabs(w), fabs(full)))) - g * p
@@ -152,13 +212,27 @@ class LinkageControl:
         ]
 
     def supplied(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[Scalar, Scalar, Scalar]:
-        """What `supply` gives in this state."""
+        """Return the result of `supply` in one state of the system.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        q
+            Joint positions by name.
+        v
+            Joint velocities by name.
+        x
+            States by name.
+        u
+            Inputs by name.
+        """
         return self.supply(self._wanted(t, q, v, x, u)[0], x)
 
     def _wanted(
         self, t: Scalar, q: Any, v: Any, x: Any, u: Any
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar]]:
-        """Openings, load pressures against their means, desired rates and angles."""
+        """Return openings, load pressures less their means, desired rates and desired angles."""
         theta, theta_d = self.linkage.angles(q), [x[f"{n}_d"] for n in FUNCTIONS]
         asked = self.desired(t, theta_d, u)
         asked = [held(a, w, *stop) for a, w, stop in zip(theta_d, asked, self.linkage.stops, strict=True)]
@@ -168,6 +242,21 @@ class LinkageControl:
         return self.wanted(theta_d, asked, theta, more), swings, asked, theta_d
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[list[Scalar], list[Scalar]]:
+        """Return spool commands and rates of the states.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        q
+            Joint positions by name.
+        v
+            Joint velocities by name.
+        x
+            States by name.
+        u
+            Inputs by name.
+        """
         theta = self.linkage.angles(q)
         wanted, swings, asked, theta_d = self._wanted(t, q, v, x, u)
         share, pressure, flow = self.supply(wanted, x)
@@ -179,7 +268,7 @@ class LinkageControl:
 
 
 def together(rates: Sequence[Scalar], most: Sequence[float]) -> list[Scalar]:
-    """All of them slower by the same factor, so that none is faster than it may be."""
+    """Scale all `rates` by one factor so that none exceeds its limit in `most`."""
     excess: Scalar = 1.0
     for w, limit in zip(rates, most, strict=True):
         excess = maximum(excess, fabs(w) / limit)
@@ -187,11 +276,11 @@ def together(rates: Sequence[Scalar], most: Sequence[float]) -> list[Scalar]:
 
 
 def _beyond(x: Scalar, most: Scalar) -> Scalar:
-    """How far x is outside of -most and most."""
+    """Return the part of x outside the interval from -most to most."""
     return x - clip(x, -most, most)
 
 
 def _load(a: HydraulicCylinder | HydraulicMotor, p_A: Scalar, p_B: Scalar) -> Scalar:
-    """The force on the piston as a pressure in A."""
+    """Return the force on the piston as a pressure in chamber A."""
     a_A, a_B = a.areas
     return p_A - p_B * (a_B / a_A)

@@ -1,4 +1,4 @@
-"""Boom and stick of excavator_linkage as they bend: crooked boxes of plates, in their plane."""
+"""Flexible boom and stick of excavator_linkage: crooked box beams that bend in their plane."""
 
 from __future__ import annotations
 
@@ -13,14 +13,26 @@ from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
 from bellcrank.structures.section import Material, Section
 
-IN_PLANE = (0, 2, 4)  # along x and z, and the turn about y
-HINGED = {"pin": (0, 1, 2, 3, 5), "rod": (2,)}  # it turns about its pin, and its cylinder holds it
-MODES = 4  # with all lugs held; how many of them stay is asked in Hz
+IN_PLANE = (0, 2, 4)  # translations along x and z, and the rotation about y
+HINGED = {"pin": (0, 1, 2, 3, 5), "rod": (2,)}  # the body turns about its pin and is held by its cylinder
+MODES = 4  # fixed-interface modes before the selection by frequency
 
 
 def steelwork(given: Mapping[str, Any], lugs: Mapping[str, int], carried: Mapping[str, float], below: float) -> Moments:
-    """given: a boom or stick of data("excavator_linkage"), with lugs at its corners that carry so many kg. Its plates
-    weigh what it is said to weigh as a whole. below: Hz, of the modes that are kept.
+    """Return the flexible body of a boom or stick.
+
+    Its density is scaled so that the plates have the given mass.
+
+    Parameters
+    ----------
+    given
+        Boom or stick of data("excavator_linkage").
+    lugs
+        Corner of each attachment point.
+    carried
+        Mass at attachment points, kg.
+    below
+        Highest frequency of the modes that are kept, Hz.
     """
     steel = Material.steel()
     bare = _frame(given, steel)

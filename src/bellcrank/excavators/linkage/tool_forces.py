@@ -1,18 +1,21 @@
-"""What excavator_linkage can dig and lift, from its geometry, its pressures and its weight, and which limit binds.
+"""Digging forces and lift capacities of excavator_linkage by geometry, pressures and weight, with the binding limit.
 
 Tool forces, in the manner of ISO 6015: the bucket's cylinder (or the stick's) at its working pressure, and the force at
-the teeth at right angles to the line from the pin that it turns about. It is the least of what the cylinder can push,
-of what the other cylinders can hold by their relief valves, and of what tips or moves the machine.
+the teeth at right angles to the line from the pin about which it turns. It is the least of the force that the cylinder
+can push, of the forces that the other cylinders can hold by their relief valves, and of the forces that tip or move the
+machine.
 
     cylinder      F = p a |dl/dg| / r                         virtual work: r from the pin to the teeth
     held by       F |dl/dg of the other| ...                  the same force through its joint, against p_relief a
     tips          moments about the end of the tracks         slips: friction under the tracks
 
-Lift capacities, in the manner of ISO 10567: a load that hangs at the bucket's pin, over the front and over the side;
-87 % of what the cylinders hold, with the machine's own weight on them, or 75 % of what tips it, whichever is less.
+Lift capacities, in the manner of ISO 10567: a load that hangs from the bucket's pin, over the front and over the side;
+87 % of the load that the cylinders hold together with the machine's own weight, or 75 % of the tipping load, whichever
+is less.
 
-Departs: no friction and no pressure on the far side of the pistons; tool forces leave the weight of the arm away, as
-published ones do. The standards themselves are not quoted here; numbers of a real machine are in its own manual.
+Differences from the standards: no friction, and no pressure on the far side of the pistons; tool forces neglect the
+weight of the arm, as published ones do. The standards themselves are not quoted here; numbers of a real machine are in
+its manual.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from bellcrank.excavators.linkage.mechanism import excavator_linkage
 from bellcrank.ground.soils import GRAVITY
 from bellcrank.model import Frame, Mechanism
 
-HYDRAULIC, TIPPING = 0.87, 0.75  # of what is held, and of what tips, that may be lifted
-HANGING = math.radians(-100.0)  # the bucket's angle under its pin
+HYDRAULIC, TIPPING = 0.87, 0.75  # permitted fractions of the load that is held, and of the tipping load
+HANGING = math.radians(-100.0)  # rad, angle of a bucket that hangs from its pin
 RADII = (3.0, 4.5, 6.0, 7.5, 9.0)  # m
 HEIGHTS = (6.0, 4.5, 3.0, 1.5, 0.0, -1.5, -3.0)  # m
 IDLER, GAUGE = 1.75, 2.38  # m: half the distance of the idlers, and of the tracks' middles
@@ -42,17 +45,33 @@ IDLER, GAUGE = 1.75, 2.38  # m: half the distance of the idlers, and of the trac
 
 @dataclass(frozen=True)
 class ToolForce:
-    """what: the cylinder that digs. newtons: at the teeth. limits: the force at which each of them binds."""
+    """Force at the teeth with its limits.
+
+    Parameters
+    ----------
+    what
+        Cylinder that digs.
+    newtons
+        Force at the teeth, N.
+    binds
+        Binding limit.
+    limits
+        Force at which each limit binds, N.
+    angles
+        Swing, boom, stick and bucket, rad.
+    """
 
     what: str
     newtons: float
     binds: str
     limits: dict[str, float]
-    angles: tuple[float, ...]  # rad, of swing, boom, stick and bucket
+    angles: tuple[float, ...]  # rad
 
 
 @dataclass(frozen=True)
 class Lift:
+    """Lift capacity at one place, with its binding limit."""
+
     radius: float
     height: float
     side: str  # "front" or "side"
@@ -61,7 +80,7 @@ class Lift:
 
 
 class ToolForces:
-    """Of the machine as the zoo has it."""
+    """Digging forces and lift capacities of the machine in the zoo."""
 
     def __init__(self) -> None:
         self.linkage = Linkage.of_zoo()
@@ -76,18 +95,18 @@ class ToolForces:
 
     @cached_property
     def pressure(self) -> float:
-        """The pressure that digs, Pa."""
+        """Working pressure of the digging cylinder, Pa."""
         return float(self.linkage.given["hydraulics"]["pump_pressure"])
 
     @cached_property
     def relief(self) -> float:
-        """The pressure that holds, Pa."""
+        """Relief pressure of the holding cylinders, Pa."""
         return float(self.linkage.given["hydraulics"]["relief"])
 
     # -- digging
 
     def best(self, what: str) -> ToolForce:
-        """Where the cylinder has its largest force at the teeth by itself: the pose that is published."""
+        """Return the force in the published pose, where the cylinder `what` has its largest force at the teeth."""
         stops = dict(zip(("swing", *CYLINDERS), self.linkage.stops, strict=True))
         low, high = stops[what]
         tried = np.linspace(low, high, 401)
@@ -99,20 +118,28 @@ class ToolForces:
         return self.at(what, (0.0, boom, stick, bucket))
 
     def at(self, what: str, theta: Sequence[float]) -> ToolForce:
-        """With these joint angles."""
+        """Return the force at given joint angles.
+
+        Parameters
+        ----------
+        what
+            Cylinder that digs: "stick" or "bucket".
+        theta
+            Swing, boom, stick and bucket, rad.
+        """
         if what not in ("stick", "bucket"):
             raise ValueError(what)
         tip, pin = self._places(theta)["tip"], self._places(theta)["bucket" if what == "bucket" else "stick"]
         r = math.hypot(tip[0] - pin[0], tip[1] - pin[1])
         # Digging turns the bucket in, and the stick towards the cab: clockwise, seen with the arm to the right.
         along = (tip[1] - pin[1]) / r, -(tip[0] - pin[0]) / r
-        push = -along[0], -along[1]  # what the soil does to the teeth, for each newton
+        push = -along[0], -along[1]  # force of the soil on the teeth, per newton
         gears = dict(zip(CYLINDERS, self.linkage.gears(theta), strict=True))
         limits = {}
         for name in CYLINDERS:
             arm = self._places(theta)[name]
-            moment = (tip[0] - arm[0]) * push[1] - (tip[1] - arm[1]) * push[0]  # about its joint, anticlockwise
-            needed = -moment / float(gears[name])  # N of its cylinder, outwards, for each newton
+            moment = (tip[0] - arm[0]) * push[1] - (tip[1] - arm[1]) * push[0]  # about the joint, anticlockwise
+            needed = -moment / float(gears[name])  # N of the cylinder, outwards, per newton at the teeth
             area = self.cylinders[name].areas[0 if needed > 0 else 1]
             pressure = self.pressure if name == what else self.relief
             word = f"{name} cylinder" if name == what else f"{name} held by relief"
@@ -124,22 +151,22 @@ class ToolForces:
     def _standing(
         self, theta: Sequence[float], tip: tuple[float, float], push: tuple[float, float]
     ) -> dict[str, float]:
-        """Forces at which the machine tips over the front or the back of its tracks, and slips."""
+        """Return the forces at which the machine tips over the front or the back of its tracks, and slips."""
         mass, x = self.weight(theta)
         found = {"slips": math.inf, "tips": math.inf}
         for edge in (-IDLER, IDLER):
-            turning = (tip[0] - edge) * push[1] - tip[1] * push[0]  # anticlockwise, for each newton
-            standing = mass * GRAVITY * (edge - x)  # what its weight does about the edge, anticlockwise
+            turning = (tip[0] - edge) * push[1] - tip[1] * push[0]  # moment about the edge, anticlockwise, per newton
+            standing = mass * GRAVITY * (edge - x)  # moment of the weight about the edge, anticlockwise
             if turning * standing < 0:
                 found["tips"] = min(found["tips"], abs(standing / turning))
-        # |F_x| = mu (weight - F_z): with the force up, the machine gets lighter.
+        # |F_x| = mu (weight - F_z): an upward force reduces the load on the ground.
         lighter = abs(push[0]) + self.stands.friction * push[1]
         if lighter > 0:
             found["slips"] = self.stands.friction * mass * GRAVITY / lighter
         return found
 
     def _places(self, theta: Sequence[float]) -> dict[str, tuple[float, float]]:
-        """Pins of boom, stick and bucket, and the teeth: x and z in the arm's plane."""
+        """Return the pins of boom, stick and bucket, and the teeth: x and z in the arm's plane."""
         g, at = self.linkage.given, dict[str, tuple[float, float]]()
         x, z = g["cab"]["boom_pin"]
         angle = 0.0
@@ -153,7 +180,7 @@ class ToolForces:
         return min(max(math.radians(-90.0), low), high)
 
     def _boom_for(self, stick: float, bucket: float) -> float:
-        """So that the teeth are on the ground, or as near to it as the boom lets them."""
+        """Return the boom angle with the teeth on the ground, or as near to it as the boom permits."""
         low, high = self.linkage.stops[1]
         tried = np.linspace(low, high, 801)
         heights = [abs(self._places((0.0, float(a), stick, bucket))["tip"][1]) for a in tried]
@@ -162,7 +189,7 @@ class ToolForces:
     # -- lifting
 
     def weight(self, theta: Sequence[float]) -> tuple[float, float]:
-        """Mass of the whole machine, and where its centre is in front of the swing axis."""
+        """Return the mass of the machine at the joint angles `theta`, kg, and its centre ahead of the swing axis, m."""
         q = self._closed(theta)
         centre = np.asarray(self.mechanism.com(q))
         own = sum(float(b.mass) for b in self.mechanism.bodies)
@@ -170,7 +197,15 @@ class ToolForces:
         return whole, float(own * centre[0] / whole)
 
     def lifts(self, radii: Sequence[float] = RADII, heights: Sequence[float] = HEIGHTS) -> list[Lift]:
-        """Of all places within reach, over the front and over the side."""
+        """Return the lift capacities over front and side at all places within reach.
+
+        Parameters
+        ----------
+        radii
+            Radii of the load from the swing axis, m.
+        heights
+            Heights of the bucket's pin, m.
+        """
         found = []
         for z in heights:
             for r in radii:
@@ -182,7 +217,7 @@ class ToolForces:
         return found
 
     def _under(self, r: float, z: float) -> list[float] | None:
-        """Joint angles that bring the bucket's pin there; None: out of reach."""
+        """Return joint angles that place the bucket's pin at (r, z); None out of reach."""
         wrist = replace(self.linkage.arm, tip=(0.0, 0.0))
         theta = [float(a) for a in wrist.inverse((r, 0.0, z, HANGING))]
         stops = self.linkage.stops
@@ -209,13 +244,13 @@ class ToolForces:
             room = (self.relief * a_A - first) if each > 0 else (self.relief * a_B + first)
             if abs(each) > 1e-9:
                 limits[f"{name} cylinder"] = HYDRAULIC * max(room, 0.0) / abs(each)
-        mass, x = self.weight(theta)  # x is along the arm, whether that looks over the front or over the side
+        mass, x = self.weight(theta)  # x is along the arm, over the front as well as over the side
         limits["tipping"] = TIPPING * mass * (edge - x) / (r - edge) if r > edge else math.inf
         binds = min(limits, key=lambda name: limits[name])
         return Lift(r, z, side, limits[binds], binds)
 
     def _closed(self, theta: Sequence[float]) -> np.ndarray:
-        """The mechanism's q with these angles."""
+        """Return the mechanism's q for these joint angles, with the loops closed."""
         guess = {n: a - b for n, a, b in zip(("swing", *CYLINDERS), theta, self.linkage.start, strict=True)}
         x = dict(zip(CYLINDERS, self.linkage.extensions(theta), strict=True))
         first = dict(zip(CYLINDERS, self.linkage.extensions(self.linkage.start), strict=True))

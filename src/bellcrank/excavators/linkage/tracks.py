@@ -1,8 +1,8 @@
-"""excavator_linkage on its tracks: a carriage that is free, and stands, tips, slips and goes on eight places of them.
+"""excavator_linkage on tracks: a free carriage that rests on eight contact points, tips, slips and travels.
 
-Each place is a ball that gives way and rubs (forces/contact.py); the belt runs over the ground with a speed that is a
-free number for each side, so that the machine travels and turns. Walls that the bucket does not go through go along
-with the carriage. Assumed: the ground under the tracks is level and as hard as STIFF says, whatever is dug there.
+Each contact point is a compliant sphere with friction (forces/contact.py). The belt moves over the ground at a speed
+that is a parameter for each side, so that the machine travels and turns. Obstacles for the bucket move with the
+carriage. Assumed: the ground under the tracks is level, with the stiffness STIFF, and is not changed by digging.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from bellcrank.parameters import parameter
 from bellcrank.scalar import Scalar
 
 BODY = "carriage"
-BALL = 0.1  # m, of a place where it stands
-STIFF = 2.0e6  # N/m of each place: 22 t sink in by 14 mm
+BALL = 0.1  # m, radius of a contact sphere
+STIFF = 2.0e6  # N/m per contact point: 22 t sink in by 14 mm
 DAMPED = 1.5  # s/m
-SLOW = 5e-3  # m/s below which friction is like a damper: parked on its tracks it creeps by less
+SLOW = 5e-3  # m/s, below which friction acts like a damper; a parked machine creeps more slowly
 PLACES = tuple(
     (f"{side}{k}", (x * HALF / 3.0, y * (SIDES[0] + SIDES[1]) / 2.0, BALL))
     for side, y in (("left", 1.0), ("right", -1.0))
@@ -33,35 +33,68 @@ PLACES = tuple(
 
 @dataclass(frozen=True)
 class Belt(Contact):
-    """A place under a track whose belt runs: what is on the ground goes backwards with `speed`."""
+    """Contact point under a track with a moving belt: the shoe on the ground moves backwards at `speed`."""
 
-    speed: Scalar = 0.0  # m/s, of the machine if nothing slips
+    speed: Scalar = 0.0  # m/s, speed of the machine without slip
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[Triple, Triple, list[Scalar]]:
+        """Return force, moment and state rates of the contact with the moving shoe.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        pose
+            Pose of the track's frame relative to the ground.
+        velocity
+            Velocity of the frame relative to the ground.
+        x
+            States of the contact.
+        """
         return super().__call__(t, pose, self._shoe(pose, velocity), x)
 
     def loss(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Less what its drive puts in."""
+        """Return the dissipated power less the power of the belt's drive, W.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        pose
+            Pose of the track's frame relative to the ground.
+        velocity
+            Velocity of the frame relative to the ground.
+        x
+            States of the contact.
+        """
         shoe = self._shoe(pose, velocity)
         force = super().__call__(t, pose, shoe, x)[0]
         given = sum((f * (v - s) for f, v, s in zip(force, velocity[:2], shoe[:2], strict=False)), start=0.0)
         return super().loss(t, pose, shoe, x) - given
 
     def _shoe(self, pose: Any, velocity: Sequence[Scalar]) -> list[Scalar]:
-        """The velocity of what touches the ground."""
+        """Return the velocity of the shoe that touches the ground."""
         return [velocity[k] - self.speed * pose[k, 0] for k in range(2)] + list(velocity[2:])
 
 
 def standing(plain: Mechanism) -> Mechanism:
-    """The mechanism with frames where its carriage stands."""
+    """Return the mechanism `plain` with a frame at each contact point of its carriage."""
     frames = {f"track.{name}": Frame(f"track.{name}", BODY, point=place) for name, place in PLACES}
     return replace(plain, frames={**plain.frames, **frames})
 
 
 def tracks(footing: Footing, probes: Sequence[str]) -> list[Element]:
-    """What it stands on, and the walls of the carriage against these frames of the bucket."""
+    """Return the contacts of the tracks, and the obstacles of the carriage for frames of the bucket.
+
+    Parameters
+    ----------
+    footing
+        Dimensions of the machine.
+    probes
+        Names of the bucket's frames.
+    """
     speeds = {side: parameter(f"tracks.{side}", 0.0, "m/s") for side in ("left", "right")}
     how = {"stiffness": STIFF, "damping": DAMPED, "friction": footing.friction, "slow": SLOW}
     feet: list[Element] = [
@@ -73,5 +106,5 @@ def tracks(footing: Footing, probes: Sequence[str]) -> list[Element]:
 
 
 def sunk(mass: float) -> float:
-    """m that so many kg sink in."""
+    """Return the static penetration of the tracks under a `mass`, m."""
     return mass * 9.81 / (len(PLACES) * STIFF)

@@ -1,1 +1,1 @@
-"""Wong's excavator (1991, chapter 5): a rotary drive in every joint."""
+"""Wong's excavator (1991, chapter 5) with a rotary drive in every joint."""

@@ -1,4 +1,4 @@
-"""The excavator's arm as RESOLVED mode sees it: radius, swing, height and bucket angle, and back to joint angles.
+"""Kinematics of the excavator's arm for RESOLVED mode: radius, swing, height and bucket angle, and their inverse.
 
     swing    the cab's angle                       radius   of the tip from the cab's axis, in the plane of the boom
     bucket   the bucket's angle above the ground   height   of the tip above the origin
@@ -7,10 +7,11 @@
     radius = a + l1 cos phi1 + l2 cos phi2 + t_x cos bucket - t_y sin bucket
     height = c + l1 sin phi1 + l2 sin phi2 + t_x sin bucket + t_y cos bucket
 
-The wrist (the bucket's hinge) is where two links can bring it: the inverse is the triangle of l1, l2 and the distance D
-of the wrist from the boom's hinge, with the stick hanging below the boom. D is clipped to the reach, so that every
-target has an answer. Wong 1991, sections 5.4.3 and 5.5.2, prints neither these equations nor the tip's place in the
-bucket. Without one the tip is the bucket's hinge; at a constant bucket angle that is the same path, moved aside.
+The wrist (the bucket's hinge) can be where two links can bring it: the inverse is the triangle of l1, l2 and the
+distance D of the wrist from the boom's hinge, with the stick hanging below the boom. D is clipped to the reach, so that
+every target has a solution. Wong 1991, sections 5.4.3 and 5.5.2, prints neither these equations nor the position of the
+tip in the bucket. By default the tip is the bucket's hinge; at a constant bucket angle that gives the same path, moved
+aside.
 """
 
 from __future__ import annotations
@@ -24,21 +25,33 @@ from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar, acos, atan2, clip, cos, maximum, sin, sqrt
 
 Four = list[Scalar]
-TINY = 1e-9  # m; no distance is divided by when smaller
+TINY = 1e-9  # m, lower bound of a distance in a denominator
 
 
 @dataclass(frozen=True)
 class ExcavatorArm:
+    """Planar arm of boom, stick and bucket on a cab."""
+
     a: Scalar  # m, from the cab's axis to the boom's hinge
     c: Scalar  # m, the height of that hinge
     l1: Scalar  # m, boom
     l2: Scalar  # m, stick
     tip: tuple[Scalar, Scalar] = (0.0, 0.0)  # m, in the bucket's axes
-    margin: Scalar = 0.05  # m, how far the wrist stays from the stretched and from the folded arm, where rates explode
+    margin: Scalar = 0.05  # m, distance of the wrist from the stretched and folded arm, where rates are singular
 
     @classmethod
     def of(cls, mechanism: Mechanism, tip: tuple[Scalar, Scalar] = (0.0, 0.0), margin: Scalar = 0.05) -> ExcavatorArm:
-        """From a mechanism of four hinges: one upright, three across it, each on the x axis of the one before."""
+        """Return the arm of a mechanism of four hinges: one upright, three across it, each on the x axis of its parent.
+
+        Parameters
+        ----------
+        mechanism
+            Serial mechanism of four revolute joints.
+        tip
+            Tip in the bucket's axes, m.
+        margin
+            Distance of the wrist from the stretched and folded arm, m.
+        """
         joints = mechanism.joints
         if [j.kind for j in joints] != ["revolute"] * 4 or any(j.point[1] or j.point[2] for j in joints[2:]):
             raise InputError(
@@ -50,17 +63,17 @@ class ExcavatorArm:
         return cls(hinge[0], hinge[2], joints[2].point[0], joints[3].point[0], tip, margin)
 
     def _offset(self, bucket: Scalar) -> tuple[Scalar, Scalar]:
-        """From the wrist to the tip: along the radius and up."""
+        """Return the vector from the wrist to the tip: along the radius and up."""
         (x, y), c, s = self.tip, cos(bucket), sin(bucket)
         return x * c - y * s, x * s + y * c
 
     @property
     def reach(self) -> tuple[Scalar, Scalar]:
-        """The wrist's least and largest distance from the boom's hinge."""
+        """Least and largest distance of the wrist from the boom's hinge, m."""
         return maximum(self.l1 - self.l2, self.l2 - self.l1) + self.margin, self.l1 + self.l2 - self.margin
 
     def forward(self, theta: Sequence[Scalar]) -> Four:
-        """[radius, swing, height, bucket] of joint angles."""
+        """Return [radius, swing, height, bucket] for the joint angles `theta`."""
         phi1, phi2 = theta[1], theta[1] + theta[2]
         bucket = phi2 + theta[3]
         along, up = self._offset(bucket)
@@ -68,13 +81,13 @@ class ExcavatorArm:
         return [radius, theta[0], self.c + self.l1 * sin(phi1) + self.l2 * sin(phi2) + up, bucket]
 
     def wrist(self, target: Sequence[Scalar]) -> tuple[Scalar, Scalar, Scalar]:
-        """The wrist from the boom's hinge: along the radius, up, and the distance."""
+        """Return the wrist of a `target` relative to the boom's hinge: along the radius, up, and the distance."""
         along, up = self._offset(target[3])
         X, Z = target[0] - self.a - along, target[2] - self.c - up
         return X, Z, maximum(sqrt(X * X + Z * Z), TINY)
 
     def inverse(self, target: Sequence[Scalar]) -> Four:
-        """Joint angles of [radius, swing, height, bucket]; of the nearest point in reach, where it is out of reach."""
+        """Return joint angles for a `target` [radius, swing, height, bucket], or for the nearest point within reach."""
         X, Z, D = self.wrist(target)
         D = clip(D, *self.reach)
         fold = (D * D - self.l1 * self.l1 - self.l2 * self.l2) / (2.0 * self.l1 * self.l2)
@@ -83,7 +96,15 @@ class ExcavatorArm:
         return [target[1], boom, stick, target[3] - boom - stick]
 
     def allowed(self, target: Sequence[Scalar], rates: Sequence[Scalar]) -> Four:
-        """The rates of a target that stays in reach: at the end of it the tip slides along."""
+        """Limit rates to the reach: at its boundary the tip slides along.
+
+        Parameters
+        ----------
+        target
+            Coordinates [radius, swing, height, bucket].
+        rates
+            Their rates.
+        """
         X, Z, D = self.wrist(target)
         along, up = self._offset(target[3])
         dX, dZ = rates[0] + up * rates[3], rates[2] - along * rates[3]
@@ -92,7 +113,15 @@ class ExcavatorArm:
         return [rates[0] + less * X, rates[1], rates[2] + less * Z, rates[3]]
 
     def joint_rates(self, theta: Sequence[Scalar], rates: Sequence[Scalar]) -> Four:
-        """dtheta of d[radius, swing, height, bucket] at these angles; the stick must not be straight or folded."""
+        """Return joint rates for rates of [radius, swing, height, bucket]; the stick must not be straight or folded.
+
+        Parameters
+        ----------
+        theta
+            Joint angles, rad.
+        rates
+            Rates of [radius, swing, height, bucket].
+        """
         phi1, phi2 = theta[1], theta[1] + theta[2]
         along, up = self._offset(phi2 + theta[3])
         dX, dZ = rates[0] + up * rates[3], rates[2] - along * rates[3]

@@ -1,18 +1,18 @@
 """Wong's two runs of the excavator (1991, section 5.5.2, figs 5.5 to 5.10), 15 s each, with the numbers of chapter 5.
 
-Printed: 5 s still, 5 s of motion, 5 s still, pressures from zero. RESOLVED: the cab turns 15 degrees while the tip goes
-from a radius of 5 m to 6.5 m at constant speed, height and bucket angle.
+Printed: 5 s at rest, 5 s of motion, 5 s at rest, pressures from zero. RESOLVED: the cab turns 15 degrees while the tip
+moves from a radius of 5 m to 6.5 m at constant speed, height and bucket angle.
 
-Not printed, and chosen here so that every sentence about the figures comes true (a test has them):
+Not printed, and chosen here so that every sentence about the figures holds (a test checks them):
 
-* The opening of the spool, 0.1 cm/V. At 1 cm/V the control would lift the sagging boom at once, where the paper says
-  that the dead band keeps its spool shut; the cab would hardly lag; and with its spool open the bucket would swing at
-  570 to 640 rad/s, while RK4 at the paper's step of 0.01 s is stable up to 283. At 0.1 cm/V it is 270 to 300: with that
-  step the bucket rings after the end of the motion, and all else is right to 0.02 degrees. (At 0.05
-  nothing is at rest by 15 s; 0.2 would fit the words, too, but not the step.)
+* The opening of the spool, 0.1 cm/V. At 1 cm/V the control would lift the sagging boom at once, where the paper reports
+  that the dead band keeps its spool shut; the cab would hardly lag; and with its spool open the bucket would oscillate
+  at 570 to 640 rad/s, while RK4 with the paper's step of 0.01 s is stable up to 283. At 0.1 cm/V it is 270 to 300: with
+  that step the bucket rings after the end of the motion, and everything else is accurate to 0.02 degrees. (At 0.05 the
+  motion has not settled by 15 s; 0.2 would fit the sentences too, but not the step.)
 * The height of the bucket's hinge, 3 m. There gravity pulls both boom and stick to smaller angles at the start, and the
-  boom goes down on its way, as in the paper; near the ground it does neither.
-* The bucket's angle: its mass ahead of the hinge and below, so that it sags, too.
+  boom goes down during the motion, as in the paper; near the ground it does neither.
+* The bucket's angle: its mass is ahead of the hinge and below, so that it sags too.
 * The rates of JOINT mode, which came from a file: here constant, between the same two poses.
 """
 
@@ -33,7 +33,15 @@ FROM, TO = (5.0, 0.0, HEIGHT, BUCKET), (6.5, radians(15.0), HEIGHT, BUCKET)  # r
 
 
 def hydraulics(laminar: Scalar = 0.0, opening: Scalar = OPENING) -> list[RotaryHydraulics]:
-    """The four actuators of table 5.2."""
+    """Return the four actuators of table 5.2.
+
+    Parameters
+    ----------
+    laminar
+        Pressure drop below which the flow is laminar, psi.
+    opening
+        Opening of the spool per volt, cm/V.
+    """
     given = data("excavator")["hydraulics"]
     shared = {k: given[k] for k in ("P_e", "k_f", "D_m", "beta_v")}
     shared |= {"deadband": given["spool_deadband"], "limit": given["spool_limit"]}
@@ -43,16 +51,18 @@ def hydraulics(laminar: Scalar = 0.0, opening: Scalar = OPENING) -> list[RotaryH
 
 
 def arm() -> ExcavatorArm:
+    """Return the kinematics of the arm, with the tip at the bucket's hinge."""
     return ExcavatorArm.of(excavator())
 
 
 def poses() -> tuple[list[float], list[float]]:
-    """Joint angles at the start and at the end of both runs."""
+    """Return the joint angles at the start and at the end of both runs."""
     there: ExcavatorArm = arm()
     return [float(x) for x in there.inverse(FROM)], [float(x) for x in there.inverse(TO)]
 
 
 def resolved_mode() -> ResolvedMode:
+    """Return the control of the run in RESOLVED mode."""
     path = Ramp(FROM, TO, MOVING, STILL)
 
     def sticks(t: Scalar) -> list[Scalar]:
@@ -64,6 +74,7 @@ def resolved_mode() -> ResolvedMode:
 
 
 def joint_mode() -> JointMode:
+    """Return the control of the run in JOINT mode."""
     start, end = poses()
     path = Ramp(start, end, MOVING, STILL)
     gains = data("excavator")["control"]

@@ -1,10 +1,9 @@
-"""The excavator of Wong's chapter 5 as a person drives it: two sticks, JOINT or RESOLVED, ISO or SAE.
+"""Excavator of Wong's chapter 5 for the cockpit: two sticks, JOINT or RESOLVED mode, ISO or SAE pattern.
 
-Mechanism, hydraulics and control are the paper's (excavators/rotary/experiments.py). Assumed here, for the paper does
-not
-print them: the bucket's teeth (TIP) and width, the height of the ground under the cab's bearing and its soil, the
-stops, the leash of the desired angles and the damping by pressures, with which it stops when the sticks are let go,
-and how fast a full stick asks for: about what the paper's pumps can give.
+Mechanism, hydraulics and control are the paper's (excavators/rotary/experiments.py). Values that the paper does not
+print are assumed: the position of the teeth (TIP) and the width of the bucket, the height of the ground under the cab's
+bearing and its soil, the stops, the leash of the desired angles, the pressure damping that stops the machine when the
+sticks are released, and the speeds of a full stick: about what the paper's pumps can supply.
 """
 
 from __future__ import annotations
@@ -31,21 +30,31 @@ from bellcrank.sim.systems import system
 from bellcrank.zoo import data, excavator
 
 TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes
-WIDTH, CAPACITY = 1.0, 0.7  # m and m3, of the bucket
+WIDTH, CAPACITY = 1.0, 0.7  # m and m3, bucket
 GROUND = -1.0  # m, below the cab's bearing
-STANCE = (1.94, (0.84, 1.4), 0.78, 2.0, 3.0, 7500.0)  # tracks, house and mass of the carriage, of a Footing
-STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without end
-STIFF = 2e6  # N m/rad: mechanical stops, 0.1 rad beyond those of the desired angles
+STANCE = (
+    1.94,
+    (0.84, 1.4),
+    0.78,
+    2.0,
+    3.0,
+    7500.0,
+)  # arguments of Footing: tracks, upper structure and mass of the carriage
+STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without limit
+STIFF = 2e6  # N m/rad, mechanical stops, 0.1 rad beyond those of the desired angles
 RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
 SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
-LEASH = Leash(0.015, 1.2, 0.35)  # at rest it is within the spools' dead band; at full speed the joints lag 0.3 behind
-BLEED = (5e-5, 8e-5, 1e-4, 8e-5)  # V/psi: with more the joints give way to what pushes them
-LAMINAR = 1.0  # psi: so small a drop has no infinite slope, which implicit integrators need; else it is hardly felt
+LEASH = Leash(0.015, 1.2, 0.35)  # at rest within the spools' dead band; at full speed the joints lag 0.3 rad behind
+BLEED = (5e-5, 8e-5, 1e-4, 8e-5)  # V/psi; with larger values the joints yield to external forces
+LAMINAR = (
+    1.0  # psi: limits the slope of the flow at small pressure drops for implicit integrators; otherwise negligible
+)
 START = (5.6, 0.0, -0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
 DEG = 180.0 / math.pi
 
 
 def machine() -> Machine:
+    """Return the machine with its sticks, plots, gauges and programs."""
     plain = excavator()
     plain = replace(plain, frames={**plain.frames, "tip": Frame("tip", "bucket", point=(*TIP, 0.0))})
     tool = Tool(across=(0.0, 0.0, 1.0), mouth=(0.0, -1.0, 0.0), width=WIDTH, capacity=CAPACITY)

@@ -1,16 +1,17 @@
-"""Driving the excavator with sticks: JOINT mode and RESOLVED mode (D. Wong 1991, sections 5.4.3 and 5.5.2).
+"""Control of the excavator by sticks in JOINT mode and RESOLVED mode (D. Wong 1991, sections 5.4.3 and 5.5.2).
 
     dtheta_d = u                          JOINT: each stick is the desired rate of one joint
     dtheta_d = (inverse kinematics)(u)    RESOLVED: radial, arc and vertical speed of the tip, and the bucket's rate
     v = kv (dtheta_d - dtheta) + kp (theta_d - theta)                                                          5.5
 
-theta_d is the integral of dtheta_d, as in the paper, and so it is a state of the control. The command v goes to
+theta_d is the integral of dtheta_d, as in the paper, and therefore a state of the control. The command v goes to
 RotaryHydraulics, which has the dead band and the limit of the spool.
 
-Departs: dtheta is the joint's true velocity and theta_d is integrated with everything else; the paper takes differences
-and sums at the rate of its display. At the end of the reach and at the stops the desired motion stops or slides along.
-With a `leash` (leash.py) desired angles wait for a machine that cannot follow, and it stops when the sticks are let go.
-With a `bleed` the spools give way to load pressures that swing about their mean, which damps the arm on its oil.
+Differences from the paper: dtheta is the joint's true velocity and theta_d is integrated with all other states; the
+paper takes differences and sums at the rate of its display. At the boundary of the reach and at the stops the desired
+motion stops or slides along. With a `leash` (leash.py) desired angles wait for a machine that cannot follow, and it
+stops when the sticks are released. With a `bleed` the spools yield to oscillations of the load pressures about their
+mean, which damps the arm on its oil.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ from bellcrank.excavators.rotary.arm import ExcavatorArm
 from bellcrank.scalar import Scalar, maximum, where
 
 JOINTS = ("cab", "boom", "stick", "bucket")
-NEAREST = 1.0  # m; closer to the cab's axis, the arc stick turns the cab as if the tip were there
+NEAREST = 1.0  # m, least radius for the conversion of arc speed to a rate of the cab
 
-Profile = Callable[[Scalar], Sequence[Scalar]]  # what the sticks do, from a script instead of a hand
+Profile = Callable[[Scalar], Sequence[Scalar]]  # scripted stick positions by time
 
 
 @dataclass(frozen=True)
 class SpoolControl(ABC):
-    """Call it with (t, q, v, x, u): (four spool commands, rates of its states)."""
+    """Control law: called with (t, q, v, x, u), it returns four spool commands and the rates of its states."""
 
     kp: Sequence[Scalar]
     kv: Sequence[Scalar]
     start: Sequence[float]  # rad, the desired angles at time 0
-    profile: Profile | None = None  # of the inputs; without one they come from u, by name
-    stops: Sequence[tuple[Scalar, Scalar]] | None = None  # rad, between which the desired angles stay
-    leash: Leash | None = None  # of the desired angles; none: they are integrated as printed
+    profile: Profile | None = None  # scripted inputs; without it inputs come from u, by name
+    stops: Sequence[tuple[Scalar, Scalar]] | None = None  # rad, limits of the desired angles
+    leash: Leash | None = None  # limits the lead of the desired angles; without it they are integrated as printed
     bleed: Sequence[Scalar] | None = None  # V/psi
-    memory: Scalar = 0.2  # s, over which the mean of a load pressure is taken
+    memory: Scalar = 0.2  # s, time constant of the mean load pressures
 
     inputs: ClassVar[tuple[str, ...]] = ()
 
@@ -57,16 +58,34 @@ class SpoolControl(ABC):
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
-        """Mean load pressures, if they are needed, then desired angles."""
+        """State variables: mean load pressures, if they are needed, then desired angles."""
         means = [StateVariable(f"{j}_load", "psi") for j in JOINTS] if self.bleed is not None else []
         return (*means, *(StateVariable(f"{j}_d", "rad", q) for j, q in zip(JOINTS, self.start, strict=True)))
 
     @abstractmethod
     def rates(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
-        """The desired joint rates that the sticks ask for."""
+        """Return the desired joint rates.
+
+        Parameters
+        ----------
+        theta_d
+            Desired joint angles, rad.
+        u
+            Stick positions.
+        """
 
     def desired(self, t: Scalar, x: Any, u: Any = ()) -> tuple[list[Scalar], list[Scalar]]:
-        """The desired angles theta_d of the joints, and their rates."""
+        """Return the desired joint angles and their rates, limited by the stops.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        x
+            States by name.
+        u
+            Inputs by name.
+        """
         theta_d = [x[f"{j}_d"] for j in JOINTS]
         sticks = self.profile(t) if self.profile is not None else [u[name] for name in self.inputs]
         rates = self.rates(theta_d, sticks)
@@ -75,6 +94,21 @@ class SpoolControl(ABC):
         return theta_d, rates
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any = ()) -> tuple[list[Scalar], list[Scalar]]:
+        """Return spool commands and rates of the states.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        q
+            Joint positions.
+        v
+            Joint velocities.
+        x
+            States by name.
+        u
+            Inputs by name.
+        """
         theta_d, rates = self.desired(t, x, u)
         commands = [self.kv[i] * (rates[i] - v[i]) + self.kp[i] * (theta_d[i] - q[i]) for i in range(4)]  # 5.5
         if self.leash is not None:
@@ -88,9 +122,12 @@ class SpoolControl(ABC):
 
 @dataclass(frozen=True)
 class JointMode(SpoolControl):
+    """Control in JOINT mode: each stick is the rate of one joint."""
+
     inputs: ClassVar[tuple[str, ...]] = JOINTS  # rad/s
 
     def rates(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Return the stick positions `u` as joint rates, at any desired angles `theta_d`."""
         return list(u)
 
 
@@ -112,19 +149,42 @@ class _WithArm(SpoolControl):
 
 @dataclass(frozen=True)
 class ResolvedMode(_WithArm):
+    """Control in RESOLVED mode: the sticks are rates of the tip and of the bucket."""
+
     inputs: ClassVar[tuple[str, ...]] = ("radius", "arc", "height", "bucket")  # m/s, m/s, m/s, rad/s
 
     def rates(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Return joint rates for rates of the tip.
+
+        Parameters
+        ----------
+        theta_d
+            Desired joint angles, rad.
+        u
+            Rates of radius, arc, height and bucket.
+        """
         return self.resolved(theta_d, u)
 
 
 @dataclass(frozen=True)
 class EitherMode(_WithArm):
-    """Both, with a switch among the inputs: RESOLVED where it is above a half. Changing it moves nothing."""
+    """Control in both modes, with a switch among the inputs: RESOLVED above a half.
+
+    Switching moves nothing, as both modes share the desired angles.
+    """
 
     inputs: ClassVar[tuple[str, ...]] = ("first", "second", "third", "fourth", "resolved")
 
     def rates(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Return joint rates in the selected mode.
+
+        Parameters
+        ----------
+        theta_d
+            Desired joint angles, rad.
+        u
+            Four sticks and the switch.
+        """
         *sticks, switch = u
         pairs = zip(self.resolved(theta_d, sticks), sticks, strict=True)
         return [where(switch > 0.5, tip, joint) for tip, joint in pairs]

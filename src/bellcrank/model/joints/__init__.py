@@ -1,4 +1,4 @@
-"""One file per joint type (Wong 1991, table 6.1, and more); the rest of the package knows them by this table."""
+"""The table of joint types (Wong 1991, table 6.1, and more), with one module for each type."""
 
 from bellcrank.model.joints.cylindrical import Cylindrical
 from bellcrank.model.joints.fixed import Fixed
@@ -19,6 +19,6 @@ KINDS: dict[str, type[Kind]] = Kinds(
     }
 )
 
-SHIPPED = dict(KINDS)  # what the table was before anybody added to it
+SHIPPED = dict(KINDS)  # the table without user extensions
 
 __all__ = ["KINDS", "SHIPPED", "Kind"]

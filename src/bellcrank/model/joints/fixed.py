@@ -1,6 +1,7 @@
-"""No motion at all. `mechanism_of` lumps the two bodies of a fixed joint into one, so no tree has this kind in it.
+"""The fixed joint, which has no motion.
 
-It is the table's row for the name: what may be asked of any joint type (nq, nv, coordinates) has an answer here too.
+`mechanism_of` merges the two bodies of a fixed joint, so no tree contains this type. It provides nq, nv and coordinates
+for the table.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ from bellcrank.spatial.vector import Motion
 
 
 class Fixed(Kind):
+    """No motion: nq and nv are 0."""
+
     name, nq, nv, has_axis = "fixed", 0, 0, False
     coordinates = ()
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the moves from G to F at coordinates `q`."""
         return STILL
 
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        """Return the columns of the motion subspace S at `q`."""
         return []
 
     def unfelt(self, inertia: Inertia) -> Inertia:
+        """Return the part of a child's `inertia` that the joint's motion cannot change."""
         return inertia

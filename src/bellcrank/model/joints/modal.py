@@ -1,10 +1,11 @@
-"""A node of a body that bends: its frame F moves against where it stands unbent, G, by the body's modes. All nodes of
-a body share their coordinates.
+"""Nodes of flexible bodies as joints: the body's modes move the frame F of a node from its undeformed place G.
+
+All nodes of a body share its modal coordinates.
 
     p = sum shift_k n_k + 1/2 sum second_kl n_k n_l          in G's axes
     b = 1/2 sum turn_k n_k,  R = 1 + 2 ([b] + [b][b]) / (1 + b.b)
 
-R is a rotation for any n, is 1 + [turn n] for small ones, and needs no sine of an angle that may be zero.
+R is a rotation for any n, is 1 + [turn n] for small n, and needs no sine of an angle that may be zero.
 """
 
 from __future__ import annotations
@@ -25,19 +26,23 @@ PREFIX = "modal "
 
 @dataclass(frozen=True)
 class Modal(Kind):
+    """A node of a flexible body; types for a number of modes are made by `modal_kind`."""
+
     node: Node | None = None
 
     name, nq, nv, has_axis = "modal", 0, 0, False
     coordinates = ()
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the moves from G to F at coordinates `q`."""
         p, R = self._place(q), _rotation(self._b(q))
         shift: list[Move] = [] if all(map(is_zero, p)) else [Shift(p)]
         return Transform([*shift, FullRotation(R)] if R is not None else shift)
 
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        """Return the columns of the motion subspace S at `q`."""
         if self.node is None:
-            return [Motion(e, ZERO) for e in AXES]  # some of all turns: nobody knows which
+            return [Motion(e, ZERO) for e in AXES]  # any rotation is possible
         R, b = _rotation(self._b(q)), self._b(q)
         s = 2.0 / (1.0 + b.dot(b))
         columns = []
@@ -47,6 +52,7 @@ class Modal(Kind):
         return columns
 
     def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Motion]:
+        """Return the columns of dS/dt at `q` and `v`."""
         R, b, rate = _rotation(self._b(q)), self._b(q), self._b(v)
         s = 2.0 / (1.0 + b.dot(b))
         ds = -(s * s * b.dot(rate))
@@ -62,6 +68,7 @@ class Modal(Kind):
         return found
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return (dS/dt) v at `q` and `v`."""
         R, b, db = _rotation(self._b(q)), self._b(q), self._b(v)
         s = 2.0 / (1.0 + b.dot(b))
         turning = db - b.cross(db)
@@ -82,7 +89,7 @@ class Modal(Kind):
         return b
 
     def _slope(self, k: int, q: Sequence[Scalar]) -> Vec:
-        """dp/dn_k."""
+        """Return dp/dn_k."""
         assert self.node is not None
         slope = vec(self.node.shift[k])
         for second, x in zip(self.node.second[k], q, strict=True):
@@ -98,7 +105,7 @@ class Modal(Kind):
 
 
 def _rotation(b: Vec) -> Mat | None:
-    """None where nothing turns."""
+    """Return R, or None where nothing rotates."""
     if all(map(is_zero, b)):
         return None
     s = 2.0 / (1.0 + b.dot(b))
@@ -112,15 +119,16 @@ def _rotation(b: Vec) -> Mat | None:
 
 @once
 def modal_kind(modes: int) -> type[Modal]:
-    """The kind of the nodes of a body with so many modes."""
+    """Return the joint type for the nodes of a body with `modes` modes."""
     names = tuple(f"mode{k + 1}" for k in range(modes))
     fields: dict[str, Any] = {"nq": modes, "nv": modes, "coordinates": names}
     return type("Modal", (Modal,), fields)
 
 
 class Kinds(dict[str, type[Kind]]):
-    """Joint types by name; and "modal 3", which is none that could be asked for or that stands in a list, for the nodes
-    of bodies with three modes.
+    """Joint types by name.
+
+    "modal 3" and so on, for nodes of bodies with three modes, are not listed, and are made when looked up.
     """
 
     def __missing__(self, name: str) -> type[Kind]:

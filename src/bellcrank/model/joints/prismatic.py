@@ -1,4 +1,4 @@
-"""A slide along z."""
+"""The prismatic joint: a slide along z."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from bellcrank.spatial.vector import Motion
 
 
 class Prismatic(Kind):
+    """A slide along z; q is the distance, v its rate."""
+
     name, nq, nv = "prismatic", 1, 1
     coordinates = ("distance",)
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the moves from G to F at coordinates `q`."""
         return Transform([turn_z(0.0, self.angle0), *shift_z(q[0] + self.distance0)])
 
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        """Return the columns of the motion subspace S at `q`."""
         return [SLIDE_Z]
 
     def unfelt(self, inertia: Inertia) -> Inertia:
+        """Return the part of a child's `inertia` that the joint's motion cannot change."""
         return slid_alike(inertia)

@@ -1,4 +1,4 @@
-"""A hinge: one turn about z."""
+"""The revolute joint: a turn about z."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from bellcrank.spatial.vector import Motion
 
 
 class Revolute(Kind):
+    """A turn about z; q is the angle, v its rate."""
+
     name, nq, nv = "revolute", 1, 1
     coordinates = ("angle",)
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the moves from G to F at coordinates `q`."""
         return Transform([*shift_z(self.distance0), turn_z(q[0], self.angle0)])
 
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        """Return the columns of the motion subspace S at `q`."""
         return [TURN_Z]
 
     def unfelt(self, inertia: Inertia) -> Inertia:
+        """Return the part of a child's `inertia` that the joint's motion cannot change."""
         return turned_alike(inertia)

@@ -1,1 +1,1 @@
-"""A. Fijany and A. K. Bejczy 1989: the mass matrix on arrays of processors."""
+"""Mass matrix on processor arrays (A. Fijany and A. K. Bejczy 1989)."""

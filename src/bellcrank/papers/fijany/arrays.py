@@ -1,10 +1,11 @@
-"""Fijany's processor arrays: the mass matrix of a chain of n joints on n(n+1)/2 processors and on n.
+"""Fijany's processor arrays: the mass matrix of a chain of n joints on n(n+1)/2 or on n processors.
 
-On n(n+1)/2, processor PR_ji has element (j, i) of the matrix; on n, processor i has column i. What belongs to a body is
-done by the processor on its diagonal. The slides count what the busiest processor does, equation by equation, all
-waiting for the slowest (`counted`). A schedule waits for values only: `laid_on_array` with every task where the slides
-put it, `laid_freely` where the general scheduler likes it. As in the slides, an addition costs as much as a
-multiplication, sines and cosines and messages are free, and speed-ups are against the serial VCRB.
+On n(n+1)/2 processors, PR_ji holds element (j, i) of the matrix; on n processors, processor i holds column i. The
+processor on a body's diagonal does the work that belongs to the body. The slides count the operations of the busiest
+processor, equation by equation, with a barrier after each equation (`counted`). A schedule waits for values only:
+`laid_on_array` keeps every task on the processor of the slides, `laid_freely` lets the general scheduler choose. As in
+the slides, an addition costs as much as a multiplication, sines, cosines and messages are free, and speed-ups are
+relative to the serial VCRB.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ LABEL = re.compile(r"([^(\[]*)(?:\(([^)]*)\))?\[([^\]]*)\]")  # equation, column
 
 @dataclass(frozen=True)
 class Array:
-    """A row of the slides' last table."""
+    """Row of the slides' last table: an algorithm on a processor array."""
 
     key: str
     function: Callable[..., Any]
-    square: bool  # n(n+1)/2 processors, or n
+    square: bool  # True: n(n+1)/2 processors; False: n
 
     def processors(self, n: int) -> int:
+        """Return the number of processors for `n` joints."""
         return n * (n + 1) // 2 if self.square else n
 
 
@@ -54,19 +56,30 @@ ARRAYS = (
 
 @cache
 def graph(array: Array, n: int) -> Graph:
+    """Trace the algorithm of `array` for a chain of `n` joints."""
     form = papers.tree(n, True)
     return trace(array.key, lambda q: {"M": array.function(form, q)}, {"q": (n,)})
 
 
 @cache
 def serial(n: int) -> int:
-    """Operations of our VCRB on one processor."""
+    """Count the operations of the serial VCRB of this package for `n` joints."""
     form, f = papers.tree(n, True), METHODS["vcrb"].function("mass_matrix")
     return sum(papers.tally(trace("vcrb", lambda q: {"M": f(form, q)}, {"q": (n,)})))
 
 
 def place(array: Array, n: int, label: str) -> tuple[str, int]:
-    """The equation of a label, and the processor that does it."""
+    """Return the equation named by a node label, and the index of the processor that computes it.
+
+    Parameters
+    ----------
+    array
+        Processor array.
+    n
+        Number of joints.
+    label
+        Label of the node: equation(column)[row].
+    """
     found = LABEL.fullmatch(label)
     assert found, label
     row = _number(found[3], n)
@@ -87,7 +100,15 @@ def _number(name: str, n: int) -> int:
 
 
 def counted(array: Array, n: int) -> tuple[int, int]:
-    """M and A as the slides count: those of each equation's busiest processor, all added up."""
+    """Count M and A as the slides do: the sum over all equations of the operations of the busiest processor.
+
+    Parameters
+    ----------
+    array
+        Processor array.
+    n
+        Number of joints.
+    """
     busy: dict[tuple[str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for node in graph(array, n).nodes:
         if ALIKE.get(node.op) and node.op != "input":
@@ -98,11 +119,20 @@ def counted(array: Array, n: int) -> tuple[int, int]:
 
 
 def on(array: Array, n: int) -> Machine:
+    """Return the machine model of `array` for `n` joints: a complete graph of processors."""
     return machine(f"complete:{array.processors(n)}").with_costs(cost=ALIKE)
 
 
 def laid_on_array(array: Array, n: int) -> Schedule:
-    """Every operation on the processor that the slides give it, as soon as its turn comes."""
+    """Schedule every operation as early as possible, on the processor that the slides assign to it.
+
+    Parameters
+    ----------
+    array
+        Processor array.
+    n
+        Number of joints.
+    """
     todo = tasks(graph(array, n), "node")
     plan = Plan(todo, on(array, n))
     rank = urgency(plan)
@@ -111,11 +141,20 @@ def laid_on_array(array: Array, n: int) -> Schedule:
 
 
 def laid_freely(array: Array, n: int) -> Schedule:
+    """Schedule the operations of `array` for `n` joints, with processors chosen by the general scheduler."""
     return schedule(graph(array, n), on(array, n), "auto")
 
 
 def printed(array: Array, n: int) -> tuple[int, int]:
-    """M and A of the slides' formulas in n and L = ceil(log2 n)."""
+    """Return M and A by the slides' formulas in n and L = ceil(log2 n).
+
+    Parameters
+    ----------
+    array
+        Processor array.
+    n
+        Number of joints.
+    """
     L, row = math.ceil(math.log2(n)), papers.published()["counts"]["parallel_mass_matrix"][array.key]
 
     def value(text: str) -> int:
@@ -126,11 +165,15 @@ def printed(array: Array, n: int) -> tuple[int, int]:
 
 
 def tables(n: int = 6) -> list[Table]:
+    """Return the comparison for `n` joints and the growth with the number of joints, as tables."""
     return [_compared(n), _growth()]
 
 
 def _compared(n: int) -> Table:
-    """The slides' table beside ours. At n = 6 their speed-ups are as printed, from 1199 and 1179 serial steps."""
+    """Tabulate the slides' counts and those of this package.
+
+    At n = 6 the speed-ups of the slides are the printed ones, from 1199 and 1179 serial steps.
+    """
     counts = papers.published()["counts"]
     theirs, slides = counts["mass_matrix"]["VCRB"], counts["parallel_mass_matrix"]
     said = int(papers.parsed(theirs["M"])(n) + papers.parsed(theirs["A"])(n))
@@ -149,7 +192,7 @@ def _compared(n: int) -> Table:
 
 
 def _growth(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
-    """Counted as the slides count."""
+    """Tabulate steps by number of joints, counted as in the slides."""
     rows = []
     for array in ARRAYS:
         rows.append((f"{array.key}, print", *(str(sum(printed(array, n))) for n in sizes)))
@@ -162,5 +205,5 @@ FIGURES: Mapping[str, Callable[[], str]] = {}
 
 
 def run() -> Result:
-    """All of it, for `bellcrank papers`."""
+    """Return all tables, for `bellcrank papers`."""
     return Result(tables=tuple(tables()), drawings=FIGURES)

@@ -1,1 +1,1 @@
-"""P. E. Nikravesh and G. Gim 1989: joint coordinates against absolute ones, and what parallelism could bring."""
+"""Joint coordinates against absolute coordinates, and the benefit of parallelism (P. E. Nikravesh and G. Gim 1989)."""

@@ -1,10 +1,10 @@
-"""The experiments of nikravesh1989, sections 4 and 5, on our graphs: from how many joints on a recursive form pays, and
-how much many processors could gain. What comes out is in tests/papers/test_nikravesh1989.py, and with the times beside
-it in `python -m bench.nikravesh`.
+"""Break-even of recursive methods and bounds of the parallel speed-up (nikravesh1989, sections 4 and 5).
 
-An arm is counted in three ways. "folded" is how we compile it: its numbers are constants, and zeros and ones are gone.
-"unfolded" is a program for any arm with these joints: every number of the tree is an input. "dense" is the same, but
-B^T M B is multiplied out as full matrices, zero blocks and both triangles included.
+The results are in tests/papers/test_nikravesh1989.py, and with measured times in `python -m bench.nikravesh`.
+
+An arm is counted in three ways. "folded" is the graph that this package compiles: parameters are constants, and zeros
+and ones are folded. "unfolded" is a program for any arm with these joints: every number of the tree is an input.
+"dense" is the unfolded program with B^T M B multiplied as full matrices, including zero blocks and both triangles.
 """
 
 from __future__ import annotations
@@ -29,14 +29,22 @@ from bellcrank.text import Table
 from bellcrank.view.chart import lines
 from bellcrank.zoo import stanford
 
-# Every operation takes the same time.
+# Unit cost: every operation takes the same time.
 ALIKE: Mapping[str, float] = dict.fromkeys(("div", "sqrt", "sin", "cos"), 1.0)
 
 Numbers = Iterator[Scalar]
 
 
 def break_even(recursive: Mapping[int, float], direct: Mapping[int, float]) -> int | None:
-    """The least n from which on the recursive form costs less, of those that were tried."""
+    """Return the least tried n from which on the recursive form costs less, or None.
+
+    Parameters
+    ----------
+    recursive
+        Cost of the recursive form by number of joints.
+    direct
+        Cost of the direct form by number of joints.
+    """
     found = None
     for n in sorted(recursive, reverse=True):
         if recursive[n] >= direct[n]:
@@ -46,19 +54,32 @@ def break_even(recursive: Mapping[int, float], direct: Mapping[int, float]) -> i
 
 
 def operations(make: Callable[[int], Mechanism], sizes: Sequence[int], method: str) -> dict[int, int]:
+    """Count the operations of forward dynamics by number of joints.
+
+    Parameters
+    ----------
+    make
+        Function that builds the mechanism for a number of joints.
+    sizes
+        Numbers of joints.
+    method
+        Method of forward dynamics.
+    """
     return {n: graphs.graph(make(n), "forward_dynamics", method=method).count().arithmetic for n in sizes}
 
 
 def first_joints(m: Mechanism, n: int) -> Mechanism:
-    """The arm without what comes after its n-th joint."""
+    """Return the part of the serial arm `m` up to its `n`-th joint."""
     return mechanism_of(f"{m.name}{n}", m.bodies[:n], m.joints[:n], ground=m.ground, gravity=m.gravity)
 
 
 def folded(m: Mechanism, method: str = "joint_coordinates") -> Graph:
+    """Trace forward dynamics of `m` by `method`, with its parameters as constants."""
     return graphs.graph(m, "forward_dynamics", method=method)
 
 
 def unfolded(m: Mechanism, method: str = "joint_coordinates") -> Graph:
+    """Trace forward dynamics of `m` by `method`, with all its parameters as inputs."""
     f = METHODS[method].function("forward_dynamics")
 
     def body(q: Vector, v: Vector, tau: Vector, number: Vector) -> dict[str, object]:
@@ -68,7 +89,7 @@ def unfolded(m: Mechanism, method: str = "joint_coordinates") -> Graph:
 
 
 def dense(m: Mechanism) -> Graph:
-    """joint_coordinates as a program for full matrices would do it."""
+    """Trace `joint_coordinates` for `m` as a program with full matrices would compute it."""
 
     def body(q: Vector, v: Vector, tau: Vector, number: Vector) -> dict[str, object]:
         numbers = iter(number)
@@ -90,11 +111,11 @@ def dense(m: Mechanism) -> Graph:
     return _traced(m, body)
 
 
-# -- figure 7: the most that many processors can gain, by the joints of the Stanford arm
+# -- figure 7: bound of the speed-up by number of joints of the Stanford arm
 
 
 def maximum_speedup(joints: Sequence[int] = range(1, 7)) -> dict[str, dict[int, float]]:
-    """Work / span, every operation alike, of the first n joints."""
+    """Return work / span with unit costs for the first n joints of the Stanford arm, by program and n in `joints`."""
     ways: dict[str, Callable[[Mechanism], Graph]] = {"full matrices": dense, "any arm": unfolded, "this arm": folded}
     arms = {n: first_joints(stanford(), n) for n in joints}
     graphs = {name: {n: make(m) for n, m in arms.items()} for name, make in ways.items()}
@@ -102,7 +123,7 @@ def maximum_speedup(joints: Sequence[int] = range(1, 7)) -> dict[str, dict[int, 
 
 
 def figure_7() -> str:
-    """The plot, as SVG. Of the paper's curve the text gives both ends."""
+    """Plot figure 7 as SVG; of the paper's curve, the text gives only both ends."""
     series = {name: {float(n): y for n, y in row.items()} for name, row in maximum_speedup().items()}
     ends = dict(zip((1.0, 6.0), map(float, published()["dataflow"]["stanford_max_speedup_n1_to_n6"]), strict=True))
     title = "Stanford arm: work / span of the data-flow graph"
@@ -110,6 +131,7 @@ def figure_7() -> str:
 
 
 def tables() -> list[Table]:
+    """Tabulate figure 7 with the paper's two values."""
     least, most = published()["dataflow"]["stanford_max_speedup_n1_to_n6"]
     found = [(name, *(f"{y:.1f}" for y in row.values())) for name, row in maximum_speedup().items()]
     rows = [("print", f"{least}", "", "", "", "", f"{most}"), *found]
@@ -127,7 +149,7 @@ def _traced(m: Mechanism, body: Callable[..., dict[str, object]]) -> Graph:
 
 @dataclass(slots=True, eq=False)
 class _Given(Inertia):
-    """As a program gets it: mass, centre of mass, and moments about that."""
+    """Inertia as a program receives it: mass, centre of mass, and moments about the centre of mass."""
 
     c: Vec
     J: Sym
@@ -142,7 +164,7 @@ class _Given(Inertia):
 
 
 def _any_arm(tree: Tree, numbers: Numbers) -> Tree:
-    """The same joints in the same order; where they stand and what they carry are inputs."""
+    """Return the tree with its placements, inertias and gravity replaced by inputs."""
     links = []
     for link in tree.links:
         moves: list[Move] = [FullRotation(Mat(*(_vec(numbers) for _ in range(3)))), Shift(_vec(numbers))]
@@ -156,5 +178,5 @@ def _vec(numbers: Numbers) -> Vec:
 
 
 def run() -> Result:
-    """All of it, for `bellcrank papers`."""
+    """Return all tables and figures, for `bellcrank papers`."""
     return Result(tables=tuple(tables()), drawings=FIGURES)

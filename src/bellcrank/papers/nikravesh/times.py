@@ -1,12 +1,13 @@
-"""Nikravesh et al. 1989, section 7: ten seconds of the four-bar on a slide, in absolute and in joint coordinates.
+"""Four-bar on a slide for ten seconds, in absolute and in joint coordinates (Nikravesh et al. 1989, section 7).
 
     absolute    every body free, every joint a constraint                                            eqs 1 to 4
-    joint       the tree's coordinates, constraints for the loop that was cut                        eqs 11 to 14
-    minimal     as many equations as freedoms; the paper derives it and does not time it             eq 19
+    joint       joint coordinates of the tree, constraints for the cut loop                          eqs 11 to 14
+    minimal     as many equations as degrees of freedom; derived in the paper, but not timed         eq 19
 
 The paper has "several force elements" and a predictor-corrector Adams-Bashforth algorithm, and prints two CPU times.
-Ours are two springs with dampers (numbers of ours), and Adams-Bashforth-Moulton of order 4 with a step of 1 ms. Both
-formulations are compiled by the same means, and each leaves out equations that follow from others.
+Here the force elements are two springs with dampers, with parameters chosen here, and the integrator is
+Adams-Bashforth-Moulton of order 4 with a step of 1 ms. Both formulations are compiled in the same way, and each omits
+its redundant constraints.
 """
 
 from __future__ import annotations
@@ -28,11 +29,17 @@ from bellcrank.zoo import slider_fourbar
 
 SECONDS, STEP, EVERY = 10.0, 1e-3, 0.01
 PRINTED = {"absolute": 352.0, "joint": 75.0}  # seconds
-OPEN = {"absolute": 1e-8, "joint": 1e-8, "minimal": 1e-14}  # m: two are held by springs, one is closed
+OPEN = {
+    "absolute": 1e-8,
+    "joint": 1e-8,
+    "minimal": 1e-14,
+}  # m; Baumgarte stabilisation holds the loop closed in two, "minimal" solves for it
 
 
 @dataclass(frozen=True, eq=False)
 class Formulation:
+    """Mechanism, initial state and form of the equations of motion."""
+
     mechanism: Mechanism
     q: Array
     v: Array
@@ -40,34 +47,38 @@ class Formulation:
 
     @cached_property
     def simulator(self) -> Simulator:
+        """Simulator with Adams-Bashforth-Moulton of order 4."""
         return Simulator(self.mechanism, "abm4", form=self.form)
 
     @cached_property
     def record(self) -> Record:
+        """Recorded run from the initial state."""
         return self.simulator.run(SECONDS, self.q, self.v, step=STEP, every=EVERY)
 
     @property
     def sizes(self) -> str:
+        """Numbers of velocities and of independent constraints, as text."""
         return f"{self.mechanism.nv} and {len(self.mechanism.loop_analysis.kept)}"
 
     @property
     def operations(self) -> int:
-        """Of one evaluation of the equations of motion."""
+        """Operations of one evaluation of the equations of motion."""
         return self.simulator.dynamics.f.count().arithmetic
 
     def nanoseconds(self) -> float:
-        """CPU time of a step."""
+        """Measure the CPU time of one step, in ns."""
         before = time.thread_time()
         self.simulator.run(SECONDS, self.q, self.v, step=STEP, every=SECONDS)
         return 1e9 * (time.thread_time() - before) * STEP / SECONDS
 
     def places(self, name: str) -> Array:
-        """Of a body over time."""
+        """Return the origin of the body `name` over time, (rows, 3), in m."""
         found: Array = self.mechanism.pose(self.record.q, name)[:, :3, 3]
         return found
 
 
 def formulations() -> dict[str, Formulation]:
+    """Return the three formulations by name, with the same initial state."""
     m = slider_fourbar(forces=True)
     q, v = m.neutral(), np.zeros(m.nv)
     free = absolute(m)
@@ -79,10 +90,11 @@ def formulations() -> dict[str, Formulation]:
 
 
 def run() -> Result:
+    """Run, compare and time the formulations."""
     by = formulations()
-    records = {name: f.record for name, f in by.items()}  # compiled before anything is timed
+    records = {name: f.record for name, f in by.items()}  # compiles all simulators before the timing starts
     times: dict[str, list[float]] = {name: [] for name in by}
-    for _ in range(5):  # in turn, so that a disturbance meets all of them
+    for _ in range(5):  # interleaved, so that a disturbance affects all formulations
         for name, f in by.items():
             times[name].append(f.nanoseconds())
     best = {name: min(x) for name, x in times.items()}
@@ -113,7 +125,7 @@ def _apart(by: dict[str, Formulation]) -> float:
 
 
 def _drawn(x: Array) -> Array:
-    """Without rounding errors: the slide stays at the height 0, and a plot of 1e-17 m differs on every processor."""
+    """Round values for the plot: the slide stays at height 0, and noise of 1e-17 m differs between processors."""
     return np.round(x, 9) + 0.0
 
 

@@ -1,1 +1,1 @@
-"""S. K. Saha 2001: the decoupled natural orthogonal complements."""
+"""Dynamics by decoupled natural orthogonal complement matrices (S. K. Saha 2001)."""

@@ -1,4 +1,4 @@
-"""What Saha 2001, section 4, does with either arm: fall freely, and follow eq 18 open loop, by two integrators.
+"""Free fall and open-loop motion along eq 18 for either arm, by two integrators (Saha 2001, section 4).
 
 theta_i = 1/2 [2 pi t / T - sin(2 pi t / T)]                                                                18
 """
@@ -18,11 +18,13 @@ from bellcrank.record import Record
 from bellcrank.sim.simulator import Simulator
 
 SECONDS, STEP, TOLERANCE = 10.0, 0.01, 1e-6
-VISIBLE, CLEAR = 0.01, 0.1  # rad or m: the width of a line in a plot, and what nobody can overlook
+VISIBLE, CLEAR = 0.01, 0.1  # rad or m: width of a line in a plot, and an obvious deviation
 
 
 @dataclass(frozen=True, eq=False)
 class Arm:
+    """Arm with its path from `start` to `end`, and a cache of its forced runs."""
+
     mechanism: Mechanism
     start: tuple[float, ...]
     end: tuple[float, ...]
@@ -30,18 +32,29 @@ class Arm:
 
     @property
     def path(self) -> Cycloid:
+        """Cycloidal path by eq 18."""
         return Cycloid(self.start, self.end, SECONDS)
 
     def free_fall(self, mechanism: Mechanism | None = None, start: tuple[float, ...] | None = None) -> Record:
-        """Runge-Kutta-Fehlberg at the printed time step."""
+        """Simulate free fall by Runge-Kutta-Fehlberg with the printed time step.
+
+        Parameters
+        ----------
+        mechanism
+            Variant of the arm; None for the arm itself.
+        start
+            Initial coordinates; None for those of the arm.
+        """
         made = Simulator(mechanism or self.mechanism, "rkf45")
         return made.run(SECONDS, q0=list(start or self.start), step=STEP)
 
     @cached_property
     def simulators(self) -> dict[str, Simulator]:
+        """Simulators of the forced motion, by integrator."""
         return {name: simulator(self.mechanism, self.path, name) for name in ("rkf45", "abm4")}
 
     def forced(self, integrator: str, tolerance: float = TOLERANCE) -> Record:
+        """Return the forced run by `integrator` with the error `tolerance`."""
         key = integrator, tolerance
         if key not in self.runs:
             made = self.simulators[integrator]
@@ -50,10 +63,19 @@ class Arm:
 
     @cached_property
     def growth(self) -> tuple[Array, Array]:
+        """Times, and the growth factor of a small initial error on the path."""
         return growth(self.simulators["rkf45"], self.path, SECONDS)
 
     def departures(self, printed: float, within: float) -> list[Row]:
-        """When the forced run leaves the path: by both integrators, and by others' tolerances."""
+        """Tabulate when the forced run leaves its path, for both integrators and for several tolerances.
+
+        Parameters
+        ----------
+        printed
+            Time in the paper, s.
+        within
+            Difference from `printed` that counts as agreement, s.
+        """
         rows = []
         for name in ("rkf45", "abm4"):
             run = self.forced(name)

@@ -1,14 +1,14 @@
-"""The planar arm of three equal rods by hand: equations that share nothing with the rest of this package.
+"""Explicit equations of motion of a planar arm of three equal rods, written without any other code of this package.
 
 With the absolute angles phi_i = theta_1 + ... + theta_i from the horizontal, rods of mass m and length l, and the
 centres of mass at x_i = l (cos phi_1 + ... + cos phi_i / 2), and likewise y_i, Lagrange's equations are
 
     sum_j c_ij cos(phi_i - phi_j) ddphi_j + sum_j c_ij sin(phi_i - phi_j) dphi_j^2 + w_i g cos phi_i = Q_i
 
-    c = m l^2 [7/3 3/2 1/2; 3/2 4/3 1/2; 1/2 1/2 1/3]     (1/3 of a rod itself, 1/2 of half of it, 1 of each beyond)
+    c = m l^2 [7/3 3/2 1/2; 3/2 4/3 1/2; 1/2 1/2 1/3]     (1/3 per rod itself, 1/2 per half rod, 1 per rod beyond)
     w = m l [5/2 3/2 1/2]                                 Q_i = tau_i - tau_(i+1)
 
-Integrated with Runge and Kutta's fourth-order method in numpy.
+They are integrated by the classical Runge-Kutta method in NumPy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ G = 9.81
 
 
 def _parts(theta: Array, dtheta: Array, m: float, length: float) -> tuple[Array, Array]:
-    """The matrix and the rest of the equations in absolute angles."""
+    """Return the matrix and the remaining terms of the equations in absolute angles."""
     phi, dphi = np.cumsum(theta), np.cumsum(dtheta)
     apart = phi[:, None] - phi[None, :]
     c = m * length**2 * C
@@ -33,19 +33,61 @@ def _parts(theta: Array, dtheta: Array, m: float, length: float) -> tuple[Array,
 
 
 def acceleration(theta: Array, dtheta: Array, tau: Array, m: float = 1.0, length: float = 1.0) -> Array:
+    """Return joint accelerations, rad/s^2.
+
+    Parameters
+    ----------
+    theta
+        Joint angles, (3,), rad.
+    dtheta
+        Joint rates, (3,), rad/s.
+    tau
+        Joint torques, (3,), N m.
+    m
+        Mass of a rod, kg.
+    length
+        Length of a rod, m.
+    """
     matrix, rest = _parts(theta, dtheta, m, length)
     Q = tau - np.append(tau[1:], 0.0)
     return np.diff(np.linalg.solve(matrix, Q - rest), prepend=0.0)
 
 
 def torque(theta: Array, dtheta: Array, ddtheta: Array, m: float = 1.0, length: float = 1.0) -> Array:
+    """Return the joint torques for given accelerations, N m.
+
+    Parameters
+    ----------
+    theta
+        Joint angles, (3,), rad.
+    dtheta
+        Joint rates, (3,), rad/s.
+    ddtheta
+        Joint accelerations, (3,), rad/s^2.
+    m
+        Mass of a rod, kg.
+    length
+        Length of a rod, m.
+    """
     matrix, rest = _parts(theta, dtheta, m, length)
     Q = matrix @ np.cumsum(ddtheta) + rest
     return np.cumsum(Q[::-1])[::-1]
 
 
 def run(tau: Callable[[float], Array], seconds: float, h: float, every: int) -> Array:
-    """theta from rest at zero, (rows, 3)."""
+    """Integrate from rest at zero angles; return theta, (rows, 3).
+
+    Parameters
+    ----------
+    tau
+        Joint torques as a function of time.
+    seconds
+        Duration.
+    h
+        Step, s.
+    every
+        Steps between two rows.
+    """
 
     def f(t: float, y: Array) -> Array:
         return np.concatenate([y[3:], acceleration(y[:3], y[3:], tau(t))])

@@ -1,4 +1,4 @@
-"""Saha's figures 4 to 7 for either arm, and one more: why the forced run leaves its path."""
+"""Figures 4 to 7 of Saha 2001 for either arm, and the growth of errors that explains why the forced run diverges."""
 
 from __future__ import annotations
 
@@ -9,10 +9,21 @@ from bellcrank.papers.saha.arms import Arm
 from bellcrank.record import Record
 from bellcrank.view.curves import Line, Panel, figure
 
-ROOM = 0.6  # of the path's own range, above and below it; runs that leave the path leave the panel
+ROOM = 0.6  # margin of a panel above and below the path, as a fraction of its range; diverging runs are clipped
 
 
 def figures(arm: Arm, free: Record, held: Record | None = None) -> dict[str, str]:
+    """Draw all figures of one arm; return SVG text by name.
+
+    Parameters
+    ----------
+    arm
+        Arm with its forced runs.
+    free
+        Free fall.
+    held
+        Free fall with the slide fixed, for comparison.
+    """
     name = arm.mechanism.name
     return {
         "free-fall": figure(f"{name}, free fall from rest (Saha's fig. 4)", _fall(arm, free, held), 3),
@@ -72,7 +83,7 @@ def _tip(arm: Arm) -> list[Panel]:
 
 
 def _room(y: Array) -> tuple[float, float]:
-    """Top and bottom of a panel around the path."""
+    """Return upper and lower limit of a panel around the path."""
     more = ROOM * float(np.ptp(y))
     return float(y.max()) + more, float(y.min()) - more
 

@@ -1,8 +1,9 @@
-"""Saha 2001, section 4: the planar arm of three links, against its explicit equations of motion.
+"""Planar arm of three links against its explicit equations of motion (Saha 2001, section 4).
 
 "The results in both the cases, i.e., free-fall and forced, exactly match." The forced run follows eq 18 with T = 10 s.
-The paper prints no numbers for this arm; lengths and masses are ours. On eq 18 the arm goes over the top, and a small
-error grows so much in 10 s that two programs agree to the end only if they round alike; ours do not share a line.
+The paper prints no numbers for this arm; its lengths and masses are chosen here. On eq 18 the arm passes its upright
+position, and a small error grows so much in 10 s that two programs agree to the end only if they round identically;
+the two programs compared here share no code.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bellcrank.view.curves import Line, Panel, figure
 from bellcrank.zoo import planar3r
 
 SECONDS, STEP, EVERY = 10.0, 0.002, 5
-MEANT = 7.0  # s; later the forced run depends on how the computer rounds
+MEANT = 7.0  # s; later the forced run depends on the rounding of the computer
 
 
 def _tau(t: float) -> Array:
@@ -35,6 +36,7 @@ def _difference_of_accelerations(arm: Mechanism) -> float:
 
 
 def run() -> Result:
+    """Compare free fall and the forced run with the explicit equations."""
     arm, path = planar3r(), wong(3, SECONDS)
     forced_by = simulator(arm, path)
     free = Simulator(arm).run(SECONDS, step=STEP, every=STEP * EVERY)

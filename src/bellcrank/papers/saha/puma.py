@@ -1,8 +1,9 @@
-"""Saha 2001, section 4: a PUMA robot in free fall and driven along eq 18 from 0 to pi.
+"""PUMA robot in free fall and driven along eq 18 from 0 to pi (Saha 2001, section 4).
 
-The growth of errors rests between 3 and 7 s, at about ten thousand times: in that time the arm hangs. That is why the
-moment at which it leaves the path hangs on the size of the first errors: ten times larger ones and it leaves before the
-rest, ten times smaller ones and it leaves well after it. No printed number explains the difference from the paper.
+Between 3 and 7 s errors stop growing, at a factor of about ten thousand, because the arm hangs down during that time.
+Therefore the time at which the arm leaves its path depends strongly on the size of the first errors: with errors ten
+times larger it leaves before the pause, with errors ten times smaller well after it. No printed number explains the
+difference from the paper.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from bellcrank.zoo import puma_saha
 
 
 def run() -> Result:
+    """Run free fall and the forced motion, and compare them with the paper."""
     arm = Arm(puma_saha(), (0.0,) * 6, (pi,) * 6)
     free = arm.free_fall()
     theta_2 = free["joint2.q"]

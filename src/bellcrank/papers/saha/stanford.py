@@ -1,8 +1,9 @@
-"""Saha 2001, section 4: the Stanford arm in free fall and driven along eq 18.
+"""Stanford arm in free fall and driven along eq 18 (Saha 2001, section 4).
 
 The printed free fall (theta_2 from 90 degrees through zero "a little after 0.5 sec") does not follow from the printed
-numbers. A forearm on a free slide falls nearly like a free body, straight down, and so theta_2 creeps towards zero
-instead of swinging through it. The scan below changes every printed number in turn and says which would bring it there.
+numbers. A forearm on a free slide falls almost like a free body, straight down, so that theta_2 approaches zero slowly
+instead of swinging through it. The scan below changes every printed number in turn and reports the one that would
+reproduce the printed time.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ END = (pi / 3, pi / 3, 0.1, pi / 3, pi / 3, pi / 3)  # "theta_i(T) = 60 deg for 
 
 
 def run() -> Result:
+    """Run free fall and the forced motion, scan the printed numbers, and compare with the paper."""
     arm = Arm(stanford(), START, END)
     free = arm.free_fall()
     held = arm.free_fall(_held(arm.mechanism), (*START[:2], *START[3:]))
@@ -54,14 +56,14 @@ def run() -> Result:
 
 
 def _held(m: Mechanism) -> Mechanism:
-    """The same arm with joint 3 fixed."""
+    """Return the arm with joint 3 fixed."""
     joints, _ = locked(m.joints, ["joint3"])
     frames = [f for f in m.frames.values() if f.name not in ("ground", *(b.name for b in m.bodies))]
     return mechanism_of("stanford_held", m.bodies, joints, frames, gravity=m.gravity)
 
 
 def _zero(r: Record) -> float:
-    """When theta_2 passes zero."""
+    """Return the time at which theta_2 crosses zero."""
     return _crossing(r.t, r["joint2.q"])
 
 
@@ -74,7 +76,7 @@ def _crossing(t: Array, y: Array) -> float:
 
 
 def _is_possible(m: Mechanism, name: str, value: float) -> bool:
-    """Whether there is a body with this number: a moment alone cannot be changed at will."""
+    """Return whether a physical body has this value: a moment of inertia alone cannot be changed at will."""
     try:
         m.at({name: value})
     except BellcrankError:
@@ -83,8 +85,10 @@ def _is_possible(m: Mechanism, name: str, value: float) -> bool:
 
 
 def _scan(m: Mechanism) -> tuple[str, float, float]:
-    """Which one number, halved, doubled, or moved by 0.1 or 0.3 m, makes theta_2 pass zero soonest; when; and when for
-    the best of the other numbers.
+    """Find the single number whose change makes theta_2 cross zero soonest.
+
+    Masses and moments are halved and doubled, coordinates are moved by 0.1 and 0.3 m. Return a description of the
+    change, the time of the crossing, and the soonest crossing with any other number.
     """
     masses = [f"{b.name}.mass" for b in m.bodies]
     moments = [f"{b.name}.inertia.{k}" for b in m.bodies for k in ("xx", "yy", "zz")]

@@ -1,1 +1,1 @@
-"""P. Schäfer and W. Schiehlen 1992: three strategies to cut the equations for parallel computers."""
+"""Partitioning of the equations of motion for parallel computers (P. Schäfer and W. Schiehlen 1992)."""

@@ -1,13 +1,13 @@
-"""The three strategies of schaefer1992, section 3.
+"""Three strategies to partition the equations of motion (schaefer1992, section 3).
 
-    subsystems      1   bodies of different branches of the tree apart
-    modules         2   M, k, q and the control law apart
-    factorisation   3   the factors of M beside the force vectors k and q
+    subsystems      1   separate the bodies of different branches of the tree
+    modules         2   separate M, k, q and the control law
+    factorisation   3   factorise M in parallel with the force vectors k and q
 
-`tasks_of` cuts the traced equations (6) by any combination of them. What several modules need (where the bodies are,
-their Jacobians) is either computed in each of them, as the paper advises where messages are dear, or once and sent.
-The subsystems are those of figure 2 without the cut: the Jacobians stay global, so no constraint force is added.
-papers/schaefer/transputers.py has the paper's experiment.
+`tasks_of` partitions the traced equations (6) by any combination of the strategies. Values that several modules need
+(poses of the bodies and their Jacobians) are either computed in each module, as the paper advises where messages are
+expensive, or computed once and sent. The subsystems are those of figure 2 without the cut: the Jacobians stay global,
+so no constraint force is added. papers/schaefer/transputers.py has the paper's experiment.
 """
 
 from __future__ import annotations
@@ -29,26 +29,62 @@ from bellcrank.scheduling import Tasks, grouped
 
 STRATEGIES = ("subsystems", "modules", "factorisation")
 SHARED = ("copied", "sent")
-STIFFNESS, DAMPING = 100.0, 20.0  # of the drives: any numbers but 0 and 1 cost the same
+STIFFNESS, DAMPING = 100.0, 20.0  # gains of the drives; any values except 0 and 1 cost the same
 Nodes = dict[int, Node]
 
 
-# -- the equations, with their parts
+# -- equations of motion by part
 
 
 def no_control(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
-    """Forces come from outside."""
+    """Return the external forces `w` unchanged.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    y
+        Joint coordinates.
+    yd
+        Joint velocities.
+    w
+        External joint forces.
+    """
     return list(w)
 
 
 def proportional(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
-    """A spring to where the joint should be, and a damper."""
+    """Return joint forces of a spring to the desired coordinates, with a damper.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    y
+        Joint coordinates.
+    yd
+        Joint velocities.
+    w
+        Desired coordinates.
+    """
     step("u")
     return [STIFFNESS * (a - b) - DAMPING * c for a, b, c in zip(w, y, yd, strict=True)]
 
 
 def computed_torque(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
-    """What inverse dynamics says of the accelerations that the proportional law asks for."""
+    """Return the joint forces for the accelerations that the proportional law requests, by inverse dynamics.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    y
+        Joint coordinates.
+    yd
+        Joint velocities.
+    w
+        Desired coordinates.
+    """
     u = rnea.inverse_dynamics(m.tree, y, yd, proportional(m, y, yd, w))
     return list(u)
 
@@ -61,14 +97,22 @@ CONTROLS: Mapping[str, Callable[..., list[Scalar]]] = {
 
 
 def motion(m: Mechanism, control: str = "none") -> Graph:
-    """M ydd = q - k with its parts as outputs; w is the force of each joint, or where the control law brings it."""
+    """Trace M ydd = q - k with its parts as outputs.
+
+    Parameters
+    ----------
+    m
+        Mechanism without loops. The input w is the force at each joint, or its desired coordinate.
+    control
+        Name of the control law.
+    """
     if control not in CONTROLS:
         raise InputError(unknown("control law", control, CONTROLS))
     t = m.tree
     if t.loops:
-        raise InputError(f'"{m.name}" has loops; the strategies are those of trees.')
+        raise InputError(f'"{m.name}" has loops; the strategies apply to trees only.')
     if t.nq != t.nv:
-        raise InputError(f'"{m.name}" has {t.nq} coordinates for {t.nv} velocities; the strategies want one each.')
+        raise InputError(f'"{m.name}" has {t.nq} coordinates for {t.nv} velocities; the strategies need equally many.')
 
     def parts(q: Vector, v: Vector, w: Vector) -> dict[str, object]:
         bodies = free_bodies(t, q, v)
@@ -85,17 +129,21 @@ def motion(m: Mechanism, control: str = "none") -> Graph:
 
 
 def needed(g: Graph, name: str) -> Nodes:
-    """The operations that an output needs, by serial."""
+    """Return the operations of `g` that the output `name` depends on, by serial number."""
     part = Graph(name, g.inputs, {name: g.outputs[name]}, g.tape)
     return {n.serial: n for n in part.nodes if n.op != "input"}
 
 
 def modules(g: Graph) -> dict[str, Nodes]:
-    """M, k, q, u with all they need; L, the factors of M; and "end", what is left: two triangular solutions."""
+    """Split the operations of `g` into modules.
+
+    The modules are M, k, q and u, each with all its operands; L, the factors of M; and "end", the remaining two
+    triangular solutions.
+    """
     parts = {name: needed(g, name) for name in ("M", "k", "q", "u")}
     before = {s for part in parts.values() for s in part}
     rest = {s: n for s, n in needed(g, "ydd").items() if s not in before}
-    fixed: set[int] = set()  # of the rest, what only M decides
+    fixed: set[int] = set()  # remaining nodes that depend on M only
     for s, n in sorted(rest.items()):
         if all(a.serial in fixed or a.serial in parts["M"] for a in n.operands):
             fixed.add(s)
@@ -104,11 +152,11 @@ def modules(g: Graph) -> dict[str, Nodes]:
     return {name: part for name, part in parts.items() if part}
 
 
-# -- the cuts
+# -- partitioning
 
 
 def subsystems(m: Mechanism) -> dict[str, str]:
-    """Of every body the one on whose branch it is; "" for those that carry more than one branch, and for a chain."""
+    """Map each body of `m` to its branch; "" for bodies that carry several branches, and for all bodies of a chain."""
     children: dict[int, list[int]] = {}
     for i, up in enumerate(m.parent):
         children.setdefault(up, []).append(i)
@@ -127,7 +175,19 @@ def subsystems(m: Mechanism) -> dict[str, str]:
 
 
 def tasks_of(m: Mechanism, *strategies: str, control: str = "none", shared: str = "copied") -> Tasks:
-    """The equations of motion as tasks, by a combination of "subsystems", "modules" and "factorisation"."""
+    """Partition the equations of motion into tasks.
+
+    Parameters
+    ----------
+    m
+        Mechanism without loops.
+    strategies
+        Any of "subsystems", "modules" and "factorisation".
+    control
+        Name of the control law.
+    shared
+        "copied" to compute shared values in each module, "sent" to compute them once.
+    """
     for name in strategies:
         if name not in STRATEGIES:
             raise InputError(unknown("strategy", name, STRATEGIES))
@@ -162,7 +222,7 @@ def _group(module: str, strategies: Sequence[str]) -> str:
 
 
 def once(parts: Mapping[str, Nodes]) -> dict[str, Nodes]:
-    """What several need goes into a task of its own."""
+    """Move the nodes that several of the `parts` need into a task of their own, "J"."""
     uses: dict[int, int] = {}
     for part in parts.values():
         for s in part:
@@ -181,7 +241,15 @@ def _branches(name: str, part: Nodes, branch: Mapping[str, str]) -> dict[str, No
 
 
 def in_order(name: str, parts: Mapping[str, Nodes]) -> Tasks:
-    """Tasks from named sets of nodes; where two would wait for each other, they are cut until they do not."""
+    """Return tasks of the named node sets in topological order; sets with cyclic dependences are split into levels.
+
+    Parameters
+    ----------
+    name
+        Name of the task graph.
+    parts
+        Nodes by task.
+    """
     order = _sorted(parts)
     if order is None:
         home = {s: key for key, part in reversed(list(parts.items())) for s in part}
@@ -200,7 +268,7 @@ def in_order(name: str, parts: Mapping[str, Nodes]) -> Tasks:
 
 
 def _sorted(parts: Mapping[str, Nodes]) -> list[str] | None:
-    """Names so that each comes after those it needs; None if there is no such order."""
+    """Return the names in topological order; None if the dependences are cyclic."""
     home = {s: key for key, part in reversed(list(parts.items())) for s in part}
     needs = {
         key: {home[a.serial] for n in part.values() for a in n.operands if a.op != "input" and a.serial not in part}

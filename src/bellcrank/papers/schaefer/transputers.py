@@ -1,4 +1,4 @@
-"""Figures 7 and 8 of schaefer1992: the Stanford arm on one and on three transputers, cut by strategies.py."""
+"""Stanford arm on one and on three transputers (schaefer1992, figures 7 and 8), partitioned by strategies.py."""
 
 from __future__ import annotations
 
@@ -18,28 +18,36 @@ from bellcrank.zoo import stanford, torso
 
 @dataclass(frozen=True)
 class TransputerTimes:
-    """One and three transputers."""
+    """Schedules on one and on three transputers."""
 
     one: Schedule
     three: Schedule
 
     @property
     def speedup(self) -> float:
+        """Ratio of the makespans."""
         return self.one.makespan / self.three.makespan
 
     @property
     def left(self) -> float:
-        """Time of the third processor that the cycle does not use."""
+        """Idle time of the third processor per cycle, us."""
         return self.three.makespan - self.three.busy[2]
 
 
-PLACES = {"state": 0, "M": 0, "L": 0, "end": 0, "k": 1, "q": 2, "u": 2}  # of figure 8
+PLACES = {"state": 0, "M": 0, "L": 0, "end": 0, "k": 1, "q": 2, "u": 2}  # processor of each task in figure 8
 
 
 def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, state: bool = True) -> TransputerTimes:
-    """Strategies 2 and 3: M and its factors, k, and q with the control law, each on a processor of its own.
+    """Schedule strategies 2 and 3: M and its factors, k, and q with the control law on three processors.
 
-    With `state` the first has y and yd, say from the integrator, and sends them to the others.
+    Parameters
+    ----------
+    control
+        Name of the control law.
+    make
+        Function that builds the mechanism.
+    state
+        If True, the first processor has y and yd, for example from the integrator, and sends them to the others.
     """
     m = make()
     one = laid_out(tasks_of(m, control=control), machine("single", "t800"))
@@ -48,7 +56,15 @@ def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, st
 
 
 def with_state(todo: Tasks, words: int) -> Tasks:
-    """The same tasks after one that takes no time and has so many numbers for all that need nothing else."""
+    """Prepend a task without duration that supplies the state to all tasks without other operands.
+
+    Parameters
+    ----------
+    todo
+        Tasks.
+    words
+        Number of values in the state.
+    """
     first = Task(0, "state", (), {}, words)
     later = [
         replace(task, index=task.index + 1, needs={j + 1: n for j, n in task.needs.items()} or {0: words})
@@ -58,14 +74,32 @@ def with_state(todo: Tasks, words: int) -> Tasks:
 
 
 def placed(todo: Tasks, places: Mapping[str, int]) -> Schedule:
-    """Tasks where they are told, on three transputers that are all joined."""
+    """Schedule tasks on three fully connected transputers.
+
+    Parameters
+    ----------
+    todo
+        Tasks.
+    places
+        Processor of each task, by name.
+    """
     on = machine("complete:3", "t800")
     where = [places[task.name] for task in todo]
     return Placement(Plan(todo, on)).run(range(len(todo)), where)
 
 
 def combinations(m: Mechanism, control: str = "none", processors: int = 3) -> Iterable[tuple[str, str, Schedule]]:
-    """All combinations of the strategies, with both ways to share, as the general scheduler places them."""
+    """Yield all combinations of the strategies, with both ways to share values, placed by the general scheduler.
+
+    Parameters
+    ----------
+    m
+        Mechanism without loops.
+    control
+        Name of the control law.
+    processors
+        Number of transputers.
+    """
     on = machine(f"complete:{processors}", "t800")
     for bits in range(1, 8):
         names = [name for i, name in enumerate(STRATEGIES) if bits >> i & 1]
@@ -74,7 +108,7 @@ def combinations(m: Mechanism, control: str = "none", processors: int = 3) -> It
 
 
 def tables() -> list[Table]:
-    """Ours beside the paper's, and all combinations of the strategies."""
+    """Return figure 8 beside the paper's numbers, and all combinations of the strategies."""
     return [_figure_8(), _combinations()]
 
 
@@ -97,7 +131,7 @@ def _figure_8() -> Table:
 
 
 def _combinations() -> Table:
-    """As the general scheduler places them, what modules share computed in each of them or once and sent."""
+    """Tabulate the makespan of each combination, with shared values copied or sent."""
     found: dict[str, list[str]] = {}
     for m in (stanford(), torso()):
         for cut, _, s in combinations(m):
@@ -114,5 +148,5 @@ FIGURES: Mapping[str, Callable[[], str]] = {
 
 
 def run() -> Result:
-    """All of it, for `bellcrank papers`."""
+    """Return all tables and figures, for `bellcrank papers`."""
     return Result(tables=tuple(tables()), drawings=FIGURES)

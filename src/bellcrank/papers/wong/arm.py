@@ -1,12 +1,12 @@
-"""What the processors know from the start: the numbers of the bodies, and the angles and rates of the joints.
+"""Initial data of the processors: parameters of the bodies, and angles and rates of the joints.
 
-    A_i  turns the coordinates of the body before into body i's   k_i  from the centre of mass to the joint
-    l_i  from the centre of mass of the body before to joint i    z_i  the axis in body i's coordinates
+    A_i  transforms parent coordinates into those of body i       k_i  from the centre of mass to the joint
+    l_i  from the parent's centre of mass to joint i              z_i  the axis in body i's coordinates
     J_i  inertia about the centre of mass                         m_i  mass
 
-`general` knows nothing of them but what table 3.1 knows: the two zeros of A_i, and that w x z has two products. Every
-number is an input, the axis too, as in a program for any arm. `of` has the numbers of a mechanism, and what they make
-zero or constant vanishes.
+`general` builds an arm with arbitrary parameters: every number is an input, also the axis, as in a program for any arm.
+It uses only the structure that table 3.1 uses: the two zeros of A_i, and that w x z has two products. `of` takes the
+parameters of a mechanism as constants, so that operations with zeros and constants are folded.
 """
 
 from __future__ import annotations
@@ -25,36 +25,39 @@ from bellcrank.spatial.vector import AXES, IDENTITY, ZERO, Mat, Sym, Vec
 
 @dataclass(frozen=True)
 class Body:
-    """Bodies are numbered from 1; 0 is the ground."""
+    """Body of an arm, numbered from 1; 0 is the ground."""
 
     number: int
     parent: int
-    turn: Callable[[], Mat]  # A_i, computed by whoever needs it
+    turn: Callable[[], Mat]  # A_i, computed on every processor that needs it
     k: Vec
     l: Vec
     z: Vec
     J: Sym
     m: Scalar
     rate: Scalar
-    load: Callable[[], Scalar]  # what drives the joint: tau and what springs and friction add
+    load: Callable[[], Scalar]  # joint force: tau plus passive forces of springs and friction
     rotor: Scalar = 0.0
 
 
 @dataclass(frozen=True)
 class Arm:
+    """Tree of bodies with its inputs on the tape."""
+
     name: str
     bodies: tuple[Body, ...]
     gravity: Vec
-    still: tuple[Vec, Vec]  # how the ground turns, and how that changes: not at all, but any arm's program asks
-    nothing: Scalar  # what comes from beyond the last column: nothing
+    still: tuple[Vec, Vec]  # angular velocity and acceleration of the ground: zero, but inputs of a general arm
+    nothing: Scalar  # partial sum that enters the last column: zero, but an input of a general arm
     inputs: dict[str, tuple[int, ...]]
 
     @property
     def n(self) -> int:
+        """Number of joints."""
         return len(self.bodies)
 
     def path(self, i: int) -> list[int]:
-        """Joints between body i and the ground, its own first: a row of the connectivity matrix (3.14)."""
+        """Return the joints from body `i` to the ground, its own first: a row of the connectivity matrix (3.14)."""
         found = []
         while i:
             found.append(i)
@@ -63,6 +66,15 @@ class Arm:
 
 
 def general(tape: Tape, parents: Sequence[int]) -> Arm:
+    """Return an arm whose parameters are inputs of the tape.
+
+    Parameters
+    ----------
+    tape
+        Tape that gets the inputs.
+    parents
+        Parent of each body; 0 is the ground.
+    """
     n = len(parents)
     inputs: dict[str, tuple[int, ...]] = {"q": (n,), "v": (n,), "tau": (n,), "number": (18 * n + 10,)}
     q, v, tau, number = (tape.inputs(name, shape) for name, shape in inputs.items())
@@ -72,7 +84,7 @@ def general(tape: Tape, parents: Sequence[int]) -> Arm:
         return Vec(next(numbers), next(numbers), next(numbers))
 
     def turn(angle: Scalar, c: Scalar, s: Scalar) -> Callable[[], Mat]:
-        def made() -> Mat:  # 3.18, with c and s of the twist
+        def made() -> Mat:  # 3.18; c and s are cosine and sine of the twist
             C, S = cos(angle), sin(angle)
             return Mat(Vec(C, c * S, s * S), Vec(-S, c * C, s * C), Vec(0.0, -s, c))
 
@@ -89,13 +101,22 @@ def general(tape: Tape, parents: Sequence[int]) -> Arm:
 
 
 def of(tape: Tape, mechanism: Mechanism) -> Arm:
+    """Return the arm of a mechanism, with its parameters as constants.
+
+    Parameters
+    ----------
+    tape
+        Tape that gets the inputs q, v and tau.
+    mechanism
+        Tree of revolute joints without mimic joints.
+    """
     tree, n = mechanism.tree, len(mechanism.tree.links)
     inputs: dict[str, tuple[int, ...]] = {"q": (n,), "v": (n,), "tau": (n,)}
     for link in tree.links:
         if link.kind.name != "revolute" or link.joint.mimic is not None:
             raise InputError(
                 f'{mechanism.name}: joint "{link.joint.name}" is {link.kind.name}; '
-                "Wong's mesh is for hinges of their own. Schedule the graph on a machine instead."
+                "Wong's mesh needs independent revolute joints. Schedule the graph on a machine instead."
             )
     q, v, tau = (tape.inputs(name, shape) for name, shape in inputs.items())
     centres = [link.inertia.centre for link in tree.links]
@@ -123,4 +144,4 @@ def of(tape: Tape, mechanism: Mechanism) -> Arm:
 def _tree(bodies: Sequence[Body]) -> None:
     for body in bodies:
         if not 0 <= body.parent < body.number:
-            raise InputError(f"body {body.number} stands on {body.parent}; expected one from 0 to {body.number - 1}.")
+            raise InputError(f"body {body.number} has parent {body.parent}; expected 0 to {body.number - 1}.")

@@ -1,4 +1,4 @@
-"""How a program for the mesh is written down: a list of atoms for each processor, and the ways of the values."""
+"""Representation of a program for the mesh: a list of atoms per processor, and the routes of the values."""
 
 from __future__ import annotations
 
@@ -14,30 +14,49 @@ Cpu = tuple[int, int]  # row, column
 
 @dataclass(frozen=True)
 class Atom:
+    """One operation on a processor, with the names of its operands and results."""
+
     cpu: Cpu
     gives: tuple[str, ...]
     takes: tuple[str, ...]
-    does: Callable[..., Any]  # of what it takes; as many values as it gives, or the one
+    does: Callable[..., Any]  # function of the operands; returns one value, or a tuple if there are several results
 
     @property
     def name(self) -> str:
+        """Name of the atom: that of its last result."""
         return self.gives[-1]
 
 
 @dataclass
 class Program:
+    """Atoms of each processor in order, and routes of the values."""
+
     arm: Arm
     of: dict[Cpu, list[Atom]] = field(default_factory=dict)
-    ways: dict[tuple[str, Cpu], Cpu] = field(default_factory=dict)  # a value at a processor: the neighbour it is from
+    ways: dict[tuple[str, Cpu], Cpu] = field(default_factory=dict)  # (value, processor) -> neighbour that sends it
 
     def do(self, cpu: Cpu, gives: str, takes: Sequence[str], does: Callable[..., Any]) -> None:
+        """Append an atom to the program of a processor.
+
+        Parameters
+        ----------
+        cpu
+            Processor.
+        gives
+            Names of the results, separated by spaces.
+        takes
+            Names of the operands.
+        does
+            Function of the operands.
+        """
         self.of.setdefault(cpu, []).append(Atom(cpu, tuple(gives.split()), tuple(takes), does))
 
     def carry(self, value: str, way: Sequence[Cpu]) -> None:
+        """Route `value` along `way`, a sequence of neighbouring processors."""
         for a, b in pairwise(way):
             self.ways.setdefault((value, b), a)
 
 
 def column(i: int, a: int, b: int) -> list[Cpu]:
-    """The way along column i from row a to row b."""
+    """Return the processors of column `i` from row `a` to row `b`."""
     return [(r, i) for r in (range(a, b + 1) if a <= b else range(a, b - 1, -1))]

@@ -1,11 +1,11 @@
-"""Tables 4.8 and 5.4, figures 4.8 and 4.9 of wong1991: the mesh beside the parallel algorithms of Lee and Chang, Fijany
-and Bejczy, and Hwang, Bae, Haug and Kuhl, and the excavator on transputers.
+"""Wong's mesh beside other parallel algorithms and on transputers (wong1991, tables 4.8 and 5.4, figures 4.8 and 4.9).
 
-    inertia_matrix(n), force_vector(n), solver(n), total(n)     counted on our mesh of any arm
+    inertia_matrix(n), force_vector(n), solver(n), total(n)     counted on the mesh of any arm
     curves("inertia"), curves("total")                          the lines of the two figures, in microseconds
-    excavator()                                                 what one evaluation takes, ours and the print's
+    excavator()                                                 times of one evaluation, computed and printed
 
-The other three are the print's polynomials; Fijany's and Hwang's matrices are solved with 7 n - 5 cycles, as there.
+The other algorithms are those of Lee and Chang, Fijany and Bejczy, and Hwang, Bae, Haug and Kuhl, by the printed
+polynomials; as in the thesis, Fijany's and Hwang's matrices are solved in 7 n - 5 cycles.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bellcrank.papers.wong.solvers import feed_forward
 from bellcrank.papers.wong.tracing import Cost
 from bellcrank.zoo import excavator as caterpillar
 
-# The cells of the solver: one rotation in every cycle, and one division each (4.30).
+# A cell of the solver does one rotation per cycle, and one division (4.30).
 ROTATION, DIVISION = Cost(1, 1), Cost(1, 0)
 FIGURES = ("inertia", "total")
 
@@ -34,42 +34,62 @@ def _formed(n: int) -> tuple[Cost, Cost]:
 
 
 def inertia_matrix(n: int) -> Cost:
-    """4.11: back from the last sum of row 1."""
+    """Count the operations of the inertia matrix for `n` joints, back from the last sum of row 1 (4.11)."""
     return _formed(n)[0]
 
 
 def force_vector(n: int) -> Cost:
-    """4.12: back from the last sum of row 0."""
+    """Count the operations of the force vector for `n` joints, back from the last sum of row 0 (4.12)."""
     return _formed(n)[1]
 
 
 def solver(n: int) -> Cost:
-    """As many rotations as the array has cycles, and a division, as the print counts. A cell that divides knows what
-    the rotation gives in that cycle, zero, and need not multiply: 4 n would do."""
+    """Count the operations of the solver for `n` joints as the thesis does: a rotation per cycle, and a division.
+
+    A cell that divides has a known rotation result, zero, in that cycle and need not multiply: 4 n would suffice.
+    """
     cycles = feed_forward([[float(i == j) for j in range(n)] for i in range(n)], [1.0] * n).cycles
     return sum([ROTATION] * cycles, DIVISION)
 
 
 def total(n: int) -> Cost:
-    """As the print adds up: inertia matrix and solver. The force vector takes longer than the matrix and is left out
-    there; `finished` has it."""
+    """Count inertia matrix and solver for `n` joints, as the thesis does.
+
+    The force vector takes longer than the matrix and is left out there; `finished` includes it.
+    """
     return inertia_matrix(n) + solver(n)
 
 
 def finished(n: int) -> Cost:
-    """Force vector and solver: nothing can be solved before both are there, and this one is the later."""
+    """Count force vector and solver for `n` joints: the solver waits for the force vector, which is ready last."""
     return force_vector(n) + solver(n)
 
 
 def printed(formula: str, n: int) -> int:
-    """A polynomial in n, L = ceil(log2 n) and ceil((n + 1)/2)."""
+    """Evaluate a printed polynomial in n, L = ceil(log2 n) and ceil((n + 1)/2).
+
+    Parameters
+    ----------
+    formula
+        Polynomial as text.
+    n
+        Number of joints.
+    """
     what = {"n": n, "L": math.ceil(math.log2(n)), "ceil((n+1)/2)": math.ceil((n + 1) / 2), "": 1}
     terms = re.findall(r"([+-]?)\s*(\d*)\s*(ceil\(\(n\+1\)/2\)|n|L|)(?=\s|$)", formula)
     return sum((-1 if sign == "-" else 1) * int(k or 1) * what[of] for sign, k, of in terms if k or of)
 
 
 def others(n: int, figure: str = "total") -> dict[str, Cost]:
-    """Lee, Fijany and Hwang in table 4.8."""
+    """Return the costs of Lee, Fijany and Hwang by table 4.8.
+
+    Parameters
+    ----------
+    n
+        Number of joints.
+    figure
+        "inertia" without solver, "total" with it.
+    """
     wong = published()["parallel"]["wong"]
     cycles = printed(wong["liu_young_solver_cycles"], n)
     out = {}
@@ -83,7 +103,19 @@ def others(n: int, figure: str = "total") -> dict[str, Cost]:
 def curves(
     figure: str = "total", sizes: Sequence[int] = range(2, 21), multiply: float = 1.0, add: float = 0.5
 ) -> dict[str, list[float]]:
-    """Times by number of joints: "n", "wong", "lee", "fijany" and "hwang". "inertia" is figure 4.8, "total" 4.9."""
+    """Return times by algorithm: "n", "wong", "lee", "fijany" and "hwang".
+
+    Parameters
+    ----------
+    figure
+        "inertia" for figure 4.8, "total" for figure 4.9.
+    sizes
+        Numbers of joints.
+    multiply
+        Time of a multiplication, us.
+    add
+        Time of an addition, us.
+    """
     if figure not in FIGURES:
         raise InputError(unknown("figure", figure, FIGURES))
     ours = inertia_matrix if figure == "inertia" else total
@@ -96,18 +128,28 @@ def curves(
 
 
 def crossover(figure: str = "total", multiply: float = 1.0, add: float = 0.5) -> int:
-    """The least number of joints with which another algorithm is faster."""
+    """Return the least number of joints for which another algorithm is faster.
+
+    Parameters
+    ----------
+    figure
+        "inertia" or "total".
+    multiply
+        Time of a multiplication, us.
+    add
+        Time of an addition, us.
+    """
     lines = curves(figure, range(2, 21), multiply, add)
     at = (k for k, t in enumerate(lines["wong"]) if t > min(lines[name][k] for name in ("lee", "fijany", "hwang")))
     return int(lines["n"][next(at)])
 
 
 def excavator() -> dict[str, dict[str, float]]:
-    """One evaluation of the accelerations on transputers, in us, sines and cosines included.
+    """Return the times of one evaluation of the accelerations on transputers, in us, including sines and cosines.
 
-    The first three are ours: the excavator's own numbers, of which many are zero. Then the same program for any arm of
-    four joints, which is what the print counts. "explicit" is how the thesis programmed it: messages keep both ends
-    busy, and rho x c is computed wherever it is needed. The print has the hydraulics in it too.
+    The first three are computed with the excavator's own parameters, many of which are zero. The next three are for the
+    same program with any arm of four joints, which is what the thesis counts. "explicit" follows the thesis' program:
+    messages keep both ends busy, and rho x c is computed wherever it is needed. The printed times include hydraulics.
     """
     out = {}
     for what, name in ((caterpillar(), "excavator"), (4, "any arm")):

@@ -1,8 +1,8 @@
-"""Wong 1991, section 5.5.2: an excavator with rotary hydraulics and PD control of its spools, JOINT and RESOLVED mode.
+"""Excavator with rotary hydraulics and PD control of its spools, in JOINT and RESOLVED mode (Wong 1991, section 5.5.2).
 
-RK4 at the paper's h = 0.01 s, 15 s, pressures from zero: 5 s still, 5 s of motion, 5 s still. The thesis has plots
-(figs 5.5 to 5.10) and sentences about them; each row below is one of the sentences. What is not printed was chosen in
-excavators/rotary/experiments.py, and it says how.
+RK4 with the paper's h = 0.01 s, 15 s, pressures from zero: 5 s at rest, 5 s of motion, 5 s at rest. The thesis has
+plots (figs 5.5 to 5.10) and sentences about them; each row below is one of the sentences. Values that are not printed
+were chosen in excavators/rotary/experiments.py, with the reasons.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bellcrank.view.curves import Line, Panel, figure
 from bellcrank.zoo import excavator
 
 STEP = 0.01
-RESOLVED_STEP = 0.002  # with which half the step changes less than 1 % of the way
-CHANGE = 0.05  # of the way, by half of the paper's step: worst where the motion ends, at 10 s
-TIP = ("radius", "swing", "height", "bucket angle")  # of the tip, as RESOLVED mode sees it
+RESOLVED_STEP = 0.002  # s; halving it changes the result by less than 1 % of the travel
+CHANGE = 0.05  # fraction of the travel, when the paper's step is halved; worst at the end of the motion, 10 s
+TIP = ("radius", "swing", "height", "bucket angle")  # coordinates of the tip in RESOLVED mode
 UNITS = ("m", "deg", "m", "deg")
 
 
 def built(control: SpoolControl) -> System:
-    """The excavator with its hydraulics; spools and the tip are outputs."""
+    """Return the excavator with hydraulics and `control`; spools, desired rates and tip coordinates are outputs."""
     drives, arm = wong.hydraulics(), wong.arm()
     outputs: dict[str, Any] = {}
     for i, (joint, drive) in enumerate(zip(JOINTS, drives, strict=True)):
@@ -56,11 +56,13 @@ def built(control: SpoolControl) -> System:
 
 
 def driven(control: SpoolControl, step: float = STEP) -> Record:
+    """Simulate the excavator under `control` with the given `step`, in s."""
     simulator = Simulator(built(control), solver=Solver(resolve=CHANGE))
     return simulator.run(wong.SECONDS, q0=wong.poses()[0], step=step, every=STEP)
 
 
 def run() -> Result:
+    """Run both modes and compare them with the sentences of the thesis."""
     joint, resolved = (driven(control) for control in (wong.joint_mode(), wong.resolved_mode()))
     finer = driven(wong.resolved_mode(), STEP / 2)
     rows = (*_joint(joint), *_resolved(resolved))
@@ -78,13 +80,13 @@ def run() -> Result:
 
 
 def _error(r: Record, joint: str, t: float) -> float:
-    """Desired less actual, degrees."""
+    """Return the desired minus the actual angle, in degrees."""
     k = round(t / STEP)
     return float(np.degrees(r[f"{joint}_d"][k] - r[f"{joint}.q"][k]))
 
 
 def _joint(r: Record) -> list[Row]:
-    """The sentences about figs 5.5 to 5.7."""
+    """Check the sentences about figs 5.5 to 5.7."""
     late, start = slice(round(3 / STEP), round(4.95 / STEP)), slice(0, round(1 / STEP))
     shut = bool((r["boom.spool"][late] == 0.0).all() and (r["boom.command"][late] > 0.0).all())
     sag = {j: _error(r, j, 4.9) for j in JOINTS}
@@ -106,7 +108,7 @@ def _joint(r: Record) -> list[Row]:
 
 
 def _resolved(r: Record) -> list[Row]:
-    """The sentences about figs 5.8 to 5.10."""
+    """Check the sentences about figs 5.8 to 5.10."""
 
     def at(name: str, t: float) -> float:
         return float(r[name][round(t / STEP)])
@@ -132,7 +134,7 @@ def _figures(joint: Record, resolved: Record) -> dict[str, str]:
         return [_pair(r, f"{j} [deg]", f"{j}_d", f"{j}.q", 180 / np.pi) for j in JOINTS]
 
     def spools(r: Record) -> list[Panel]:
-        """The voltage times the opening per volt, so that both are lengths."""
+        """Plot the voltage times the opening per volt, so that both curves are lengths."""
         name = f"{wong.OPENING:g} v"
         return [
             Panel(

@@ -1,11 +1,11 @@
-"""The program of the mesh, placed in cycles, counted, and as a Schedule.
+"""Program of the mesh, assigned to cycles, counted, and converted to a Schedule.
 
-A cycle is one atom on every processor, and one value on every link: what a processor computed in one cycle is with its
-neighbour after the next, and used in the one after that ("the one atom delay" of section 4.3). That and the order of
-the program say in which cycle everything happens: tables 4.2, 4.3, 4.5 and 4.6 follow.
+In a cycle every processor executes one atom, and every link carries one value: a value computed in one cycle reaches
+the neighbour in the next, and is used in the cycle after that ("the one atom delay" of section 4.3). This rule and the
+order of the program determine the cycle of every atom: tables 4.2, 4.3, 4.5 and 4.6 follow.
 
-A count is that of one chain of atoms through all cycles, back from the last result: what the processor did, or, while
-it waited for a message, what the sender did beside sending it.
+A count follows one chain of atoms through all cycles, back from the last result: the atom of the processor, or, while
+it waits for a message, the atom that the sender executes meanwhile.
 """
 
 from __future__ import annotations
@@ -31,29 +31,33 @@ from bellcrank.text import Table
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
+    """Traced program of an arm on the mesh of processors."""
+
     arm: Arm
     program: Program
     topology: Topology
     graph: Graph
-    nodes: Mapping[str, tuple[Node, ...]]  # of an atom, by its name
-    words: Mapping[str, int]  # of a value
+    nodes: Mapping[str, tuple[Node, ...]]  # nodes of an atom, by its name
+    words: Mapping[str, int]  # length of a value in words; 0 for constants
 
     @property
     def n(self) -> int:
+        """Number of joints."""
         return self.arm.n
 
     @cached_property
     def index(self) -> dict[Cpu, int]:
+        """Index of each processor in the topology."""
         return {cell: k for k, cell in enumerate(cone_cells(self.n))}
 
     @cached_property
     def atoms(self) -> dict[str, Atom]:
-        """By what they give."""
+        """Atoms by the names of their results."""
         return {value: atom for them in self.program.of.values() for atom in them for value in atom.gives}
 
     @cached_property
     def moves(self) -> dict[tuple[str, Cpu], Cpu]:
-        """The ways on which something travels: constants are everywhere already."""
+        """Routes that carry messages: constants are available on every processor."""
         needed: dict[tuple[str, Cpu], Cpu] = {}
         for atoms in self.program.of.values():
             for atom in atoms:
@@ -65,17 +69,17 @@ class Mesh:
 
     def _from(self, value: str, at: Cpu, atom: Atom) -> Cpu:
         if (value, at) not in self.program.ways:
-            raise InputError(f'"{atom.name}" on {atom.cpu} takes "{value}", and nothing brings it to {at}.')
+            raise InputError(f'"{atom.name}" on {atom.cpu} takes "{value}", and nothing brings it to processor {at}.')
         before = self.program.ways[value, at]
         if self.index[at] not in self.topology.neighbours[self.index[before]]:
-            raise InputError(f'"{value}" is to go from {before} to {at}, which are no neighbours.')
+            raise InputError(f'"{value}" is routed from {before} to {at}, which are no neighbours.')
         return before
 
     # -- cycles
 
     @cached_property
     def arrivals(self) -> dict[tuple[str, Cpu], int]:
-        """The cycle in which a value is computed, or comes in, at a processor."""
+        """Cycle in which each value is computed on, or arrives at, a processor."""
         onward: dict[tuple[str, Cpu], list[Cpu]] = {}
         for (value, there), here in self.moves.items():
             onward.setdefault((value, here), []).append(there)
@@ -93,7 +97,9 @@ class Mesh:
                     busy = True
             if not busy:
                 stuck = next(atoms[-1] for atoms in todo.values() if atoms)
-                raise InputError(f'the mesh is stuck: "{stuck.name}" on {stuck.cpu} waits for what never comes.')
+                raise InputError(
+                    f'the mesh is stuck: "{stuck.name}" on {stuck.cpu} waits for a value that never arrives.'
+                )
             for value, cpu in fresh:
                 known[value, cpu] = cycle
                 for there in onward.get((value, cpu), ()):
@@ -107,20 +113,39 @@ class Mesh:
 
     @cached_property
     def table(self) -> dict[Cpu, dict[int, Atom]]:
-        """Processor, cycle: what it does then."""
+        """Atoms by processor and cycle."""
         return {cpu: {self.arrivals[atom.name, cpu]: atom for atom in atoms} for cpu, atoms in self.program.of.items()}
 
     def cycle(self, value: str) -> int:
+        """Return the cycle in which `value` is computed."""
         return self.arrivals[value, self.atoms[value].cpu]
 
     def cost(self, value: str) -> Cost:
+        """Return the cost of the atom that computes `value`."""
         return cost(self.nodes[self.atoms[value].name])
 
     def listed(self, row: int, until: int | None = None) -> str:
-        """What the processors of a row do in each cycle, with its cost on the last of them: a table of chapter 4."""
+        """Format the atoms of a row by cycle, with the cost on its last processor: a table of chapter 4.
+
+        Parameters
+        ----------
+        row
+            Row of the mesh.
+        until
+            Last cycle; None for all.
+        """
         return str(self.cycles(row, until))
 
     def cycles(self, row: int, until: int | None = None) -> Table:
+        """Tabulate the atoms of a row by cycle, with the cost on its last processor.
+
+        Parameters
+        ----------
+        row
+            Row of the mesh.
+        until
+            Last cycle; None for all.
+        """
         columns = sorted(cpu for cpu in self.table if cpu[0] == row)
         end = max(max(self.table[cpu]) for cpu in columns) if until is None else until
         rows = []
@@ -132,13 +157,13 @@ class Mesh:
         return Table("", head, rows, (0,))
 
     def chain(self, last: str) -> list[tuple[int, Cpu, Atom | None]]:
-        """One processor for every cycle up to that of `last`, the first cycle first."""
+        """Return one processor for every cycle up to that of the value `last`, in the order of the cycles."""
         atom = self.atoms[last]
         cpu, found = atom.cpu, list[tuple[int, Cpu, Atom | None]]()
         waiting: Sequence[str] = ()
         for cycle in range(self.cycle(last), 0, -1):
             now = self.table[cpu].get(cycle)
-            if now is None:  # it waits: for whom?
+            if now is None:  # the processor waits: follow the sender of the late message
                 late = [v for v in waiting if self.words[v] and self.arrivals[v, cpu] == cycle]
                 if late:
                     cpu = self.moves[late[0], cpu]
@@ -148,7 +173,15 @@ class Mesh:
         return found[::-1]
 
     def count(self, last: str, since: int = 1) -> Cost:
-        """What the print counts: the operations of the chain."""
+        """Count the operations of the chain that ends with a value, as the thesis does.
+
+        Parameters
+        ----------
+        last
+            Value at the end of the chain.
+        since
+            First cycle that is counted.
+        """
         steps = [atom for cycle, _, atom in self.chain(last) if atom and cycle >= since]
         return sum((cost(self.nodes[atom.name]) for atom in steps), NOTHING)
 
@@ -156,7 +189,7 @@ class Mesh:
 
     @cached_property
     def tasks(self) -> tuple[Tasks, tuple[int, ...]]:
-        """Atoms, and values that a processor passes on, with the processor of each."""
+        """Tasks for atoms and for values that a processor forwards, with the processor of each task."""
         passing = {(value, here) for (value, _), here in self.moves.items() if (value, here) in self.moves}
         todo: list[tuple[int, Cpu, str, Atom | None]] = [
             (self.arrivals[atom.name, cpu], cpu, atom.name, atom)
@@ -168,7 +201,7 @@ class Mesh:
         number = {(name, cpu): k for k, (_, cpu, name, _) in enumerate(todo)}
 
         def source(value: str, cpu: Cpu) -> int:
-            """The task from which a processor has a value."""
+            """Return the task that supplies a value to a processor."""
             while self.atoms[value].cpu != cpu and (value, cpu) not in passing:
                 cpu = self.moves[value, cpu]
             return number[self.atoms[value].name if self.atoms[value].cpu == cpu else value, cpu]
@@ -186,23 +219,48 @@ class Mesh:
         return Tasks(self.graph.name, "atom", tuple(listed)), tuple(self.index[cpu] for _, cpu, _, _ in todo)
 
     def schedule(self, kind: str = "t800") -> Schedule:
-        """On transputers: "hidden" (messages cost nothing), "t800" (they go beside the computation) or "explicit"
-        (they keep both ends busy, as in the thesis' own program); or any other kind of machine."""
+        """Return the schedule on transputers.
+
+        Parameters
+        ----------
+        kind
+            "hidden" (messages are free), "t800" (messages overlap with the computation), "explicit" (messages keep both
+            ends busy, as in the thesis' own program), or any other kind of machine.
+        """
         todo, where = self.tasks
         return followed(todo, made(self.topology, kind), where)
 
 
 def wong_mesh(what: Mechanism | Sequence[int] | int, kind: str = "t800") -> Schedule:
-    """The mesh of a mechanism (or as `mesh` takes it) as a Schedule; `kind` as in `Mesh.schedule`."""
+    """Return the schedule of the mesh of a mechanism.
+
+    Parameters
+    ----------
+    what
+        Mechanism, parents or number of joints, as for `mesh`.
+    kind
+        Kind of machine, as for `Mesh.schedule`.
+    """
     return mesh(what).schedule(kind)
 
 
 def mesh(
     what: Mechanism | Sequence[int] | int, *, balanced: bool = True, passed: bool = True, solver: bool = True
 ) -> Mesh:
-    """The mesh of a mechanism, or of any arm of n joints, or of any tree with these parents (0 is the ground).
+    """Trace the program of the mesh.
 
     mesh(4) is that of tables 4.1 to 4.7; balanced=False that of 4.2 and 4.3; passed=False that of 4.13 and 4.14.
+
+    Parameters
+    ----------
+    what
+        Mechanism, or number of joints of a general arm, or parents of a general tree (0 is the ground).
+    balanced
+        If True, row 1 computes J w and J dw for row 0.
+    passed
+        If True, rho x c is sent north; else it is computed again on every processor that needs it.
+    solver
+        If True, the equations are solved on the mesh too.
     """
     tape = Apart()
     if isinstance(what, Mechanism):

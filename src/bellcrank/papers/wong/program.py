@@ -1,13 +1,13 @@
-"""Which processor computes what, in which order: wong1991, sections 4.2 to 4.5, one list per processor.
+"""Assignment of the computation to processors, one ordered list per processor (wong1991, sections 4.2 to 4.5).
 
     row 0      A, w, dw, W, W k, W l, p'', then dL and m p'': the force vector
-    row 1      A, then c and rho of all joints before, in turn, passed on east and south; J w and J dw for row 0
+    row 1      A, then c and rho of all ancestor joints in turn, passed on east and south; J w and J dw for row 0
     rows 1..n  J c and m (rho x c): processor (j, i) has the vectors of body i and joint j
     all        H^T: the vectors [c; rho x c] of a column move north, one row at a time, the sums of the products west
     all        the matrix moves to row 1 and b to (0, n), and the equations are solved feed-forward
 
-Columns and rows are numbered as in the thesis. A value goes from neighbour to neighbour, and those on its way may keep
-it. Where a mechanism branches, rows 0 and 1 follow the tree (section 6.4.2) and everything else stays as it is.
+Columns and rows are numbered as in the thesis. A value moves from neighbour to neighbour, and every processor on its
+route may keep it. Where a mechanism branches, rows 0 and 1 follow the tree (section 6.4.2); other rows are unchanged.
 """
 
 from __future__ import annotations
@@ -20,8 +20,19 @@ from bellcrank.spatial.vector import Vec
 
 
 def program(arm: Arm, balanced: bool = True, passed: bool = True, solver: bool = True) -> Program:
-    """`balanced`: row 1 computes J w and J dw. `passed`: rho x c is sent north, and not computed anew wherever it is
-    needed."""
+    """Return the program of the mesh for `arm`.
+
+    Parameters
+    ----------
+    arm
+        Arm or tree.
+    balanced
+        If True, row 1 computes J w and J dw for row 0.
+    passed
+        If True, rho x c is sent north; else it is computed again on every processor that needs it.
+    solver
+        If True, the equations are solved on the mesh too.
+    """
     p = Program(arm)
     for body in arm.bodies:
         _momenta(p, body, balanced)
@@ -33,7 +44,7 @@ def program(arm: Arm, balanced: bool = True, passed: bool = True, solver: bool =
 
 
 def _momenta(p: Program, body: Body, balanced: bool) -> None:
-    """Row 0 (tables 4.3 and 4.6)."""
+    """Append the program of row 0 (tables 4.3 and 4.6)."""
     i, g, (still, steady) = body.number, -p.arm.gravity, p.arm.still
     cpu, up = (0, i), body.parent
     before = [f"w[{up}]", f"dw[{up}]", f"p[{up}]", f"Wl[{up},{i}]"]
@@ -72,7 +83,10 @@ def _momenta(p: Program, body: Body, balanced: bool) -> None:
 
 
 def _children(arm: Arm, i: int) -> list[Body]:
-    """Those that stand on body i. The last of a chain computes W l like the others, for whatever may stand on it."""
+    """Return the children of body i, or the body itself for a leaf.
+
+    The last body of a chain computes W l like the others, for a body that may be attached to it.
+    """
     return [b for b in arm.bodies if b.parent == i] or [arm.bodies[i - 1]]
 
 
@@ -83,7 +97,7 @@ def _rates(p: Program, cpu: Cpu, body: Body) -> None:
 
 
 def _complement(p: Program, body: Body, balanced: bool, passed: bool) -> None:
-    """Rows 1..n of column i (tables 4.2 and 4.5)."""
+    """Append the program of rows 1..n in column i (tables 4.2 and 4.5)."""
     i, up, cpu, path = body.number, body.parent, (1, body.number), p.arm.path(body.number)
     p.do(cpu, f"A'[{i}]", (), body.turn)
     for j in path:
@@ -114,8 +128,11 @@ def _complement(p: Program, body: Body, balanced: bool, passed: bool) -> None:
 
 
 def _sweep(p: Program, passed: bool) -> None:
-    """Multiplication by H^T (4.8, table 4.7). In phase s processor (k, i) multiplies with joint k + s, and adds to the
-    sum that comes from the column after it, n - i phases old, its own product of that age. Row 0 is joint 0."""
+    """Append the multiplication by H^T (4.8, table 4.7).
+
+    In phase s processor (k, i) multiplies with joint k + s, and adds its product of n - i phases ago to the sum of the
+    same age that arrives from the next column. Row 0 is joint 0.
+    """
     arm, n = p.arm, p.arm.n
     paths = {i: set(arm.path(i)) for i in range(1, n + 1)}
     for k in range(n + 1):
@@ -129,7 +146,7 @@ def _sweep(p: Program, passed: bool) -> None:
 
 
 def _product(p: Program, k: int, i: int, j: int, there: bool, passed: bool) -> None:
-    """With h = rho x c, which goes on north with the product, or is computed here."""
+    """Append one product, with h = rho x c received from the south and forwarded, or computed here."""
     cpu, value = (k, i), f"x[{k},{i},{j}]"
     if not there:
         p.do(cpu, value, (), lambda: 0.0)
@@ -148,7 +165,7 @@ def _product(p: Program, k: int, i: int, j: int, there: bool, passed: bool) -> N
 
 
 def _before(arm: Arm, k: int, i: int, j: int) -> int:
-    """The row south of k in column i that has used joint j last: rows of other branches only pass it on."""
+    """Return the row south of k in column i that used joint j last: rows of other branches only forward it."""
     return min(r for r in arm.path(i) if k < r <= j)
 
 

@@ -1,9 +1,9 @@
-"""Wong 1991, section 3.5.1: a PUMA 600 under open-loop inverse dynamics, and how well joint 6 keeps to its path.
+"""PUMA 600 under open-loop inverse dynamics, and the tracking error of joint 6 (Wong 1991, section 3.5.1).
 
     theta_d = (w t - sin w t) / 2, w = 2 pi / 10 s, all six joints                                            3.43
-    tau_d at t, t + h/2, t + h/2 and t + h, where RK4 asks for it                                             3.44
+    tau_d at t, t + h/2, t + h/2 and t + h, the stages of RK4                                                 3.44
 
-The paper reads the largest errors of joint 6 off figure 3.6; signs are those of desired less actual.
+The thesis reads the largest errors of joint 6 off figure 3.6; errors are desired minus actual values.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ PRINTED = {"theta": (-1e-4, "deg"), "dtheta": (-5e-5, "deg/s"), "ddtheta": (6e-5
 
 
 def run() -> Result:
+    """Run two steps and compare the errors of joint 6 with the thesis."""
     arm, path = puma600(), wong(6, SECONDS)
     made = simulator(arm, path)
     at_h, at_tenth = (made.run(SECONDS, step=h, every=STEP) for h in (STEP, STEP / 10))
@@ -31,7 +32,7 @@ def run() -> Result:
         found = largest(e[:, 5])
         rows.append(Row(f"joint 6, largest error of {name}", f"{printed:g} {unit}", found, unit, near(found, printed)))
     off = largest(coarse[0])
-    order = float(np.log10(np.abs(coarse[0]).max() / np.abs(fine[0]).max()))  # one step is a tenth of the other
+    order = float(np.log10(np.abs(coarse[0]).max() / np.abs(fine[0]).max()))  # the steps differ by a factor of ten
     rows += [
         Row("any joint, largest error of theta", "indistinguishable", off, "deg", abs(off) < 0.005 * 180),
         Row("joint 6, largest error of theta, h = 0.001 s", "", largest(fine[0][:, 5]), "deg"),

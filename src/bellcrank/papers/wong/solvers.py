@@ -1,12 +1,13 @@
 """Two systolic solvers of A x = b for symmetric positive definite A, cell by cell (wong1991, section 4.5).
 
-    feed_forward(A, b)       K. Jainandunsing's LU, 4 n cycles: the b row is eliminated with the rest, beside it goes
-                             the identity, and the last row that comes out is x. n (n + 1)/2 + n cells.
+    feed_forward(A, b)       K. Jainandunsing's LU, 4 n cycles: the row b is eliminated with the others, the identity
+                             is appended, and the last row that leaves the array is x. n (n + 1)/2 + n cells.
     back_substitution(A, b)  factors and y = L^-1 b on a triangular mesh, then U x = y in a pipeline: 3 n - 2 and
                              4 n - 3 cycles, as the thesis quotes P. S. Liu and T. Y. Young.
 
-A and b hold any scalars: floats, fractions, graph nodes. The thesis has the cells of the first (4.30), and of the
-second only the cycles: how they come about here (n - 1 to load y, 2 n - 1 to solve, n - 1 to unload x) is ours.
+A and b hold any scalars: floats, fractions, graph nodes. The thesis describes the cells of the first solver (4.30), and
+only the cycle counts of the second. Their derivation here (n - 1 cycles to load y, 2 n - 1 to solve, n - 1 to unload x)
+is not from the thesis.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class Solved:
+    """Solution with its cycles and cells."""
+
     x: list[Scalar]
     cycles: int
     cells: int
-    first: int  # the cycle after which the first element that leaves is known outside
+    first: int  # cycle after which the first element is available outside the array
 
 
 # -- feed-forward
 
 
 def turning() -> Cell:
-    """On the diagonal: the pivot row comes from the north and goes east."""
+    """Yield the words of a diagonal cell: the pivot row comes from the north and leaves to the east."""
     sent: Words = {}
     while True:
         got = yield sent
@@ -39,7 +42,7 @@ def turning() -> Cell:
 
 
 def rotating(row: int) -> Cell:
-    """4.30: element `row` of what comes from the north is eliminated with what comes from the west."""
+    """Yield the words of a cell that eliminates element `row` of the north vector with the west vector (4.30)."""
     alpha: Scalar = 0
     i, sent = 0, Words()
     while True:
@@ -58,7 +61,7 @@ def rotating(row: int) -> Cell:
 
 
 def collecting(into: list[Scalar]) -> Cell:
-    """The processor below the last one: it keeps what comes."""
+    """Yield the words of the cell below the last one, which stores its input in the list `into`."""
     while True:
         got = yield {}
         if "north" in got:
@@ -66,7 +69,10 @@ def collecting(into: list[Scalar]) -> Cell:
 
 
 def feed_forward(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> Solved:
-    """Rows 1..n of [A^T 1] enter from the north, each a cycle after the one before, and [-b^T 0] after them."""
+    """Solve `A` x = `b` by feed-forward elimination.
+
+    Rows 1..n of [A^T 1] enter from the north, each one cycle after the one before, followed by [-b^T 0].
+    """
     n = _size(A, b)
     came: list[Scalar] = []
     cells: dict[Place, Cell] = {(r, r): turning() for r in range(1, n + 1)}
@@ -84,19 +90,29 @@ def feed_forward(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> Solved:
     return Solved(came[n:], array.cycles, len(cells), first)
 
 
-# -- factors, then back-substitution
+# -- factorisation and back-substitution
 
 
 @dataclass
 class Held:
-    """What a cell of the mesh has in the end, read when the factorisation is over."""
+    """Value stored in a cell, read when the factorisation is complete."""
 
     value: Scalar
-    at: int = 0  # the cycle in which it was done
+    at: int = 0  # cycle in which the value was final
 
 
 def below(held: Held, column: int) -> Cell:
-    """Cell (i, j) under the diagonal: a_ij - sum of l_ik a_jk; then d_j comes down, and l_ij = a_ij/d_j goes east."""
+    """Yield the words of cell (i, j) below the diagonal.
+
+    It computes a_ij - sum of l_ik a_jk; then d_j comes from the north, and l_ij = a_ij/d_j leaves to the east.
+
+    Parameters
+    ----------
+    held
+        Value of the cell.
+    column
+        Column j.
+    """
     k, cycle, sent = 1, 0, Words()
     while True:
         got = yield sent
@@ -114,7 +130,15 @@ def below(held: Held, column: int) -> Cell:
 
 
 def diagonal(held: Held, column: int) -> Cell:
-    """Cell (j, j): row j turns south here, its l goes on east to b_j, with the y that came down in between."""
+    """Yield the words of cell (j, j): row j turns south, and its l continues east to b_j with the y from the north.
+
+    Parameters
+    ----------
+    held
+        Value of the cell.
+    column
+        Column j.
+    """
     k, cycle, waiting, sent = 1, 0, list[Scalar](), Words()
     while True:
         got = yield sent
@@ -133,7 +157,15 @@ def diagonal(held: Held, column: int) -> Cell:
 
 
 def beside(held: Held, row: int) -> Cell:
-    """Cell (i, i + 1): y_i = b_i - sum of l_ik y_k, and every y goes south."""
+    """Yield the words of cell (i, i + 1): y_i = b_i - sum of l_ik y_k, and every y leaves to the south.
+
+    Parameters
+    ----------
+    held
+        Value of the cell.
+    row
+        Row i.
+    """
     k, cycle, sent = 1, 0, Words()
     while True:
         got = yield sent
@@ -151,8 +183,20 @@ def beside(held: Held, row: int) -> Cell:
 
 
 def solving(i: int, n: int, held: Held) -> Cell:
-    """Cell i of the pipeline: y_i stays, the x_k that pass are taken off, x_i = y_i/u_ii follows them east; then all
-    move west, out at the end where y came in."""
+    """Yield the words of cell i of the pipeline.
+
+    The cell keeps y_i and subtracts the terms of the x_k that pass; x_i = y_i/u_ii follows them east. Then all x move
+    west and leave at the end where y entered.
+
+    Parameters
+    ----------
+    i
+        Index of the cell.
+    n
+        Number of cells.
+    held
+        Value of the cell.
+    """
     cycle, passed, done, sent = 0, 0, False, Words()
     y: Scalar = 0.0
     seen = n
@@ -179,7 +223,7 @@ def solving(i: int, n: int, held: Held) -> Cell:
 
 
 def factorised(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> tuple[list[list[Scalar]], list[Scalar], int, int]:
-    """U (unscaled rows), y, cycles and cells."""
+    """Factorise `A` and transform `b` on the triangular mesh; return U (unscaled rows), y, cycles and cells."""
     n = _size(A, b)
     a = {(i, j): Held(A[i - 1][j - 1]) for i in range(1, n + 1) for j in range(1, i + 1)}
     y = {i: Held(b[i - 1]) for i in range(1, n + 1)}
@@ -194,9 +238,12 @@ def factorised(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> tuple[list
 
 
 def substituted(U: Sequence[Sequence[Scalar]], y: Sequence[Scalar]) -> tuple[list[Scalar], int]:
-    """x with U x = y, and the cycles: y comes in at the end of the pipeline, U from the side."""
+    """Solve `U` x = `y` in the pipeline; return x and the cycles.
+
+    The vector y enters at the end of the pipeline, U from the side.
+    """
     n = len(y)
-    place = {i: (1, n - i) for i in range(1, n + 1)}  # cell n is where things come in and go out
+    place = {i: (1, n - i) for i in range(1, n + 1)}  # words enter and leave at cell n
     held = {i: Held(0.0) for i in range(1, n + 1)}
     fed: dict[When, Scalar] = {(k, place[n], "west"): y[k - 1] for k in range(1, n + 1)}
     for i in range(1, n + 1):
@@ -212,6 +259,7 @@ def substituted(U: Sequence[Sequence[Scalar]], y: Sequence[Scalar]) -> tuple[lis
 
 
 def back_substitution(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> Solved:
+    """Solve `A` x = `b` by factorisation and back-substitution."""
     U, y, factor, cells = factorised(A, b)
     x, solve = substituted(U, y)
     return Solved(x, factor + solve, cells + len(y), factor + 3 * len(y) - 2)
@@ -220,5 +268,7 @@ def back_substitution(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> Sol
 def _size(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> int:
     n = len(b)
     if n < 1 or len(A) != n or any(len(row) != n for row in A):
-        raise InputError(f"a system of {len(A)} rows and {n} right-hand sides; expected a square matrix and as many.")
+        raise InputError(
+            f"a system of {len(A)} rows and {n} right-hand sides; expected a square matrix with as many rows."
+        )
     return n

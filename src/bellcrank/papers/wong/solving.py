@@ -1,10 +1,10 @@
-"""Section 4.5 of wong1991: the matrix and the right-hand side move to the edge of the mesh, and x comes out of (0, 1).
+"""Solution of the equations on the mesh: matrix and right-hand side move to its edge, and x leaves cell (0, 1).
 
-Cell (r, n + 1) of the solver is processor (0, n + 1 - r): row 0 stands beside the last column. Row i of [M 1] enters
-column i at the top and [-b 0] the last column, element e after element e - 1; a pivot row turns east on the diagonal.
-The elements of a row come to the top in the order in which they are needed, so that the shift goes on while the first
-columns are eliminated already: x is complete 5 n - 2 cycles after the last sum. The thesis does one after the other: n
-cycles for the shift, then 4 n rotations and 4 n messages in turn.
+This is section 4.5 of wong1991. Cell (r, n + 1) of the solver is processor (0, n + 1 - r): row 0 takes the place of the
+last column. Row i of [M 1] enters column i at the top, and [-b 0] the last column, one element after the other; a pivot
+row turns east on the diagonal. The elements of a row arrive at the top in the order in which they are needed, so that
+the shift overlaps with the elimination of the first columns: x is complete 5 n - 2 cycles after the last sum. The
+thesis does both in sequence: n cycles for the shift, then 4 n rotations and 4 n messages in turn.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from bellcrank.scalar import Scalar
 
 
 def solve(p: Program) -> None:
+    """Append the solution of the equations to the program `p`."""
     arm, n = p.arm, p.arm.n
     for body in arm.bodies:
         i = body.number
@@ -23,7 +24,7 @@ def solve(p: Program) -> None:
             p.do((i, i), f"M[{i},{i}]", (f"S[{i},{i},{i}]",), lambda x, r=rotor: x + r)
         p.do((0, i), f"-b[{i}]", (f"S[0,{i},{i}]",), lambda f, load=load: f - load())
         p.carry(f"-b[{i}]", [(0, k) for k in range(i, n + 1)])
-        for j in range(i, n + 1):  # M[i,j] is at (i, j): row j of the matrix goes up column j, row i west and up
+        for j in range(i, n + 1):  # M[i,j] is at (i, j): as row j it moves up column j, as row i west and up
             value = _element(arm, i, j)
             p.carry(value, column(j, i, 1))
             p.carry(value, [*((i, k) for k in range(j, i - 1, -1)), *column(i, i, 1)[1:]])
@@ -38,12 +39,22 @@ def _element(arm: Arm, i: int, j: int) -> str:
 
 
 def place(n: int, r: int, i: int) -> Cpu:
-    """The processor of a cell of the solver."""
+    """Return the processor of a cell of the solver.
+
+    Parameters
+    ----------
+    n
+        Number of joints.
+    r
+        Row of the cell.
+    i
+        Column of the cell.
+    """
     return (r, i) if i <= n else (0, n + 1 - r)
 
 
 def _incoming(arm: Arm, r: int, i: int, e: int) -> str | float:
-    """What cell (r, i) gets from the north as element e of 2 n: a value by name, or a number."""
+    """Return element e (of 2 n) that cell (r, i) gets from the north: the name of a value, or a number."""
     n = arm.n
     if r > 1:
         return f"y[{r - 1},{i},{e}]"
@@ -53,7 +64,7 @@ def _incoming(arm: Arm, r: int, i: int, e: int) -> str | float:
 
 
 def _cell(p: Program, r: int, i: int) -> None:
-    """All that cell (r, i) does, element by element (equation 4.30)."""
+    """Append all operations of cell (r, i), element by element (equation 4.30)."""
     n, here = p.arm.n, place(p.arm.n, r, i)
     for e in range(r, 2 * n + 1):
         x, y = _incoming(p.arm, r, r, e), _incoming(p.arm, r, i, e)
@@ -77,5 +88,5 @@ def _cell(p: Program, r: int, i: int) -> None:
 
 
 def solution(n: int) -> list[str]:
-    """The names of x, as they leave the last cell."""
+    """Return the names of the `n` elements of x, as they leave the last cell."""
     return [f"y[{n},{n + 1},{n + e}]" for e in range(1, n + 1)]

@@ -1,7 +1,8 @@
-"""Systolic arrays: cells on a grid that beat together. Once a cycle every cell takes what its neighbours sent in the
-cycle before, computes, and sends to them. No cell sees further than that, and none sees another's memory.
+"""Simulation of systolic arrays: cells on a grid that compute in lockstep.
 
-A cell is a generator that gets the words of one cycle by the side they came from, and yields those it sends:
+In every cycle each cell receives the words that its neighbours sent in the cycle before, computes, and sends words to
+them. A cell has no access to the memory of other cells. A cell is a generator that receives the words of one cycle by
+the side they came from, and yields those it sends:
 
     def doubling() -> Cell:
         sent: Words = {}
@@ -9,7 +10,8 @@ A cell is a generator that gets the words of one cycle by the side they came fro
             got = yield sent
             sent = {"east": 2 * got["west"]} if "west" in got else {}
 
-Words are scalars of any kind, or small tuples of them. What leaves the grid is kept in `left`, by cycle, cell and side.
+Words are scalars of any kind, or small tuples of them. Words that leave the grid are stored in `left`, by cycle, cell
+and side.
 """
 
 from __future__ import annotations
@@ -27,8 +29,18 @@ TOWARDS = {"north": (-1, 0), "south": (1, 0), "east": (0, 1), "west": (0, -1)}
 
 
 class Array:
+    """Grid of cells with their inputs from outside.
+
+    Parameters
+    ----------
+    cells
+        Generator of each cell.
+    fed
+        Words that enter from outside the grid.
+    """
+
     def __init__(self, cells: Mapping[Place, Cell], fed: Mapping[When, Any]) -> None:
-        """`fed` are the words that come in from outside the grid."""
+        """Start all `cells`; `fed` are the words that enter from outside the grid."""
         self.cells = dict(cells)
         self.cycles = 0
         self.left: dict[When, Any] = {}
@@ -40,6 +52,7 @@ class Array:
             next(cell)
 
     def cycle(self) -> None:
+        """Run one cycle."""
         self.cycles += 1
         now, self._coming = self._coming, {}
         for place, side, word in self._fed.get(self.cycles, ()):
@@ -49,6 +62,7 @@ class Array:
                 self._sent(place, side, word)
 
     def run(self, cycles: int) -> None:
+        """Run a number of `cycles`."""
         for _ in range(cycles):
             self.cycle()
 

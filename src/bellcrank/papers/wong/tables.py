@@ -1,4 +1,4 @@
-"""Chapters 4 and 5 of wong1991 as tables and figures: the mesh of wong/, cycle by cycle, beside the print."""
+"""Tables and figures of chapters 4 and 5 of wong1991: the mesh cycle by cycle, beside the printed values."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ NAMES = {"lee": "Lee and Chang", "fijany": "Fijany and Bejczy", "hwang": "Hwang 
 
 
 def tables() -> list[Table]:
+    """Return all tables."""
     return [
         _cycles(0, "Tables 4.3, 4.6 and 4.7: row 0 of the mesh for any arm of four joints, cycle by cycle"),
         _cycles(1, "Tables 4.2, 4.5 and 4.7: row 1"),
@@ -34,7 +35,7 @@ def tables() -> list[Table]:
 
 
 def _cycles(row: int, title: str) -> Table:
-    """Without the solver, and from the first cycle to the last sum."""
+    """Tabulate a row of the mesh from the first cycle to the last sum, without the solver."""
     found = mesh(4, solver=False).cycles(row)
     return Table(title, found.head, found.rows, found.right)
 
@@ -69,7 +70,7 @@ def _curves(figure: str) -> Table:
 
 
 def _solvers(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
-    """Cell by cell, on random positive definite systems."""
+    """Simulate both solvers cell by cell on random positive definite systems."""
     rows = []
     for name, solve, formula in (("feed-forward (Jainandunsing)", feed_forward, "4 n"),
                                  ("back-substitution (Liu and Young)", back_substitution, "7 n - 5")):  # fmt: skip
@@ -81,7 +82,7 @@ def _solvers(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
 
 
 def _solved(solve: Callable[..., Solved], n: int) -> tuple[Solved, float]:
-    """And how far A x is from b."""
+    """Solve a random system of n equations; return the solution and its largest residual."""
     rng = np.random.default_rng(n)
     B = rng.normal(size=(n, n))
     A, b = B @ B.T + n * np.eye(n), rng.normal(size=n)
@@ -118,5 +119,5 @@ FIGURES: Mapping[str, Callable[[], str]] = {
 
 
 def run() -> Result:
-    """All of it, for `bellcrank papers`."""
+    """Return all tables and figures, for `bellcrank papers`."""
     return Result(tables=tuple(tables()), drawings=FIGURES)

@@ -1,4 +1,4 @@
-"""A program for many processors traced into one graph, and what its atoms cost."""
+"""Trace of a multiprocessor program as one graph, and the cost of its atoms."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from bellcrank.spatial.vector import Mat, Vec
 
 
 class Apart(Tape):
-    """A tape on which the same operation on two processors is two nodes: they do not know each other's results."""
+    """Tape with one node table per processor: equal operations on two processors stay two nodes."""
 
     def __init__(self) -> None:
         super().__init__()
         self._tables: dict[Cpu, Table] = {}
 
     def at(self, cpu: Cpu) -> None:
+        """Record the following operations for the processor `cpu`."""
         self.table = self._tables.setdefault(cpu, defaultdict(dict))
 
 
 @dataclass(frozen=True)
 class Cost:
+    """Number of operations."""
+
     M: int  # multiplications and divisions
     A: int  # additions and subtractions
 
@@ -35,6 +38,7 @@ class Cost:
         return Cost(self.M + o.M, self.A + o.A)
 
     def time(self, multiply: float = 1.0, add: float = 0.5) -> float:
+        """Return the execution time, in the unit of the times `multiply` per multiplication and `add` per addition."""
         return multiply * self.M + add * self.A
 
     def __str__(self) -> str:
@@ -45,12 +49,23 @@ NOTHING = Cost(0, 0)
 
 
 def cost(nodes: Sequence[Node]) -> Cost:
+    """Count the operations among `nodes`."""
     ops = [node.op for node in nodes]
     return Cost(ops.count("mul") + ops.count("div"), ops.count("add") + ops.count("sub"))
 
 
 def traced(tape: Apart, written: Program) -> tuple[dict[str, Any], dict[str, tuple[Node, ...]]]:
-    """The values by name, and the nodes of every atom by its name. Processors take turns, each as far as it gets."""
+    """Trace a program, with the processors in turn, each as far as its operands are available.
+
+    Return the values by name, and the nodes of every atom by the atom's name.
+
+    Parameters
+    ----------
+    tape
+        Tape of the graph.
+    written
+        Program.
+    """
     values: dict[str, Any] = {}
     nodes: dict[str, tuple[Node, ...]] = {}
     todo = {cpu: list(reversed(atoms)) for cpu, atoms in written.of.items()}
@@ -66,12 +81,13 @@ def traced(tape: Apart, written: Program) -> tuple[dict[str, Any], dict[str, tup
                 nodes[atom.name] = tuple(node for node in tape.nodes[since:] if node.op != "input")
         if len(values) == before:
             stuck = next(atoms[-1] for atoms in todo.values() if atoms)
-            raise InputError(f'"{stuck.name}" on {stuck.cpu} waits for what never comes.')
+            raise InputError(f'"{stuck.name}" on {stuck.cpu} waits for a value that never arrives.')
     step("")
     return values, nodes
 
 
 def flat(value: Any) -> list[Any]:
+    """Return the scalars of `value`, a matrix, vector or scalar."""
     if isinstance(value, Mat):
         return [x for row in value.rows for x in row]
     return list(value) if isinstance(value, Vec) else [value]

@@ -1,4 +1,4 @@
-"""The files of a record: one module each, with `write(run, stream)`, `read(stream)`, and what a file looks like."""
+"""File formats of records: one module for each, with `write(run, stream)`, `read(stream)`, WHAT and MAGIC."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ if TYPE_CHECKING:
 
 
 class Format(Protocol):
-    """What each module here has."""
+    """Interface of a file format, implemented by each module of this package."""
 
     WHAT: str  # for messages
-    MAGIC: bytes  # how every such file begins
+    MAGIC: bytes  # first bytes of every file of the format
 
-    def write(self, run: Record, stream: IO[bytes]) -> None: ...
+    def write(self, run: Record, stream: IO[bytes]) -> None:
+        """Write `run` to `stream`."""
 
-    def read(self, stream: IO[bytes]) -> Record: ...
+    def read(self, stream: IO[bytes]) -> Record:
+        """Read a record from `stream`."""
 
 
-# The name of a module here, or somebody's own.
+# Name of a module of this package, or the format of a plug-in.
 SUFFIXES: dict[str, str | Format] = {".parquet": "parquet", ".csv": "csv", ".npz": "npz", ".mcap": "mcap"}
 
 
 def format_of(suffix: str) -> Format:
-    """Loaded on use: most need a package of the extra `record`."""
+    """Return the format of `suffix`; modules are imported on use, as most need a package of the extra `record`."""
     found = SUFFIXES[suffix]
     return cast(Format, importlib.import_module(f"{__name__}.{found}")) if isinstance(found, str) else found

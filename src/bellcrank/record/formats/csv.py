@@ -1,7 +1,7 @@
-"""CSV: text that everything reads. Comment lines (#) say where it comes from, the header has the units.
+"""CSV files of records: comment lines (#) with the provenance, a header with units, and the rows.
 
-Numbers are written so that they read back to the same bits. A batch has a first column `run`. A spreadsheet runs what
-begins as a formula, so a name that does has an apostrophe before it; the description has it as it is.
+Numbers are written such that reading restores the same bits. A batch has a first column `run`. Spreadsheets evaluate
+text that begins like a formula, so such names are prefixed by an apostrophe; the description has the original names.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ MAGIC = FIRST_LINE.encode()
 
 
 class Encoded:
-    """Text to bytes, and nothing to close: a TextIOWrapper would write once more to a disk that is full."""
+    """Text stream without buffer: closing a TextIOWrapper would write again to a full disk."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
+        """Write `text` in UTF-8."""
         return self.stream.write(text.encode())
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
+    """Write `run` to `stream`."""
     text = Encoded(stream)
     notes = [cells(line(f"{key}: {shown(value)}")) for key, value in run.provenance.items()]
-    # The last comment is the whole description; those before it are for people.
+    # The last comment is the complete description; the others are for people.
     comments = [FIRST_LINE, *(f"# {note}" for note in notes), f"# {json_cells(meta.written(run))}"]
     for comment in comments:
         text.write(f"{comment}\n")
@@ -50,6 +52,7 @@ def write(run: Record, stream: IO[bytes]) -> None:
 
 
 def read(stream: IO[bytes]) -> Record:
+    """Read a record from `stream`."""
     text = io.StringIO(stream.read().decode(), newline="")
     comment, line = "", text.readline()
     while line.startswith("#"):
@@ -62,7 +65,7 @@ def read(stream: IO[bytes]) -> Record:
     rows = list(csv.reader(io.StringIO(body, newline="")))[1:]
     wanted = found.size
     if len(rows) != wanted:
-        raise ReadError(f"it has {len(rows)} rows and says {wanted}: it is truncated or was edited.")
+        raise ReadError(f"it has {len(rows)} rows; expected {wanted}. It is truncated or was edited.")
     width = lead + len(found.names)
     for i, row in enumerate(rows):
         if len(row) != width:

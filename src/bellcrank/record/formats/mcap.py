@@ -1,8 +1,8 @@
-"""MCAP, the container of robot logs: a channel for positions, velocities, ..., a JSON message for each row.
+"""MCAP files of records, the container of robot logs: one channel per kind of column, one JSON message per row.
 
-"boom.q" is the field `boom` of the topic /q (in a batch /3/q for run 3); what has no such ending is in /other by its
-whole name. Numbers that JSON does not have are the texts "NaN", "Infinity", "-Infinity". The description of the record
-is the metadata "bellcrank".
+"boom.q" is the field `boom` of the topic /q (in a batch /3/q for run 3); names without such an ending are fields of
+/other. Numbers that JSON lacks are the strings "NaN", "Infinity", "-Infinity". The description of the record is the
+metadata "bellcrank".
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ KEY = "bellcrank"
 GROUPS = ("q", "v", "a", *FORCES, "x", "y", "z", "speed")
 LATEST_TIME = 2**62  # ns
 CHUNK_BYTES = 1 << 20
-MESSAGE_BYTES, VALUE_BYTES = 31, 4  # the least that a message takes without its data, and a value in it: "":0
+MESSAGE_BYTES, VALUE_BYTES = 31, 4  # minimum size of a message without data, and of a value: "":0
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
+    """Write `run` to `stream`."""
     out = begun(stream, meta.written(run), CHUNK_BYTES)
     ways = channels(out, run)
     for group, at, data, sequence in messages(run, 0):
@@ -44,7 +45,7 @@ def write(run: Record, stream: IO[bytes]) -> None:
 
 
 def begun(stream: IO[bytes], about: str, chunk_bytes: int) -> Any:
-    """Return mcap's writer of a file that has the description."""
+    """Return an mcap writer to `stream`, with the description `about` and chunks of `chunk_bytes`."""
     out = extra("mcap.writer", "record", "saving MCAP").Writer(stream, chunk_size=chunk_bytes)
     out.start(profile="", library=f"bellcrank {__version__}")
     out.add_metadata(KEY, {"record": about})
@@ -52,7 +53,7 @@ def begun(stream: IO[bytes], about: str, chunk_bytes: int) -> Any:
 
 
 def channels(out: Any, run: Record) -> dict[tuple[int, str], int]:
-    """Register a channel for each run of the batch and group of columns."""
+    """Register a channel of the writer `out` for each run of the batch `run` and group of columns."""
     schemas = {}
     groups = grouped(run.columns)
     for group, fields in groups.items():
@@ -66,7 +67,7 @@ def channels(out: Any, run: Record) -> dict[tuple[int, str], int]:
 
 
 def messages(run: Record, first: int) -> Iterator[tuple[tuple[int, str], int, bytes, int]]:
-    """Yield (run and group, time in ns, data, number of the row) for each message; the first row has that number."""
+    """Yield (run and group, time in ns, data, row number) for each message of `run`, whose rows count from `first`."""
     groups = grouped(run.columns)
     flat = {name: run[name].reshape(run.runs, len(run)).tolist() for name in run.columns}
     for k, clock in enumerate(_nanoseconds(run.t.reshape(run.runs, len(run)))):
@@ -77,17 +78,18 @@ def messages(run: Record, first: int) -> Iterator[tuple[tuple[int, str], int, by
 
 
 def message_seal(described: str, digest: bytes) -> str:
-    """Return the seal of a file that grew: over its description, and over all data of its messages."""
+    """Return the seal of a growing file: over its description `described` and the `digest` of its messages."""
     return hashlib.sha256(described.encode() + digest).hexdigest()
 
 
 def read(stream: IO[bytes]) -> Record:
+    """Read a record from `stream`, also from a file that was not closed."""
     about, decoded = _description(stream)
     data = _parsed(about)
     mark = data.pop("message_seal", None)
     described, cut = json.dumps(data), "rows" in data and data["rows"] is None
     if cut:
-        data["rows"] = decoded // MESSAGE_BYTES  # at most
+        data["rows"] = decoded // MESSAGE_BYTES  # upper bound
     found = meta.read(json.dumps(data))
     if cut:
         return _unfinished(stream, found)
@@ -107,7 +109,7 @@ def read(stream: IO[bytes]) -> Record:
     made = found.record(list(columns.values()))
     if mark is not None:
         if mark != message_seal(described, digest.digest()):
-            raise ReadError("its contents are not those that were sealed when it was closed: it was damaged or edited.")
+            raise ReadError("its contents do not match the seal made when it was closed: it was damaged or edited.")
         made.sealed = True
     return made
 
@@ -116,14 +118,14 @@ def _parsed(about: str) -> dict[str, Any]:
     try:
         data = json.loads(about)
     except ValueError as error:
-        raise ReadError(f"the description of the record is no JSON: {error}.") from None
+        raise ReadError(f"the description of the record is not JSON: {error}.") from None
     if not isinstance(data, dict):
         raise ReadError(f"the description of the record is {brief(data)}; expected an object.")
     return data
 
 
 def _unfinished(stream: IO[bytes], found: meta.Meta) -> Record:
-    """Return the whole rows of a file that was not closed, up to the first that is not there."""
+    """Return the complete rows of a file that was not closed, up to the first incomplete row."""
     groups = grouped(found.names)
     rows: list[dict[str, float]] = []
     waiting: dict[str, float] = {}
@@ -138,18 +140,18 @@ def _unfinished(stream: IO[bytes], found: meta.Meta) -> Record:
             rows.append(waiting)
             waiting, left = {}, set(groups)
     last = rows[-1]["t"] if rows else math.nan
-    why = "the file was not closed, because the program that wrote it was ended; what came after is lost"
+    why = "the file was not closed, because the program that wrote it was ended; later rows are lost"
     found = replace(found, shape=(len(rows),), rest=found.rest | {"stops": [["interrupted", last, why]]})
     return found.record([np.array([row[name] for row in rows]) for name in found.names])
 
 
 def _description(stream: IO[bytes]) -> tuple[str, int]:
-    """Return the description of the record and the decoded bytes of all messages, and decode nothing."""
+    """Return the description of the record and the decoded size of all messages in bytes, without decoding."""
     about, decoded, topics = None, 0, set()
     for item in _records(stream):
         kind = type(item).__name__
         if kind == "Metadata" and item.name == KEY:
-            about = item.metadata.get("record", "")  # of a file that grew the last one holds
+            about = item.metadata.get("record", "")  # in a growing file the last one is valid
         elif kind == "Chunk":
             decoded += _decoded_bytes(item)
             check_decoded_size(stream, decoded, "its chunks")
@@ -177,7 +179,7 @@ def _messages(stream: IO[bytes]) -> Iterator[tuple[int, int, str, bytes]]:
 
 
 def _records(stream: IO[bytes]) -> Iterator[Any]:
-    """Yield the records of a file from its beginning, its chunks as they are."""
+    """Yield the MCAP records of a file from its beginning, with undecoded chunks."""
     reader = extra("mcap.stream_reader", "record", "reading MCAP").StreamReader
     size = file_size(stream)
     stream.seek(0)
@@ -188,7 +190,7 @@ def _records(stream: IO[bytes]) -> Iterator[Any]:
             item = next(found)
         except StopIteration:
             return
-        except Exception:  # a file that was not closed ends anywhere, in one of several errors
+        except Exception:  # a file that was not closed may end anywhere, with various errors
             if growing:
                 return
             raise
@@ -198,7 +200,7 @@ def _records(stream: IO[bytes]) -> Iterator[Any]:
 
 
 def _decoded_bytes(chunk: Any) -> int:
-    """Return the bytes that a chunk declares, after a look at what its compressed data declare themselves."""
+    """Return the decoded size that a chunk declares, after comparing it with that of its compressed data."""
     declared = int(chunk.uncompressed_size)
     if chunk.compression == "zstd":
         inside = extra("zstandard", "record", "reading MCAP").frame_content_size(chunk.data)
@@ -208,7 +210,7 @@ def _decoded_bytes(chunk: Any) -> int:
 
 
 def grouped(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """Group -> field -> column, without the time, which is in every message."""
+    """Return the columns `names` by group and field, without the time, which is in every message."""
     found: dict[str, dict[str, str]] = {}
     for name in names[1:]:
         field, _, group = name.rpartition(".")
@@ -223,8 +225,8 @@ def _field(run: Record, name: str) -> dict[str, Any]:
 
 
 def _nanoseconds(t: Array) -> list[list[int]]:
-    """Log times: never negative, never decreasing at a row without a time."""
-    far = LATEST_TIME / 1e9  # no file has later ones, and differences of earlier ones do not overflow
+    """Return log times in ns: not negative, and not decreasing at rows without a time."""
+    far = LATEST_TIME / 1e9  # no file has later times, and differences of earlier ones do not overflow
     start = min(0.0, float(np.nanmin(t, initial=0.0, where=np.isfinite(t))))
     since = np.clip(t, -far, far) - max(start, -far)
     held = np.maximum.accumulate(np.where(np.isfinite(t), since, 0.0), axis=-1)

@@ -1,4 +1,4 @@
-"""NPZ: arrays by name, in the shape (*batch, rows), for `numpy.load`; and `record.json`, the description."""
+"""NPZ files of records: arrays by name, of shape (*batch, rows), for `numpy.load`, and the description in JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ ABOUT = "record.json"
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
-    # Not numpy.savez: there a column may not be called "file".
+    """Write `run` to `stream`."""
+    # Not numpy.savez, which rejects a column named "file".
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(ABOUT, meta.written(run))
         for name in run.columns:
@@ -31,10 +32,11 @@ def write(run: Record, stream: IO[bytes]) -> None:
 
 
 def read(stream: IO[bytes]) -> Record:
+    """Read a record from `stream`."""
     with zipfile.ZipFile(stream) as archive:
         members = archive.namelist()
         if ABOUT not in members:
-            raise ReadError(f"it has no {ABOUT}: it is another's archive, with {', '.join(members[:8])}.")
+            raise ReadError(f"it has no {ABOUT}: it is an archive of another program, with {', '.join(members[:8])}.")
         check_decoded_size(stream, sum(info.file_size for info in archive.infolist()), "its directory")
         found = meta.read(archive.read(ABOUT))
         arrays = [i for i in archive.infolist() if i.filename != ABOUT]  # in the order of the columns
@@ -44,7 +46,7 @@ def read(stream: IO[bytes]) -> Record:
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shape: tuple[int, ...]) -> Array:
-    """Read a member whose size and header are those of the shape that the record describes."""
+    """Read an array whose size and header must agree with the shape in the description."""
     with archive.open(info) as member:
         version = np.lib.format.read_magic(member)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

@@ -1,7 +1,7 @@
-"""Parquet: one column of the file for each of the record, zstd over byte-stream-split; batches in long form.
+"""Parquet files of records: one column each, byte-stream-split and zstd; batches in long form.
 
 The schema has the units (`unit` of each field) and the description of the record (`bellcrank`). A batch has a first
-column `run`, the number of the run; its rows stand one run after another.
+column `run`, the number of the run; the rows of one run follow those of another.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ KEY = b"bellcrank"
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
+    """Write `run` to `stream`."""
     pa, pq = (extra(name, "record", "saving Parquet") for name in ("pyarrow", "pyarrow.parquet"))
     fields, arrays = [], []
     if run.batch:
@@ -44,12 +45,13 @@ def write(run: Record, stream: IO[bytes]) -> None:
 
 
 def read(stream: IO[bytes]) -> Record:
+    """Read a record from `stream`."""
     file = open_parquet(stream, "record")
     text = (file.schema_arrow.metadata or {}).get(KEY)
     names = file.schema_arrow.names
     if text is None:
         raise ReadError(
-            f'its schema has no "{KEY.decode()}": it is another\'s Parquet file, with the columns '
+            f'its schema has no "{KEY.decode()}": it is a Parquet file of another program, with the columns '
             f"{', '.join(names[:8])}."
         )
     found = meta.read(text)
