@@ -11,6 +11,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.dynamics import kinematics
 from bellcrank.model import Mechanism
+from bellcrank.sim.motions import free_shares
 from crossing.files import by_file
 from crossing.mechanisms import TAIL, on_body, tree, with_loops
 from crossing.pairwise import Case
@@ -119,13 +120,19 @@ class World:
             }
         if "force everywhere" in traits:
             parts["everywhere"] = lambda place, velocity, mass: [-0.3 * velocity[0], 0.0, 0.1 * mass * place[2]]
-        if "motion" in traits:
-            name = turning[0]
+        if "motion" in traits and (name := self._movable(turning)):
             at, speed = (x[m.columns[k].index(name)] for k, x in enumerate(self.start))
             parts["motions"] = {name: lambda t: float(at) + float(speed) * t + 0.1 * t * t}
         if "outputs" in traits:
             parts["outputs"] = {"speed": lambda t, q, v, x, u: v[0] * v[0] + bc.sin(q[0])}
         return bc.system(m, found, elements=elements, **parts)
+
+    def _movable(self, names: list[str]) -> str:
+        """Return the first of these joints that the loops do not hold where it is; empty if there is none."""
+        m, y = self.mechanism, np.concatenate(self.start)
+        plain = m.at() if m.parameters else m
+        shares = ((name, dict(free_shares(plain, {name: float}, y))[name]) for name in names)
+        return next((name for name, share in shares if share > 1e-3), "")
 
     @property
     def events(self) -> list[bc.Event]:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bellcrank.dynamics.ends import Row, ends
 from bellcrank.errors import InputError, unknown
 from bellcrank.jets import Jet, jet
@@ -25,10 +27,13 @@ from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.sim.user_code import called, vector
 
+Array = np.ndarray[Any, Any]
 Motion = Callable[[Scalar], Scalar]
 Solve = Callable[[Sequence[Scalar]], list[Scalar]]
 PLACES = ("x", "y", "z")
 HELD_BACK = 20.0  # 1/s, k
+HELD = 1e-9  # share of a motion's row that loops leave free, below which it is held
+LOST = 0.01  # of the way of a motion: a run farther from it has not followed it
 SAME = 1e-6  # rad or m, and per second: largest deviation of a start from its motion
 
 
@@ -148,7 +153,7 @@ def forced(
 
 
 def check_start(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> None:
-    """Raise an InputError if a run does not start on its prescribed motions.
+    """Raise an InputError if a run does not start on its prescribed motions, or if no force can impose them.
 
     Parameters
     ----------
@@ -173,6 +178,80 @@ def check_start(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> None:
                     f"and the start has {float(here.value):g} and {float(here.rate):g}. Give matching q0 and v0; with "
                     "loops mechanism.assemble({name: place}, {name: speed}, fixed=[name]) returns them."
                 )
+    for k, one in enumerate(y if motions else []):
+        held = next((name for name, share in free_shares(plain, motions, one) if share < HELD), None)
+        if held is not None:
+            run = f" (run {k})" if len(y) > 1 else ""
+            by = ["the closed loops"] * bool(m.loops) + ["the other motions"] * (len(motions) > 1)
+            raise InputError(
+                f'motion of "{held}": at the start{run} {" and ".join(by) or "the joints"} of "{m.name}" determine '
+                f"its velocity, so no force can impose another one. Prescribe a coordinate that can move "
+                "(mechanism.loop_analysis counts the degrees of freedom), or leave this motion out."
+            )
+
+
+def free_shares(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> list[tuple[str, float]]:
+    """Return each motion with the share of its row that loops and the motions before it leave free, 0 to 1.
+
+    Parameters
+    ----------
+    m
+        Mechanism without free parameters.
+    motions
+        Prescribed motions by name.
+    y
+        State, (size,).
+    """
+    q, v = y[: m.nq].tolist(), y[m.nq : m.nq + m.nv].tolist()
+    rows = np.zeros((len(motions), m.nv))
+    for i, name in enumerate(motions):
+        for k, x in led(m, name, q, v).row.items():
+            rows[i, k] = x
+    free = rows @ _null_space(m, y[: m.nq])
+    found, known = [], np.zeros((0, free.shape[1]))
+    for name, row, part in zip(motions, rows, free, strict=True):
+        for _ in range(2):  # once more, because the first projection leaves rounding errors
+            part = part - known.T @ (known @ part)
+        left, size = float(np.linalg.norm(part)), float(np.linalg.norm(row))
+        found.append((name, left / size if size else 1.0))  # a row that is always zero is refused by `forced`
+        if left:
+            known = np.vstack([known, part / left])
+    return found
+
+
+def _null_space(m: Mechanism, q: Any) -> Array:
+    """Return an orthonormal basis of the velocities that keep the loops closed, (nv, degrees of freedom)."""
+    if not m.loops:
+        return np.eye(m.nv)
+    from bellcrank.dynamics.loops.numbers import closed  # only for mechanisms that have loops
+
+    rank = m.loop_analysis.rank.rank
+    return np.asarray(np.linalg.svd(closed(m.tree, q).C)[2][rank:].T)
+
+
+def lost_motion(m: Mechanism, motions: Mapping[str, Motion], t: Array, q: Array) -> str:
+    """Return which prescribed motion a run did not follow, and where; empty if it followed all.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    motions
+        Prescribed motions by name.
+    t
+        Times of the rows, s.
+    q
+        Positions, (rows, nq).
+    """
+    plain = m.at() if m.parameters else m
+    for name, motion in motions.items():
+        ends = [wanted(name, motion, float(x)).x for x in (t[0], t[-1])]
+        if not all(isinstance(x, int | float) for x in ends):
+            continue  # the motion depends on free parameters
+        here = float(led(plain, name, q[-1].tolist(), [0.0] * m.nv).value)
+        if not abs(here - ends[1]) <= max(LOST * abs(ends[1] - ends[0]), SAME):
+            return f'motion of "{name}" was not followed: at {t[-1]:g} s it is {ends[1]:g}, the run is at {here:g}'
+    return ""
 
 
 def _solved(A: list[list[Scalar]], b: list[Scalar]) -> list[Scalar]:

@@ -31,6 +31,7 @@ from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics, derivative
 from bellcrank.sim.events import Event
 from bellcrank.sim.failures import failure, unending, unresolved
+from bellcrank.sim.motions import lost_motion
 from bellcrank.sim.run import Done
 from bellcrank.sim.summary import NOTHING, Summary
 from bellcrank.sim.systems import System
@@ -231,6 +232,33 @@ def warn_unresolved(o: Outcome, record: Record) -> None:
     warn(f'"{o.system.mechanism.name}" is not resolved: {which}{record.stops[worst].message}.')
 
 
+def warn_lost_motion(o: Outcome, record: Record) -> None:
+    """Warn if a run that came to its end did not follow its prescribed motions.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs.
+    record
+        Its record.
+    """
+    s, m = o.system, o.system.mechanism
+    if not s.motions:
+        return
+    q = np.asarray(record.q).reshape(o.runs, -1, m.nq)
+    t = np.broadcast_to(record.t, (*o.batch, q.shape[1])).reshape(o.runs, -1)
+    for run in np.flatnonzero(o.of_state("status") == FINISHED)[:CHECKED_RUNS]:
+        known = np.flatnonzero(np.isfinite(t[run]))[[0, -1]]
+        text = lost_motion(m, s.motions, t[run, known], q[run, known])
+        if text:
+            which = f" (run {run})" if o.runs > 1 else ""
+            warn(
+                f'"{m.name}"{which}: {text}. Its drive may have met a singular configuration, or the steps are too '
+                "long."
+            )
+            return
+
+
 def _step_change(o: Outcome) -> dict[str, Any]:
     """Return the largest relative change by halving the steps, with element, time and run."""
     if "doubt" not in o.layout:
@@ -246,6 +274,7 @@ def _doubtful(o: Outcome, run: int) -> str:
     return o.dynamics.elements[int(o.of_state("doubt_of")[run])]
 
 
+CHECKED_RUNS = 16  # runs of a batch whose prescribed motions are checked
 UNRESOLVED = 1 + TOO_MANY  # not a status of a Program, which computes the doubt; the verdict is made here
 WORDS = {
     RUNNING: "interrupted", FINISHED: "end", NOT_FINITE: "not finite", TOO_SMALL: "step too small", EVENT: "event",

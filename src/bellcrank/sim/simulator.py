@@ -32,7 +32,7 @@ from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
 from bellcrank.sim.implicit_forces import resists
-from bellcrank.sim.outcome import Interrupted, Outcome, recorded, warn_unresolved
+from bellcrank.sim.outcome import Interrupted, Outcome, recorded, warn_lost_motion, warn_unresolved
 from bellcrank.sim.progress import ProgressTeller, Standing
 from bellcrank.sim.run import Backend, Batch, Done, Lanes, Memory, driven
 from bellcrank.sim.runner import Compiled
@@ -337,6 +337,7 @@ class Simulator:
         if not done.finished:
             raise Interrupted(record)
         warn_unresolved(outcome, record)
+        warn_lost_motion(outcome, record)
         return record
 
     def prepared(

@@ -1,0 +1,78 @@
+"""Prescribed motions that nothing can impose are refused, and a run that does not follow its motions warns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.errors import InputError
+from bellcrank.sim.motions import HELD, free_shares, lost_motion
+
+HELD_TEXT = "determine its velocity, so no force can impose another one"
+
+
+def parallel_slider() -> bc.Mechanism:
+    """Return a slider held twice: by a rail, and by a fixed closure that leaves it no freedom."""
+    build = bc.Builder("held")
+    for k, name in enumerate(("a", "b")):
+        build.body(name, mass=1.0 + k, inertia=(0.1, 0.1, 0.1), com=(0.1, 0.0, 0.0))
+    build.joint("slide", "prismatic", "ground", "a", axis=(1.0, 0.0, 0.0))
+    build.joint("turn", "revolute", "ground", "b", point=(0.0, 1.0, 0.0), axis=(0.0, 0.0, 1.0))
+    build.close("weld", "fixed", "ground", "a", point=(0.0, 0.0, 0.0))
+    return build.build()
+
+
+def test_a_coordinate_that_loops_hold_cannot_be_prescribed() -> None:
+    m = parallel_slider()
+    assert m.loop_analysis.mobility == 1
+    with pytest.raises(InputError, match=rf'motion of "slide": at the start the closed loops of "held" {HELD_TEXT}'):
+        bc.simulate(bc.system(m, motions={"slide": lambda t: 0.1 * t * t}), 0.01)
+    run = bc.simulate(bc.system(m, motions={"turn": lambda t: 0.1 * t * t}), 0.1)
+    np.testing.assert_allclose(run["turn.q"], 0.1 * run.t**2, atol=1e-9)
+
+
+def test_motions_that_determine_each_other_are_refused() -> None:
+    m = bc.zoo.four_bar()
+    assert m.loop_analysis.mobility == 1
+    first, second = list(m.columns[1])[:2]
+    q0, v0 = m.assemble(m.neutral())
+    still = {name: float(q0[m.columns[0].index(name)]) for name in (first, second)}
+    motions: dict[str, Any] = {name: lambda t, x=x: x + 0.0 * t for name, x in still.items()}
+    with pytest.raises(InputError, match=rf'motion of "{second}".* and the other motions of .* {HELD_TEXT}'):
+        bc.simulate(bc.system(m, motions=motions), 0.01, q0=q0, v0=v0)
+    bc.simulate(bc.system(m, motions={first: motions[first]}), 0.01, q0=q0, v0=v0)
+
+
+def test_more_motions_than_joints_that_move_them_are_refused() -> None:
+    """The place of a frame that two joints move, and one of these joints."""
+    m = bc.zoo.planar3r()
+    motions = dict.fromkeys(("link3.x", "link3.y", "joint3", "joint1"), float)
+    shares = dict(free_shares(m, motions, np.array([0.4, 0.3, 0.2, 0.0, 0.0, 0.0])))
+    assert shares["joint3"] == pytest.approx(1.0)
+    assert shares["link3.y"] > 0.1
+    assert shares["joint1"] < HELD
+
+
+def test_a_motion_that_was_lost_is_named() -> None:
+    m = bc.zoo.pendulum()
+    (name,) = m.columns[1]
+    t, motions = np.array([0.0, 2.0]), {name: lambda t: 0.5 * t}
+    assert lost_motion(m, motions, t, np.array([[0.0], [1.0]])) == ""
+    assert lost_motion(m, motions, t, np.array([[0.0], [1.009]])) == ""
+    expected = f'motion of "{name}" was not followed: at 2 s it is 1, the run is at 0.9'
+    assert lost_motion(m, motions, t, np.array([[0.0], [0.9]])) == expected
+    assert lost_motion(m, motions, t, np.array([[0.0], [np.nan]])) != ""
+
+
+def test_runs_that_follow_do_not_warn() -> None:
+    """pytest turns a warning into an error."""
+    m = bc.zoo.slider_fourbar()
+    name = m.columns[1][0]
+    q0, v0 = m.assemble(m.neutral())
+    at = float(q0[0])
+    s = bc.system(m, motions={name: lambda t: at + 0.2 * bc.sin(t) ** 2})
+    run = bc.simulate(s, 0.5, q0=q0, v0=v0, step=1e-3, batch=3)
+    np.testing.assert_allclose(run.q[:, -1, 0], at + 0.2 * np.sin(0.5) ** 2, atol=1e-6)
