@@ -13,7 +13,7 @@ project, author, release = "Bellcrank", "the Bellcrank authors", __version__
 copyright = "the Bellcrank authors, Apache-2.0"
 
 extensions = ["myst_parser", "sphinx_copybutton", "mathml"]
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 html_math_renderer = "mathml"
 copybutton_prompt_text = "$ "
