@@ -132,7 +132,7 @@ def digest(text: str, target: str = "") -> str:
 
 def mechanism(name: str) -> Any:
     """Return a built-in mechanism by the name that the command line takes."""
-    from bellcrank.cli import mechanism as mechanism_by_name
+    from bellcrank.cli import load_mechanism as mechanism_by_name
 
     return mechanism_by_name(name)
 
@@ -176,7 +176,7 @@ def row_of(m: Any, quantity: str, method: str, dtype: str) -> Row:
 
     frame = list(m.frames)[-1] if QUANTITIES[quantity].option == "frame" else ""
     try:
-        by, graph = graphs.chosen(m, Request(quantity, method, frame), fewest_operations)
+        by, graph = graphs.choose_graph(m, Request(quantity, method, frame), fewest_operations)
     except bc.BellcrankError as error:
         return {"refused": type(error).__name__}
     return {"method": by.name, **counts_of(graph), **texts_of(graph, dtype)}
@@ -264,7 +264,7 @@ def _ball() -> Any:
 
 
 def _excavator() -> Any:
-    from bellcrank.excavators.rotary.machine import machine
+    from bellcrank.excavators.rotary.rotary_machine import machine
 
     return machine().system
 
@@ -303,9 +303,9 @@ def program_rows(simulator: Any) -> Iterator[tuple[str, Row]]:
 
 
 def _loop_text(program: Any, dtype: str) -> str:
-    from bellcrank.emit.cpu import loop
+    from bellcrank.emit.cpu import run_loop
 
-    text, slots = loop.source(program, LANES[dtype], LANES[dtype], dtype)
+    text, slots = run_loop.source(program, LANES[dtype], LANES[dtype], dtype)
     return f"{text}\n{slots}"
 
 
@@ -333,10 +333,10 @@ def equations_of(name: str) -> dict[str, Row]:
     m = mechanism(name)
     languages = ("latex", "python", "sympy", "c")
     try:
-        graph = equations.graph(m)
+        graph = equations.motion_graph(m)
     except bc.BellcrankError as error:
         return {"": {"refused": type(error).__name__}}
-    return {"": {to: digest(equations.text(m, graph, to, 0, 60, "", alone=True)) for to in languages}}
+    return {"": {to: digest(equations.equation_text(m, graph, to, 0, 60, "", standalone=True)) for to in languages}}
 
 
 TIMES = re.compile(r'"(?:measured|predicted|choice)": [^,\n}]*')  # of kernels, on this computer

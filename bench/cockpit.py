@@ -33,15 +33,15 @@ CORE, LATE = 0.05, 0.020  # promised
 
 def serve() -> None:
     """In a process of its own, so that its processor time is the server's alone."""
-    from bellcrank.cli.drive import maker
+    from bellcrank.cli.drive import drive_factory
     from bellcrank.cockpit.guard import Guard
-    from bellcrank.cockpit.server import bound
+    from bellcrank.cockpit.server import listening_socket
     from bellcrank.cockpit.server import serve as run
     from bellcrank.cockpit.session import Session
     from bellcrank.excavators.machines import MACHINES
 
-    session = Session(MACHINES["excavator_linkage"](), maker())
-    listening = bound("127.0.0.1", 0)
+    session = Session(MACHINES["excavator_linkage"](), drive_factory())
+    listening = listening_socket("127.0.0.1", 0)
     print(listening.getsockname()[1], flush=True)
     run(session, listening, browser=False, ready=lambda address: None, guard=Guard(token=TOKEN))
 

@@ -13,7 +13,7 @@ from rich.progress import track
 import bellcrank as bc
 from bellcrank import zoo
 from bellcrank.cli import timing
-from bellcrank.text import table
+from bellcrank.text_table import table
 
 PAPERS = ("pendulum", "planar3r", "excavator", "stanford", "puma600", "torso")
 WORK = (
@@ -30,7 +30,7 @@ def main() -> None:
     jobs = [(m, quantity, method) for m in machines for quantity, method in WORK]
     for m, quantity, method in track(jobs, "measuring", console=Console(stderr=True), transient=True):
         k = bc.kernel(m, quantity, method=method)
-        measured, predicted = timing.batch(m, k), k.predicted
+        measured, predicted = timing.batch_time(m, k), k.predicted
         off.append(predicted / measured - 1.0)
         rows.append((m.name, quantity, method, f"{measured * 1e9:.1f}", f"{predicted * 1e9:.1f}", f"{off[-1]:+.0%}"))
     print(table(("mechanism", "quantity", "method", "measured ns", "predicted ns", "off"), rows, right=(3, 4, 5)))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import bellcrank as bc
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.exporting.things import driven
+from bellcrank.exporting.export_content import effort_driven
 from bench.row import Row, robot
 
 STEP, FEW, SECONDS, ROUNDS, SLOWER = 1e-6, 100, 0.1, 8, 1.3
@@ -55,7 +55,7 @@ def rows() -> Iterator[Row]:
 def plant(name: str) -> bc.System:
     if name in MACHINES:
         return MACHINES[name]().system
-    return driven(robot(name) if name in ("ur5", "panda") else bc.zoo.load(name))
+    return effort_driven(robot(name) if name in ("ur5", "panda") else bc.zoo.load(name))
 
 
 def one(name: str) -> Row:

@@ -20,8 +20,15 @@ from rich.table import Table
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.papers.counts import published
-from bellcrank.papers.nikravesh.limits import ALIKE, break_even, dense, first_joints, folded, unfolded
+from bellcrank.papers.nikravesh.speedup_limits import (
+    UNIT_COSTS,
+    break_even,
+    dense_graph,
+    first_joints,
+    folded_graph,
+    unfolded_graph,
+)
+from bellcrank.papers.operation_counts import published
 from bellcrank.zoo.families import general_chain
 from bench import ours
 
@@ -29,7 +36,7 @@ DIRECT, RECURSIVE = "joint_coordinates", "joint_coordinates_recursive"
 SIZES = {"revolute": range(2, 11), "prismatic": range(2, 15), "spherical": range(2, 8)}
 SECONDS = 0.05
 COSTS: dict[str, Mapping[str, float]] = {
-    "all alike": ALIKE,
+    "all alike": UNIT_COSTS,
     "div 4, sin 8": {},
     "mul 2, div 8, sin 16": {"mul": 2.0, "div": 8.0, "sin": 16.0, "cos": 16.0},
     "sin free": {"div": 1.0, "sin": 0.0, "cos": 0.0},
@@ -79,18 +86,18 @@ def breakeven() -> Iterator[Table]:
 
 def speedup() -> Iterator[Table]:
     makers: dict[str, Callable[[bc.Mechanism], bc.Graph]] = {
-        "compiled": folded,
-        "any arm": unfolded,
-        "full matrices": dense,
-        "recursive, compiled": lambda m: folded(m, RECURSIVE),
-        "recursive, any arm": lambda m: unfolded(m, RECURSIVE),
-        "absolute, compiled": lambda m: folded(m, "absolute"),
+        "compiled": folded_graph,
+        "any arm": unfolded_graph,
+        "full matrices": dense_graph,
+        "recursive, compiled": lambda m: folded_graph(m, RECURSIVE),
+        "recursive, any arm": lambda m: unfolded_graph(m, RECURSIVE),
+        "absolute, compiled": lambda m: folded_graph(m, "absolute"),
     }
     arms = [first_joints(zoo.stanford(), n) for n in range(1, 7)]
     graphs = {name: [make(m) for m in arms] for name, make in makers.items()}
     table = columns("Stanford arm, first n joints: work / span = speed-up, all operations alike", "", *"123456")
     for name, row in graphs.items():
-        pairs = [(g.work(ALIKE), g.span(ALIKE)) for g in row]
+        pairs = [(g.work(UNIT_COSTS), g.span(UNIT_COSTS)) for g in row]
         table.add_row(name, *(f"{w:.0f} / {s:.0f} = {w / s:.1f}" for w, s in pairs))
     least, most = published()["dataflow"]["stanford_max_speedup_n1_to_n6"]
     table.caption = f"the paper: {least} with one joint, {most} with six"

@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bellcrank.emit.cores import pace
-from bellcrank.emit.cores.crew import allowed
-from bellcrank.emit.cores.kernel import ParallelKernel
+from bellcrank.emit.cores import calibration
+from bellcrank.emit.cores.multicore_kernel import ParallelKernel
+from bellcrank.emit.cores.thread_team import allowed_cpus
 from bench import baseline, ours
 
 ROWS = 16
@@ -101,7 +101,7 @@ def row(name: str, processors: int, method: str, seconds: float) -> Row:
     best = bc.kernel(m, "forward_dynamics", method=method)
     chosen = bc.kernel(m, "forward_dynamics", method=best.method, machine="threads", processors=processors)
     # The same costs under another name: cut even where it is not worth it, to see whether that was right.
-    cut = pace.threads(processors).with_costs(name=f"cores({processors})")
+    cut = calibration.threads_machine(processors).with_costs(name=f"cores({processors})")
     both = chosen if chosen.schedule.used > 1 else bc.kernel(m, "forward_dynamics", method=best.method, machine=cut)
     assert isinstance(both, ParallelKernel)
     one, together = measured(m, best, both, seconds)
@@ -119,10 +119,10 @@ def main() -> int:
     parser.add_argument("--json", metavar="FILE", help="write the figures there")
     args = parser.parse_args()
     log = Console(stderr=True)
-    if len(allowed()) < args.processors:
-        log.print(f"{args.processors} processors were asked for and {len(allowed())} are allowed.", style="yellow")
+    if len(allowed_cpus()) < args.processors:
+        log.print(f"{args.processors} processors were asked for and {len(allowed_cpus())} are allowed.", style="yellow")
         return 1
-    today = pace.pace(again=True)
+    today = calibration.core_times(again=True)
     rows = []
     with log.status("measuring ...") as status:
         for name in args.names or NAMES:

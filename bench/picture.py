@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 
 from bellcrank.cli import drive
 from bellcrank.cockpit.guard import Guard
-from bellcrank.cockpit.server import bound, serving
+from bellcrank.cockpit.server import listening_socket, serve_while
 from bellcrank.cockpit.session import Session
 from bellcrank.excavators.linkage import machine as linkage
 
@@ -21,11 +21,11 @@ SECONDS = 15.5  # of simulation: the bucket is full and on its way
 
 
 def main(path: str) -> None:
-    listening, end = bound("127.0.0.1", 0), threading.Event()
-    session = Session(linkage.machine(), drive.maker())
-    session.fly("dig")
+    listening, end = listening_socket("127.0.0.1", 0), threading.Event()
+    session = Session(linkage.machine(), drive.drive_factory())
+    session.start_pilot("dig")
     guard = Guard()
-    job = serving(session, guard, listening, lambda: not end.is_set())
+    job = serve_while(session, guard, listening, lambda: not end.is_set())
     thread = threading.Thread(target=lambda: asyncio.run(job))
     thread.start()
     try:

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from bellcrank.papers.depth import FIGURES
+from bellcrank.papers.critical_path import MEASUREMENTS_FILE
 from bench import baseline
 from bench.row import CORE, Row
 
@@ -56,7 +56,7 @@ TALOS = """
 import json, sys, time
 import bellcrank as bc
 from bench.row import robot
-import bellcrank.build.graphs, bellcrank.dynamics.denoc, bellcrank.emit.cpu.llvm  # what Python loads is no compiling
+import bellcrank.build.graphs, bellcrank.dynamics.denoc, bellcrank.emit.cpu.kernel_module  # imports are not compiling
 from bellcrank.emit.cpu.host import host
 m = robot("talos", floating=True)
 state = m.random(0)
@@ -172,7 +172,7 @@ def rows() -> Iterator[Row]:
     talos = min(apart(TALOS) for _ in range(3))  # of a busy computer the best of some
     yield Row("first call, Talos with a floating base", talos, None, "s", 0.8, 0.4)
     yield Row("loops against straight-line code, relative, chain:100", apart(AGREEMENT), None, "", 1e-10, 1e-12)
-    recorded = json.loads(FIGURES.read_text())["rows"]  # by bench.size_gpu, where there is a GPU
+    recorded = json.loads(MEASUREMENTS_FILE.read_text())["rows"]  # by bench.size_gpu, where there is a GPU
     gpu = next(row for row in recorded if row["bodies"] == 100_000)
     yield Row(
         "one state, chain:100000, H200 against one core", 1e3 * gpu["gpu_us"], 1e3 * gpu["one_core_us"], "ns", 10, 40

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.build.segments import segmented
+from bellcrank.build.segmented_recursion import segmented_graph
 from bellcrank.emit.cuda import device
-from bellcrank.emit.cuda.wave_kernel import Engine
-from bellcrank.emit.cuda.waves import waved
-from bellcrank.papers import depth
+from bellcrank.emit.cuda.wave_kernel import WaveEngine
+from bellcrank.emit.cuda.waves import wave_text
+from bellcrank.papers import critical_path
 
 LENGTHS = (16, 32)
 
@@ -41,10 +41,12 @@ def on_gpu(m: bc.Mechanism, shortest: int, state: dict[str, Any], expected: Any)
     """Of one way to cut it."""
     cp = device.cupy()
     begin = time.perf_counter()
-    cut = segmented(f"{m.name}.forward_dynamics", m.tree, {name: x.shape for name, x in state.items()}, None, shortest)
+    cut = segmented_graph(
+        f"{m.name}.forward_dynamics", m.tree, {name: x.shape for name, x in state.items()}, None, shortest
+    )
     assert cut is not None
-    made = waved(cut)
-    engine = Engine(made, {name: len(x) for name, x in state.items()}, len(expected), "float64")
+    made = wave_text(cut)
+    engine = WaveEngine(made, {name: len(x) for name, x in state.items()}, len(expected), "float64")
     ready = time.perf_counter() - begin
     for name, x in state.items():
         engine.inputs[name][...] = cp.asarray(x)
@@ -82,9 +84,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("bodies", nargs="*", type=int)
     parser.add_argument("--lengths", nargs="*", type=int, default=LENGTHS, help="bodies of a segment, to try")
-    parser.add_argument("--write", nargs="?", const=str(depth.FIGURES), help="where the figures go")
+    parser.add_argument("--write", nargs="?", const=str(critical_path.MEASUREMENTS_FILE), help="where the figures go")
     given = parser.parse_args()
-    if why := device.missing():
+    if why := device.unavailable_reason():
         raise SystemExit(why)
     cp = device.cupy()
     name = cp.cuda.runtime.getDeviceProperties(0)["name"].decode()

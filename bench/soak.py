@@ -22,14 +22,14 @@ from typing import Any
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from bellcrank.cli.drive import maker
+from bellcrank.cli.drive import drive_factory
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.messages import HEADER, STATE
-from bellcrank.cockpit.server import bound, serve
+from bellcrank.cockpit.server import listening_socket, serve
 from bellcrank.cockpit.session import Session
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.sim.deadline_text import line, whole
-from bellcrank.text import table
+from bellcrank.sim.deadline_text import full_text, one_line
+from bellcrank.text_table import table
 from bench.rough import KEY, TOKEN, url
 from bench.soak_marks import Marks
 
@@ -79,12 +79,12 @@ def main() -> int:
     given = asked.parse_args()
     marks = Marks() if given.why else None
     machine = MACHINES[given.machine]()
-    session = Session(machine, maker())
+    session = Session(machine, drive_factory())
     if given.rate != session.settings.rate:
         session.switch(rate=given.rate)
     before = alone(session, max(given.seconds / 10, 3.0))
-    session.fly("dig")
-    listening = bound("127.0.0.1", 0)
+    session.start_pilot("dig")
+    listening = listening_socket("127.0.0.1", 0)
     page = subprocess.Popen([sys.executable, "-m", "bench.soak", "watch", str(listening.getsockname()[1])])
     told = time.monotonic() + 60.0
 
@@ -94,7 +94,7 @@ def main() -> int:
             marks.take(session.drive)
         if time.monotonic() >= told:
             told += 60.0
-            print(f"{session.drive.snapshot().t:.0f} s: {line(session.drive.report())}", flush=True)
+            print(f"{session.drive.snapshot().t:.0f} s: {one_line(session.drive.report())}", flush=True)
 
     began = os.times()
     serve(
@@ -114,7 +114,7 @@ def main() -> int:
     print(f"\n{given.machine}, {how}; {share:.1%} of a core in all")
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n")
     print(verdict({"nobody watches": before, "in the cockpit": report}))
-    print(f"\n{whole(report)}")
+    print(f"\n{full_text(report)}")
     if marks:
         print(f"\n{marks.blamed()}")
     return 0 if session.drive.snapshot().status == "stopped" else 1

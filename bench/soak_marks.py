@@ -17,9 +17,9 @@ import numpy as np
 from bellcrank.cockpit.hub import Hub
 from bellcrank.cockpit.outbox import Outbox
 from bellcrank.cockpit.session import Session
-from bellcrank.emit.cpu.words import TRACE
-from bellcrank.sim.realtime import Drive
-from bellcrank.text import table
+from bellcrank.emit.cpu.realtime_block import KEPT_PERIODS
+from bellcrank.sim.realtime_drive import Drive
+from bellcrank.text_table import table
 
 Array = np.ndarray[Any, Any]
 WATCHED = (
@@ -61,7 +61,7 @@ class Marks:
     def take(self, drive: Drive) -> None:
         """The periods since it was last called, which must be seldom enough for none to be overwritten."""
         traced = drive.shared.get("traced")
-        self.periods.append(drive.shared.trace[np.arange(self._taken, traced) % TRACE].copy())
+        self.periods.append(drive.shared.trace[np.arange(self._taken, traced) % KEPT_PERIODS].copy())
         self._taken = traced
 
     def blamed(self, late: float = 200e-6) -> str:

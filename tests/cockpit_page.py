@@ -13,7 +13,7 @@ import numpy as np
 
 from bellcrank.cockpit import app as web
 from bellcrank.cockpit.guard import Guard
-from bellcrank.cockpit.server import bound, serving
+from bellcrank.cockpit.server import listening_socket, serve_while
 from bellcrank.cockpit.session import Session
 from chromium import missing
 from python_drive import PythonDrive
@@ -32,7 +32,7 @@ class Server:
 
     def __init__(self, machine: Any, port: int = 0, make: Any = PythonDrive) -> None:
         need_page()
-        self.listening = bound("127.0.0.1", port)
+        self.listening = listening_socket("127.0.0.1", port)
         self.port = self.listening.getsockname()[1]
         self.session = Session(machine, make)
         self._end, ready = threading.Event(), threading.Event()
@@ -41,7 +41,7 @@ class Server:
             ready.set()
             return not self._end.is_set()
 
-        job = serving(self.session, Guard(token=TOKEN), self.listening, goes_on)
+        job = serve_while(self.session, Guard(token=TOKEN), self.listening, goes_on)
         self.thread = threading.Thread(target=lambda: asyncio.run(job))
         self.thread.start()
         assert ready.wait(PATIENCE)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cores import crew as crews
-from bellcrank.emit.cores.kernel import ParallelKernel
+from bellcrank.emit.cores import thread_team as crews
+from bellcrank.emit.cores.multicore_kernel import ParallelKernel
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import Machine
 from bellcrank.scheduling.machines import complete
@@ -32,8 +32,8 @@ def cut(
     k = bc.kernel(m, quantity, machine=cheap(processors), **more)
     assert isinstance(k, ParallelKernel)
     assert k.crew is not None, "nothing was cut"
-    cpus = crews.allowed()
-    k.crew.on([cpus[i % len(cpus)] for i in range(1, processors)], patience)
+    cpus = crews.allowed_cpus()
+    k.crew.pin([cpus[i % len(cpus)] for i in range(1, processors)], patience)
     return k
 
 

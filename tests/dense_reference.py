@@ -19,8 +19,8 @@ import numpy as np
 from mpmath.ctx_mp import MPContext
 
 from bellcrank.dynamics import kinematics, rnea
-from bellcrank.dynamics.loops.forms import bare
-from bellcrank.dynamics.loops.rows import equations
+from bellcrank.dynamics.loops.constrained_dynamics import without_forces
+from bellcrank.dynamics.loops.constraint_equations import loop_equations
 from bellcrank.model import Mechanism
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +44,7 @@ def zeros(*shape: int) -> Array:
 
 def terms(m: Mechanism, q: Any, v: Any) -> tuple[Array, Array, Array]:
     """(values, C, bias) of all equations of the loops."""
-    found = equations(m.tree, list(q), list(v))
+    found = loop_equations(m.tree, list(q), list(v))
     C = zeros(len(found), m.nv)
     for k, e in enumerate(found):
         for j, x in e.row.items():
@@ -126,7 +126,7 @@ def accelerations(m: Mechanism, q: Any, v: Any, tau: Any, mobility: int) -> Arra
     E, solved = allowed(m, C, m.nv - mobility)
     particular = solved(-bias)
     needed = np.array(rnea.inverse_dynamics(m.tree, q, list(v), list(particular)), object)
-    products = [rnea.inverse_dynamics(bare(m.tree), q, list(zeros(m.nv)), list(column)) for column in E.T]
+    products = [rnea.inverse_dynamics(without_forces(m.tree), q, list(zeros(m.nv)), list(column)) for column in E.T]
     small, right = E.T @ np.array(products, object).T, E.T @ (np.array(extended(tau), object) - needed)
     return np.asarray(particular + E @ _positive(small, right)).astype(float)
 

@@ -92,11 +92,13 @@ def machine_code(text: str) -> bytes:
 
 
 class Function:
-    """What bellcrank.emit.cuda.device.Function is, made of LLVM text instead of PTX."""
+    """What bellcrank.emit.cuda.device.DeviceFunction is, made of LLVM text instead of PTX."""
 
     registers = local = 0
 
-    def __init__(self, text: str, name: str, threads: int, shared: int, states: int = 0, whole: bool = False) -> None:
+    def __init__(
+        self, text: str, name: str, threads: int, shared: int, states: int = 0, single_piece: bool = False
+    ) -> None:
         self.threads, self.shared = threads, shared
         size = max(shared, 16)
         held = f"@shared = global [{size} x i8] zeroinitializer, align 16\n"
@@ -121,7 +123,7 @@ class Function:
         ]
         self._played(rows, given)
 
-    def start(self, stream: int, rows: int, numbers: Sequence[int]) -> None:
+    def launch(self, stream: int, rows: int, numbers: Sequence[int]) -> None:
         """Arguments as a driver takes them: of each as many bytes as the kernel reads."""
         self._played(rows, [ctypes.c_uint64(x) for x in numbers])
 
@@ -166,16 +168,16 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """target="cuda" is this processor; call the result with bytes, to say how much memory the device has."""
 
     def memory(size: int) -> None:
-        for module in ("sim.gpu", "sim.adjoint_gpu", "emit.cuda.workspace"):
+        for module in ("sim.gpu_runs", "sim.adjoint_gpu", "emit.cuda.workspace"):
             monkeypatch.setattr(f"bellcrank.{module}.free_bytes", lambda: size)
 
     memory(10**9)
     found = fake_cupy()
-    for module in ("sim.gpu", "sim.adjoint_gpu", "emit.cuda.device", "emit.cuda.workspace"):
+    for module in ("sim.gpu_runs", "sim.adjoint_gpu", "emit.cuda.device", "emit.cuda.workspace"):
         monkeypatch.setattr(f"bellcrank.{module}.cupy", lambda: found)
-    monkeypatch.setattr("bellcrank.emit.cuda.workspace.resident", lambda registers: RESIDENT)
-    monkeypatch.setattr("bellcrank.sim.gpu.Function", Function)
-    monkeypatch.setattr("bellcrank.sim.settings.missing", lambda: "")
-    for module in ("loop", "large_loop"):
+    monkeypatch.setattr("bellcrank.emit.cuda.workspace.resident_blocks", lambda registers: RESIDENT)
+    monkeypatch.setattr("bellcrank.sim.gpu_runs.DeviceFunction", Function)
+    monkeypatch.setattr("bellcrank.sim.settings.unavailable_reason", lambda: "")
+    for module in ("run_kernel", "large_run_kernel"):
         monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.ptx", lambda text, promote=False: text)
     return memory

@@ -27,7 +27,7 @@ ASKED_ANEW = 'asm sideeffect "mov.u32 $0, %tid.x;", "=r"()'
 
 
 class Blocks(emulated.Function):
-    """What bellcrank.emit.cuda.device.Function is, made of LLVM text instead of PTX."""
+    """What bellcrank.emit.cuda.device.DeviceFunction is, made of LLVM text instead of PTX."""
 
     backwards = False
 
@@ -103,9 +103,9 @@ def kernels_here(monkeypatch: Any) -> Any:
     found.may_share_memory = np.may_share_memory
     found.asnumpy = np.array
     monkeypatch.setattr("bellcrank.emit.cuda.device.cupy", lambda: found)
-    monkeypatch.setattr("bellcrank.emit.cuda.kernel.cupy", lambda: found)
-    monkeypatch.setattr("bellcrank.emit.cuda.kernel.Function", Blocks)
-    for name, x in {"cupy": lambda: found, "on_gpu": on_gpu, "adopted": adopted, "free_bytes": lambda: 10**9}.items():
+    monkeypatch.setattr("bellcrank.emit.cuda.cuda_kernel.cupy", lambda: found)
+    monkeypatch.setattr("bellcrank.emit.cuda.cuda_kernel.DeviceFunction", Blocks)
+    for name, x in {"cupy": lambda: found, "on_gpu": on_gpu, "to_cupy": adopted, "free_bytes": lambda: 10**9}.items():
         monkeypatch.setattr(f"bellcrank.emit.cuda.gpu_kernel.{name}", x)
-    monkeypatch.setattr("bellcrank.emit.cuda.straight.ptx", lambda text: text)
+    monkeypatch.setattr("bellcrank.emit.cuda.batch_kernel.ptx", lambda text: text)
     return found

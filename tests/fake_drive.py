@@ -9,7 +9,7 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.record import Record, state_columns
-from bellcrank.sim.realtime import Snapshot
+from bellcrank.sim.realtime_drive import DriveSnapshot
 
 
 class FakeDrive:
@@ -38,8 +38,8 @@ class FakeDrive:
     def tune(self, values: Mapping[str, float], *, check: bool = True) -> None:
         self.tuned = {**getattr(self, "tuned", {}), **values}
 
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.n, self.t, self.y, self.u, outputs=dict.fromkeys(self.system.outputs, 7.0))
+    def snapshot(self) -> DriveSnapshot:
+        return DriveSnapshot(self.n, self.t, self.y, self.u, outputs=dict.fromkeys(self.system.outputs, 7.0))
 
     def report(self) -> dict[str, Any]:
         return {"overruns": 0, "jitter": {"max": float("inf")}}

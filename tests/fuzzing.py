@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics import crba
-from bellcrank.dynamics import immobility as movable
+from bellcrank.dynamics import singular_mass as movable
 from bellcrank.errors import BellcrankError
 from bellcrank.formats import mujoco_process, read
 from bellcrank.model import Mechanism
@@ -112,7 +112,7 @@ def sound(m: Mechanism) -> str:
     if m.nv and np.linalg.eigvalsh(M)[0] < -1e-9 * np.abs(M).max():
         return f"the mass matrix has the eigenvalue {np.linalg.eigvalsh(M)[0]:g}"
     with contextlib.suppress(BellcrankError):  # singular, and says so
-        movable.check(m)
+        movable.check_mass_matrix(m)
     return ""
 
 
@@ -168,7 +168,7 @@ def _alarm(*_: Any) -> None:
 
 def main(kind: str, first: int, count: int) -> None:
     faulthandler.enable()
-    mujoco_process.SECONDS = 4
+    mujoco_process.CPU_SECONDS = 4
     mujoco_process.subprocess = SimpleNamespace(run=forked)  # type: ignore[assignment]
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGPROF, _alarm)

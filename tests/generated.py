@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import indent
 
 import bellcrank
-from bellcrank.dynamics.quantities import DEFAULTS, SHIPPED, Quantity
+from bellcrank.dynamics.quantities import ARGUMENT_DEFAULTS, SHIPPED, Quantity
 
 PACKAGE = Path(bellcrank.__file__).resolve().parent
 WIDTH = 120
@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
-from bellcrank.stairs import compiled
+from bellcrank.lazy_import import compiled_quantity
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -79,21 +79,21 @@ def quantities() -> str:
 def _method(q: Quantity) -> str:
     first, named = q.arguments
     arguments = ", ".join(["self", *map(_typed, first), "*", *map(_typed, named)])
-    given = ", ".join(f"{x}={x}" if x in DEFAULTS else x for x in (*first, *named))
+    given = ", ".join(f"{x}={x}" if x in ARGUMENT_DEFAULTS else x for x in (*first, *named))
     text = f'"""{q.help()}\n"""\nreturn self.{q.name}({given})\n'
     result = q.result.__name__ if q.result else "Array"
-    return indent(f"@compiled\ndef {q.name}({arguments}) -> {result}:\n{indent(text, '    ')}", "    ")
+    return indent(f"@compiled_quantity\ndef {q.name}({arguments}) -> {result}:\n{indent(text, '    ')}", "    ")
 
 
 def _typed(name: str) -> str:
-    default = f" = {DEFAULTS[name]!r}" if name in DEFAULTS else ""
+    default = f" = {ARGUMENT_DEFAULTS[name]!r}" if name in ARGUMENT_DEFAULTS else ""
     return f"{name}: {TYPES.get(name, 'ArrayLike')}{default}"
 
 
 def face() -> str:
     """Return the text of __init__.pyi."""
     lines = []
-    for module, names in bellcrank._HOMES.items():
+    for module, names in bellcrank._PUBLIC_NAMES.items():
         kept = ", ".join(f"{name} as {name}" for name in names if name != "drive")
         lines.append(f"from bellcrank{module and '.'}{module} import {kept}")
     return _formatted(FACE + "\n".join(lines) + DRIVE, "__init__.pyi")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.integrate import Integrator, Problem, State, Step
-from bellcrank.model.quaternion import quaternion_rate, turned
+from bellcrank.model.quaternion import quaternion_rate, rotate_quaternion
 from bellcrank.scalar import Scalar, cos, sin, sqrt
 from bellcrank.spatial.vector import Vec
 
@@ -109,7 +109,9 @@ def _turning(t: float) -> State:
     a, b, c = _SPIN
     slip = c * (1.0 - POLAR / ROUND)
     # In the body at t = 0 the momentum over ROUND is (a, b, POLAR/ROUND c).
-    q = turned(turned(_ATTITUDE, Vec(a * t, b * t, POLAR / ROUND * c * t)), Vec(0.0, 0.0, slip * t))
+    q = rotate_quaternion(
+        rotate_quaternion(_ATTITUDE, Vec(a * t, b * t, POLAR / ROUND * c * t)), Vec(0.0, 0.0, slip * t)
+    )
     angle = -slip * t
     return [*q, a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle), c]
 
@@ -122,7 +124,7 @@ TOP = Motion(
         nv=3,
         nx=0,
         jacobian=jacobian_of_quadratic(_top),
-        moved=lambda q, d: turned(q, Vec(*d)),
+        moved=lambda q, d: rotate_quaternion(q, Vec(*d)),
         project=unit,
     ),
     _turning,

@@ -7,151 +7,161 @@ from __future__ import annotations
 
 NOT_LOWERED: dict[str, str] = {
     "how exact something is: tolerances, rounding, condition numbers, sizes from which on something counts": """
-        dynamics.angeles: NOTHING SMALL_PIVOT
-        dynamics.immobility: CLEARLY HEAVY SINGULAR
-        dynamics.loops.assembly: AIMED_AT CLOSED EXACT LONGEST_STEP MOST_STEPS OPEN ROUGH ROUNDS SHORTEST_STEP
-        dynamics.loops.assembly: SLOWLY STRIDE
-        dynamics.loops.conditioning: COMMON EPSILON LOOKS MOST_REFINEMENTS WANTED WORSE
-        dynamics.loops.equation_analysis: DOUBTFUL_WALKERS EXACT_NOISE FAR_STEPS FAR_WALKERS HOLDS
-        dynamics.loops.equation_analysis: MOST_NUMBERS MOST_TIED MOST_TRIES NOTHING OPEN_SAID PATTERN
-        dynamics.loops.equation_analysis: SLACK_MARGIN STEPS TIED WALKERS
-        dynamics.loops.from_guess: BESIDE
-        dynamics.loops.layer: TRUST
-        dynamics.loops.partition: STEEP STRONG
-        dynamics.loops.rank_decision: CEILING CLEAR SMALLEST
-        dynamics.loops.scaling: NEGLIGIBLE ROUNDING
-        dynamics.segments: BLIND
-        dynamics.springs: TOUCHING
-        emit.equations.polynomial: ROUNDING
-        graph.counting: WORD
-        graph.program: HUGE NEVER
-        sim.actions: REJOINED
-        sim.arguments: BESIDE
-        sim.damped_newton: FAILED FIRST MOST RANK ROUNDS SOLVED
-        sim.equilibrium: LOOSE
-        sim.event_steps: TOGETHER
-        sim.events: ROUNDS
-        sim.failures: LEAST_SHARE STIFF
-        sim.fast_modes: GROWN STEPS
-        sim.fixed_steps: EARLY
-        sim.implicit_forces: DECAYING_STEPS MOST_CONDITION MOST_RATE NOTICED RATES
-        sim.loop_closure: BLURRED BOUND EASY GROWTH NEARLY PATIENCE TRIED WEAK
-        sim.loop_state: COMMON GAP NEAR SINGULAR STILL
-        sim.looped_dynamics: CREEPING FINAL LOOSE NEAR ROUGH SINGULAR SLOW TRUSTED
-        sim.modes: RESTS ROUNDING
-        sim.motions: SAME
-        sim.partitions: CANDIDATES MOST_PARTITIONS NEGLIGIBLE
-        sim.rest_search: KINK MOST_ROUNDS PRESSURE SIDES STRIDE TINY
-        sim.step_check: CONFIRM EVENTS EVERY IMPACT LATE REGULAR REST SPIKE SPIKED SPIKES SPIKE_SHARE TWIN
-        sim.step_check: WINDOW
-        sim.stepsize: FAILED LEAST MOST
-        sim.watched_steps: EARLY NEAR SMALLEST
+        dynamics.angeles: NEGLIGIBLE_MOMENT_RATIO SMALL_PIVOT_RATIO
+        dynamics.singular_mass: CLEAR_PIVOT_RATIO HEAVY_EIGENVALUE SINGULAR_EIGENVALUE
+        dynamics.loops.accuracy: COMPARABLE_ROW_RATIO CONVERGED EPSILON ERROR_TOLERANCE_FACTOR MAX_RELATIVE_ERROR
+        dynamics.loops.accuracy: REFINEMENT_GOAL SAFE_CONDITION SAFE_CONTRADICTION SAFE_LOSS
+        dynamics.loops.assembly: RESIDUAL_GOAL CLOSED_RESIDUAL EXACT_RESIDUAL LONGEST_STEP MOST_STEPS OPEN_FACTOR
+        dynamics.loops.assembly: ROUGH_TOLERANCE MAX_ITERATIONS SHORTEST_STEP SLOW_PROGRESS_RATIO STRIDE
+        dynamics.loops.conditioning: COMMON_PIVOT EPSILON EXAMINED_CONFIGURATIONS MOST_REFINEMENTS
+        dynamics.loops.conditioning: WANTED_MULTIPLIER_ERROR LOSS_MARGIN
+        dynamics.loops.equation_analysis: DOUBTFUL_WALKERS EXACT_NOISE FAR_STEPS FAR_WALKERS HOLDING_FACTOR
+        dynamics.loops.equation_analysis: MAX_TRIED_NUMBERS MAX_TIE_TOLERANCE MAX_TRIES NEGLIGIBLE_ROW REPORTED_GAP
+        dynamics.loops.equation_analysis: PATTERN_TOLERANCE SLACK_MARGIN STEPS TIE_TOLERANCE WALKERS
+        dynamics.loops.initial_assembly: NEAR_BRANCH
+        dynamics.loops.loop_layer: LEAST_CONDITIONING
+        dynamics.loops.coordinate_partitioning: MAX_ELIMINATION_FACTOR PIVOT_SIZE_RATIO
+        dynamics.loops.rank_decision: RANK_CEILING CLEAR_GAP_RATIO SMALLEST_DIVISOR
+        dynamics.loops.natural_sizes: NEGLIGIBLE_RATIO ROUNDING_ELEMENT
+        dynamics.segments: ZERO_PIVOT_RATIO
+        dynamics.springs: MIN_DISTANCE_SQUARED
+        emit.equations.polynomial: ROUNDING_TOLERANCE
+        graph.counters: WORD_RANGE
+        graph.program: STATE_LIMIT NEVER_TIME
+        sim.stepper_actions: START_CLOSURE_ROUNDS
+        sim.run_arguments: LIMIT_TOLERANCE
+        sim.damped_newton: FAILED_RESIDUAL FIRST_DAMPING MAX_DAMPING RANK_TOLERANCE MAX_ITERATIONS SOLVED_RESIDUAL
+        sim.equilibrium: UNDETERMINED_SHARE
+        sim.event_location: SIMULTANEOUS_STEPS
+        sim.events: SEARCH_ITERATIONS
+        sim.failures: MIN_STEP_SHARE STIFF_STEP_RATE
+        sim.mode_stability: UNSTABLE_AMPLITUDE TEST_STEPS
+        sim.fixed_steps: EARLY_STEPS
+        sim.implicit_forces: DECAYING_STEPS MAX_MASS_CONDITION MAX_TESTED_RATE EXPLICIT_SHARE TESTED_RATES
+        sim.loop_closure: ROW_RANK_TOLERANCE MAX_E SUFFICIENT_E MAX_E_GROWTH SUFFICIENT_E_RATIO CLOSURE_ATTEMPTS
+        sim.loop_closure: SAMPLED_STATES WEAK_PIVOT
+        sim.loop_state: USUAL_SINGULAR_VALUE MAX_START_GAP NEAR_SINGULAR_RATIO SINGULAR_RATIO MIN_INERTIA
+        sim.looped_dynamics: MIN_DISTANCE_ADAPTIVE FINAL_ITERATIONS LAGRANGE_GAP NEAR_DISTANCE MAX_STAGE_DIFFERENCE
+        sim.looped_dynamics: MIN_DISTANCE_FIXED MIN_CHECKED_SPEED MIN_DISTANCE_ROW
+        sim.modes: REST_ACCELERATION ROUNDING_RATIO
+        sim.motions: HELD LOST START_TOLERANCE
+        sim.joined_partitions: LARGEST_CANDIDATE_COUNT LARGEST_PARTITION_COUNT NEGLIGIBLE_SHARE
+        sim.rest_search: KINK_STEP MOST_ITERATIONS PRESSURE_SCALE_PA MOST_KINK_RESTARTS LONGEST_JOINT_STEP
+        sim.rest_search: SMALLEST_SCALE
+        sim.step_check: CONFIRM_STEPS EVENTS CHECK_INTERVAL_STEPS IMPACT_STEPS LATE_STEPS REGULAR LONGEST_WAIT_STEPS
+        sim.step_check: SINGLE_STEP_SHARE SPIKE_RATIO SPIKED SPIKE_BUDGET SPIKE_SHARE TWIN WINDOW_STEPS
+        sim.step_size: FAILURE_RATIO LEAST_RATIO MOST_RATIO
+        sim.adaptive_steps: EARLY_SHARE GRID_ROUNDING SMALLEST_STEP_RATIO
     """,
     "the most that is accepted: what is larger is refused with a message, or warned of": """
-        build.compiling: MOST_SYMBOLS
-        build.graphs: MOST_OPERATIONS
-        build.schedules: MOST_PROCESSORS
-        build.stages: MOST_THREADS
-        emit.cuda.gpu_kernel: LARGEST_STRIDE
-        emit.equations.polynomial: TERMS WORK
-        emit.equations.sheet: ENOUGH_TERMS
-        graph.elimination: MOST_WRITTEN
-        graph.recursion: MOST_WRITTEN WRITTEN
-        graph.variations: MANY MOST
-        sim.adjoint_gpu: ALL
-        sim.amounts: FASTEST LONGEST_SECONDS MOST_COUNT MOST_SAMPLES MOST_STEPS MOST_STEPS_AT_ONCE
-        sim.amounts: MOST_STEPS_OF_DATA
-        sim.realtime: LONGEST_PERIOD LONGEST_SLEEP MOST_CAUGHT_UP OFTEN SELDOM
-        sim.runner: MOST_TICKS
-        sim.sampling: UNDER_WAY
-        sim.settings: ROWS STEP TOLERANCE TRIES TRIES_A_SECOND
+        build.compiling: MAX_SYMBOLS
+        build.graphs: MAX_OPERATIONS
+        build.schedules: MAX_DEFAULT_PROCESSORS
+        build.stages: MAX_THREADS
+        emit.cuda.gpu_kernel: MAX_STRIDE_ELEMENTS
+        emit.equations.polynomial: MAX_TERMS MAX_PRODUCT_WORK
+        emit.equations.sheet: GROUPING_TERMS
+        graph.linear_solve: MAX_WRITTEN_OPERATIONS
+        graph.recursion: MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION
+        graph.autodiff: SLOW_VJP_OPERATIONS MAX_VARIATION_NUMBERS
+        sim.adjoint_gpu: UNLIMITED_TICKS
+        sim.quantity_checks: MAX_RATE_HZ MAX_SECONDS MAX_COUNT MAX_SAMPLES MAX_STEPS MAX_STEPS_PER_CALL
+        sim.quantity_checks: MAX_EXPERIMENT_STEPS
+        sim.realtime_drive: LONGEST_PERIOD_NS LONGEST_SLEEP_S MOST_CAUGHT_UP_PERIODS HIGHEST_RATE_HZ LOWEST_RATE_HZ
+        sim.lane_blocks: MOST_TICKS
+        sim.sampling: MOST_DELAYED_SAMPLES
+        sim.settings: DEFAULT_ROWS DEFAULT_STEP_S DEFAULT_TOLERANCE MOST_TRIES MOST_TRIES_PER_SECOND
     """,
     "how long something takes or waits, and what is kept at hand": """
-        build.forecast: PATIENCE
-        build.graphs: RATE
-        build.schedules: LAYING PATIENCE
-        emit.cache: DAY DAYS HOUR MEGABYTES SETTLED
-        emit.constants: LONGEST_TEXT
-        emit.cores.pace: REPEATS STATES THROWS
-        emit.cpu.costs: EVEN FARTHEST_USE REPEATS ROWS TINY
-        emit.cpu.pool: PATIENCE
-        emit.cpu.words: EVENTS TRACE
-        graph.purity: LONGEST_CHECKED
-        graph.recursion_span: AT_ONCE
-        sim.adjoint: CHOICES
-        sim.given_parts: ALL
-        sim.gpu: KEPT PAUSE
-        sim.linear: KEPT
-        sim.runner: MACHINES PAUSE STARTING
-        sim.tuning: REMEMBERED
+        build.forecast: WARNING_SECONDS
+        build.graphs: OPERATIONS_PER_SECOND
+        build.schedules: OPERATION_SECONDS WARNING_SECONDS
+        dynamics.loops.accuracy: LARGE_PROBLEM_ELEMENTS MEASURED_STATES
+        emit.cache: DAY_SECONDS DEFAULT_DAYS HOUR_SECONDS DEFAULT_MEGABYTES SETTLING_TIME_NS
+        emit.constant_changes: LONGEST_TEXT_CHARACTERS
+        emit.cores.calibration: REPEATS STATES_PER_MEASUREMENT PING_PONG_MESSAGES
+        emit.cpu.costs: EVEN_TIME_RATIO FARTHEST_USE_OPERATIONS CALIBRATION_REPEATS CALIBRATION_ROWS TINY_OPERATIONS
+        emit.cpu.thread_pool: POLL_INTERVAL_SECONDS
+        emit.cpu.realtime_block: KEPT_EVENTS KEPT_PERIODS
+        graph.purity: MAX_CHECKED_SECONDS
+        graph.recursion_span: MAX_STEP_NUMBERS
+        sim.adjoint: MAX_PARTITIONS
+        sim.parameter_validation: MAX_CHECKED_RUNS
+        sim.gpu_runs: MEMORY_SHARE PAUSE_SECONDS
+        sim.linearisation: CACHED_PLANTS
+        sim.lane_blocks: MOST_CACHED_LIBRARIES PROGRESS_INTERVAL_S THREAD_START_S
+        sim.tuning: MOST_CHANGES
     """,
     "what the hardware is like, and costs on it; every value is right": """
-        dynamics.requests: COUPLED MARGIN QUICK WIDEST
-        emit.cores.kernel: WORTH
-        emit.cpu.ahead: ABREAST
-        emit.cpu.column_code: STATES VECTORS
-        emit.cpu.elimination_code: WIDE
-        emit.cpu.lanes: LINE ROW
-        emit.cpu.llvm: FEW NARROW TOGETHER
-        emit.cpu.plan: TILE WINDOW
-        emit.cpu.reach: PLACES WORTH
-        emit.cpu.registers: SPARE
-        emit.cpu.renewal: DEPTH PRICE
-        emit.cpu.rolled_module: ABREAST
-        emit.cpu.row_code: WIDEST
-        emit.cpu.target: THREADS_WORTH
-        emit.cuda.choice: BANDWIDTH CACHED FETCHED FILE LOCAL_COST OWN_VALUES PARKED REGISTERS SHARED
-        emit.cuda.choice: SHARED_COST TEAMS_WORTH WARPS
-        emit.cuda.device: LARGE TOO_LARGE
-        emit.cuda.lane_text: LANES
-        emit.cuda.loads: DISTANCE
-        emit.cuda.prefetch: FEW PART PROCESSORS
-        emit.cuda.settling: ROUNDS
-        emit.cuda.state_kernel: LENT
-        emit.cuda.supersteps: FETCHED
-        emit.cuda.target: FEW_OPERATIONS
-        emit.cuda.team: MEETING
-        emit.cuda.units: SHARED_BY
+        dynamics.requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS MAX_BODY_OUTPUTS
+        emit.cores.multicore_kernel: MIN_SPEEDUP
+        emit.cpu.software_pipelining: INTERLEAVED_ANGLES
+        emit.cpu.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS
+        emit.cpu.linear_solve_code: WIDE_ELEMENTS
+        emit.cpu.lanes: CACHE_LINE_BYTES PREFETCHED_ROW_BYTES
+        emit.cpu.kernel_module: MATRIX_WINDOW_NODES PIPELINED_WINDOW_NODES GROUP_BLOCKS
+        emit.cpu.scheduling: TILE_COLUMNS WINDOW_NODES
+        emit.cpu.addressing: MAX_BASE_POINTERS MIN_NEAR_ADDRESSES
+        emit.cpu.register_allocation: TEMPORARY_REGISTERS
+        emit.cpu.rematerialisation: MAX_OPERAND_LEVELS MAX_PRICE_OPERATIONS
+        emit.cpu.recursion_module: PARALLEL_SUMS
+        emit.cpu.transpose_store: MAX_STORE_BYTES
+        emit.cpu.target: THREAD_WORK_SECONDS
+        emit.cuda.occupancy: BANDWIDTH CACHED_INSTRUCTIONS UNCACHED_INSTRUCTIONS_PER_SECOND REGISTER_FILE_SIZE
+        emit.cuda.occupancy: LOCAL_COST OVERHEAD_VALUES SPILL_OVERHEAD_SHARE MAX_REGISTERS SHARED_BYTES SHARED_COST
+        emit.cuda.occupancy: TEAM_STALL_FACTOR MAX_WARPS
+        emit.cuda.device: PINNED_BYTES MAX_PINNED_BYTES
+        emit.cuda.lane_code: LANES
+        emit.cuda.load_hoisting: HOIST_DISTANCE_UNITS
+        emit.cuda.prefetch: MAX_PREFETCH_WARPS WAVE_FRACTION MULTIPROCESSORS
+        emit.cuda.schedule_refinement: MAX_ROUNDS
+        emit.cuda.state_kernel: LENT_MEMORY_SHARE
+        emit.cuda.supersteps: LOCALITY_WEIGHT
+        emit.cuda.target: MAX_UNROLLED_OPERATIONS
+        emit.cuda.team: BARRIER_COST
+        emit.cuda.units: MAX_FUSED_SUMS
         emit.cuda.wave_team: LANES MEMBERS
-        emit.cuda.workspace: MOST
-        emit.wasm.linking: PAGE
-        graph.strip_units: WIDE
-        sim.adjoint_gpu: FULL
-        sim.tangents: WIDE
+        emit.cuda.workspace: MAX_RESIDENT_BLOCKS
+        emit.wasm.linker: PAGE_BYTES
+        graph.loop_grouping: SINCOS_LANES
+        sim.adjoint_gpu: BUSY_RUNS
+        sim.linearisation_kernels: GPU_CHUNK_NUMBERS
     """,
     "the longest pattern that is looked for; a small mechanism has no longer one": """
-        dynamics.alike: LONGEST_PERIOD
-        graph.strip_units: LONGEST_PERIOD
+        dynamics.link_classes: LONGEST_PERIOD_BODIES
+        graph.loop_grouping: MAX_INTERLEAVE_PERIOD
     """,
     "texts: how wide, how many": """
-        build.kernels: LISTED
-        emit.equations.language: WIDTH
-        emit.equations.latex: ROOM
-        emit.equations.sheet: LONGEST_ENTRY
-        emit.equations.steps: INLINE_SYMBOLS
-        graph.coverage: MOST_SHOWN
-        graph.user_code: LONG
-        sim.deadline_text: BAR
-        sim.linear: WIDE
-        sim.modes: NAMED SHARE
+        build.kernels: MAX_LISTED_NAMES
+        dynamics.loops.equation_analysis: LISTED_LOOPS
+        dynamics.quantities: HELP_WIDTH
+        emit.equations.language: LINE_WIDTH
+        emit.equations.latex: ROW_WIDTH
+        emit.equations.sheet: MAX_ENTRY_TERMS
+        emit.equations.steps: MAX_INLINE_SYMBOLS
+        graph.store_coverage: MAX_LISTED_ELEMENTS
+        graph.user_code: MAX_LINE_CHARACTERS
+        sim.deadline_text: BAR_CHARACTERS
+        sim.linearisation: MAX_PRINTED_COLUMNS
+        sim.modes: MOST_NAMED_JOINTS NAMED_AMPLITUDE_RATIO
     """,
     "codes, places and sizes of formats and protocols": """
-        build.places: SEEN TURNED
-        emit.c.turns: FOUR
-        emit.cores.protocol: ALONE LINE STEP TOGETHER
-        emit.cores.streams: FLAG
-        emit.cpu.rolled_loop: ANGLES
-        emit.cpu.target: ALL_ROWS
-        emit.cuda.looptext: START
-        emit.cuda.waves: ROW
-        emit.equations.polynomial: BITS
-        emit.wasm.linking: DATA DATA_COUNT IMPORT
+        build.recursion_layout: MOTION_RESULTS MOTION_AND_AXES_RESULTS
+        emit.c.sincos_text: GROUP_SIZE
+        emit.cores.protocol: ALONE_OFFSET LINE_BYTES STEP_LINE TOGETHER_OFFSET
+        emit.cores.streams: FLAG_OFFSET
+        emit.cpu.recursion_loop: ANGLES_CHANNEL
+        emit.cpu.target: UNLIMITED_ROWS
+        emit.cuda.run_kernel_code: START_TICKS
+        emit.cuda.waves: PLAN_COLUMNS
+        emit.equations.polynomial: EXPONENT_BITS
+        emit.wasm.linker: DATA DATA_COUNT IMPORT
         graph.action: DRAWN GIVEN
-        sim.chance: SEED WORD
-        sim.element_passes: PLACED
-        sim.outcome: UNRESOLVED
-        sim.run: ALONE SHARE
-        sim.urgency: CURRENT_ON_FAULT PRIORITY
+        sim.counter_rng: SEED_NUMBERS WORD_RANGE
+        sim.element_passes: FRAME_NUMBERS
+        sim.record_builder: UNRESOLVED
+        sim.batch_execution: OWN_REFERENCES PARTS_PER_THREAD
+        sim.thread_priority: MLOCKALL_FLAGS THREAD_PRIORITY
     """,
 }
 

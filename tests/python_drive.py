@@ -15,7 +15,7 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, state_columns
-from bellcrank.sim.realtime import Snapshot
+from bellcrank.sim.realtime_drive import DriveSnapshot
 from bellcrank.sim.systems import System
 
 SPAN = 0.005  # s simulated at a time, or the next whole number of steps
@@ -98,9 +98,9 @@ class PythonDrive:
             due = max(due + span / self.factor, time.perf_counter() - 0.1)
             time.sleep(max(0.0, due - time.perf_counter()))
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> DriveSnapshot:
         with self._lock:
-            return Snapshot(self.n, self.t, self.y, self.u, outputs=dict(self.outputs))
+            return DriveSnapshot(self.n, self.t, self.y, self.u, outputs=dict(self.outputs))
 
     def report(self) -> dict[str, Any]:
         times = {"min": 4e-6, "mean": 5e-6, "p99": 9e-6, "max": 3e-5}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bellcrank import registration
+from bellcrank.lazy_import import discard_compiled
 from bellcrank.model import parts
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.stairs import forget
 
 
 @contextmanager
@@ -16,16 +16,16 @@ def restored() -> Iterator[None]:
     """What is registered inside is gone outside."""
     tables = [row.table() for row in registration.KINDS.values()] + [parts.EQUATIONS]
     before = [dict(table) for table in tables]
-    own = set(registration._own)
+    own = set(registration._registered)
     try:
         yield
     finally:
-        for kind, name in registration._own - own:
+        for kind, name in registration._registered - own:
             if kind == "quantity":
                 delattr(Mechanism, name)
         for table, rows in zip(tables, before, strict=True):
             table.clear()
             table.update(rows)
-        registration._own.clear()
-        registration._own.update(own)
-        forget()
+        registration._registered.clear()
+        registration._registered.update(own)
+        discard_compiled()

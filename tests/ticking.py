@@ -1,4 +1,4 @@
-"""Programs for loops, small and with everything in them, and the loop of emit/cpu/loop.py spelled out in Python."""
+"""Programs for loops, small and with everything in them, and the loop of emit/cpu/run_loop.py spelled out in Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.loop import DONE, FULL, PAUSE
+from bellcrank.emit.cpu.run_loop import DONE, FULL, PAUSE
 from bellcrank.graph import Graph, Layout, Program, trace
 from bellcrank.scalar import maximum, minimum, sin, where
 
@@ -91,7 +91,7 @@ def program(kind: str, called: str = "") -> Program:
 
 
 class Spelled:
-    """The loop of emit/cpu/loop.py in Python."""
+    """The loop of emit/cpu/run_loop.py in Python."""
 
     def __init__(self, p: Program, s: Array, inputs: Array) -> None:
         self.p, self.inputs, lanes = p, inputs, s.shape[1]

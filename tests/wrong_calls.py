@@ -39,7 +39,7 @@ from right_calls import built, good, objects, strangers
 PATIENCE = 20  # seconds of work for a case, however busy the machine is
 MEMORY = 12 << 30
 SOURCE = str(Path(bc.__file__).parent)
-SCALARS = bc._HOMES["scalar"]  # type: ignore[attr-defined]
+SCALARS = bc._PUBLIC_NAMES["scalar"]  # type: ignore[attr-defined]
 Good = Mapping[str, Any]
 
 

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import bellcrank as bc
-from bellcrank.emit.cuda import device, loop
+from bellcrank.emit.cuda import device, run_kernel
 from bellcrank.emit.cuda.device import cupy
 from bellcrank.graph import Layout
-from bellcrank.sim import gpu, simulator
+from bellcrank.sim import gpu_runs, simulator
 
 RUNS, SECONDS = 1_000_000, 0.1
 PARTS = ("trace", "text", "ptx", "driver", "start", "kernel", "fetch", "record", "rest")
@@ -55,9 +55,9 @@ class Watch:
 def _call(work: Callable[[], Any]) -> tuple[Watch, float]:
     watch = Watch()
     places = (
-        ("trace", simulator.Simulator, "program"), ("text", loop.Loop.__dict__["text"], "func"), ("ptx", loop, "ptx"),
-        ("driver", device.Function, "__init__"), ("start", Layout, "array"),
-        ("kernel", gpu.GpuProgram, "finish"), ("fetch", gpu, "_fetch"), ("record", simulator, "recorded"),
+        ("trace", simulator.Simulator, "program"), ("text", run_kernel.RunKernel.__dict__["text"], "func"),
+        ("ptx", run_kernel, "ptx"), ("driver", device.DeviceFunction, "__init__"), ("start", Layout, "array"),
+        ("kernel", gpu_runs.GpuProgram, "finish"), ("fetch", gpu_runs, "_fetch"), ("record", simulator, "recorded"),
     )  # fmt: skip
 
     def nested(left: tuple[Any, ...]) -> Any:

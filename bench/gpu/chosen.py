@@ -12,9 +12,9 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.emit.cuda.device import cupy
-from bellcrank.emit.cuda.looptext import START
+from bellcrank.emit.cuda.run_kernel_code import START_TICKS
 from bellcrank.model import Mechanism
-from bellcrank.sim.gpu import GpuProgram
+from bellcrank.sim.gpu_runs import GpuProgram
 from bench.gpu import clock
 from bench.gpu.mechanisms import robot
 
@@ -60,13 +60,13 @@ def _row(m: Mechanism, seconds: float, integrator: str, runs: int, events: Any) 
 
     def launch(ticks: int) -> None:
         n, given, room = np.int64(runs), [np.int64(x) for x in (0, 1)], np.int64(ROOM)
-        code.run(runs, n, np.int64(ticks), now, none, none, *given, rows, room, counts)
+        code.kernel(runs, n, np.int64(ticks), now, none, none, *given, rows, room, counts)
 
     def work() -> None:
         now[:] = start
         counts.fill(0)
-        if code.loop.begins:
-            launch(START)
+        if code.loop.needs_start:
+            launch(START_TICKS)
         launch(10**9)
 
     took = clock.seconds(work)
@@ -76,6 +76,6 @@ def _row(m: Mechanism, seconds: float, integrator: str, runs: int, events: Any) 
         raise SystemExit(f"{m.name}: {short} of {runs} runs did not come to their ends.")
     tried = state[program.layout.place("tried")]
     warps = np.resize(tried, (-(-runs // 32), 32))
-    uneven, f = warps.max(axis=1).mean() / tried.mean(), code.run
+    uneven, f = warps.max(axis=1).mean() / tried.mean(), code.kernel
     cells = (f"{tried.sum() / took:.3g}", f"{tried.mean():.4g}", f"{uneven:.2f}")
     return [f"{runs}", *cells, f"{f.registers}", f"{f.local}", f"{f.shared}"]

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.emit.cuda import large_loop
-from bellcrank.emit.cuda.device import cupy, forget
-from bellcrank.sim import gpu
+from bellcrank.emit.cuda import large_run_kernel
+from bellcrank.emit.cuda.device import cupy, release_pool
+from bellcrank.sim import gpu_runs
 
 STEP, STEPS = 1e-4, 100
 SOME = 32  # runs or states that the CPU does, too
@@ -56,7 +56,7 @@ def shown(rows: Sequence[Row], seconds: float) -> None:
         except Exception as error:
             print(f"{title:36} failed: {type(error).__name__}: {error}", flush=True)
             traceback.print_exc(limit=-4)
-        forget()
+        release_pool()
 
 
 def _runs() -> list[Row]:
@@ -144,20 +144,20 @@ def _run(name: str, dtype: str, runs: int) -> list[str]:
     took, first, run = best(lambda: sim.run(STEPS * STEP, **settings, **some), 2)
     if odd := [s for s in run.stops if s.reason != "end"]:
         raise RuntimeError(f"{len(odd)} runs stopped: {odd[0]}")
-    code = next(x for x in sim._made.values() if getattr(x, "dtype", "") == dtype)
+    code = next(x for x in sim._cache.values() if getattr(x, "dtype", "") == dtype)
     return cells(runs * STEPS, took, first, core, _ends(run)[:SOME], expected, code.run.registers)
 
 
 def _varied(name: str, runs: int, change: Callable[[str], str], whole: bool) -> list[str]:
     """With another text for the assembler; compiled as a whole, or function by function."""
-    made, loaded = large_loop.rolled, gpu.Function
-    large_loop.rolled = lambda text: change(made(text))  # type: ignore[assignment]
+    made, loaded = large_run_kernel.disable_unrolling, gpu_runs.DeviceFunction
+    large_run_kernel.disable_unrolling = lambda text: change(made(text))  # type: ignore[assignment]
     if not whole:
-        gpu.Function = lambda *given, **more: loaded(*given)  # type: ignore[assignment, misc]
+        gpu_runs.DeviceFunction = lambda *given, **more: loaded(*given)  # type: ignore[assignment, misc]
     try:
         return _run(name, "float64", runs)
     finally:
-        large_loop.rolled, gpu.Function = made, loaded  # type: ignore[misc]
+        large_run_kernel.disable_unrolling, gpu_runs.DeviceFunction = made, loaded  # type: ignore[misc]
 
 
 def _at_most(registers: int) -> Callable[[str], str]:

@@ -8,8 +8,8 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.emit.cuda.device import cupy
-from bellcrank.graph.inline import inlined
-from bellcrank.sim.gpu import GpuProgram
+from bellcrank.graph.inline import inline
+from bellcrank.sim.gpu_runs import GpuProgram
 from bench.gpu import clock
 from bench.gpu.mechanisms import four_bars, robot
 
@@ -40,7 +40,7 @@ def _row(m: Any, dtype: str, runs: int, peak: float, copy: float) -> list[str]:
     else:
         y[:, : m.nq] = np.random.default_rng(0).uniform(-0.5, 0.5, (runs, m.nq))
     group = s.dynamics.closure.grouped(y[:1], np.zeros((1, 0)))[0]
-    code = GpuProgram(s.program(by=group.by, dtype=dtype), dtype)
+    code = GpuProgram(s.program(by=group.dynamics, dtype=dtype), dtype)
     first: dict[str, Any] = {"y": y, "live": 1.0, "h": 1e-4, "last": STEPS, "stride": 1.0, "next": 2.0 * STEPS}
     first["bound"] = 1e30  # of loops, where there are any
     start = cp.asarray(places.array(runs, first), dtype)
@@ -51,14 +51,14 @@ def _row(m: Any, dtype: str, runs: int, peak: float, copy: float) -> list[str]:
         cp.copyto(now, start)
         counts.fill(0)
         numbers = [np.int64(x) for x in (runs, 2 * STEPS, 0, 1, 1)]
-        code.run(runs, numbers[0], numbers[1], now, none, none, numbers[2], numbers[3], rows, numbers[4], counts)
+        code.kernel(runs, numbers[0], numbers[1], now, none, none, numbers[2], numbers[3], rows, numbers[4], counts)
 
     took = clock.seconds(work)
     done = float(places.count(cp.asnumpy(now), "n").sum())
     if done != STEPS * runs:
         raise SystemExit(f"{m.name}: {done:g} steps of {STEPS * runs} were taken; the rest failed.")
-    f, rate = code.run, done / took
-    work_of_one = inlined(code.program.tick).count().arithmetic  # additions, multiplications, divisions of a step
+    f, rate = code.kernel, done / took
+    work_of_one = inline(code.program.tick).count().arithmetic  # additions, multiplications, divisions of a step
     moved = 2 * len(start) * start.itemsize / STEPS  # a state is read and written once in a run
     share = rate / min(peak / work_of_one, copy / moved)
     return [f"{runs}", f"{rate:.3g}", f"{work_of_one * rate / 1e12:.1f}", f"{moved * rate / 1e12:.2f}", f"{share:.0%}",

@@ -13,8 +13,8 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.emit.cuda.device import Function, cupy
-from bellcrank.emit.cuda.straight import Straight
+from bellcrank.emit.cuda.batch_kernel import BatchKernelText
+from bellcrank.emit.cuda.device import DeviceFunction, cupy
 from bench.gpu import clock
 from bench.gpu.mechanisms import robot
 
@@ -30,10 +30,10 @@ def loaded(name: str) -> Any:
 
 def made(case: Case) -> dict[str, Any]:
     name, method, dtype, members = case
-    s = Straight(graphs.graph(loaded(name), "forward_dynamics", method), dtype, members=members)
+    s = BatchKernelText(graphs.graph(loaded(name), "forward_dynamics", method), dtype, members=members)
     p = s.plan
     return {"ptx": s.ptx, "threads": p.threads, "shared": s.shared, "states": p.states, "cost": p.cost,
-            "registers": p.registers, "balance": p.team.balance, "blocks": p.blocks, "far": p.local}  # fmt: skip
+            "registers": p.registers, "balance": p.team.balance, "blocks": p.blocks, "far": p.local_values}  # fmt: skip
 
 
 def table() -> None:
@@ -55,7 +55,7 @@ def table() -> None:
 
 def _row(m: Any, method: str, dtype: str, t: dict[str, Any]) -> list[str]:
     cp = cupy()
-    f = Function(t["ptx"], "many", t["threads"], t["shared"], t["states"])
+    f = DeviceFunction(t["ptx"], "many", t["threads"], t["shared"], t["states"])
     count = min(2**21, BYTES // (m.nv * 8))
     random = cp.random.RandomState(1)
     given = [random.uniform(-1.5, 1.5, (n, count)).astype(dtype) for n in (m.nq, m.nv, m.nv)]

@@ -37,7 +37,7 @@ def main() -> None:
     depths = np.linspace(0.02, 0.5, 25)
     for name, soil in SOILS.items():
         beta = [plane_of_failure(soil, WIDTH, RAKE, 0.0, d) for d in depths]
-        force = [resistance(soil, WIDTH, RAKE, 0.0, b).at(d) / 1e3 for b, d in zip(beta, depths, strict=True)]
+        force = [resistance(soil, WIDTH, RAKE, 0.0, b).force(d) / 1e3 for b, d in zip(beta, depths, strict=True)]
         right.semilogy(depths, force, label=name)
     right.set(xlabel="depth [m]", ylabel="force [kN]", title="resistance: blade of 1.2 m, rake 60°")
     right.legend(fontsize=6, ncols=2)

@@ -70,7 +70,7 @@ def main() -> None:
     begin, top = 0.0, force.get_ylim()[1]
     for move in CYCLE:
         force.axvline(begin, color="0.6", lw=0.6, ls=":")
-        force.text(begin + 0.2, top, move.what, fontsize=7, rotation=60, va="bottom", color="0.3")
+        force.text(begin + 0.2, top, move.label, fontsize=7, rotation=60, va="bottom", color="0.3")
         begin += move.seconds
     force.set_title("force of the soil on the teeth", pad=32)
     figure.tight_layout()

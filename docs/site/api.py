@@ -49,7 +49,7 @@ def pages(static: Path) -> dict[str, tuple[str, str, str]]:
 
 
 def _group(name: str) -> str:
-    return next(group for group, (_, where) in GROUPS.items() if re.match(where, bc._HOME[name]))
+    return next(group for group, (_, where) in GROUPS.items() if re.match(where, bc._MODULE_OF_NAME[name]))
 
 
 def _quantities() -> str:

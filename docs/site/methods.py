@@ -103,7 +103,7 @@ def _equations(m: Method, quantity: str) -> str:
     """In the steps of the method, as our printer writes them."""
     mechanism = bc.zoo.four_bar() if quantity.startswith("closure") else rods()
     frame = list(mechanism.frames)[-1] if QUANTITIES[quantity].option == "frame" else ""
-    text = equations.text(mechanism, _graph(mechanism, quantity, m), "latex", terms=0, frame=frame)
+    text = equations.equation_text(mechanism, _graph(mechanism, quantity, m), "latex", terms=0, frame=frame)
     told = "" if not quantity.startswith("closure") else "Of the four-bar instead, for two rods have no loop.\n\n"
     return told + typeset(text)
 

@@ -24,11 +24,11 @@ Modules are loaded on first use, so importing bellcrank costs next to nothing.
 
 from importlib import import_module as _import_module
 
-from bellcrank import began as _began  # noqa: F401  # imported before any other file
-from bellcrank import forks as _forks  # noqa: F401  # registers the handlers for forks of this process
+from bellcrank import code_timestamp as _began  # noqa: F401  # imported before any other file
+from bellcrank import fork_safety as _forks  # noqa: F401  # registers the handlers for forks of this process
 
 # Modules of the public names: {module: names}. __init__.pyi is generated from this for type checkers and editors.
-_HOMES = {
+_PUBLIC_NAMES = {
     "version": ("__version__",),
     # mechanisms
     "model": ("Mechanism",),
@@ -53,7 +53,7 @@ _HOMES = {
     "graph": ("Graph",),
     "scheduling": ("Machine", "Schedule"),
     # runs
-    "sim.linear": ("Linear", "linearize"),
+    "sim.linearisation": ("Linear", "linearize"),
     "sim.equilibrium": ("Equilibrium", "EquilibriumError", "equilibrium"),
     "sim.systems": ("System", "system"),
     "sim.simulator": ("Simulator", "simulate"),
@@ -62,15 +62,15 @@ _HOMES = {
     "sim.sampling": ("Sampled",),
     "sim.adjoint": ("Adjoint", "gradient"),
     "sim.run_gradient": ("Gradient",),
-    "sim.steppers": ("Stepper",),
-    "sim.stepping": ("stepper",),
-    "sim.realtime": ("Drive", "drive"),
+    "sim.stepper": ("Stepper",),
+    "sim.stepper_factory": ("stepper",),
+    "sim.realtime_drive": ("Drive", "drive"),
     "studies.study": ("Study", "study"),
     "studies.ranges": ("log_uniform", "normal", "uniform"),
     "identify.output_error": ("fit",),
     "identify.search": ("Fit",),
     "identify.design": ("Minimum", "minimize"),
-    "exporting.call": ("export",),
+    "exporting.export": ("export",),
     "build.stages": ("Where",),
     "record": ("Record", "load_record"),
     # for traced functions: controls, forces, arguments of bc.compile
@@ -78,22 +78,22 @@ _HOMES = {
         *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "floor", "log", "maximum", "minimum", "quantised"),
         *("sin", "sqrt", "tan", "tanh", "where"),
     ),
-    "tables": ("interp",),
+    "interpolation": ("interp",),
     "registration": ("register",),
     "errors": ("BellcrankError", "CompileError", "InputError", "ModelError", "ReadError", "TraceError"),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_MODULE_OF_NAME = {name: module for module, names in _PUBLIC_NAMES.items() for name in names}
 
-__all__ = sorted(_HOME)
+__all__ = sorted(_MODULE_OF_NAME)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _MODULE_OF_NAME:
         raise AttributeError(f'module "bellcrank" has no attribute "{name}"', name=name, obj=_import_module(__name__))
     _import_module(f"{__name__}.plugins").load()  # extensions from installed packages
-    if not _HOME[name]:
+    if not _MODULE_OF_NAME[name]:
         return _import_module(f"{__name__}.{name}")
-    found = globals()[name] = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)
+    found = globals()[name] = getattr(_import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
     return found
 
 

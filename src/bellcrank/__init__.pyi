@@ -22,7 +22,7 @@ from bellcrank.errors import InputError as InputError
 from bellcrank.errors import ModelError as ModelError
 from bellcrank.errors import ReadError as ReadError
 from bellcrank.errors import TraceError as TraceError
-from bellcrank.exporting.call import export as export
+from bellcrank.exporting.export import export as export
 from bellcrank.formats import Builder as Builder
 from bellcrank.formats import from_dh as from_dh
 from bellcrank.formats import from_saha as from_saha
@@ -34,6 +34,7 @@ from bellcrank.identify.design import Minimum as Minimum
 from bellcrank.identify.design import minimize as minimize
 from bellcrank.identify.output_error import fit as fit
 from bellcrank.identify.search import Fit as Fit
+from bellcrank.interpolation import interp as interp
 from bellcrank.model import Mechanism as Mechanism
 from bellcrank.model.pinocchio_order import pinocchio_order as pinocchio_order
 from bellcrank.parameters import parameter as parameter
@@ -65,17 +66,17 @@ from bellcrank.sim.equilibrium import Equilibrium as Equilibrium
 from bellcrank.sim.equilibrium import EquilibriumError as EquilibriumError
 from bellcrank.sim.equilibrium import equilibrium as equilibrium
 from bellcrank.sim.events import Event as Event
-from bellcrank.sim.linear import Linear as Linear
-from bellcrank.sim.linear import linearize as linearize
-from bellcrank.sim.realtime import Drive as Drive
+from bellcrank.sim.linearisation import Linear as Linear
+from bellcrank.sim.linearisation import linearize as linearize
+from bellcrank.sim.realtime_drive import Drive as Drive
 from bellcrank.sim.run_gradient import Gradient as Gradient
 from bellcrank.sim.sampling import Sampled as Sampled
 from bellcrank.sim.settings import Saving as Saving
 from bellcrank.sim.settings import Solver as Solver
 from bellcrank.sim.simulator import Simulator as Simulator
 from bellcrank.sim.simulator import simulate as simulate
-from bellcrank.sim.steppers import Stepper as Stepper
-from bellcrank.sim.stepping import stepper as stepper
+from bellcrank.sim.stepper import Stepper as Stepper
+from bellcrank.sim.stepper_factory import stepper as stepper
 from bellcrank.sim.systems import System as System
 from bellcrank.sim.systems import system as system
 from bellcrank.structures.matrices import flexible as flexible
@@ -93,7 +94,6 @@ from bellcrank.studies.ranges import normal as normal
 from bellcrank.studies.ranges import uniform as uniform
 from bellcrank.studies.study import Study as Study
 from bellcrank.studies.study import study as study
-from bellcrank.tables import interp as interp
 from bellcrank.version import __version__ as __version__
 
 @overload

@@ -13,24 +13,24 @@ from typing import IO, Any
 
 from bellcrank.errors import BellcrankError, InputError, brief
 
-HOUR = 3600.0  # s, age from which a temporary file counts as abandoned
-TRIES, PAUSE = 10, 0.02  # attempts, and s between them, for a reader to finish
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+ABANDONED_AFTER_SECONDS = 3600.0  # s, age from which a temporary file counts as abandoned
+RENAME_ATTEMPTS, RENAME_PAUSE_SECONDS = 10, 0.02  # attempts, and s between them, for a reader to finish
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-def path_of(given: Any, error: type[BellcrankError] = InputError) -> Path:
-    """Return `given` as a Path; raise `error` if it cannot be the path of a file."""
+def path_of(value: Any, error: type[BellcrankError] = InputError) -> Path:
+    """Return `value` as a Path; raise `error` if it cannot be the path of a file."""
     try:
-        found = os.fspath(given)
-        os.fsencode(found)
+        path = os.fspath(value)
+        os.fsencode(path)
     except (TypeError, UnicodeEncodeError):
-        found = b""
-    if not isinstance(found, str) or not found or "\0" in found:
-        raise error(f"path is {brief(given)}; expected the path of a file.")
-    return Path(found)
+        path = b""
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise error(f"path is {brief(value)}; expected the path of a file.")
+    return Path(path)
 
 
-def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Path:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Path:
     """Write a file atomically: a reader sees the old file or the new one, with any number of writers.
 
     Parameters
@@ -43,31 +43,31 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Pat
         The action for the error message, such as "Save".
     """
     target = Path(os.path.realpath(path_of(path)))  # write to the target of a symbolic link, do not replace the link
-    beside = None
+    temporary = None
     try:
         _check(path, target)
-        _sweep(target)
-        beside, handle = _created(target)
-        with opened(handle) as stream:
+        _remove_abandoned(target)
+        temporary, handle = _create_temporary(target)
+        with open_handle(handle) as stream:
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
-        replace(beside, target)
+        replace(temporary, target)
     except OSError as error:
-        raise _unwritten(path, error, hint) from error
+        raise _write_error(path, error, hint) from error
     finally:
-        if beside is not None:
+        if temporary is not None:
             with suppress(OSError):
-                beside.unlink()
+                temporary.unlink()
     return path
 
 
-def check_place(path: Path, hint: str) -> None:
+def check_writable(path: Path, hint: str) -> None:
     """Raise InputError if no file can be written to `path`, before its contents are computed; `hint` is the action."""
     try:
         _check(path, Path(os.path.realpath(path)))
     except OSError as error:
-        raise _unwritten(path, error, hint) from error
+        raise _write_error(path, error, hint) from error
 
 
 def _check(path: Path, target: Path) -> None:
@@ -81,20 +81,20 @@ def _check(path: Path, target: Path) -> None:
         raise PermissionError(None, "the existing file is not writable")
 
 
-def _unwritten(path: Path, error: OSError, hint: str) -> InputError:
+def _write_error(path: Path, error: OSError, hint: str) -> InputError:
     why = error.strerror or str(error)
     return InputError(f"{path} cannot be written: {why}. {hint} with another path, or free some space first.")
 
 
-def replace(beside: Path, target: Path) -> None:
-    """Rename `beside` to `target`; retry on Windows, where a file that is open for reading cannot be replaced."""
-    for left in reversed(range(TRIES if os.name == "nt" else 1)):
+def replace(temporary: Path, target: Path) -> None:
+    """Rename `temporary` to `target`; retry on Windows, where a file that is open for reading cannot be replaced."""
+    for attempts_left in reversed(range(RENAME_ATTEMPTS if os.name == "nt" else 1)):
         try:
-            return os.replace(beside, target)
+            return os.replace(temporary, target)
         except PermissionError:
-            if not left:
+            if not attempts_left:
                 raise
-            time.sleep(PAUSE)
+            time.sleep(RENAME_PAUSE_SECONDS)
 
 
 def write_page(path: Any, text: str, hint: str, *suffixes: str) -> Path:
@@ -113,48 +113,48 @@ def write_page(path: Any, text: str, hint: str, *suffixes: str) -> Path:
     suffixes
         Suffixes of files that may be replaced.
     """
-    where = path_of(path)
-    if where.suffix.lower() not in suffixes and os.path.isfile(where) and os.path.getsize(where):
-        raise InputError(f"{where} exists and is not {' or '.join(suffixes)}; move it away, or choose another name.")
-    return write_text(where, text, hint)
+    target = path_of(path)
+    if target.suffix.lower() not in suffixes and os.path.isfile(target) and os.path.getsize(target):
+        raise InputError(f"{target} exists and is not {' or '.join(suffixes)}; move it away, or choose another name.")
+    return write_text(target, text, hint)
 
 
 def write_text(path: Path, text: str, hint: str) -> Path:
     """Write `text` to the file `path` atomically, in UTF-8; `hint` is the action for the error message."""
     data = text.encode("utf-8", "backslashreplace")
-    return write_whole(path, lambda stream: stream.write(data), hint)
+    return write_atomically(path, lambda stream: stream.write(data), hint)
 
 
-def _created(target: Path) -> tuple[Path, int]:
+def _create_temporary(target: Path) -> tuple[Path, int]:
     """Create a temporary file beside the target, with the permissions of the target or of a new file."""
     while True:
-        beside = target.with_name(f".{_short(target.name)}.{secrets.token_hex(8)}.part")
+        temporary = target.with_name(f".{_shortened(target.name)}.{secrets.token_hex(8)}.part")
         try:
-            handle = os.open(beside, _NEW, 0o666)
+            handle = os.open(temporary, _CREATE_FLAGS, 0o666)
         except FileExistsError:
             continue
         if target.exists() and hasattr(os, "fchmod"):
             with suppress(OSError):
                 os.fchmod(handle, stat.S_IMODE(os.stat(target).st_mode))
-        return beside, handle
+        return temporary, handle
 
 
-def opened(handle: int) -> IO[bytes]:
+def open_handle(handle: int) -> IO[bytes]:
     """Open a file `handle` for writing."""
     return open(handle, "wb")
 
 
-def _short(name: str) -> str:
+def _shortened(name: str) -> str:
     """Shorten a file name so that the additions around it fit."""
     return os.fsencode(name)[:200].decode(errors="ignore")  # file names may not be valid UTF-8
 
 
-def _sweep(target: Path) -> None:
+def _remove_abandoned(target: Path) -> None:
     """Remove temporary files of killed processes: no writer pauses for an hour."""
     with suppress(OSError):
         for path in target.parent.iterdir():
             name = path.name
-            if name.startswith(f".{_short(target.name)}.") and name.endswith(".part"):
+            if name.startswith(f".{_shortened(target.name)}.") and name.endswith(".part"):
                 with suppress(OSError):
-                    if time.time() - os.lstat(path).st_mtime > HOUR:
+                    if time.time() - os.lstat(path).st_mtime > ABANDONED_AFTER_SECONDS:
                         path.unlink()

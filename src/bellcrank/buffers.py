@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 T = TypeVar("T")
-VARIABLE = "BELLCRANK_POISON"
-POISONED = os.environ.get(VARIABLE, "") not in ("", "0")
+POISON_VARIABLE = "BELLCRANK_POISON"
+POISONED = os.environ.get(POISON_VARIABLE, "") not in ("", "0")
 POISON_BYTE = 0xFF  # a float with all bits set is a quiet NaN, in either precision
 
 

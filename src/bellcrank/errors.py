@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import ClassVar
 
-from bellcrank.quoting import shown, visible
+from bellcrank.quoting import quoted_name, visible
 
-HOME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-LONGEST = 500  # characters of a word in a message; a path may be long
+PACKAGE_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+MAX_WORD_CHARACTERS = 500  # characters of a word in a message; a path may be long
 
 
 class BellcrankError(Exception):
@@ -26,7 +26,9 @@ class BellcrankError(Exception):
 
         A message may quote a file, which must neither control the terminal nor fill the screen.
         """
-        text = visible(re.sub(rf"\S{{{LONGEST},}}", lambda m: f"{m[0][:100]}...{m[0][-20:]}", super().__str__()))
+        text = visible(
+            re.sub(rf"\S{{{MAX_WORD_CHARACTERS},}}", lambda m: f"{m[0][:100]}...{m[0][-20:]}", super().__str__())
+        )
         return text if len(text) <= self.longest else f"{text[: self.longest - 600]} ... {text[-500:]}"
 
 
@@ -49,7 +51,7 @@ class TraceError(BellcrankError, TypeError):
 def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
     """Issue a warning `text` of category `kind` that points to the caller's line outside of the package."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(HOME):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, kind, stacklevel=level)
 
@@ -60,10 +62,10 @@ class CompileError(BellcrankError, RuntimeError):
     longest = 10_000_000
 
 
-def brief(value: object, most: int = 60) -> str:
-    """Return the repr of any `value` cut to `most` characters, even if it is long, deep, circular or shared."""
+def brief(value: object, max_length: int = 60) -> str:
+    """Return the repr of any `value` cut to `max_length` characters, even if it is long, deep, circular or shared."""
     text = _brief(value, 3)
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= max_length else text[: max_length - 3] + "..."
 
 
 def _brief(value: object, depth: int) -> str:
@@ -80,7 +82,7 @@ def _brief(value: object, depth: int) -> str:
     return repr(value)[:200]
 
 
-def unknown(what: str, name: object, known: Iterable[object], meant: str = "") -> str:
+def unknown(what: str, name: object, known: Iterable[object], suggestion: str = "") -> str:
     """Return the text of a look-up error: what does not exist, a suggestion, and the known names.
 
     For example: There is no joint "elbo". Did you mean "elbow"? Known: shoulder, elbow.
@@ -93,13 +95,13 @@ def unknown(what: str, name: object, known: Iterable[object], meant: str = "") -
         The unknown name.
     known
         The names that exist.
-    meant
+    suggestion
         A suggestion, where the spelling does not give it.
     """
     names = [str(k) for k in known]
-    text = name if isinstance(name, str) else brief(name)
-    text = text if len(text) <= 200 else text[:197] + "..."
-    close = [meant] if meant else get_close_matches(text, names[:5000], n=1)
+    given_name = name if isinstance(name, str) else brief(name)
+    given_name = given_name if len(given_name) <= 200 else given_name[:197] + "..."
+    close = [suggestion] if suggestion else get_close_matches(given_name, names[:5000], n=1)
     hint = f' Did you mean "{close[0]}"?' if close else ""
     listed = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
-    return f"There is no {what} {shown(text, 200)}.{hint} Known: {listed or 'none'}."
+    return f"There is no {what} {quoted_name(given_name, 200)}.{hint} Known: {listed or 'none'}."

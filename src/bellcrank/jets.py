@@ -69,7 +69,7 @@ class Jet:
     __rmul__ = __mul__
 
     def __truediv__(self, o: Any) -> Jet:
-        return self * jet(o)._of(lambda x: (1.0 / x, -1.0 / (x * x), 2.0 / (x * x * x)))
+        return self * jet(o)._chain(lambda x: (1.0 / x, -1.0 / (x * x), 2.0 / (x * x * x)))
 
     def __rtruediv__(self, o: Any) -> Jet:
         return jet(o) / self
@@ -105,50 +105,50 @@ class Jet:
     def __bool__(self) -> bool:
         raise TraceError("a scalar has no truth value here: write where(condition, a, b) instead of if.")
 
-    def _of(self, f: Callable[[Scalar], tuple[Scalar, Scalar, Scalar]]) -> Jet:
+    def _chain(self, f: Callable[[Scalar], tuple[Scalar, Scalar, Scalar]]) -> Jet:
         """Apply a function that returns its value and its first and second derivative."""
         y, d, c = f(self.x)
         return Jet(y, d * self.d, c * (self.d * self.d) + d * self.c)
 
     def sin(self) -> Jet:
         """Return the sine."""
-        return self._of(lambda x: (sin(x), cos(x), -sin(x)))
+        return self._chain(lambda x: (sin(x), cos(x), -sin(x)))
 
     def cos(self) -> Jet:
         """Return the cosine."""
-        return self._of(lambda x: (cos(x), -sin(x), -cos(x)))
+        return self._chain(lambda x: (cos(x), -sin(x), -cos(x)))
 
     def tan(self) -> Jet:
         """Return the tangent."""
         y = tan(self.x)
-        return self._of(lambda x: (y, 1.0 + y * y, 2.0 * y * (1.0 + y * y)))
+        return self._chain(lambda x: (y, 1.0 + y * y, 2.0 * y * (1.0 + y * y)))
 
     def sqrt(self) -> Jet:
         """Return the square root."""
         y = sqrt(self.x)
-        return self._of(lambda x: (y, 0.5 / y, -0.25 / (y * x)))
+        return self._chain(lambda x: (y, 0.5 / y, -0.25 / (y * x)))
 
     def exp(self) -> Jet:
         """Return the exponential function."""
         y = exp(self.x)
-        return self._of(lambda x: (y, y, y))
+        return self._chain(lambda x: (y, y, y))
 
     def log(self) -> Jet:
         """Return the natural logarithm."""
-        return self._of(lambda x: (log(x), 1.0 / x, -1.0 / (x * x)))
+        return self._chain(lambda x: (log(x), 1.0 / x, -1.0 / (x * x)))
 
     def tanh(self) -> Jet:
         """Return the hyperbolic tangent."""
         y = tanh(self.x)
-        return self._of(lambda x: (y, 1.0 - y * y, -2.0 * y * (1.0 - y * y)))
+        return self._chain(lambda x: (y, 1.0 - y * y, -2.0 * y * (1.0 - y * y)))
 
     def arcsin(self) -> Jet:
         """Return the inverse sine."""
-        return self._of(lambda x: (asin(x), 1.0 / sqrt(1.0 - x * x), x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
+        return self._chain(lambda x: (asin(x), 1.0 / sqrt(1.0 - x * x), x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
 
     def arccos(self) -> Jet:
         """Return the inverse cosine."""
-        return self._of(lambda x: (acos(x), -1.0 / sqrt(1.0 - x * x), -x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
+        return self._chain(lambda x: (acos(x), -1.0 / sqrt(1.0 - x * x), -x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
 
     def floor(self) -> Jet:
         """Return the value rounded down to an integer, with zero derivatives."""

@@ -17,27 +17,27 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.began import BEGAN
+from bellcrank.code_timestamp import IMPORT_TIME_NS
 from bellcrank.errors import InputError, warn
-from bellcrank.stairs import above
+from bellcrank.lazy_import import lazy_import
 
 if TYPE_CHECKING:
-    from bellcrank.content_digest.files import FileStat
+    from bellcrank.content_digest.file_digests import FileStat
 
-GROUP = "bellcrank."
-rows: dict[tuple[str, str], Any] = {}  # (kind, name) -> table entry registered by a package
+ENTRY_POINT_PREFIX = "bellcrank."
+entries: dict[tuple[str, str], Any] = {}  # (kind, name) -> table entry registered by a package
 packages: dict[str, list[str]] = {}  # package -> descriptions of its extensions
 _points: dict[str, list[Any]] = {}  # package -> its entry points
-LEFT_OUT = (
+EXCLUDED_PACKAGES = (
     "bellcrank",
     "numpy",
     "llvmlite",
     "pip",
     "setuptools",
 )  # part of every key already, or irrelevant to generated code
-_begun = _loaded = False
+_started = _loaded = False
 _loading = threading.RLock()  # re-entrant: loaded packages use bellcrank in the same thread
-LONGEST_WAIT = 60.0  # s to wait for another thread to load all packages
+MAX_LOAD_WAIT_SECONDS = 60.0  # s to wait for another thread to load all packages
 
 
 def load() -> None:
@@ -45,17 +45,17 @@ def load() -> None:
 
     BELLCRANK_WITHOUT_PACKAGES=1 disables all of them.
     """
-    global _loaded, _begun
+    global _loaded, _started
     if _loaded:
         return
-    if not _loading.acquire(timeout=LONGEST_WAIT):
+    if not _loading.acquire(timeout=MAX_LOAD_WAIT_SECONDS):
         raise InputError(
-            f"another thread has been loading packages that extend bellcrank for {LONGEST_WAIT:.0f} s. Import them "
-            "before threads start, or disable them: BELLCRANK_WITHOUT_PACKAGES=1."
+            f"another thread has been loading packages that extend bellcrank for {MAX_LOAD_WAIT_SECONDS:.0f} s. Import "
+            "them before threads start, or disable them: BELLCRANK_WITHOUT_PACKAGES=1."
         )
     try:
-        if not _begun:
-            _begun = True
+        if not _started:
+            _started = True
             _load()
             _loaded = True
     finally:
@@ -68,25 +68,25 @@ def _load() -> None:
     from importlib.metadata import entry_points
 
     found = entry_points()
-    for group in sorted(name for name in found.groups if name.startswith(GROUP)):
+    for group in sorted(name for name in found.groups if name.startswith(ENTRY_POINT_PREFIX)):
         for point in sorted(found.select(group=group), key=lambda point: point.name):
-            _take(group.removeprefix(GROUP), point)
+            _register_entry_point(group.removeprefix(ENTRY_POINT_PREFIX), point)
 
 
-def _take(kind: str, point: Any) -> None:
+def _register_entry_point(kind: str, point: Any) -> None:
     """Register one entry point; if it is unusable, warn and skip it, so that a bad package does not stop everything."""
     package = point.dist.name if point.dist is not None else point.module
     try:
         thing = point.load()
-        registration = above("registration")
+        registration = lazy_import("registration")
         registration.register(kind, point.name, thing)
     except Exception as error:
-        told = f'the package "{package}" offers the {kind} "{point.name}" ({point.value}), which cannot be used'
-        how = f"Repair or uninstall {package}; BELLCRANK_WITHOUT_PACKAGES=1 disables all such packages."
-        said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        warn(f"{told}: {said} {how}")
+        problem = f'the package "{package}" offers the {kind} "{point.name}" ({point.value}), which cannot be used'
+        advice = f"Repair or uninstall {package}; BELLCRANK_WITHOUT_PACKAGES=1 disables all such packages."
+        error_text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        warn(f"{problem}: {error_text} {advice}")
         return
-    rows[kind, point.name] = registration.KINDS[kind].table()[point.name]
+    entries[kind, point.name] = registration.KINDS[kind].table()[point.name]
     _points.setdefault(package, []).append(point)
     packages.setdefault(package, []).append(f"{kind} {point.name}")
 
@@ -100,89 +100,91 @@ def fingerprint() -> str:
     """
     if not packages:
         return ""
-    from bellcrank.content_digest.files import digest_of_files, newest
+    from bellcrank.content_digest.file_digests import files_digest, latest_change
 
-    store, stats = above("emit.cache"), _stats()
+    store, stats = lazy_import("emit.cache"), _stats()
 
-    def known(name: str) -> str | None:
+    def stored_digest(name: str) -> str | None:
         found = store.load(f"{store.key('packages', name)}.json")
         return None if found is None else str(found.decode().strip('"'))
 
-    def keep(name: str, digest: str) -> None:
-        if newest(stats) < time.time_ns() - store.SETTLED:  # otherwise another change might not show in the file times
+    def store_digest(name: str, digest: str) -> None:
+        if (
+            latest_change(stats) < time.time_ns() - store.SETTLING_TIME_NS
+        ):  # otherwise another change might not show in the file times
             store.save(f"{store.key('packages', name)}.json", f'"{digest}"'.encode())
 
-    parts = [*_versions(), digest_of_files(stats, known, keep), _in_memory()]
+    parts = [*_versions(), files_digest(stats, stored_digest, store_digest), _digest_in_memory()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _in_memory() -> str:
+def _digest_in_memory() -> str:
     """Return a digest of the current table entries: an attribute of a module may have been set since it was loaded.
 
     An entry that cannot be identified gets a digest that never repeats.
     """
     from bellcrank.content_digest import UnidentifiedError, content_digest
-    from bellcrank.content_digest.libraries import TAKEN_APART
+    from bellcrank.content_digest.libraries import DECOMPOSED_PACKAGES
 
-    TAKEN_APART.update(point.module.partition(".")[0] for points in _points.values() for point in points)
+    DECOMPOSED_PACKAGES.update(point.module.partition(".")[0] for points in _points.values() for point in points)
     try:
-        return content_digest({f"{kind} {name}": rows[kind, name] for kind, name in sorted(rows)})
+        return content_digest({f"{kind} {name}": entries[kind, name] for kind, name in sorted(entries)})
     except UnidentifiedError as error:
         return f"{error} {os.getpid()} {time.time_ns()}"
 
 
-def steady() -> bool:
+def sources_unchanged() -> bool:
     """Return true if no file of these packages was written since this process began.
 
     Then the loaded modules and the data they read are those of the fingerprint.
     """
-    from bellcrank.content_digest.files import newest
+    from bellcrank.content_digest.file_digests import latest_change
 
-    return newest(_stats()) <= BEGAN
+    return latest_change(_stats()) <= IMPORT_TIME_NS
 
 
 def _stats() -> list[FileStat]:
-    from bellcrank.content_digest.files import stats_of
+    from bellcrank.content_digest.file_digests import file_stats
 
-    return [stat for package in sorted(_points) for stat in stats_of(_files(package))]
+    return [stat for package in sorted(_points) for stat in file_stats(_files(package))]
 
 
 def _files(package: str) -> dict[str, str]:
     """Return all files of a package and of its dependences in editable mode: path and name."""
-    from bellcrank.content_digest.distributions import editable_roots, files_of
+    from bellcrank.content_digest.distributions import distribution_files, editable_roots
 
-    found = _module_files(package)
+    files = _module_files(package)
     for dist in _distributions(package):
         if dist.name == package or editable_roots(dist):
-            found |= files_of(dist)
-    return found
+            files |= distribution_files(dist)
+    return files
 
 
 def _module_files(package: str) -> dict[str, str]:
     """Return the files of the top-level modules that its entry points name, wherever they were loaded from."""
-    from bellcrank.content_digest.distributions import files_below
+    from bellcrank.content_digest.distributions import folder_files
 
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for name in {point.module.partition(".")[0] for point in _points[package]}:
         top = sys.modules[name]
         folders = list(getattr(top, "__path__", ()))
         for folder in folders:
-            found |= files_below(folder)
+            files |= folder_files(folder)
         if not folders and getattr(top, "__file__", None):
-            found[os.path.realpath(str(top.__file__))] = name
-    return found
+            files[os.path.realpath(str(top.__file__))] = name
+    return files
 
 
 @cache
 def _distributions(package: str) -> list[Any]:
     """Return the distribution of a package and those of all its dependences."""
-    from bellcrank.content_digest.distributions import with_dependencies
+    from bellcrank.content_digest.distributions import dependency_closure
 
     dists = {point.dist.name: point.dist for point in _points[package] if point.dist is not None}
-    return [found for dist in dists.values() for found in with_dependencies(dist, LEFT_OUT)]
+    return [found for dist in dists.values() for found in dependency_closure(dist, EXCLUDED_PACKAGES)]
 
 
 def _versions() -> list[str]:
-    from bellcrank.content_digest.distributions import version_of
+    from bellcrank.content_digest.distributions import distribution_version
 
-    return [version_of(dist) for package in sorted(_points) for dist in _distributions(package)]
+    return [distribution_version(dist) for package in sorted(_points) for dist in _distributions(package)]

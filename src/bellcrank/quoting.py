@@ -33,12 +33,12 @@ import unicodedata
 from html import escape
 
 # Characters that end lines, control terminals, or reverse the direction of text.
-_ENDS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
-_TURNS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_REFUSED = re.compile(f"[{_ENDS}{_TURNS}\ud800-\udfff]")
+_CONTROL_CHARACTERS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_DIRECTION_MARKS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_FORBIDDEN = re.compile(f"[{_CONTROL_CHARACTERS}{_DIRECTION_MARKS}\ud800-\udfff]")
 
 # Keywords of C, C++ and Python, and names that libm and the rest of the C library reserve.
-_WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const constexpr
+_KEYWORDS = """alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const constexpr
     continue decltype default delete do double else enum explicit export extern false float for friend goto if inline
     int long mutable namespace new noexcept not nullptr operator or private protected public register requires restrict
     return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned
@@ -46,29 +46,34 @@ _WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char
     null shared linux offsetof memcpy ceil fmod modf frexp ldexp exp2 expm1 log2 log10 log1p logb ilogb cbrt hypot erf
     erfc lgamma tgamma round lround llround rint lrint llrint trunc nearbyint fdim fmax fmin fma copysign remainder
     remquo nextafter nexttoward scalbn scalbln sinh cosh asinh acosh atan atanh size_t ptrdiff_t wchar_t"""
-LIBM = ("fabs", "floor", "atan2", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
+LIBM_FUNCTIONS = ("fabs", "floor", "atan2", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
 # Forbidden file names: Windows has devices of these names, with any suffix.
-DEVICES = {"con", "prn", "aux", "nul", *(f"{x}{k}" for x in ("com", "lpt") for k in range(10))}
+WINDOWS_DEVICES = {"con", "prn", "aux", "nul", *(f"{x}{k}" for x in ("com", "lpt") for k in range(10))}
 # Forbidden for C files, too: system headers, which include each other, and files of an FMU (exporting/fmu.py).
 _HEADERS = """assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
     stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings tgmath threads time uchar unistd wchar
     wctype features model instance fmi2 fmi3"""
-FILES = {*_HEADERS.split(), *DEVICES}
-RESERVED = {*_WORDS.split(), *LIBM, *(f"{f}f" for f in LIBM), *(word.lower() for word in keyword.kwlist)}
+RESERVED_FILE_NAMES = {*_HEADERS.split(), *WINDOWS_DEVICES}
+RESERVED_WORDS = {
+    *_KEYWORDS.split(),
+    *LIBM_FUNCTIONS,
+    *(f"{f}f" for f in LIBM_FUNCTIONS),
+    *(word.lower() for word in keyword.kwlist),
+}
 
 
-def refused(name: object) -> str:
+def name_problem(name: object) -> str:
     """Return the reason why `name` cannot be a name; empty if it can."""
     if not isinstance(name, str):  # users may pass any object as a name
-        return f"{line(repr(name))[:60]} is of type {type(name).__name__}; expected a name, as text"
-    found = _REFUSED.search(name)
-    if found is None:
+        return f"{single_line(repr(name))[:60]} is of type {type(name).__name__}; expected a name, as text"
+    forbidden = _FORBIDDEN.search(name)
+    if forbidden is None:
         return ""
-    c = found[0]
-    called = unicodedata.name(c, "a control character").lower()
+    c = forbidden[0]
+    character_name = unicodedata.name(c, "a control character").lower()
     return (
-        f"{shown(name)} has {called} (U+{ord(c):04X}) at {found.start()}; expected a name without line ends, control "
-        "characters and marks that turn the direction of text. Rename it"
+        f"{quoted_name(name)} has {character_name} (U+{ord(c):04X}) at {forbidden.start()}; expected a name without "
+        "line ends, control characters and marks that turn the direction of text. Rename it"
     )
 
 
@@ -79,15 +84,15 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
-def line(text: str) -> str:
+def single_line(text: str) -> str:
     """Return `text` in one line, with control characters escaped."""
     return visible(text).replace("\n", r"\n")
 
 
-def shown(name: str, most: int = 60) -> str:
-    """Return `name` for a message: in quotes, in one line, at most `most` characters."""
-    text = line(name)
-    return f'"{text if len(text) <= most else text[: most - 3] + "..."}"'
+def quoted_name(name: str, max_length: int = 60) -> str:
+    """Return `name` for a message: in quotes, in one line, at most `max_length` characters."""
+    text = single_line(name)
+    return f'"{text if len(text) <= max_length else text[: max_length - 3] + "..."}"'
 
 
 def comment(text: str) -> str:
@@ -117,13 +122,13 @@ def identifier(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     word = re.sub("[^0-9A-Za-z]+", "_", plain).strip("_")
     word = word if word[:1].isalpha() else f"x{word}"
-    return f"{word}_" if word.lower() in RESERVED else word
+    return f"{word}_" if word.lower() in RESERVED_WORDS else word
 
 
 def source(text: str) -> str:
     """Return the identifier of `text` for a C file: no name of a system header, and none of ours."""
     word = identifier(text)
-    return f"{word}_" if word.lower() in FILES else word
+    return f"{word}_" if word.lower() in RESERVED_FILE_NAMES else word
 
 
 def docstring(text: str) -> str:
@@ -134,7 +139,7 @@ def docstring(text: str) -> str:
 
 def string(text: str) -> str:
     """Return `text` for use between double quotes in DOT, which has no other escape."""
-    return line(text).replace("\\", "\\\\").replace('"', '\\"')
+    return single_line(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def latex(text: str) -> str:
@@ -185,14 +190,14 @@ def json_cells(json: str) -> str:
 
 def shell(text: str) -> str:
     """Return `text` as one word of a shell command."""
-    return shlex.quote(line(text))
+    return shlex.quote(single_line(text))
 
 
-def stem(text: str, most: int = 100) -> str:
-    """Return `text` as a file name without suffix: word characters, no device name, at most `most` bytes."""
+def stem(text: str, max_bytes: int = 100) -> str:
+    """Return `text` as a file name without suffix: word characters, no device name, at most `max_bytes` bytes."""
     word = re.sub(r"\W+", "_", text)
-    word = f"{word}_" if word.lower() in DEVICES else word
-    return word if len(word.encode()) <= most else word.encode()[:most].decode(errors="ignore")
+    word = f"{word}_" if word.lower() in WINDOWS_DEVICES else word
+    return word if len(word.encode()) <= max_bytes else word.encode()[:max_bytes].decode(errors="ignore")
 
 
 def member(name: str) -> str:
@@ -203,6 +208,6 @@ def member(name: str) -> str:
 
 def mathtext(text: str) -> str:
     """Return `text` as a matplotlib label: `$` is escaped, a leading `_` would hide it, and long texts are cut."""
-    plain = line(text)
+    plain = single_line(text)
     plain = (plain if len(plain) <= 60 else f"{plain[:57]}...").replace("$", r"\$")
     return f"\N{ZERO WIDTH SPACE}{plain}" if plain.startswith("_") else plain

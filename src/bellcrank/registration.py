@@ -15,8 +15,8 @@ from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.quoting import refused, shown
-from bellcrank.stairs import above, compiled, forget
+from bellcrank.lazy_import import compiled_quantity, discard_compiled, lazy_import
+from bellcrank.quoting import name_problem, quoted_name
 
 Kind: TypeAlias = Literal[
     "actuator", "closure", "cockpit", "cut", "format", "integrator", "joint", "language", "machine", "mechanism",
@@ -24,9 +24,9 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 Thing = TypeVar("Thing")
 _ABSENT: Any = object()
-_own: set[tuple[str, str]] = set()  # (kind, name) of registered extensions
-DECIDING = ("closure", "joint", "method", "quantity")  # kinds that affect the code of a mechanism
-LASTING = ("closure", "joint")  # kinds that mechanisms contain
+_registered: set[tuple[str, str]] = set()  # (kind, name) of registered extensions
+KINDS_AFFECTING_CODE = ("closure", "joint", "method", "quantity")  # kinds that affect the code of a mechanism
+IRREPLACEABLE_KINDS = ("closure", "joint")  # kinds that mechanisms contain
 
 
 @overload
@@ -96,40 +96,42 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
     if thing is _ABSENT:
         return partial(register, kind, name, replace=replace)
     table = row.table()
-    if name in (*table, *row.reserved) and not ((kind, name) in _own and replace and kind not in LASTING):
-        raise InputError(_taken(kind, name))
-    table[name] = row.made(name, thing)
-    _own.add((kind, name))
-    if kind in DECIDING:
-        forget()
+    if name in (*table, *row.reserved) and not (
+        (kind, name) in _registered and replace and kind not in IRREPLACEABLE_KINDS
+    ):
+        raise InputError(_name_taken(kind, name))
+    table[name] = row.make_entry(name, thing)
+    _registered.add((kind, name))
+    if kind in KINDS_AFFECTING_CODE:
+        discard_compiled()
     return thing
 
 
 def _check_name(kind: str, name: Any, suffix: bool) -> None:
-    good = isinstance(name, str) and not refused(name)
+    good = isinstance(name, str) and not name_problem(name)
     if not (good and (name[:1] == "." and len(name) > 1 and name == name.lower() if suffix else name.isidentifier())):
         expected = 'a file suffix in lower case, such as ".robot"' if suffix else "a name such as my_own"
         raise InputError(f"register: the name of a {kind} is {brief(name)}; expected {expected}.")
 
 
-def _taken(kind: str, name: str) -> str:
+def _name_taken(kind: str, name: str) -> str:
     where = f'register: there is a {kind} "{name}" already'
-    if (kind, name) not in _own:
+    if (kind, name) not in _registered:
         return f"{where}, which is part of bellcrank. Choose another name."
-    if kind in LASTING:
+    if kind in IRREPLACEABLE_KINDS:
         return f"{where}, and mechanisms may contain it. Choose another name, or restart Python."
     return f"{where}, which you registered. replace=True replaces it."
 
 
-def _wrong(kind: str, name: str, thing: Any, expected: str) -> InputError:
+def _wrong_type(kind: str, name: str, thing: Any, expected: str) -> InputError:
     return InputError(f'register: {kind} "{name}" is {brief(thing)}; expected {expected}.')
 
 
-def _fits(kind: str, name: str, function: Any, *arguments: str, **named: Any) -> None:
+def _check_callable(kind: str, name: str, function: Any, *arguments: str, **named: Any) -> None:
     """Raise InputError if a function cannot be called with these arguments."""
-    called = f"({', '.join([*arguments, *named])})"
+    call_text = f"({', '.join([*arguments, *named])})"
     if not callable(function):
-        raise _wrong(kind, name, function, f"a function {called}")
+        raise _wrong_type(kind, name, function, f"a function {call_text}")
     try:
         signature = inspect.signature(function)
     except ValueError:  # builtins may have no signature
@@ -137,110 +139,110 @@ def _fits(kind: str, name: str, function: Any, *arguments: str, **named: Any) ->
     try:
         signature.bind(*arguments, **named)
     except TypeError as error:
-        told = f'register: {kind} "{name}" is a function {signature}, and will be called as {called}: {error}.'
-        raise InputError(told) from None
+        message = f'register: {kind} "{name}" is a function {signature}, and will be called as {call_text}: {error}.'
+        raise InputError(message) from None
 
 
 # -- checks of the entries of each table
 
 
-def _function(kind: str, *arguments: str) -> Callable[[str, Any], Any]:
+def _function_entry(kind: str, *arguments: str) -> Callable[[str, Any], Any]:
     def made(name: str, thing: Any) -> Any:
-        _fits(kind, name, thing, *arguments)
+        _check_callable(kind, name, thing, *arguments)
         return thing
 
     return made
 
 
-def _sized(kind: str) -> Callable[[str, Any], Any]:
+def _sized_entry(kind: str) -> Callable[[str, Any], Any]:
     """Return a check for a function of any number of numbers."""
 
     def made(name: str, thing: Any) -> Any:
         if not callable(thing) or isinstance(thing, type):
-            raise _wrong(kind, name, thing, "a function of the numbers that follow its name")
+            raise _wrong_type(kind, name, thing, "a function of the numbers that follow its name")
         return thing
 
     return made
 
 
-def _subclass(kind: str, base: str, name: str, thing: Any) -> type:
-    module, _, of = base.rpartition(".")
-    if not isinstance(thing, type) or not issubclass(thing, getattr(above(module), of)):
-        raise _wrong(kind, name, thing, f"a subclass of bellcrank.{base}")
+def _checked_subclass(kind: str, base: str, name: str, thing: Any) -> type:
+    module, _, class_name = base.rpartition(".")
+    if not isinstance(thing, type) or not issubclass(thing, getattr(lazy_import(module), class_name)):
+        raise _wrong_type(kind, name, thing, f"a subclass of bellcrank.{base}")
     if missing := ", ".join(sorted(getattr(thing, "__abstractmethods__", ()))):
         raise InputError(f'register: {kind} "{name}": {thing.__name__} has no {missing}.')
     return thing
 
 
-def _instance(kind: str, of: str, name: str, thing: Any) -> Any:
+def _checked_instance(kind: str, of: str, name: str, thing: Any) -> Any:
     module, _, leaf = of.rpartition(".")
-    if not isinstance(thing, getattr(above(module), leaf)):
-        raise _wrong(kind, name, thing, f"a bellcrank.{of}")
-    return _called(kind, name, thing)
+    if not isinstance(thing, getattr(lazy_import(module), leaf)):
+        raise _wrong_type(kind, name, thing, f"a bellcrank.{of}")
+    return _checked_name(kind, name, thing)
 
 
-def _called(kind: str, name: str, thing: Any) -> Any:
-    own = getattr(thing, "name", None)
-    if own != name:
-        raise InputError(f'register: {kind} "{name}" has the attribute name = {brief(own)}. Use one name.')
+def _checked_name(kind: str, name: str, thing: Any) -> Any:
+    own_name = getattr(thing, "name", None)
+    if own_name != name:
+        raise InputError(f'register: {kind} "{name}" has the attribute name = {brief(own_name)}. Use one name.')
     return thing
 
 
-def _joint(name: str, thing: Any) -> Any:
-    _called("joint", name, _subclass("joint", "model.kind.Kind", name, thing))
-    above("model.joint_laws").check(thing)
+def _joint_entry(name: str, thing: Any) -> Any:
+    _checked_name("joint", name, _checked_subclass("joint", "model.kind.Kind", name, thing))
+    lazy_import("model.joint_laws").check_joint_type(thing)
     return thing
 
 
-def _method(name: str, thing: Any) -> Any:
-    table, quantities = above("dynamics.table"), above("dynamics.quantities").QUANTITIES
+def _method_entry(name: str, thing: Any) -> Any:
+    table, quantities = lazy_import("dynamics.table"), lazy_import("dynamics.quantities").QUANTITIES
     if isinstance(thing, table.Method):
-        return _called("method", name, thing)
+        return _checked_name("method", name, thing)
     single = inspect.isfunction(thing)
     holder = SimpleNamespace(**{thing.__name__: thing}) if single else thing
-    solved = [key for key in quantities if callable(getattr(holder, key, None))]
-    if not solved:
-        what = f"a function named {shown(thing.__name__)}" if single else brief(thing)
+    solved_quantities = [key for key in quantities if callable(getattr(holder, key, None))]
+    if not solved_quantities:
+        what = f"a function named {quoted_name(thing.__name__)}" if single else brief(thing)
         known = ", ".join(quantities)
         raise InputError(
             f'register: method "{name}" is {what}; expected a function with the name of the quantity which it solves, '
             f"or a module or a class with some. Quantities: {known}."
         )
-    for key in solved:
+    for key in solved_quantities:
         frame = {"frame": ""} if quantities[key].option == "frame" else {}
-        _fits("method", f"{name}: {key}", getattr(holder, key), "tree", *quantities[key].inputs, **frame)
-    said = (inspect.getdoc(thing) or f"{getattr(thing, '__module__', None) or name}, of your own").partition("\n")[0]
-    return table.Method(name, holder, tuple(solved), table.ANY, said, regrouped=False)
+        _check_callable("method", f"{name}: {key}", getattr(holder, key), "tree", *quantities[key].inputs, **frame)
+    summary = (inspect.getdoc(thing) or f"{getattr(thing, '__module__', None) or name}, of your own").partition("\n")[0]
+    return table.Method(name, holder, tuple(solved_quantities), table.ANY, summary, regrouped=False)
 
 
-def _quantity(name: str, thing: Any) -> Any:
+def _quantity_entry(name: str, thing: Any) -> Any:
     from bellcrank.dynamics.quantities import INPUTS
     from bellcrank.model.mechanism import Mechanism
 
-    _instance("quantity", "dynamics.Quantity", name, thing)
-    if hasattr(Mechanism, name) and ("quantity", name) not in _own:
+    _checked_instance("quantity", "dynamics.Quantity", name, thing)
+    if hasattr(Mechanism, name) and ("quantity", name) not in _registered:
         raise InputError(f'register: a Mechanism has another attribute named "{name}". Choose another name.')
     for x in thing.inputs:
         if x not in INPUTS:
             raise InputError(f'register: quantity "{name}": {unknown("input", x, INPUTS)}')
 
-    def asked(self: Any, *args: Any, **named: Any) -> Any:
+    def call_quantity(self: Any, *args: Any, **named: Any) -> Any:
         return getattr(self, name)(*args, **named)
 
-    asked.__name__, asked.__qualname__, asked.__doc__ = name, f"Mechanism.{name}", thing.help()
-    setattr(Mechanism, name, compiled(asked))
+    call_quantity.__name__, call_quantity.__qualname__, call_quantity.__doc__ = name, f"Mechanism.{name}", thing.help()
+    setattr(Mechanism, name, compiled_quantity(call_quantity))
     return thing
 
 
-def _closure(name: str, thing: Any) -> Any:
+def _closure_entry(name: str, thing: Any) -> Any:
     if not (isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(x, str) for x in thing[0])):
-        raise _wrong("closure", name, thing, "(names of its equations, function(a, b, loop))")
-    _fits("closure", name, thing[1], "a", "b", "loop")
-    above("model.parts").EQUATIONS[name] = len(thing[0])
+        raise _wrong_type("closure", name, thing, "(names of its equations, function(a, b, loop))")
+    _check_callable("closure", name, thing[1], "a", "b", "loop")
+    lazy_import("model.parts").EQUATIONS[name] = len(thing[0])
     return thing
 
 
-def _record(name: str, thing: Any) -> Any:
+def _record_entry(name: str, thing: Any) -> Any:
     missing = [x for x in ("WHAT", "MAGIC", "write", "read") if not hasattr(thing, x)]
     if missing:
         raise InputError(f'register: record "{name}" is {brief(thing)}, which has no {", ".join(missing)}.')
@@ -248,35 +250,37 @@ def _record(name: str, thing: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _KindRow:
     """Location of a table, and the function that checks a thing and returns its table entry."""
 
     module: str
     attribute: str
-    made: Callable[[str, Any], Any]
+    make_entry: Callable[[str, Any], Any]
     suffix: bool = False  # its name is a file suffix
     reserved: tuple[str, ...] = ()  # names that exist elsewhere
 
     def table(self) -> dict[str, Any]:
         """Return the table."""
-        found: dict[str, Any] = getattr(above(self.module), self.attribute)
+        found: dict[str, Any] = getattr(lazy_import(self.module), self.attribute)
         return found
 
 
-KINDS: dict[str, _Row] = {
-    "actuator": _Row("actuators", "ACTUATORS", partial(_subclass, "actuator", "actuators.Actuator")),
-    "closure": _Row("dynamics.loops.rows", "CLOSURES", _closure),
-    "cockpit": _Row("excavators.machines", "MACHINES", _function("cockpit")),
-    "cut": _Row("build.schedules", "CUTS", _function("cut", "mechanism", "strategies", "control")),
-    "format": _Row("formats", "READERS", _function("format", "data", "source"), suffix=True),
-    "integrator": _Row("integrate", "INTEGRATORS", partial(_instance, "integrator", "integrate.Integrator")),
-    "joint": _Row("model.joints", "KINDS", _joint),
-    "language": _Row("build.equations", "TARGETS", _function("language", "sheet", "digits")),
-    "machine": _Row("scheduling.machines", "LAYOUTS", _sized("machine"), reserved=("gpu", "threads")),
-    "mechanism": _Row("zoo", "TABLE", _sized("mechanism")),
-    "method": _Row("dynamics.table", "METHODS", _method),
-    "processor": _Row("scheduling.machines", "KINDS", _function("processor", "topology")),
-    "program": _Row("build.schedules", "PROGRAMS", _function("program", "mechanism", "numbers", "kind")),
-    "quantity": _Row("dynamics.quantities", "QUANTITIES", _quantity),
-    "record": _Row("record.formats", "SUFFIXES", _record, suffix=True),
+KINDS: dict[str, _KindRow] = {
+    "actuator": _KindRow("actuators", "ACTUATORS", partial(_checked_subclass, "actuator", "actuators.Actuator")),
+    "closure": _KindRow("dynamics.loops.constraint_equations", "CLOSURES", _closure_entry),
+    "cockpit": _KindRow("excavators.machines", "MACHINES", _function_entry("cockpit")),
+    "cut": _KindRow("build.schedules", "CUTS", _function_entry("cut", "mechanism", "strategies", "control")),
+    "format": _KindRow("formats", "READERS", _function_entry("format", "data", "source"), suffix=True),
+    "integrator": _KindRow(
+        "integrate", "INTEGRATORS", partial(_checked_instance, "integrator", "integrate.Integrator")
+    ),
+    "joint": _KindRow("model.joints", "KINDS", _joint_entry),
+    "language": _KindRow("build.equations", "TEXT_TARGETS", _function_entry("language", "sheet", "digits")),
+    "machine": _KindRow("scheduling.machines", "LAYOUTS", _sized_entry("machine"), reserved=("gpu", "threads")),
+    "mechanism": _KindRow("zoo", "TABLE", _sized_entry("mechanism")),
+    "method": _KindRow("dynamics.table", "METHODS", _method_entry),
+    "processor": _KindRow("scheduling.machines", "KINDS", _function_entry("processor", "topology")),
+    "program": _KindRow("build.schedules", "PROGRAMS", _function_entry("program", "mechanism", "numbers", "kind")),
+    "quantity": _KindRow("dynamics.quantities", "QUANTITIES", _quantity_entry),
+    "record": _KindRow("record.formats", "SUFFIXES", _record_entry, suffix=True),
 }

@@ -56,17 +56,17 @@ def is_zero(x: Scalar) -> bool:
     return isinstance(x, float) and x == 0.0
 
 
-def total(terms: Iterable[Scalar]) -> Scalar:
+def ordered_sum(terms: Iterable[Scalar]) -> Scalar:
     """Add the `terms` in their order, rounded as compiled code rounds; Python's sum may compensate rounding errors."""
-    found: Scalar = 0.0
+    running_sum: Scalar = 0.0
     for x in terms:
-        found = found + x
-    return found
+        running_sum = running_sum + x
+    return running_sum
 
 
 def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
     """Return the dot product of `a` and `b`."""
-    return total(x * y for x, y in zip(a, b, strict=True))
+    return ordered_sum(x * y for x, y in zip(a, b, strict=True))
 
 
 class _Step(threading.local):
@@ -98,7 +98,7 @@ NUMBER = "A number, an array or a traced scalar."
 ANGLE = "Angle in radians: a number, an array or a traced scalar."
 
 
-def _unary(
+def _unary_function(
     name: str,
     what: str,
     of_float: Callable[[float], float],
@@ -113,8 +113,8 @@ def _unary(
             return of_float(x)
         if isinstance(x, np.ndarray | np.generic):
             return each(x) if x.dtype == object else of_array(x)
-        own = getattr(x, method, None)
-        return own() if own is not None else of_array(x)
+        own_method = getattr(x, method, None)
+        return own_method() if own_method is not None else of_array(x)
 
     each = np.frompyfunc(function, 1, 1)  # for object arrays
     return _documented(function, name, what, argument)
@@ -141,43 +141,43 @@ def _documented(function: Callable[..., Scalar], name: str, summary: str, argume
     return function
 
 
-sin = _unary("sin", "Sine of an angle in radians.", math.sin, np.sin, argument=ANGLE)
-cos = _unary("cos", "Cosine of an angle in radians.", math.cos, np.cos, argument=ANGLE)
-tan = _unary("tan", "Tangent of an angle in radians.", math.tan, np.tan, argument=ANGLE)
-asin = _unary("asin", "The angle in radians whose sine is x.", math.asin, np.arcsin, "arcsin")
-acos = _unary("acos", "The angle in radians whose cosine is x.", math.acos, np.arccos, "arccos")
-sqrt = _unary("sqrt", "Square root.", math.sqrt, np.sqrt)
-exp = _unary("exp", "e to the power of x.", math.exp, np.exp)
-log = _unary("log", "Natural logarithm.", math.log, np.log)
-tanh = _unary("tanh", "Hyperbolic tangent: a smooth step from -1 to 1.", math.tanh, np.tanh)
-fabs = _unary("fabs", "Absolute value.", abs, np.abs)
-floor = _unary("floor", "The largest integer not above x.", lambda x: float(np.floor(x)), np.floor)
+sin = _unary_function("sin", "Sine of an angle in radians.", math.sin, np.sin, argument=ANGLE)
+cos = _unary_function("cos", "Cosine of an angle in radians.", math.cos, np.cos, argument=ANGLE)
+tan = _unary_function("tan", "Tangent of an angle in radians.", math.tan, np.tan, argument=ANGLE)
+asin = _unary_function("asin", "The angle in radians whose sine is x.", math.asin, np.arcsin, "arcsin")
+acos = _unary_function("acos", "The angle in radians whose cosine is x.", math.acos, np.arccos, "arccos")
+sqrt = _unary_function("sqrt", "Square root.", math.sqrt, np.sqrt)
+exp = _unary_function("exp", "e to the power of x.", math.exp, np.exp)
+log = _unary_function("log", "Natural logarithm.", math.log, np.log)
+tanh = _unary_function("tanh", "Hyperbolic tangent: a smooth step from -1 to 1.", math.tanh, np.tanh)
+fabs = _unary_function("fabs", "Absolute value.", abs, np.abs)
+floor = _unary_function("floor", "The largest integer not above x.", lambda x: float(np.floor(x)), np.floor)
 
 
-def _of_two(name: str, what: str, of_numbers: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar], Scalar]:
+def _binary_function(name: str, what: str, of_numbers: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar], Scalar]:
     """Create a function of two scalars; if either is traced, its type computes the result."""
 
     def function(a: Scalar, b: Scalar) -> Scalar:
-        if _boxed(a) or _boxed(b):
+        if _is_object_array(a) or _is_object_array(b):
             return each(a, b)
         for x in (a, b):
-            own = getattr(type(x), f"_{name}_", None)
-            if own is not None:
-                return own(a, b)
+            own_method = getattr(type(x), f"_{name}_", None)
+            if own_method is not None:
+                return own_method(a, b)
         return of_numbers(a, b)
 
     each = np.frompyfunc(function, 2, 1)
     return _documented(function, name, what, "Numbers, arrays or traced scalars.")
 
 
-def _boxed(x: Scalar) -> bool:
+def _is_object_array(x: Scalar) -> bool:
     """Return true if x is an array whose elements compute for themselves."""
     return isinstance(x, np.ndarray) and x.dtype == object
 
 
-minimum = _of_two("minimum", "The smaller of two.", np.minimum)
-maximum = _of_two("maximum", "The larger of two.", np.maximum)
-atan2 = _of_two("atan2", "The angle of the point x = b, y = a, in radians from -pi to pi.", np.arctan2)
+minimum = _binary_function("minimum", "The smaller of two.", np.minimum)
+maximum = _binary_function("maximum", "The larger of two.", np.maximum)
+atan2 = _binary_function("atan2", "The angle of the point x = b, y = a, in radians from -pi to pi.", np.arctan2)
 
 
 def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
@@ -204,12 +204,12 @@ def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
     >>> float(bc.where(-2.0 < 0, 0.0, 1.0))
     0.0
     """
-    if _boxed(condition) or _boxed(yes) or _boxed(no):
+    if _is_object_array(condition) or _is_object_array(yes) or _is_object_array(no):
         return _where_each(condition, yes, no)
     for x in (condition, yes, no):
-        own = getattr(type(x), "_where_", None)
-        if own is not None:
-            return own(condition, yes, no)
+        own_method = getattr(type(x), "_where_", None)
+        if own_method is not None:
+            return own_method(condition, yes, no)
     chosen: Any = np.where(condition, yes, no)
     return chosen[()]  # an array without axes becomes a scalar
 
@@ -221,7 +221,7 @@ def columnwise(
     body: Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]],
     shared: Sequence[Scalar],
     columns: Sequence[Sequence[Scalar]],
-    found: Sequence[Sequence[Scalar]] | None = None,
+    results: Sequence[Sequence[Scalar]] | None = None,
 ) -> Sequence[Sequence[Scalar]]:
     """Return [body(shared, c) for c in columns], and mark it as a loop over columns for the compiler.
 
@@ -235,17 +235,17 @@ def columnwise(
         Values that all columns use.
     columns
         The columns.
-    found
+    results
         The results, if they have been computed already by fewer operations one by one.
     """
-    known = found is not None
-    found = [body(shared, c) for c in columns] if found is None else found
+    results_given = results is not None
+    results = [body(shared, c) for c in columns] if results is None else results
     for x in (*shared, *(x for c in columns for x in c)):
-        own = getattr(x, "_alike_", None)
-        if own is not None:
-            own(body, shared, columns, found, known)
+        own_method = getattr(x, "_alike_", None)
+        if own_method is not None:
+            own_method(body, shared, columns, results, results_given)
             break
-    return found
+    return results
 
 
 def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
@@ -298,8 +298,8 @@ def quantised(x: Scalar, quantum: float) -> Scalar:
     try:
         return quantum * floor(x / quantum + 0.5)
     except TypeError:
-        told = f"x is {brief(x)}, quantum {brief(quantum)}"
-        raise InputError(f"quantised: {told}; expected numbers or symbols.") from None
+        arguments_text = f"x is {brief(x)}, quantum {brief(quantum)}"
+        raise InputError(f"quantised: {arguments_text}; expected numbers or symbols.") from None
 
 
 def step_of(label: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.dynamics import kinematics
 from bellcrank.model.joints import KINDS
-from bellcrank.sim.operating_point import plain
+from bellcrank.sim.operating_point import mechanism_at
 from crossing.systems import World
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +31,7 @@ class Balance:
 
 def balance(w: World, run: bc.Record) -> Balance:
     """Return how the energy of a run changes against the work."""
-    s = replace(w.system, mechanism=plain(w.system, w.system.parameters.nominal))
+    s = replace(w.system, mechanism=mechanism_at(w.system, w.system.parameters.nominal))
     m = s.mechanism
     y = np.column_stack([run.q, run.v, *(run[z.name] for z in s.states)])
     stored, power = np.empty(len(run)), np.empty(len(run))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bellcrank.actuators import ACTUATORS
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.loops.rows import CLOSURES
+from bellcrank.dynamics.loops.constraint_equations import CLOSURES
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.emit.target import DTYPES
-from bellcrank.exporting.call import TO
+from bellcrank.exporting.export import EXPORT_FORMATS
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.model.joints import KINDS
 from bellcrank.record.formats import SUFFIXES
@@ -35,7 +35,7 @@ USES = (
     "rows", "lanes", "threads", "gpu", "stepper", "linearize", "equilibrium", "gradient", "sensitivities", "half step",
     "energy", "schedule", "study", "summary", "count", "pickle",
 )  # fmt: skip
-EXPORTS = tuple(f"export {to}" for to in TO)
+EXPORTS = tuple(f"export {to}" for to in EXPORT_FORMATS)
 
 MECHANISM = {
     "joint": Dimension(tuple(KINDS)),

@@ -15,13 +15,13 @@ import cloudpickle
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.sim import step_check
 from bellcrank.sim.nominals import nominals
-from bellcrank.sim.operating_point import dependent, displaced, plain
-from bellcrank.studies.chunk import computed
+from bellcrank.sim.operating_point import dependent_mask, displaced_positions, mechanism_at
+from bellcrank.studies.chunk_worker import chunk_table
 from bellcrank.studies.points import points as points_of
-from bellcrank.studies.setup import set_up
+from bellcrank.studies.study_setup import study_setup
 from crossing import exports
 from crossing.energy import balance
 from crossing.features import SYSTEM_SUITE
@@ -83,7 +83,7 @@ def rates(w: World, t: float, y: Array, drives: Any = 0.0) -> Array:
 
     drives: what prescribed motions add to the forces.
     """
-    s = replace(w.system, mechanism=plain(w.system, w.system.parameters.nominal))
+    s = replace(w.system, mechanism=mechanism_at(w.system, w.system.parameters.nominal))
     m = w.mechanism
     u = [s.defaults[name] for name in s.inputs]
     commands, _ = s.commanded(t, list(y), u)
@@ -219,8 +219,8 @@ def _beside(w: World, at: Array, free: list[int], k: int, h: float) -> Array:
         xi[free[k]] = h
     else:
         v[free[k - n]] += h
-    there = displaced(s, s.parameters.nominal, q, xi, free)
-    v = consistent(m.tree, there, v, free=dependent(s, free)) if m.loops else v
+    there = displaced_positions(s, s.parameters.nominal, q, xi, free)
+    v = consistent_velocity(m.tree, there, v, free=dependent_mask(s, free)) if m.loops else v
     return np.concatenate([there, v, at[m.nq + m.nv :]])
 
 
@@ -295,7 +295,7 @@ def half_step(w: World, folder: Path) -> None:
 def change(w: World, coarse: bc.Record, fine: bc.Record) -> float:
     """Return how far the ends of two runs are apart, as a share of the way of each element of the state."""
     a, b = states(coarse, w), states(fine, w)
-    way = np.abs(np.diff(a, axis=0)).sum(axis=0) + step_check.STILL * nominals(w.system)
+    way = np.abs(np.diff(a, axis=0)).sum(axis=0) + step_check.STILL_SHARE * nominals(w.system)
     return float((np.abs(a[-1] - b[-1]) / way).max())
 
 
@@ -349,10 +349,10 @@ def study(w: World, folder: Path) -> None:
     points = points_of({name: masses}, None, None, 0)
     given = {"q0": w.start[0], "v0": w.start[1], "x0": None, "inputs": None, "input_step": None, "parameters": None}
     asked = ("final(kinetic_energy)", f"max({w.mechanism.columns[1][0]}.v)")
-    setup = set_up(
+    setup = study_setup(
         w.system, points, w.how, seconds=SECONDS, given=given, summary=asked, keep=None, seed=0, events=tuple(w.events)
     )
-    table = computed(pickle.loads(cloudpickle.dumps(setup)), {}, 0, {name: np.array(masses)})
+    table = chunk_table(pickle.loads(cloudpickle.dumps(setup)), {}, 0, {name: np.array(masses)})
     free = w.mechanism if name in w.mechanism.parameters else w.mechanism.free(name)
     plant = replace(w.system, mechanism=free)
     how = {"events": w.events, **w.begin, **w.how}

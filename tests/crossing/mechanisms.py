@@ -10,9 +10,9 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.dynamics import kinematics
-from bellcrank.dynamics.loops.rows import CLOSURES
+from bellcrank.dynamics.loops.constraint_equations import CLOSURES
 from bellcrank.model import Frame, Loop, Mechanism
-from bellcrank.model.formula import formula
+from bellcrank.model.function_text import function_text
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import EQUATIONS, matrix, triple
 from crossing.files import PASSIVE, Parts
@@ -179,11 +179,11 @@ PLACED: dict[str, Callable[[Numbers], Array]] = {
     "point_on_curve": _on_curve,
 }
 LAWS: dict[str, Callable[[], str]] = {
-    "point_on_surface": lambda: formula("surface", lambda x, y, z: z - 0.3 * x * x, 3),
+    "point_on_surface": lambda: function_text("surface", lambda x, y, z: z - 0.3 * x * x, 3),
     "point_on_curve": lambda: "|".join(
-        formula("curve", f, 3) for f in (lambda x, y, z: y - 0.5 * x, lambda x, y, z: z - 0.3 * x * x)
+        function_text("curve", f, 3) for f in (lambda x, y, z: y - 0.5 * x, lambda x, y, z: z - 0.3 * x * x)
     ),
-    "cam": lambda: formula("cam", lambda a: 0.1 * bc.sin(a), 1),
+    "cam": lambda: function_text("cam", lambda a: 0.1 * bc.sin(a), 1),
 }
 
 

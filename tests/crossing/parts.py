@@ -38,7 +38,7 @@ from bellcrank.forces import (
     Worm,
     curve,
 )
-from bellcrank.forces.shapes import PAIRS
+from bellcrank.forces.shapes import SHAPE_PAIRS
 
 STEP = 1e-4  # s: short enough for the pressures of hydraulics
 
@@ -105,7 +105,7 @@ SMALL = Box((0.1, 0.15, 0.2))  # of two boxes: only the corners of the second ar
 def contacts() -> dict[str, tuple[Any, Any]]:
     """Return every pair of shapes that the package knows, by name."""
     found = {}
-    for mine, others, _ in PAIRS:
+    for mine, others, _ in SHAPE_PAIRS:
         for a in mine if isinstance(mine, tuple) else (mine,):
             for b in others if isinstance(others, tuple) else (others,):
                 found[f"Contact {a.__name__} {b.__name__}"] = (a, b)
@@ -150,7 +150,7 @@ def gap(name: str) -> float:
     X[:2, 3] = 0.01, 0.02
     for z in np.arange(1.0, 0.0, -0.002):
         X[2, 3] = z
-        touches = forces.contact.touching(*shapes(name), X)
+        touches = forces.contact.contact_points(*shapes(name), X)
         if min(float(t.gap) for t in touches) < -0.004:
             return float(z)
     raise AssertionError(f"{name}: nothing touches")

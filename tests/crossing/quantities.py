@@ -9,7 +9,7 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.dynamics import able
+from bellcrank.dynamics import applicable_methods
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.requests import Request
 from cores import cheap
@@ -25,7 +25,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 2e-3}
 
 def answerable(w: World, quantity: str) -> list[str]:
     """Return "auto" and the methods of a case that give a quantity of its mechanism."""
-    known = [m.name for m in able(quantity, w.mechanism.tree)]
+    known = [m.name for m in applicable_methods(quantity, w.mechanism.tree)]
     if QUANTITIES[quantity].driven and w.mechanism.loops and not driven(w):
         return []
     asked = (*w.of("method"), *(("dca",) if w.one("path") == SEGMENTED else ()))
@@ -64,8 +64,8 @@ def request(w: World, quantity: str, method: str) -> Request:
 def expected(w: World, quantity: str, at: dict[str, Array]) -> Array:
     """Return the values of straight-line code of the first method that can, by operations of numpy."""
     m = w.mechanism
-    by = next(x for x in able(quantity, m.tree) if x.name != "dca")
-    graph = graphs.traced(m, request(w, quantity, by.name), by)
+    by = next(x for x in applicable_methods(quantity, m.tree) if x.name != "dca")
+    graph = graphs.trace_quantity(m, request(w, quantity, by.name), by)
     given = {**at, "p": np.tile(m.parameters.nominal, (ROWS, 1))} if m.parameters else at
     return np.asarray(graph.evaluate(**given)[quantity])
 

@@ -10,7 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.inline import inlined
+from bellcrank.graph.inline import inline
 from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Schedule
 
@@ -86,14 +86,14 @@ def replayed(s: Schedule, graph: Graph, inputs: dict[str, Array]) -> dict[str, A
 
 def follows(graph: Graph, inputs: dict[str, Array], seed: int) -> dict[str, Array]:
     """Lay a graph out on a machine that the seed chooses; return what comes of it, which is what the graph gives."""
-    graph = inlined(graph) if graph.calls else Graph(graph.name, graph.inputs, graph.outputs, graph.tape)
+    graph = inline(graph) if graph.calls else Graph(graph.name, graph.inputs, graph.outputs, graph.tape)
     machine, kind, level = MACHINES[seed % len(MACHINES)]
     if len(graph.nodes) > MOST_NODES:
         machine, kind, level = (
             ("complete:2", "t800", "cluster") if machine.startswith("warp") else (machine, kind, "cluster")
         )
     with pytest.MonkeyPatch.context() as patch:  # a schedule need not be the shortest
-        patch.setattr("bellcrank.scheduling.listing.EFFORT", EFFORT)
+        patch.setattr("bellcrank.scheduling.list_scheduling.EFFORT_LOOKUPS", EFFORT)
         s = bc.schedule(graph, machine=machine, kind=kind, level=level)
     s.check()
     given = {name: np.asarray(x, float) for name, x in inputs.items()}

@@ -8,10 +8,10 @@ from bellcrank import forces
 from bellcrank.actuators import ACTUATORS
 from bellcrank.build.stages import TARGETS
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.loops.rows import CLOSURES
+from bellcrank.dynamics.loops.constraint_equations import CLOSURES
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.emit.target import DTYPES
-from bellcrank.exporting.call import TO
+from bellcrank.exporting.export import EXPORT_FORMATS
 from bellcrank.forces import Element
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.model.joints import KINDS
@@ -37,5 +37,5 @@ def rows() -> dict[str, list[str]]:
         "quantity": list(QUANTITIES),
         "dtype": list(DTYPES),
         "target": [x for x in TARGETS if x != "cpu"],
-        "way": [*(f"export {to}" for to in TO), *SUFFIXES],
+        "way": [*(f"export {to}" for to in EXPORT_FORMATS), *SUFFIXES],
     }

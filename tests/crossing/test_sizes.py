@@ -15,7 +15,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.model import Mechanism
-from bellcrank.sim.frame_passes import MANY
+from bellcrank.sim.frame_passes import MIN_BODIES
 from cores import cheap
 from crossing.laws import same
 from crossing.mechanisms import on_body
@@ -24,7 +24,7 @@ from crossing.systems import World
 from crossing.thresholds import SEGMENTED, small_thresholds
 
 PLAIN = tuple(name for name, q in QUANTITIES.items() if not q.differentiates)
-SIZES = (MANY, MANY + 1, MANY - 1)
+SIZES = (MIN_BODIES, MIN_BODIES + 1, MIN_BODIES - 1)
 
 
 class Chain(World):

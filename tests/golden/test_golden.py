@@ -14,7 +14,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
-from bellcrank.emit.cpu import llvm, sincos
+from bellcrank.emit.cpu import kernel_module, sincos
 from bellcrank.model import Mechanism
 from bellcrank.version import __version__
 
@@ -53,7 +53,9 @@ def generated(name: str) -> dict[str, str]:
     """File name to text. Nothing in it may depend on this computer: the lanes are four, whatever the processor has."""
     make, quantity, method = CASES[name]
     g = graphs.graph(make(), quantity, method)
-    ll = llvm.source(g, 4, "float64").replace(sincos.definition(4, "float64"), "; @sincos: see emit/cpu/sincos.py")
+    ll = kernel_module.source(g, 4, "float64").replace(
+        sincos.definition(4, "float64"), "; @sincos: see emit/cpu/sincos.py"
+    )
     texts = {f"{name}.txt": str(g), f"{name}.ll": ll}
     for file, text in c99.source(g).items():
         texts[name + Path(file).suffix] = text.replace(__version__, "VERSION")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.actuators import PID, DCMotor, SpringDamper
-from bellcrank.graph import Pulled
-from bellcrank.graph.inline import inlined
+from bellcrank.graph import CustomPullbackGraph
+from bellcrank.graph.inline import inline
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.model import Mechanism
 from bellcrank.sim import adjoint_sweeps as sweeps
@@ -46,9 +46,9 @@ def tangent(adjoint: bc.Adjoint, steps: int, hold: int, start: Array, table: Arr
     step by step.
     """
     moves = [rng.normal(size=x.shape) for x in (start, table, p)]
-    along, n = inlined(adjoint.steps.step).jvp(), adjoint.dynamics.own
+    along, n = inline(adjoint.steps.step).jvp(), adjoint.dynamics.plain_size
     y, dy = (np.concatenate([x, np.zeros(n - len(start))]) for x in (start, moves[0]))
-    memory = dmemory = np.zeros(adjoint.steps.memory)
+    memory = dmemory = np.zeros(adjoint.steps.memory_size)
     line = 0
     for k in range(steps):
         before, line = line, min(k // hold, len(table) - 1)
@@ -100,7 +100,7 @@ def test_the_short_way_back_is_the_chain_rule(m: Mechanism, seed: int) -> None:
     at = {"t": 0.3, "y": np.concatenate([q, v, [0.2]]), "u": rng.normal(size=2), "p": np.array(m.parameters.nominal)}
     w = rng.normal(size=len(at["y"]))
     short = f.pullback.evaluate(**at, r_dy=f.evaluate(**at)["dy"], w_dy=w)
-    assert isinstance(f, Pulled)
+    assert isinstance(f, CustomPullbackGraph)
     for name, want in f.vjp().evaluate(**at, w_dy=w).items():
         close(short[name], want, 1e-9)
 
@@ -182,15 +182,15 @@ def test_notes_that_do_not_fit_are_made_again(monkeypatch: pytest.MonkeyPatch) -
     given: dict[str, Any] = {"inputs": {"a": 0.4, "b": 0.3}, "step": H}
     whole = adjoint.run(1.0, **given)
     rooms = []
-    made = adjoint.steps.forwards
-    monkeypatch.setattr("bellcrank.sim.adjoint_sweeps.ROOM", 8 * 30 * adjoint.steps.note.size)
-    swept = sweeps.Lanes.swept
+    made = adjoint.steps.forward_program
+    monkeypatch.setattr("bellcrank.sim.adjoint_sweeps.NOTE_BYTES", 8 * 30 * adjoint.steps.note_layout.size)
+    swept = sweeps.LaneSweeps.sweep
 
     def counted(self: Any, program: Any, state: Any, table: Any, parameters: Any, room: int) -> Any:
         rooms.extend([room] if program is made else [])
         return swept(self, program, state, table, parameters, room)
 
-    monkeypatch.setattr(sweeps.Lanes, "swept", counted)
+    monkeypatch.setattr(sweeps.LaneSweeps, "sweep", counted)
     cut = adjoint.run(1.0, **given)
     assert len(rooms) > 3
     assert rooms[0] + max(rooms[1:]) <= 31
@@ -201,7 +201,7 @@ def test_notes_that_do_not_fit_are_made_again(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_batch_is_its_runs(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In parts, on threads, with starts, inputs and parameters of every run's own."""
-    monkeypatch.setattr("bellcrank.sim.adjoint_sweeps.NEAR", 1)
+    monkeypatch.setattr("bellcrank.sim.adjoint_sweeps.CACHE_BYTES", 1)
     m = bc.zoo.puma600()
     m = m.free(f"{m.bodies[2].name}.mass")
     (mass,) = m.parameters

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.excavators.linkage.hydraulics import holding, hydraulics
 from loops import FRAMED, Closed, at_random, looped
 from trees import few
@@ -83,7 +83,7 @@ def start_agrees(m: bc.Mechanism, found: bc.Gradient, value: Valued, q: Array, g
             moved = m.at().assemble(q + e * np.eye(m.nq)[i], fixed=list(found.independent))[0]
             ends.append(value(moved, **given))
         assert found.q0[i] == pytest.approx((ends[0] - ends[1]) / (2 * E), **SMOOTH)
-        ends = [value(q, consistent(tree, q, e * np.eye(m.nv)[i], free=others), **given) for e in (E, -E)]
+        ends = [value(q, consistent_velocity(tree, q, e * np.eye(m.nv)[i], free=others), **given) for e in (E, -E)]
         assert found.v0[i] == pytest.approx((ends[0] - ends[1]) / (2 * E), **SMOOTH)
     rest = [i for i in range(m.nv) if i not in places]
     assert not found.v0[rest].any()

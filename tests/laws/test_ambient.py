@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.dynamics import crba, requests
-from bellcrank.sim.ambient import ambient
+from bellcrank.sim.graph_cache_key import graph_cache_key
 
 GAIN = 2.0
 
@@ -85,33 +85,33 @@ def test_an_answer_is_that_of_the_functions_now(name: str, plant: Any) -> None:
 
 
 def test_a_plant_that_stays_is_prepared_once() -> None:
-    from bellcrank.sim.linear import prepared
+    from bellcrank.sim.linearisation import prepare
 
     s, change = by_list()
-    first = prepared(s)
-    assert prepared(s) is first
+    first = prepare(s)
+    assert prepare(s) is first
     change(3.0)
-    assert prepared(s) is not first
+    assert prepare(s) is not first
     change(2.0)
-    assert prepared(s) is first
+    assert prepare(s) is first
 
 
 def test_a_threshold_and_a_method_that_is_registered_again(monkeypatch: pytest.MonkeyPatch) -> None:
     from bellcrank.dynamics.table import METHODS
-    from bellcrank.registration import _own
+    from bellcrank.registration import _registered
 
     m = pendulum()
-    first = ambient(m)
+    first = graph_cache_key(m)
     with monkeypatch.context() as patch:
-        patch.setattr(requests, "MOST_STRAIGHT", 7)
-        assert ambient(m) != first
-    assert ambient(m) == first
+        patch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 7)
+        assert graph_cache_key(m) != first
+    assert graph_cache_key(m) == first
     try:
         bc.register("method", "heavier", heavier_method())
-        assert ambient(m) != first
+        assert graph_cache_key(m) != first
     finally:
         METHODS.pop("heavier", None)
-        _own.discard(("method", "heavier"))
+        _registered.discard(("method", "heavier"))
 
 
 def heavier_method() -> Any:
@@ -128,5 +128,5 @@ def test_what_cannot_be_identified_is_never_the_same() -> None:
 
     kept = numbers()
     s = bc.system(pendulum(), control=lambda t, q, v, x, u: {"hinge": -1.0 * q[0] if kept else 0.0})
-    assert ambient(s) != ambient(s)
-    assert ambient(pendulum()) == ambient(pendulum())
+    assert graph_cache_key(s) != graph_cache_key(s)
+    assert graph_cache_key(pendulum()) == graph_cache_key(pendulum())

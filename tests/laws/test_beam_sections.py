@@ -12,9 +12,9 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.dynamics import kinematics, rnea
-from bellcrank.model.outline import LOADS
+from bellcrank.model.outline import LOAD_NAMES
 from bellcrank.record import Record, state_columns
-from bellcrank.view.bent_beams import bent_beams, largest_stress
+from bellcrank.view.flexible_shapes import flexible_shapes, largest_stress
 from bellcrank.view.scene import poses
 
 STEEL = bc.Material.steel()
@@ -60,7 +60,7 @@ def test_a_force_at_the_end_passes_through_all_sections(shape: str) -> None:
     q = moved(m) / body.stiffness
     run = record(m, q)
     for name, s in PLACES.items():
-        found = [run[f"boom.{name}.{x}"][0] for x in LOADS]
+        found = [run[f"boom.{name}.{x}"][0] for x in LOAD_NAMES]
         assert found == pytest.approx(carried(s), rel=1e-9, abs=1e-9 * np.abs(F).max())
     if shape == "general":
         assert "boom.root.stress" not in run
@@ -80,7 +80,7 @@ def test_a_chain_carries_the_same() -> None:
     m = cantilever(SHAPES["taper"], large=True, motions=motions)
     run = record(m, moved(m) / np.array([j.stiffness for j in m.joints]))
     for name, s in PLACES.items():
-        found = [run[f"boom.{name}.{x}"][0] for x in LOADS]
+        found = [run[f"boom.{name}.{x}"][0] for x in LOAD_NAMES]
         assert found == pytest.approx(carried(s), rel=1e-9, abs=1e-9 * np.abs(F).max())
 
 
@@ -130,7 +130,7 @@ def _places(m: Any, outline: Any, q: Any) -> Any:
 
 def test_what_the_pages_are_told() -> None:
     m = cantilever(SHAPES["tube"], modes=1)
-    told = bent_beams(m)
+    told = flexible_shapes(m)
     assert told["bent"] == list(range(m.nq))
     (beam,) = told["beams"]
     first = beam["slices"][0]

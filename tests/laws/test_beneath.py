@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from bellcrank import kernel, simulate, zoo
-from bellcrank.build import beneath
-from bellcrank.build.graphs import chosen, graph
+from bellcrank.build import rolled_tree_terms
+from bellcrank.build.graphs import choose_graph, graph
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.loops import blocks
+from bellcrank.dynamics.loops import block_algebra
 from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
@@ -22,13 +22,13 @@ MECHANISMS = {"ring": lambda: zoo.ring(9), "windows": lambda: zoo.n_four_bar(4),
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beneath, "MOST_STRAIGHT", 1)
-    monkeypatch.setattr(beneath, "ALIKE", 0)
-    monkeypatch.setattr(beneath, "WASTE", 1e9)
+    monkeypatch.setattr(rolled_tree_terms, "MAX_STRAIGHT_OPERATIONS", 1)
+    monkeypatch.setattr(rolled_tree_terms, "MIN_BODIES_PER_CLASS", 0)
+    monkeypatch.setattr(rolled_tree_terms, "MAX_WORK_RATIO", 1e9)
 
 
 def called(mechanism: Mechanism) -> Graph:
-    return chosen(mechanism, Request("forward_dynamics", "aba"), calls=True)[1]
+    return choose_graph(mechanism, Request("forward_dynamics", "aba"), calls=True)[1]
 
 
 def a_state(mechanism: Mechanism) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_accelerations_are_those_of_straight_line_code(name: str, request: pytes
 
 def test_a_response_is_the_inverse_of_the_mass_matrix() -> None:
     chain = zoo.chain(6, joints=["revolute", "prismatic", "spherical"])
-    response = beneath.Beneath(chain, METHODS["aba"]).response
+    response = rolled_tree_terms.TreeTerms(chain, METHODS["aba"]).response_graph
     q, _, tau = chain.random(3)
     M = kernel(chain, "mass_matrix")(q)
     assert np.abs(M @ response.evaluate(q=q, tau=tau)["response"] - tau).max() < 1e-9 * np.abs(tau).max()
@@ -75,8 +75,8 @@ def test_work_grows_with_the_bodies_and_the_code_of_the_tree_does_not() -> None:
 
 def test_whoever_knows_no_calls_gets_none(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not graph(zoo.ring(9), "forward_dynamics", "aba").calls
-    monkeypatch.setattr("bellcrank.build.graphs.MOST_WRITTEN", 100)
-    with pytest.raises(InputError, match="one by one"):
+    monkeypatch.setattr("bellcrank.build.graphs.MAX_WRITTEN_OPERATIONS", 100)
+    with pytest.raises(InputError, match="needs straight-line code"):
         graph(zoo.ring(9), "forward_dynamics", "aba")
 
 
@@ -99,20 +99,20 @@ def test_blocks_have_what_the_whole_has() -> None:
     C = np.zeros((3, 11, 12))
     for rows, columns in (([0, 4, 7], [1, 2]), ([1, 2, 3, 9], [0, 5, 6, 11, 3]), ([5, 10], [8, 9])):
         C[:, np.array(rows)[:, None], columns] = rng.normal(size=(3, len(rows), len(columns)))
-    assert len(blocks.blocks(C)) == 5  # two rows are zero
+    assert len(block_algebra.independent_blocks(C)) == 5  # two rows are zero
     rank = 8
     want = np.linalg.svd(C, compute_uv=False)
-    assert np.abs(blocks.singular_values(C) - want).max() < 1e-13
+    assert np.abs(block_algebra.singular_values(C) - want).max() < 1e-13
     assert (np.linalg.matrix_rank(C) == rank).all()
-    assert np.abs(blocks.pseudo_inverse(C, 1e-9) - np.linalg.pinv(C, rcond=1e-9)).max() < 1e-10
+    assert np.abs(block_algebra.pseudo_inverse(C, 1e-9) - np.linalg.pinv(C, rcond=1e-9)).max() < 1e-10
     U = np.linalg.svd(C)[0][:, :, rank:]
-    assert np.abs(blocks.redundancy(C, rank) - U @ np.swapaxes(U, 1, 2)).max() < 1e-10
+    assert np.abs(block_algebra.redundancy(C, rank) - U @ np.swapaxes(U, 1, 2)).max() < 1e-10
     added, b, x = np.array([0.1, 0.2, 0.3]), rng.normal(size=(3, 11)), np.zeros((3, 12))
-    for rows, columns in blocks.blocks(C):  # damped against the mean of the diagonal, block by block
+    for rows, columns in block_algebra.independent_blocks(C):  # damped against the mean of the diagonal, block by block
         part = C[:, rows[:, None], columns]
         N = part @ np.swapaxes(part, 1, 2)
         size = added * np.trace(N, axis1=1, axis2=2) / len(rows)
         N = N + size[:, None, None] * np.eye(len(rows))
         if len(columns):
             x[:, columns] = (np.swapaxes(part, 1, 2) @ np.linalg.solve(N, b[:, rows, None]))[..., 0]
-    assert np.abs(blocks.damped_step(C, added, b) - x).max() < 1e-10
+    assert np.abs(block_algebra.damped_step(C, added, b) - x).max() < 1e-10

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.sim import chance
+from bellcrank.sim import counter_rng
 
 Array = np.ndarray[Any, Any]
 N = 1 << 16
@@ -23,14 +23,14 @@ BITS = 24
 
 def drawn(seed: Any, run: Any, start: Any, skip: int = 0) -> Array:
     """Whole numbers of 24 bits."""
-    random = chance.Random(seed, run, start)
+    random = counter_rng.Random(seed, run, start)
     for _ in range(skip):
         random.uniform()
     return np.floor(np.broadcast_to(random.uniform(), (N,)) * 2.0**BITS).astype(np.int64)
 
 
 COUNT = np.arange(float(N))
-SEED = chance.seeded(7)
+SEED = counter_rng.seed_numbers(7)
 WAYS: dict[str, Callable[[], Array]] = {
     "runs": lambda: drawn(SEED, COUNT, 0.0),
     "runs, third number": lambda: drawn(SEED, COUNT, 0.0, 2),
@@ -118,7 +118,7 @@ def test_the_battery(way: str) -> None:
 
 
 def test_it_catches_a_generator_of_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chance, "ROUNDS", 3)
+    monkeypatch.setattr(counter_rng, "ROUNDS", 3)
     x = WAYS["runs"]()
     assert max(test(x) for test in BATTERY) > MOST
 
@@ -134,7 +134,7 @@ def test_a_bit_of_the_counter_changes_half_of_the_bits(bit: int) -> None:
 
 def test_normal_numbers() -> None:
     """Moments, and the distribution by Kolmogorov and Smirnov."""
-    z = np.sort(np.asarray(chance.Random(SEED, COUNT, 3.0).normal()))
+    z = np.sort(np.asarray(counter_rng.Random(SEED, COUNT, 3.0).normal()))
     for power, mean, variance in ((1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)):
         assert deviations(float((z**power).sum()), N * mean, N * variance) < MOST
     exact = np.array([0.5 * math.erfc(-x / math.sqrt(2)) for x in z])

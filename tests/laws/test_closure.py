@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from bellcrank import Builder
 from bellcrank.dynamics import kinematics
-from bellcrank.dynamics.ends import common_body
-from bellcrank.dynamics.loops.numbers import closed as numbers
-from bellcrank.dynamics.loops.rows import equations, names
+from bellcrank.dynamics.frame_pairs import common_body
+from bellcrank.dynamics.loops.constraint_equations import equation_names, loop_equations
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints as numbers
 from bellcrank.graph import trace
 from bellcrank.model import Loop, Mechanism
 from bellcrank.model.parts import EQUATIONS
@@ -39,7 +39,7 @@ def along(m: Mechanism, q: Any, v: Any, f: Any) -> Any:
 
 
 def values(m: Mechanism, q: Any, v: Any) -> list[Any]:
-    return [e.value for e in equations(m.tree, q, v)]
+    return [e.value for e in loop_equations(m.tree, q, v)]
 
 
 def matrix_C(m: Mechanism, q: Any) -> Any:
@@ -51,7 +51,7 @@ def matrix_C(m: Mechanism, q: Any) -> Any:
 def test_rows_are_derivatives_of_the_values(case: Closed, seed: int) -> None:
     m, q = case[0], state(case[0], seed)[0]
     C = matrix_C(m, q)
-    assert C.shape == (sum(EQUATIONS[loop.kind] for loop in m.loops), m.nv) == (len(names(m.tree)), m.nv)
+    assert C.shape == (sum(EQUATIONS[loop.kind] for loop in m.loops), m.nv) == (len(equation_names(m.tree)), m.nv)
     for k, e in enumerate(np.eye(m.nv)):
         close(C[:, k], along(m, q, e.tolist(), lambda x, u: values(m, x, u)))
 
@@ -60,10 +60,10 @@ def test_rows_are_derivatives_of_the_values(case: Closed, seed: int) -> None:
 @given(everything, seeds)
 def test_rate_and_bias_are_first_and_second_derivatives(case: Closed, seed: int) -> None:
     m, (q, v, _) = case[0], state(case[0], seed)
-    found = equations(m.tree, q, v)
+    found = loop_equations(m.tree, q, v)
     close([e.rate for e in found], matrix_C(m, q) @ v)
     close([e.rate for e in found], along(m, q, v, lambda x, u: values(m, x, u)))
-    close([e.bias for e in found], along(m, q, v, lambda x, u: [e.rate for e in equations(m.tree, x, u)]))
+    close([e.bias for e in found], along(m, q, v, lambda x, u: [e.rate for e in loop_equations(m.tree, x, u)]))
 
 
 def expected(m: Mechanism, loop: Loop, q: Any) -> list[float]:
@@ -97,7 +97,7 @@ def test_values_are_those_of_the_poses(case: Closed, seed: int) -> None:
     m, q_closed = case
     q = state(m, seed)[0]
     close(values(m, q, [0.0] * m.nv), [x for loop in m.loops for x in expected(m, loop, q)])
-    close(values(m, q_closed, [0.0] * m.nv), np.zeros(len(names(m.tree))))
+    close(values(m, q_closed, [0.0] * m.nv), np.zeros(len(equation_names(m.tree))))
 
 
 @few(60)
@@ -106,7 +106,7 @@ def test_the_force_of_a_multiplier_does_its_work(case: Closed, seed: int) -> Non
     """Force and moment on end b, and their opposites on end a at the same point, have the power C v of the row."""
     m, q = case
     v = state(m, seed)[1]
-    found = iter(equations(m.tree, q, v))
+    found = iter(loop_equations(m.tree, q, v))
     for loop in m.loops:
         for _ in range(EQUATIONS[loop.kind]):
             e = next(found)

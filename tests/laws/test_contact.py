@@ -26,7 +26,7 @@ from bellcrank.forces import (
     grid,
     restitution_of,
 )
-from bellcrank.forces.shapes import PAIRS, touching
+from bellcrank.forces.shapes import SHAPE_PAIRS, contact_points
 from bellcrank.jets import Jet
 
 BODIES = [Sphere(0.3), Capsule(0.2, 0.7), Box((0.5, 0.6, 0.9)), Cylinder(0.3, 0.8)]
@@ -46,7 +46,7 @@ def named(pair: Any) -> str:
 
 def test_the_table_is_whole() -> None:
     assert {(type(a), type(b)) for a, b in TABLE} == {
-        (a, b) for a, others, _ in PAIRS for b in (others if isinstance(others, tuple) else (others,))
+        (a, b) for a, others, _ in SHAPE_PAIRS for b in (others if isinstance(others, tuple) else (others,))
     }
 
 
@@ -84,7 +84,7 @@ def test_a_slope_is_a_plane_that_is_turned(shape: Any, upright: bool) -> None:
     for _ in range(10):
         X = np.array(moving(rng)[0], float)
         X[:3, :3] = np.eye(3) if upright else X[:3, :3]
-        for found, wanted in zip(touching(slope, shape, X), touching(Plane(), shape, R.T @ X), strict=True):
+        for found, wanted in zip(contact_points(slope, shape, X), contact_points(Plane(), shape, R.T @ X), strict=True):
             assert math.isclose(float(found.gap), float(wanted.gap), abs_tol=1e-12)
             np.testing.assert_allclose(np.array(found.normal, float), R[:3, 2], atol=1e-12)
             np.testing.assert_allclose(np.array(found.place, float), R[:3, :3] @ np.array(wanted.place), atol=1e-9)
@@ -113,7 +113,7 @@ def test_the_lowest_point(shape: Any) -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         X, _, _ = moving(rng)
-        gap = min(float(t.gap) for t in touching(Plane(), shape, X))
+        gap = min(float(t.gap) for t in contact_points(Plane(), shape, X))
         assert abs(gap - nearest(shape, X, rng)[:, 2].min()) < 2e-3 * (1 + 4 * isinstance(shape, Sphere | Capsule))
 
 
@@ -125,7 +125,7 @@ def test_the_distance_to_a_sphere(shape: Any) -> None:
     for _ in range(20):
         X, _, _ = moving(rng)
         X[:3, 3] *= 4.0
-        (touch,) = touching(Sphere(0.1), shape, X)
+        (touch,) = contact_points(Sphere(0.1), shape, X)
         cloud = np.linalg.norm(nearest(shape, X, rng), axis=1).min() - 0.1
         assert -1e-9 < cloud - float(touch.gap) < 0.05
 
@@ -135,7 +135,7 @@ def test_capsules_cross() -> None:
     rng, s = np.random.default_rng(0), np.linspace(-0.5, 0.5, 401)
     for _ in range(30):
         X, _, _ = moving(rng)
-        (touch,) = touching(Capsule(0.1, 0.8), Capsule(0.2, 0.6), X)
+        (touch,) = contact_points(Capsule(0.1, 0.8), Capsule(0.2, 0.6), X)
         p, u = np.array(X[:3, 3], float), np.array(X[:3, 2], float)
         ours = np.stack([0 * s, 0 * s, 0.8 * s], axis=-1)
         theirs = p + 0.6 * s[:, None] * u
@@ -153,11 +153,11 @@ def test_a_point_and_a_box() -> None:
         X = np.eye(4)
         X[:3, 3] = rng.uniform(-1.0, 1.0, 3)
         p = X[:3, 3]
-        (touch,) = touching(box, Sphere(0.1), X)
+        (touch,) = contact_points(box, Sphere(0.1), X)
         inside = np.array(box.size) / 2 - np.abs(p)
         expected = -inside.min() if (inside > 0).all() else np.linalg.norm(cloud - p, axis=1).min()
         assert abs(float(touch.gap) - (expected - 0.1)) < 0.05
-        (other,) = touching(Sphere(0.1), box, np.linalg.inv(X))
+        (other,) = contact_points(Sphere(0.1), box, np.linalg.inv(X))
         assert float(touch.gap) == pytest.approx(float(other.gap), abs=1e-12)
         np.testing.assert_allclose(np.array(touch.normal, float), -np.array(other.normal, float), atol=1e-12)
 

@@ -11,11 +11,11 @@ import pytest
 from bellcrank import zoo
 from bellcrank.build.graphs import graph
 from bellcrank.dynamics import aba, crba, dca
-from bellcrank.dynamics.segments import OPEN, Segment, joined
+from bellcrank.dynamics.segments import FREE_END, Segment, join_segments
 from bellcrank.errors import InputError
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.spatial.six import articulated, column_dot, dense, force, whole
+from bellcrank.spatial.dense_matrices import column_dot, dense_matrix, symmetric_matrix, to_articulated, to_force
 
 
 def off(m: Mechanism, seed: int = 0) -> float:
@@ -73,17 +73,23 @@ def test_two_segments_give_way_to_each_other() -> None:
         A, B = rng.normal(size=(6, 6 - blind)), rng.normal(size=(6, 6 - stiff))
         M, W = A @ A.T, B @ B.T
         rows: Any = [[float(M[i, j]) for j in range(i + 1)] for i in range(6)]
-        near = Segment(articulated(np.zeros((6, 6)).tolist()), force([0.0] * 6), OPEN)
-        near.reach = type(OPEN)(OPEN.K, tuple(tuple(map(float, W[i, : i + 1])) for i in range(6)), OPEN.b)
-        far = Segment(articulated(rows), force([0.0] * 6), OPEN)
-        found, both = joined(near, far)
+        near = Segment(to_articulated(np.zeros((6, 6)).tolist()), to_force([0.0] * 6), FREE_END)
+        near.response = type(FREE_END)(
+            FREE_END.K, tuple(tuple(map(float, W[i, : i + 1])) for i in range(6)), FREE_END.b
+        )
+        far = Segment(to_articulated(rows), to_force([0.0] * 6), FREE_END)
+        found, both = join_segments(near, far)
         eR = [[x * e for x in row] for row, e in zip(both.R, both.e, strict=True)]
         E = np.array([[column_dot(both.R, i, eR, j) for j in range(6)] for i in range(6)])
         expected = M @ np.linalg.inv(np.eye(6) + W @ M)
         np.testing.assert_allclose(E, expected, atol=1e-11 * np.abs(M).max())
-        np.testing.assert_allclose(np.tril(np.array(dense(found.IA))), np.tril(expected), atol=1e-11 * np.abs(M).max())
-        assert found.reach is not None
-        np.testing.assert_allclose(whole(found.reach.W), W - W @ expected @ W, atol=1e-10 * np.abs(W).max())
+        np.testing.assert_allclose(
+            np.tril(np.array(dense_matrix(found.IA))), np.tril(expected), atol=1e-11 * np.abs(M).max()
+        )
+        assert found.response is not None
+        np.testing.assert_allclose(
+            symmetric_matrix(found.response.W), W - W @ expected @ W, atol=1e-10 * np.abs(W).max()
+        )
 
 
 def test_the_path_grows_with_the_logarithm_and_the_work_with_the_bodies() -> None:

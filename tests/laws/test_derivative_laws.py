@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank.build import graphs
-from bellcrank.dynamics import able, kinematics
-from bellcrank.dynamics.loops.assembly import assembled, consistent
+from bellcrank.dynamics import applicable_methods, kinematics
+from bellcrank.dynamics.loops.assembly import assemble_batch, consistent_velocity
 from bellcrank.model import Mechanism
 from loops import FRAMED, Closed, at_random, closed, looped
 from trees import HOLONOMIC, few, trees
@@ -91,7 +91,7 @@ def test_every_route_is_the_derivative_along_integrate(m: Mechanism, springs: in
     xi = np.random.default_rng(seed).normal(size=m.nv)
     ends = [kinematics.integrate(m.tree, list(s["q"]), list(x * xi)) for x in (h, -h)]
     a, b = (evaluated(m, "forward_dynamics", {**s, "q": np.array(q, float)}) for q in ends)
-    for by in (x.name for x in able("forward_dynamics_derivatives", m.tree) if x.name in ROUTES):
+    for by in (x.name for x in applicable_methods("forward_dynamics_derivatives", m.tree) if x.name in ROUTES):
         dq, _, dtau = evaluated(m, "forward_dynamics_derivatives", s, by)
         scale = 1.0 + np.abs(dq).max() * (1.0 + np.abs(xi).max())
         np.testing.assert_allclose(dq @ xi, (a - b) / (2 * h), atol=2e-5 * scale)
@@ -117,14 +117,16 @@ def test_loops_along_what_they_allow(example: Closed, seed: int) -> None:
     ):
         return
     rng, tree, tau = np.random.default_rng(seed), m.tree, np.random.default_rng(seed).normal(size=m.nv)
-    v, xi = (np.asarray(consistent(tree, q, rng.normal(size=m.nv))) for _ in range(2))
+    v, xi = (np.asarray(consistent_velocity(tree, q, rng.normal(size=m.nv))) for _ in range(2))
     power_is_the_rate_of_energy(m, {"q": q, "v": v, "tau": tau})
     s = {"q": q, "v": 0.0 * v, "tau": tau}
     dq, dv, dtau = evaluated(m, "forward_dynamics_derivatives", s)
     scale, h = 1.0 + np.abs(dq).max() + np.abs(dv).max(), 1e-5
     np.testing.assert_allclose(dtau, dtau.T, atol=1e-9 * (1.0 + np.abs(dtau).max()))
     np.testing.assert_allclose(C @ dtau, 0.0, atol=1e-8 * (1.0 + np.abs(dtau).max()))
-    ends = [assembled(tree, np.array(kinematics.integrate(tree, list(q), list(x * xi)), float))[0] for x in (h, -h)]
+    ends = [
+        assemble_batch(tree, np.array(kinematics.integrate(tree, list(q), list(x * xi)), float))[0] for x in (h, -h)
+    ]
     a, b = (evaluated(m, "forward_dynamics", {**s, "q": x}) for x in ends)
     np.testing.assert_allclose(dq @ xi, (a - b) / (2 * h), atol=1e-4 * scale * (1.0 + np.abs(xi).max()))
     a, b = (evaluated(m, "forward_dynamics", {**s, "v": x * xi}) for x in (h, -h))

@@ -86,7 +86,7 @@ def test_joints_of_ones_own_whose_axes_turn() -> None:
         ours, theirs = (m.forward_dynamics_derivatives(q, v, tau) for m in both)
         np.testing.assert_allclose(ours, theirs, atol=1e-12)
         np.testing.assert_allclose(both[0].coriolis_matrix(q, v), both[1].coriolis_matrix(q, v), atol=1e-14)
-        with pytest.raises(InputError, match="joints of your own whose axes turn"):
+        with pytest.raises(InputError, match="custom joints whose axes rotate"):
             bc.kernel(both[0], "forward_dynamics_derivatives", method="derivatives")
 
 

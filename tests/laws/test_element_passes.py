@@ -89,9 +89,9 @@ def results(m: Mechanism, elements: list[Element]) -> tuple[Any, Any, Any]:
 
 
 def looped(patch: pytest.MonkeyPatch, few: int = 1) -> None:
-    patch.setattr(frame_passes, "MANY", 1)
-    patch.setattr(frame_passes, "ALIKE", 0)
-    patch.setattr(element_passes, "FEW", few)
+    patch.setattr(frame_passes, "MIN_BODIES", 1)
+    patch.setattr(frame_passes, "MIN_CLASS_SIZE", 0)
+    patch.setattr(element_passes, "MIN_KIND_SIZE", few)
 
 
 @few(3)
@@ -104,7 +104,7 @@ def test_they_agree_with_written_out_elements(m: Mechanism, few: int, slots: int
     want = results(m, everything(m, ends))
     with pytest.MonkeyPatch.context() as patch:
         looped(patch, few)
-        patch.setattr(element_passes, "SLOTS", slots)
+        patch.setattr(element_passes, "MAX_BODY_WRENCHES", slots)
         found = results(m, everything(m, ends))
     close(found[0], want[0], 1e-10)
     close(found[1], want[1], 1e-10)
@@ -227,4 +227,8 @@ def test_how_fast_elements_swing_is_the_same_without_the_mass_matrix(m: Mechanis
     if m.tree.coupled or np.linalg.cond(M) > 1e6:
         return
     elements = everything(m, pairs)
-    close(stiff_elements._of_bodies(m.tree, m, elements, q), stiff_elements._of_matrix(m.tree, m, elements, q), 1e-8)
+    close(
+        stiff_elements._frequencies_by_bodies(m.tree, m, elements, q),
+        stiff_elements._frequencies_by_matrix(m.tree, m, elements, q),
+        1e-8,
+    )

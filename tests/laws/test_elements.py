@@ -33,7 +33,7 @@ from bellcrank.forces import (
 )
 from bellcrank.jets import Jet
 from bellcrank.model import Spring
-from bellcrank.record.measure import integrated
+from bellcrank.record.evaluation import time_integral
 from trees import rotation
 
 PROGRESSIVE = curve([(-0.5, -900.0), (-0.1, -50.0), (0.0, 0.0), (0.1, 60.0), (0.5, 400.0)])
@@ -142,7 +142,7 @@ def test_action_is_reaction_and_runs_balance(e: Between) -> None:
 
 
 def integral(run: bc.Record, name: str) -> Any:
-    return integrated(run.t, run[name])
+    return time_integral(run.t, run[name])
 
 
 @pytest.mark.parametrize("e", [x for x in JOINTS if len(x.joints) == 2], ids=lambda e: e.name)

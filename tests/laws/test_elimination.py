@@ -1,4 +1,4 @@
-"""Linear systems as loops (graph/elimination.py), and implicit steps by them: against what is written out."""
+"""Linear systems as loops (graph/linear_solve.py), and implicit steps by them: against what is written out."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.actuators import DCMotor
 from bellcrank.errors import InputError
-from bellcrank.graph import Graph, elimination, trace
-from bellcrank.graph.elimination import Factors, Loops, Substitution
+from bellcrank.graph import Graph, linear_solve, trace
+from bellcrank.graph.linear_solve import LoopGraph, LUFactors, Substitution
 from bellcrank.model import Mechanism
 from bellcrank.sim import tree_dynamics
 from bellcrank.sim.simulator import Simulator
@@ -32,7 +32,7 @@ def matrix_map(n: int) -> Graph:
 
 
 def solving(n: int) -> Graph:
-    factors, solution = Factors("factors", matrix_map(n), "x"), Substitution("solution", n)
+    factors, solution = LUFactors("factors", matrix_map(n), "x"), Substitution("solution", n)
 
     def solved(A: Any, b: Any) -> dict[str, Any]:
         return {"x": solution.call(**factors.call(A=A), b=b)["x"]}
@@ -54,11 +54,11 @@ def test_they_solve(n: int, seed: int) -> None:
     found = graph.evaluate(A=A, b=b)["x"]
     close(found, np.linalg.solve(A, b[..., None])[..., 0], 1e-12)
     for g in graph.calls:
-        if isinstance(g, Loops):
-            values = {"A": A} if isinstance(g, Factors) else {"rows": A, "reciprocal": b, "b": b}
+        if isinstance(g, LoopGraph):
+            values = {"A": A} if isinstance(g, LUFactors) else {"rows": A, "reciprocal": b, "b": b}
             for name, array in g.evaluate(**values).items():
                 close(array, g.written.evaluate(**values)[name], 1e-9)
-    factors, solution = (next(g for g in graph.calls if isinstance(g, kind)) for kind in (Factors, Substitution))
+    factors, solution = (next(g for g in graph.calls if isinstance(g, kind)) for kind in (LUFactors, Substitution))
     own = {k: c - n * factors.of.count()[k] for k, c in factors.count().by_kind.items()}
     assert own == dict(factors.written.count().by_kind)
     assert solution.count().by_kind == solution.written.count().by_kind
@@ -98,9 +98,9 @@ def test_derivatives_are_those_of_what_is_solved() -> None:
 
 
 def test_what_is_too_large_to_be_written_out_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elimination, "MOST_WRITTEN", 100)
+    monkeypatch.setattr(linear_solve, "MAX_WRITTEN_OPERATIONS", 100)
     with pytest.raises(InputError, match=r"solves 9 equations.*one by one"):
-        _ = Factors("factors", matrix_map(9), "x").nodes
+        _ = LUFactors("factors", matrix_map(9), "x").nodes
 
 
 # -- implicit steps
@@ -118,7 +118,7 @@ def test_steps_of_bodies_that_bend(monkeypatch: pytest.MonkeyPatch) -> None:
     b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))
     m, runs = b.build(), list[Any]()
     for many in (10**9, 1):
-        monkeypatch.setattr(tree_dynamics, "MANY", many)
+        monkeypatch.setattr(tree_dynamics, "OPERATOR_FROM_STATES", many)
         runs.append(stepped(m, "rodas4"))
     close(runs[1].q, runs[0].q, 1e-10)
 
@@ -130,7 +130,7 @@ def test_steps_of_any_tree_are_those_written_out(m: Mechanism, integrator: str) 
     """With any joints, quaternions among them, in single runs and side by side."""
     want = stepped(m, integrator)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree_dynamics, "MANY", 1)
+        patch.setattr(tree_dynamics, "OPERATOR_FROM_STATES", 1)
         found = stepped(m, integrator)
         side = bc.simulate(m, 2e-3, [m.random(4)[0]] * 5, [m.random(4)[1]] * 5, step=1e-3, integrator=integrator)
     close(found.q, want.q, 1e-10)
@@ -149,7 +149,7 @@ def driven() -> bc.System:
 def test_further_states_inputs_and_free_numbers(monkeypatch: pytest.MonkeyPatch, integrator: str) -> None:
     runs = []
     for many in (10**9, 1):
-        monkeypatch.setattr(tree_dynamics, "MANY", many)
+        monkeypatch.setattr(tree_dynamics, "OPERATOR_FROM_STATES", many)
         runs.append(
             stepped(driven(), integrator, parameters={"link2.mass": 1.7}, sensitivities=["link2.mass", "joint1.q"])
         )
@@ -163,7 +163,7 @@ def test_further_states_inputs_and_free_numbers(monkeypatch: pytest.MonkeyPatch,
 def test_a_gradient_goes_through_them(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for many in (10**9, 1):
-        monkeypatch.setattr(tree_dynamics, "MANY", many)
+        monkeypatch.setattr(tree_dynamics, "OPERATOR_FROM_STATES", many)
         m = bc.zoo.chain(2).free("link2.mass")
         found.append(bc.gradient(m, 4e-3, [0.3, 0.2], step=1e-3, final="joint1.v", integrator="midpoint"))
     close(found[1].parameters["link2.mass"], found[0].parameters["link2.mass"], 1e-10)
@@ -178,7 +178,7 @@ def test_a_long_chain_steps_as_exactly_as_by_an_explicit_method() -> None:
     fine = bc.simulate(m, 0.02, q, integrator="dopri5", tolerance=1e-11)
     close(run.q[-1], fine.q[-1], 1e-7)
     tick = s.program(None).tick
-    assert sum(isinstance(g, Loops) for g in tick.calls) == 2
+    assert sum(isinstance(g, LoopGraph) for g in tick.calls) == 2
 
 
 @pytest.mark.parametrize(("integrator", "share"), [("rodas4", 0.25), ("midpoint", 0.5)])
@@ -186,7 +186,7 @@ def test_a_pivot_of_zero_ends_the_run_and_says_so(
     monkeypatch: pytest.MonkeyPatch, integrator: str, share: float
 ) -> None:
     """1 - g df/dv is zero where something drives a velocity as fast as the step is long; a little less, and it runs."""
-    monkeypatch.setattr(tree_dynamics, "MANY", 1)
+    monkeypatch.setattr(tree_dynamics, "OPERATOR_FROM_STATES", 1)
     b, h = bc.Builder("slides"), 2.0**-6
     for i in range(2):
         b.body(f"l{i}", mass=1.0, inertia=(1, 1, 1))

@@ -11,7 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.scalar import sqrt
-from bellcrank.sim import everywhere
+from bellcrank.sim import body_forces
 from bellcrank.sim.simulator import Simulator
 
 
@@ -53,8 +53,8 @@ def test_loops_over_alike_bodies_agree(name: str, monkeypatch: pytest.MonkeyPatc
     q, v, _ = m.random(5)
     y = np.concatenate([q, v])
     want = rates(bc.system(m, everywhere=drag), y)
-    monkeypatch.setattr(everywhere, "MANY", 1)
-    monkeypatch.setattr(everywhere, "ALIKE", 0)
+    monkeypatch.setattr(body_forces, "MIN_BODIES", 1)
+    monkeypatch.setattr(body_forces, "MIN_CLASS_SIZE", 0)
     plant = bc.system(m, everywhere=drag)
     assert any(g.name.endswith("everywhere") for g in Simulator(plant, "rk4").dynamics.f.calls) or m.tree.coupled
     assert np.abs(rates(plant, y) - want).max() < 1e-9 * np.abs(want).max()

@@ -10,14 +10,14 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.dynamics import crba
-from bellcrank.dynamics.loops import quantities as closure
+from bellcrank.dynamics.loops import constraint_quantities as closure
 from bellcrank.errors import ModelError
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import parts, resting
-from bellcrank.excavators.linkage.mechanism import CARRIED, LUGS
+from bellcrank.excavators.linkage.mechanism import CARRIED_MASSES, LUGS
 from bellcrank.excavators.linkage.steelwork import steelwork
 from bellcrank.structures.beam import Beam
-from bellcrank.structures.crooked_beams import crooked
+from bellcrank.structures.polygonal_beams import polygonal_beam
 from bellcrank.structures.reduction import frequencies
 
 LINKAGE = Linkage.of_zoo()
@@ -103,7 +103,7 @@ def test_frequencies_change_with_the_pose_and_few_modes_tell_them() -> None:
 
 def test_modes_for_supports_are_what_the_supported_structure_has() -> None:
     """With all shapes kept: the same body. The lowest, kept alone: what the supported, loaded structure has."""
-    c = crooked([(0, 0, 0), (1.0, 0, 0.3), (2.0, 0, 0)], lambda s: bc.Section.box(0.1, 0.15, 0.01), STEEL, 0.25)
+    c = polygonal_beam([(0, 0, 0), (1.0, 0, 0.3), (2.0, 0, 0)], lambda s: bc.Section.box(0.1, 0.15, 0.01), STEEL, 0.25)
     at = {"pin": 0, "rod": c.corners[1], "end": c.corners[2]}
     ways = {"supports": {"pin": (0, 1, 2, 3, 5), "rod": (2,)}, "loads": {"end": 300.0}}
     M = c.M.copy()
@@ -130,7 +130,7 @@ def test_modes_for_supports_are_what_the_supported_structure_has() -> None:
 
 
 def test_supports_that_hold_nothing_are_told() -> None:
-    c = crooked([(0, 0, 0), (1, 0, 0)], lambda s: bc.Section.circle(0.05), STEEL)
+    c = polygonal_beam([(0, 0, 0), (1, 0, 0)], lambda s: bc.Section.circle(0.05), STEEL)
     for ways, text in (
         ({"supports": {"a": (0, 1, 2)}}, "hold 3 displacements"),
         ({"supports": {"a": (0, 1, 2, 3), "b": (1, 0)}}, "six that prevent every rigid motion"),
@@ -141,12 +141,14 @@ def test_supports_that_hold_nothing_are_told() -> None:
         with pytest.raises(ModelError, match=text):
             bc.flexible(c.K, c.M, c.nodes, {"a": 0, "b": c.corners[1]}, **ways)
     with pytest.raises(ModelError, match="coincide"):
-        crooked([(0, 0, 0), (0, 0, 0)], lambda s: bc.Section.circle(0.05), STEEL)
+        polygonal_beam([(0, 0, 0), (0, 0, 0)], lambda s: bc.Section.circle(0.05), STEEL)
 
 
 def test_a_straight_crooked_beam_is_a_beam() -> None:
     whole = Beam(2.0, bc.Section.circle(0.05), STEEL, 8)
-    cut = crooked([(0, 0, 0), (0, 0.5, 0), (0, 2.0, 0)], lambda s: bc.Section.circle(0.05), STEEL, 0.25, side=(1, 0, 0))
+    cut = polygonal_beam(
+        [(0, 0, 0), (0, 0.5, 0), (0, 2.0, 0)], lambda s: bc.Section.circle(0.05), STEEL, 0.25, side=(1, 0, 0)
+    )
     assert frequencies(*whole.matrices, range(6))[:6] == pytest.approx(
         frequencies(cut.K, cut.M, range(6))[:6], rel=1e-9
     )
@@ -155,7 +157,7 @@ def test_a_straight_crooked_beam_is_a_beam() -> None:
 def test_the_plates_weigh_what_is_said() -> None:
     for name in LUGS:
         given = LINKAGE.given[name]
-        found = steelwork(given, LUGS[name], CARRIED[name], 60.0)
+        found = steelwork(given, LUGS[name], CARRIED_MASSES[name], 60.0)
         assert found.mass == pytest.approx(given["mass"], rel=1e-12)
         assert np.abs(found.com[[0, 2]] - given["com"]).max() < 0.1
 

@@ -11,7 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import ModelError, ReadError
 from bellcrank.structures.beam import Beam
-from bellcrank.structures.matrices import _tied
+from bellcrank.structures.matrices import _interface_map
 from bending import at_rest
 
 STEEL, BAR, LENGTH = bc.Material.steel(), bc.Section.rectangle(0.05, 0.1), 2.0
@@ -104,7 +104,7 @@ def test_particles_have_the_energy_and_momentum_that_it_says() -> None:
 
 def particles(structure: Any, places: Any, plates: Any) -> Any:
     """Shapes of all particles (particle, direction, mode), scaled as the interfaces are."""
-    T = _tied(places, {k: tuple(x) for k, x in plates.items()}, 3)
+    T = _interface_map(places, {k: tuple(x) for k, x in plates.items()}, 3)
     ends = np.hstack([np.hstack(structure.nodes[k][:2]) for k in plates]).T  # six of each interface, by mode
     own = structure.reduction.shapes
     scale = np.linalg.norm(ends, axis=0) / np.linalg.norm(own[: len(ends)], axis=0)

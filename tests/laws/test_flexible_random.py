@@ -11,11 +11,11 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.dynamics import METHODS, able, crba, rnea
-from bellcrank.dynamics.loops import forms
-from bellcrank.dynamics.loops.layer import Layer
-from bellcrank.dynamics.loops.partition import pivots
-from bellcrank.dynamics.loops.rows import equations
+from bellcrank.dynamics import METHODS, applicable_methods, crba, rnea
+from bellcrank.dynamics.loops import constrained_dynamics
+from bellcrank.dynamics.loops.constraint_equations import loop_equations
+from bellcrank.dynamics.loops.coordinate_partitioning import choose_pivots
+from bellcrank.dynamics.loops.loop_layer import LoopLayer
 from loops import closed
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "cylindrical")
@@ -64,11 +64,11 @@ def test_every_method_gives_the_same(seed: int, quantity: str) -> None:
     for body in m.tree.flexible:
         q[list(body.q_index)] *= 10
     given = [{"q": q, "v": v, "x": x}[k].tolist() for k in TAKES[quantity]]
-    ways = [by.name for by in able(quantity, m.tree)]
+    ways = [by.name for by in applicable_methods(quantity, m.tree)]
     results = []
     for way in ways:
         by = METHODS[way]
-        results.append(np.array(by.function(quantity)(graphs.tree(m, quantity, by), *given), float))
+        results.append(np.array(by.function(quantity)(graphs.quantity_tree(m, quantity, by), *given), float))
     assert len(ways) >= (2 if quantity != "inverse_dynamics" else 1)
     for way, found in zip(ways, results, strict=True):
         assert found == pytest.approx(results[0], rel=1e-10, abs=1e-10 * np.abs(results[0]).max()), way
@@ -83,21 +83,21 @@ def test_loops_are_the_same_by_every_method_and_in_every_form(seed: int, kinds: 
     nv, found = m.nv, m.loop_analysis
     rng = np.random.default_rng(seed)
     tau = rng.uniform(-1, 1, nv)
-    still = found.rank.of(equations(m.tree, q, [0.0] * nv))
+    still = found.rank.of(loop_equations(m.tree, q, [0.0] * nv))
     C = np.array([[e.row.get(k, 0.0) for k in range(nv)] for e in still], float)
     v = (np.eye(nv) - np.linalg.pinv(C) @ C) @ rng.uniform(-1, 1, nv)
-    gamma = np.array([-e.bias for e in found.rank.of(equations(m.tree, q, v.tolist()))], float)
+    gamma = np.array([-e.bias for e in found.rank.of(loop_equations(m.tree, q, v.tolist()))], float)
     M = np.array(crba.mass_matrix(m.tree, q), float)
     needed = np.array(rnea.inverse_dynamics(m.tree, q, v.tolist(), [0.0] * nv), float)
     n = len(C)
     wanted = np.linalg.solve(np.block([[M, C.T], [C, np.zeros((n, n))]]), np.concatenate([tau - needed, gamma]))[:nv]
     given = (q, v.tolist(), tau.tolist())
     size = 1e-10 * np.abs(wanted).max()
-    ways = [METHODS[by.name] for by in able("forward_dynamics", m.tree)]
+    ways = [METHODS[by.name] for by in applicable_methods("forward_dynamics", m.tree)]
     assert {"aba", "crba", "denoc", "joint_coordinates"} <= {by.name for by in ways}
     for by in ways:
-        a = Layer(by, found.rank).forward_dynamics(graphs.tree(m, "forward_dynamics", by), *given)
+        a = LoopLayer(by, found.rank).forward_dynamics(graphs.quantity_tree(m, "forward_dynamics", by), *given)
         assert np.array(a, float) == pytest.approx(wanted, rel=1e-10, abs=size), by.name
-    part = forms.Partition(found.rank, tuple(pivots(C)[0]))
-    a = forms.minimal(m.tree, rnea.inverse_dynamics, crba.mass_matrix, part, *given)
+    part = constrained_dynamics.CoordinatePartition(found.rank, tuple(choose_pivots(C)[0]))
+    a = constrained_dynamics.minimal(m.tree, rnea.inverse_dynamics, crba.mass_matrix, part, *given)
     assert np.array(a, float) == pytest.approx(wanted, rel=1e-10, abs=size)

@@ -13,7 +13,7 @@ import bellcrank as bc
 from bellcrank.cockpit.machines import Machine
 from bellcrank.excavators.linkage.geometry import Linkage
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.excavators.rotary import rotary_machine as excavator
 
 NAMES = ("excavator", "excavator_linkage")
 LINKAGE = Linkage.of_zoo()

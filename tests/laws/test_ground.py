@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.offline import moments
-from bellcrank.excavators.rotary import machine as rotary
+from bellcrank.excavators.rotary import rotary_machine as rotary
 from bellcrank.forces import Block, Cutting, Pad, Post
-from bellcrank.ground.field import CELL, HALF, Ground, Tool
+from bellcrank.ground.field import CELL_SIZE, HALF_WIDTH, Ground, Tool
 from bellcrank.ground.soils import SOILS, NamedSoil, soil_named
-from bellcrank.ground.tasks import TASKS, within
+from bellcrank.ground.tasks import TASKS, rectangle_mask
 from bellcrank.ground.wedge import plane_of_failure, resistance
 from bellcrank.model import Body
-from bellcrank.sim.stepping import stepper
+from bellcrank.sim.stepper_factory import stepper
 from trees import few
 
 TOOL = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 1.0)
@@ -45,8 +45,10 @@ def test_before_an_upright_smooth_wall_it_is_rankines_passive_pressure(friction:
     beta = plane_of_failure(soil, w, math.pi / 2, 0.0, d)
     assert beta == pytest.approx(math.radians(45.0 - friction / 2), abs=0.01)
     found = resistance(soil, w, math.pi / 2, 0.0, math.radians(45.0 - friction / 2))
-    assert found.at(d) == pytest.approx(w * (0.5 * soil.unit_weight * d * d * K + 2 * soil.cohesion * d * math.sqrt(K)))
-    assert resistance(soil, w, math.pi / 2, 0.0, beta).at(d) == pytest.approx(found.at(d), rel=1e-4)
+    assert found.force(d) == pytest.approx(
+        w * (0.5 * soil.unit_weight * d * d * K + 2 * soil.cohesion * d * math.sqrt(K))
+    )
+    assert resistance(soil, w, math.pi / 2, 0.0, beta).force(d) == pytest.approx(found.force(d), rel=1e-4)
 
 
 @few(40)
@@ -73,7 +75,7 @@ def test_the_wedge_is_in_equilibrium(rake: float, slope: float, rise: float, d: 
     blade = np.array([math.sin(rake + soil.delta), math.cos(rake + soil.delta)])
     below = np.array([-math.sin(beta + soil.phi), math.cos(beta + soil.phi)])
     P, _ = np.linalg.solve(np.stack([blade, below], 1), -(weight + stuck))
-    assert resistance(soil, w, rake, slope, beta, Q).at(d) == pytest.approx(P, rel=1e-9, abs=1e-6)
+    assert resistance(soil, w, rake, slope, beta, Q).force(d) == pytest.approx(P, rel=1e-9, abs=1e-6)
 
 
 def test_a_heap_rests_at_the_angle_of_repose() -> None:
@@ -82,16 +84,16 @@ def test_a_heap_rests_at_the_angle_of_repose() -> None:
     for soil in (SOILS["dry sand"], SOILS["heavy clay"]):
         g = Ground(TOOL, 0.0, soil)
         g.load = 1.0
-        g.heights[5, 5] -= 1.0 / (CELL * CELL)  # it comes from somewhere
+        g.heights[5, 5] -= 1.0 / (CELL_SIZE * CELL_SIZE)  # it comes from somewhere
         before = g.balance
         for _ in range(20):
             g._heap((4.0, 4.0), 0.2, 0.25)
             g.load -= 0.05
-            g.heights[90, 90] -= 0.2 / (CELL * CELL)
+            g.heights[90, 90] -= 0.2 / (CELL_SIZE * CELL_SIZE)
         g.settle()
         assert g.balance == pytest.approx(before, abs=1e-9)
         heap = g.heights[60:90, 60:90]
-        slopes = max(float(np.abs(np.diff(heap, axis=k)).max()) / CELL for k in (0, 1))
+        slopes = max(float(np.abs(np.diff(heap, axis=k)).max()) / CELL_SIZE for k in (0, 1))
         assert slopes <= math.tan(math.radians(soil.repose)) + 0.02
         steepest[soil.name] = slopes
     assert steepest["heavy clay"] > 1.3 * steepest["dry sand"]
@@ -105,8 +107,8 @@ def test_a_full_bucket_pushes_what_it_cannot_take() -> None:
     assert g.load == TOOL.capacity
     assert g.heights.max() > 0.2  # a heap ahead of it
     assert abs(g.balance) < 1e-12
-    edge = round((8.0 - 0.03 * 199 + HALF) / CELL)
-    assert g.heights[:, :edge].sum() * CELL * CELL > 0.1  # which goes before it
+    edge = round((8.0 - 0.03 * 199 + HALF_WIDTH) / CELL_SIZE)
+    assert g.heights[:, :edge].sum() * CELL_SIZE * CELL_SIZE > 0.1  # which goes before it
     assert g.height(6.5, 0.0) < -0.2  # and a trench behind
 
 
@@ -202,13 +204,13 @@ def test_jobs_are_scored_by_the_ground() -> None:
     trench, truck = (TASKS[name]() for name in ("trench", "truck"))
     g = Ground(TOOL, 0.0)
     assert trench.score(g) == truck.score(g) == 0.0
-    inside = within(trench.low, trench.high, 0.0)
+    inside = rectangle_mask(trench.low, trench.high, 0.0)
     g.heights[inside] = -trench.depth
     assert trench.score(g) == pytest.approx(100.0)
     g.heights[inside] = -1.5 * trench.depth
     assert trench.score(g) == pytest.approx(75.0)
-    bed = within(truck.low, truck.high, 0.0)
-    g.heights[bed] = 0.5 * truck.fill / (float(bed.sum()) * CELL * CELL)
+    bed = rectangle_mask(truck.low, truck.high, 0.0)
+    g.heights[bed] = 0.5 * truck.fill / (float(bed.sum()) * CELL_SIZE * CELL_SIZE)
     assert truck.score(g) == pytest.approx(50.0)
 
 

@@ -22,7 +22,7 @@ import bellcrank as bc
 from bellcrank import actuators, control, gym, identify
 from bellcrank.cli import app
 from bellcrank.errors import BellcrankError
-from bellcrank.sim import amounts
+from bellcrank.sim import quantity_checks
 
 PATIENCE = 10.0  # seconds; a call that does any work for such a number takes hours
 NO_DURATION = {
@@ -219,11 +219,11 @@ def test_more_work_than_anybody_waits_for_is_refused(entry: str, tmp_path: Path,
 
 
 def test_bounds_are_those_of_the_documentation() -> None:
-    assert amounts.whole("seconds", 1e6, 1e-3, "step") == 10**9
-    assert amounts.duration("seconds", np.float32(0.5)) == 0.5
-    assert amounts.duration("seconds", np.array(2)) == 2.0
-    assert amounts.count("runs", np.int64(3)) == 3
-    assert amounts.delay("delay", 0) == 0.0
+    assert quantity_checks.whole_multiple("seconds", 1e6, 1e-3, "step") == 10**9
+    assert quantity_checks.duration("seconds", np.float32(0.5)) == 0.5
+    assert quantity_checks.duration("seconds", np.array(2)) == 2.0
+    assert quantity_checks.count("runs", np.int64(3)) == 3
+    assert quantity_checks.delay("delay", 0) == 0.0
 
 
 COMMANDS = {

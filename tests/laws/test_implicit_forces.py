@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PD, PID, SpringDamper, StribeckFriction
-from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.forces import Box, Contact, Plane, Sphere, Terrain
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.sim import implicit_forces
@@ -161,7 +161,7 @@ def test_random_loops_lose_energy(seed: int) -> None:
     loop = str(rng.choice(("revolute", "distance", "spherical", "point_on_line", "gear")))
     m, q0 = closed(random_tree(seed, kinds, parents, gravity=False), seed, [loop])
     m = stiffly_damped(m, rng)
-    v0 = consistent(m.tree, np.array(q0), 0.3 * rng.normal(size=m.nv))
+    v0 = consistent_velocity(m.tree, np.array(q0), 0.3 * rng.normal(size=m.nv))
     loses_energy(m, seed, q0, v0, form=("minimal", "projected")[seed // 5 % 2])
 
 

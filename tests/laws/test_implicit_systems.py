@@ -17,7 +17,7 @@ def test_a_call_is_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name: st
     """One with a loop, whose slopes are a product of two matrices, and one without."""
 
     def run(fewest: int) -> tuple[Any, int]:
-        monkeypatch.setattr(implicit_systems, "FEWEST", fewest)
+        monkeypatch.setattr(implicit_systems, "MIN_CALL_OPERATIONS", fewest)
         mechanism = bc.zoo.four_bar() if name == "four_bar" else bc.zoo.chain(3)
         sim = bc.Simulator(mechanism, integrator=integrator)
         found = sim.run(0.05, step=5e-3, every=0.01)

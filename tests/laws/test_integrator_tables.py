@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.integrate.rosenbrock import RODAS, Rosenbrock
+from bellcrank.integrate.rosenbrock import RODAS, RosenbrockTableau
 from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA, Tableau
 
 Array = np.ndarray[Any, Any]
@@ -62,7 +62,7 @@ def square(rows: tuple[tuple[float, ...], ...]) -> Array:
     return full
 
 
-def classical(table: Rosenbrock) -> tuple[Array, Array, Array]:
+def classical(table: RosenbrockTableau) -> tuple[Array, Array, Array]:
     """(b, alpha, gamma) of a table in the variables u = gamma k (Hairer and Wanner IV.7)."""
     n = len(table.a)
     gamma = np.linalg.inv(np.eye(n) / table.g - square(table.c))
@@ -133,7 +133,7 @@ def test_dense_output_of_rodas() -> None:
                 assert abs(at @ stages(tree, alpha, alpha + gamma) - s**n / density(tree)) < 1e-12
 
 
-def growth(table: Rosenbrock, z: complex) -> complex:
+def growth(table: RosenbrockTableau, z: complex) -> complex:
     """R(z): what one step makes of y' = (z/h) y, y = 1."""
     b, alpha, gamma = classical(table)
     n = len(b)

@@ -46,8 +46,8 @@ def test_forms_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     y = np.concatenate([bc.zoo.start(m)[0], np.random.default_rng(3).normal(size=m.nv)])
     allowed, rates = [], []
     for form, pairs in (("minimal", 10**9), ("projected", 10**9), ("minimal", -1)):
-        monkeypatch.setattr(loop_form, "MANY_PAIRS", pairs)
-        monkeypatch.setattr(loop_form, "CHEAPER", 0)
+        monkeypatch.setattr(loop_form, "MIN_PAIRS", pairs)
+        monkeypatch.setattr(loop_form, "PAIRS_PER_COORDINATE", 0)
         by = dynamics(m, form)
         allowed.append(by.correction.evaluate(y=y)["y"])
         rates.append(by.f.evaluate(t=0.0, y=allowed[0])["dy"])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import room
-from bellcrank.build import by_tangents
+from bellcrank import memory_limits
+from bellcrank.build import columnwise_jacobians
 from bellcrank.dynamics import quantity
 from bellcrank.errors import InputError
 
@@ -15,15 +15,15 @@ from bellcrank.errors import InputError
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if some forty bodies were many."""
-    monkeypatch.setattr("bellcrank.dynamics.requests.MOST_STRAIGHT", 2_000)
-    monkeypatch.setattr(by_tangents, "MOST_WRITTEN", 2_000)
+    monkeypatch.setattr("bellcrank.dynamics.requests.MAX_STRAIGHT_OPERATIONS", 2_000)
+    monkeypatch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 2_000)
 
 
 @pytest.mark.usefixtures("small")
 def test_columns_are_those_of_straight_line_code() -> None:
     m = bc.zoo.chain(40)
     q = m.random(1)[0]
-    assert by_tangents.sloped(m, quantity("mass_matrix"))
+    assert columnwise_jacobians.has_columnwise_matrix(m, quantity("mass_matrix"))
     mass, inverse = m.mass_matrix(q), m.inverse_mass_matrix(q)
     want = bc.kernel(m, "mass_matrix")(q)
     assert np.abs(mass - want).max() <= 1e-13 * np.abs(want).max()
@@ -43,24 +43,24 @@ def test_many_bodies_have_a_mass_matrix_and_small_ones_straight_line_code() -> N
     q, v, _ = m.random(0)
     mass = m.mass_matrix(q)
     assert np.isclose(0.5 * v @ mass @ v, m.kinetic_energy(q, v), rtol=1e-10)
-    assert not by_tangents.sloped(bc.zoo.chain(40), quantity("mass_matrix"))
-    assert not by_tangents.sloped(bc.zoo.tree(255), quantity("mass_matrix"))
+    assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.chain(40), quantity("mass_matrix"))
+    assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.tree(255), quantity("mass_matrix"))
 
 
 def test_a_matrix_that_is_much_is_shared_however_little_one_product_is() -> None:
     """Coriolis forces of a hundred bodies are straight-line code, their matrix would be 430,000 operations."""
     m = bc.zoo.chain(100)
     q, v, _ = m.random(2)
-    assert by_tangents.sloped(m, quantity("coriolis_matrix"))
+    assert columnwise_jacobians.has_columnwise_matrix(m, quantity("coriolis_matrix"))
     np.testing.assert_allclose(m.coriolis_matrix(q, v) @ v, m.coriolis_torque(q, v), atol=1e-11, rtol=1e-11)
-    assert not by_tangents.sloped(bc.zoo.chain(60), quantity("coriolis_matrix"))
-    assert not by_tangents.sloped(bc.zoo.random_tree(1, 90), quantity("mass_matrix_factors"))
+    assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.chain(60), quantity("coriolis_matrix"))
+    assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.random_tree(1, 90), quantity("mass_matrix_factors"))
 
 
 def test_what_is_too_large_for_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     m = bc.zoo.chain(300)
-    monkeypatch.setattr(room, "free_memory", lambda: 1e6)
-    monkeypatch.setattr(room, "KEEP", 1e5)
+    monkeypatch.setattr(memory_limits, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(memory_limits, "UNCHECKED_BYTES", 1e5)
     with pytest.raises(InputError, match="inverse_dynamics"):
         m.mass_matrix(np.zeros(300))
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs, sharing, springs_apart
+from bellcrank.build import graphs, rolled_springs, rolling_policy
 from bellcrank.dynamics import METHODS, requests, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.requests import Request
@@ -40,7 +40,7 @@ def in_loops(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph
     """However small it is."""
     names = [*QUANTITIES[quantity].inputs, *(["wrench"] if frames else [])]
     inputs = {x: shape_of(x, m.tree, frames) for x in names}
-    return springs_apart.sprung(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
+    return rolled_springs.graph_with_springs(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
 
 
 def state(m: Mechanism, g: Graph) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_they_agree_with_straight_line_code(m: Mechanism, seed: int, free: bool,
     m = sprung(m, seed, free)
     frames = tuple(m.frames)[-1:] if pushed else ()
     loops = in_loops(m, quantity, frames)
-    straight = graphs.traced(m, Request(quantity, BY[quantity], wrenches=frames), METHODS[BY[quantity]])
+    straight = graphs.trace_quantity(m, Request(quantity, BY[quantity], wrenches=frames), METHODS[BY[quantity]])
     at = state(m, straight)
     close(loops.evaluate(**at)[quantity], straight.evaluate(**at)[quantity])
 
@@ -82,8 +82,8 @@ def test_runs_are_those_of_straight_line_code(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(2):
         m = comb(3)
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, q0=m.random(0)[0]))
-        monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(sharing, "ALIKE", 0)
+        monkeypatch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+        monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
     close(runs[1].q, runs[0].q)
     close(runs[1].v, runs[0].v)
 
@@ -115,7 +115,7 @@ def test_ends_on_the_ground_beside_free_numbers(quantity: str, monkeypatch: pyte
     q, v, tau = m.random(2)
     at = [q] if quantity == "potential_energy" else [q, v, tau]
     straight = bc.kernel(m, quantity)(*at, [1.3])
-    monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-    monkeypatch.setattr(requests, "MOST_NUMBERS", 1)
-    monkeypatch.setattr(sharing, "ALIKE", 0)
+    monkeypatch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+    monkeypatch.setattr(requests, "MAX_STRAIGHT_NUMBERS", 1)
+    monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
     close(bc.kernel(comb(4).free("l1.mass"), quantity)(*at, [1.3]), straight)

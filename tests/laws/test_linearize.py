@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.actuators import PD, PID, DCMotor
 from bellcrank.dynamics import METHODS, kinematics
-from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.errors import BellcrankError
 from bellcrank.integrate import INTEGRATORS
+from bellcrank.sim.linearisation_kernels import position_rate_matrix
 from bellcrank.sim.looped_dynamics import looped_dynamics
-from bellcrank.sim.operating_point import dependent, displaced
+from bellcrank.sim.operating_point import dependent_mask, displaced_positions
 from bellcrank.sim.settings import Solver
-from bellcrank.sim.tangents import motions
 from loops import Closed, at_random
 from loops import looped as mechanisms
 from trees import HOLONOMIC, close, few, random_tree, trees
@@ -152,10 +152,10 @@ def test_with_loops_it_is_the_difference_of_states_that_close_them(example: Clos
     def rate(xi: Array, w: Array) -> Array:
         full = np.zeros(m.nv)
         full[free] = xi
-        there = displaced(s, np.zeros(0), y[: m.nq], full, free)
+        there = displaced_positions(s, np.zeros(0), y[: m.nq], full, free)
         v = np.array(y[m.nq :])
         v[free] += w
-        v = consistent(m.tree, there, v, free=dependent(s, free))
+        v = consistent_velocity(m.tree, there, v, free=dependent_mask(s, free))
         return by.f.evaluate(t=0.0, y=np.concatenate([there, v]))["dy"][m.nq :][free]
 
     k, e = len(free), 1e-6
@@ -288,4 +288,4 @@ def test_feedback_is_what_the_matrices_say() -> None:
 def test_motions_are_the_rate_of_positions(m: Any) -> None:
     """Joint by joint: what a unit of each speed does to q."""
     q, v, _ = m.random(3)
-    close(v @ motions(m, q), np.array(kinematics.rate(m.tree, q.tolist(), v.tolist()), float), 1e-13)
+    close(v @ position_rate_matrix(m, q), np.array(kinematics.rate(m.tree, q.tolist(), v.tolist()), float), 1e-13)

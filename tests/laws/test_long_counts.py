@@ -23,14 +23,14 @@ from bellcrank.emit.c.stepper import Stepper
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
 from bellcrank.graph.action import DRAWN
-from bellcrank.graph.counting import Count, joined, split
+from bellcrank.graph.counters import CounterWords, join_words, split_words
 from bellcrank.graph.program import FINISHED
-from bellcrank.sim.actions import Stepped, Task
-from bellcrank.sim.chance import Random, seeded
-from bellcrank.sim.gpu import GpuProgram
-from bellcrank.sim.runner import Blocks, Compiled
+from bellcrank.sim.counter_limits import check_counts, check_gradient_counts
+from bellcrank.sim.counter_rng import Random, seed_numbers
+from bellcrank.sim.gpu_runs import GpuProgram
+from bellcrank.sim.lane_blocks import CompiledProgram, LaneBlocks
 from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.single_precision import check_counts, check_gradient_counts
+from bellcrank.sim.stepper_actions import ActionBuilder, StepperTask
 from emulated import emulated
 from targets.test_c99 import CC, needs_cc, run
 from targets.test_export_wasm import needs_node, said
@@ -147,7 +147,7 @@ def test_the_loop_of_the_cpu(lanes: int, expected: Expected) -> None:
     p = program("float64")
     s = p.layout.array(lanes, {"y": np.zeros((lanes, p.layout.span("y").stop - 1)), **expected.begun()})
     rows = np.empty((lanes, 64, p.row))
-    blocks = Blocks(Compiled(p, lanes), s, np.zeros((0, lanes)), np.zeros((lanes, 100, 1)), rows)
+    blocks = LaneBlocks(CompiledProgram(p, lanes), s, np.zeros((0, lanes)), np.zeros((lanes, 100, 1)), rows)
     while not blocks.done:
         blocks.advance()
     expected.check(p.layout, blocks.state[:, -1], "float64")
@@ -158,7 +158,7 @@ def test_the_loop_of_the_cpu(lanes: int, expected: Expected) -> None:
 def test_the_loop_of_the_gpu(dtype: str, expected: Expected, emulated: Callable[[int], None]) -> None:
     p = program(dtype)
     s = p.layout.array(2, {"y": np.zeros((2, p.layout.span("y").stop - 1)), **expected.begun()}, dtype=dtype)
-    pieces = GpuProgram(p, dtype).finish(s, np.zeros((1, 100, 1)), np.zeros((2, 0)), 64, lambda s: True)
+    pieces = GpuProgram(p, dtype).run_to_end(s, np.zeros((1, 100, 1)), np.zeros((2, 0)), 64, lambda s: True)
     expected.check(p.layout, s[:, 1], dtype)
     times = [float(row[0, 1]) for rows, counts in pieces for row in rows[: counts[1]]]
     assert times == [float(np.dtype(dtype).type(t)) for t in expected.rows()]
@@ -194,8 +194,8 @@ def test_actions(dtype: str, expected: Expected) -> None:
     """The graphs of a stepper, as a GPU computes them: time, samples, limit and starts."""
     sim = Simulator(machine(), where=Where(dtype=dtype))
     limit = float(expected.first + 4 * 5)
-    task = Task(("t", "fast"), start=lambda random: {"hinge.q": random.uniform()}, limit=limit)
-    made = Stepped(sim.dynamics, sim.integrator, sim.whole(), H, 4, task, None, dtype).action()
+    task = StepperTask(("t", "fast"), start=lambda random: {"hinge.q": random.uniform()}, limit=limit)
+    made = ActionBuilder(sim.dynamics, sim.integrator, sim.whole(), H, 4, task, None, dtype).action()
     begun = {"n": expected.first, "starts": expected.first, "phases": np.array([expected.phases()])}
     c, u, ended = made.layout.array(1, begun, dtype=dtype)[:, 0], np.zeros(1, dtype), []
     for _ in range(5):
@@ -233,16 +233,16 @@ def _evaluated(graph: Any, dtype: str, **given: Array) -> dict[str, Array]:
 def _set(s: Stepper, state: Array, expected: Expected) -> None:
     """Counters of an exported machine's state."""
     layout = s.program.layout
-    values = {name: x for name, x in expected.begun().items() if name in s.fields and name != "h"}
+    values = {name: x for name, x in expected.begun().items() if name in s.kept_indices and name != "h"}
     for name, x in values.items():
         words = layout.words(name)
-        found = np.ravel(x) if words is None else split(x, words)
-        state[s.places[name] : s.places[name] + len(found)] = found
+        found = np.ravel(x) if words is None else split_words(x, words)
+        state[s.field_offsets[name] : s.field_offsets[name] + len(found)] = found
 
 
 def _check(s: Stepper, state: Array, expected: Expected, dtype: str) -> None:
-    words, at = s.program.layout.words("n") or 1, s.places["n"]
-    assert joined(state[at : at + words]) == expected.last
+    words, at = s.program.layout.words("n") or 1, s.field_offsets["n"]
+    assert join_words(state[at : at + words]) == expected.last
     assert state[0] == np.dtype(dtype).type(np.float64(expected.last) * H)
     y = state[1:7]
     assert (y[3], y[5], y[4]) == (len(expected.samples(FAST)), len(expected.samples(SLOW)), expected.held)
@@ -250,7 +250,7 @@ def _check(s: Stepper, state: Array, expected: Expected, dtype: str) -> None:
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Stepper, ctypes.CDLL]]:
-    from bellcrank.exporting.things import export_of
+    from bellcrank.exporting.export_content import export_content
     from bellcrank.sim.settings import Solver
 
     made = {}
@@ -258,7 +258,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Stepp
         folder = tmp_path_factory.mktemp(dtype)
         bc.export(machine(), folder / "it", dtype=dtype, step=H)
         run(folder / "it", str(CC), "-std=c99", "-O1", "-fPIC", "-shared", "clock.c", "-o", "it.so", "-lm")
-        s = export_of(machine(), (), "clock", Solver(step=H), (), dtype).stepper
+        s = export_content(machine(), (), "clock", Solver(step=H), (), dtype).stepper
         assert s is not None
         made[dtype] = s, ctypes.CDLL(str(folder / "it" / "it.so"))
     return made
@@ -294,10 +294,10 @@ def test_c_that_is_started_again_goes_on(dtype: str, expected: Expected, librari
 
 @needs_node
 def test_wasm(tmp_path: Path) -> None:
-    from bellcrank.exporting.things import export_of
+    from bellcrank.exporting.export_content import export_content
     from bellcrank.sim.settings import Solver
 
-    s = export_of(machine(), (), "clock", Solver(step=H)).stepper
+    s = export_content(machine(), (), "clock", Solver(step=H)).stepper
     assert s is not None
     bc.export(machine(), tmp_path / "it", to="wasm", step=H)
     layout, script = s.program.layout, "const found = [];"
@@ -320,11 +320,11 @@ def test_wasm(tmp_path: Path) -> None:
 def test_fmu(version: int, tmp_path: Path) -> None:
     """Its state as bytes begins with the machine's, behind a mark."""
     pytest.importorskip("fmpy", reason="FMPy is not installed")
-    from bellcrank.exporting.things import export_of
+    from bellcrank.exporting.export_content import export_content
     from bellcrank.sim.settings import Solver
     from targets.test_export_fmu import instance
 
-    s = export_of(machine(), (), "clock", Solver(step=H)).stepper
+    s = export_content(machine(), (), "clock", Solver(step=H)).stepper
     assert s is not None
     path = bc.export(machine(), tmp_path / "it.fmu", to=f"fmu{version}", step=H)
     with instance(path) as (made, _):
@@ -367,14 +367,14 @@ def test_counts_are_whole_numbers(words: int) -> None:
     numbers = [0, 1, *(2**k + d for k in (12, 23, 24, 25, 31, 32, 46) for d in (-1, 0, 1))]
     numbers += [int(x) for x in rng.integers(0, 2**46, 50)]
 
-    def count(n: int) -> Count:
-        return Count([kind(x) for x in split(n, words)])
+    def count(n: int) -> CounterWords:
+        return CounterWords([kind(x) for x in split_words(n, words)])
 
     for a, b in itertools.product(numbers, repeat=2):
-        assert joined(count(a).plus(count(b))) == a + b
+        assert join_words(count(a).plus(count(b))) == a + b
         assert bool(count(a).reached(count(b))) == (a >= b)
     for a in numbers:
-        assert joined(count(a).next()) == a + 1
+        assert join_words(count(a).incremented()) == a + 1
         assert count(a).value == kind(a)
         assert not count(a).reached(count(2**47))
 
@@ -382,8 +382,8 @@ def test_counts_are_whole_numbers(words: int) -> None:
 @pytest.mark.parametrize("start", [0, 2**12, 2**23, 2**24, 2**31, 2**32, 2**47])
 def test_random_numbers_are_the_same_in_both_precisions_and_never_again(start: int) -> None:
     def drawn(words: int, kind: Any, n: int, run: int) -> tuple[float, ...]:
-        given = [Count([kind(x) for x in split(k, words)]) for k in (run, n)]
-        random = Random([kind(x) for x in seeded(3)], *given)
+        given = [CounterWords([kind(x) for x in split_words(k, words)]) for k in (run, n)]
+        random = Random([kind(x) for x in seed_numbers(3)], *given)
         return tuple(float(random.uniform()) for _ in range(3))
 
     near = [n for n in range(start - 3, start + 4) if n >= 0]

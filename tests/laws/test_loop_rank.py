@@ -16,9 +16,9 @@ import pytest
 import bellcrank as bc
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.loops import equation_analysis
-from bellcrank.dynamics.loops.assembly import consistent
-from bellcrank.dynamics.loops.layer import Layer
-from bellcrank.dynamics.loops.rank_decision import CLEAR, decided
+from bellcrank.dynamics.loops.assembly import consistent_velocity
+from bellcrank.dynamics.loops.loop_layer import LoopLayer
+from bellcrank.dynamics.loops.rank_decision import CLEAR_GAP_RATIO, decide_ranks
 from bellcrank.model import Mechanism
 from bellcrank.sim.settings import FORMS
 from dense_reference import accelerations, state
@@ -67,13 +67,13 @@ def in_motion(m: Mechanism, which: int = 3, speed: float = 1.0) -> tuple[Any, An
     found = m.loop_analysis
     q = found.samples[min(which, len(found.samples) - 1)]
     free = np.random.default_rng(which).normal(size=m.nv) * found.scales.columns
-    return q, speed * consistent(m.tree, q, free)
+    return q, speed * consistent_velocity(m.tree, q, free)
 
 
 def forward(m: Mechanism, q: Any, v: Any, tau: Any, refinements: int | None = None) -> Any:
     """Forward dynamics as the kernels compute it, in numbers: what is compiled is the same text."""
     rank = m.loop_analysis.rank
-    layer = Layer(METHODS["aba"], rank if refinements is None else replace(rank, refinements=refinements))
+    layer = LoopLayer(METHODS["aba"], rank if refinements is None else replace(rank, refinements=refinements))
     return np.array(layer.forward_dynamics(m.tree, q.tolist(), v.tolist(), tau.tolist()), float)
 
 
@@ -103,7 +103,7 @@ def test_mobility(name: str, shuffled: bool) -> None:
     for seed in range(2):
         found = LINKAGES[name].built(seed=seed, shuffled=shuffled).loop_analysis
         assert found.mobility == LINKAGES[name].mobility
-        assert found.gap[0] > CLEAR * found.gap[1]
+        assert found.gap[0] > CLEAR_GAP_RATIO * found.gap[1]
 
 
 @pytest.mark.parametrize("name", [*UNITS])
@@ -156,10 +156,10 @@ def test_where_there_is_no_gap_a_warning_says_so(monkeypatch: pytest.MonkeyPatch
     rng = np.random.default_rng(0)
     U, V = np.linalg.qr(rng.normal(size=(12, 12)))[0], np.linalg.qr(rng.normal(size=(13, 13)))[0]
     gradual = U * 10.0 ** -np.linspace(0.0, 14.5, 12) @ V[:12]  # down to rounding
-    (block,) = decided(np.stack([gradual] * 3))
-    assert block.ratio < CLEAR
+    (block,) = decide_ranks(np.stack([gradual] * 3))
+    assert block.ratio < CLEAR_GAP_RATIO
     m = ladder(6).built()
-    monkeypatch.setattr(equation_analysis, "CLEAR", 1e30)
+    monkeypatch.setattr(equation_analysis, "CLEAR_GAP_RATIO", 1e30)
     with pytest.warns(RuntimeWarning, match="it is not clear how many") as caught:
         m.loop_analysis  # noqa: B018
     told = str(caught[0].message)
@@ -192,11 +192,11 @@ def test_values_that_fall_off_gradually_count_and_such_that_stand_apart_do_not()
         return np.stack([U[:, : len(values)] * (values * x) @ V[: len(values)] for x in noise])
 
     gradual = 10.0 ** -np.arange(0.0, 8.0)  # 1 to 1e-7
-    assert [x.rank for x in decided(matrices(gradual))] == [8]
-    assert [x.rank for x in decided(matrices(np.array([1.0, 0.5, 0.2, 1e-5, 3e-6])))] == [3]
-    (apart,) = decided(matrices(np.array([1.0, 0.5, 0.2, 1e-5, 3e-6])))
+    assert [x.rank for x in decide_ranks(matrices(gradual))] == [8]
+    assert [x.rank for x in decide_ranks(matrices(np.array([1.0, 0.5, 0.2, 1e-5, 3e-6])))] == [3]
+    (apart,) = decide_ranks(matrices(np.array([1.0, 0.5, 0.2, 1e-5, 3e-6])))
     assert apart.strict(1e-11).rank == 5
-    assert apart.ratio > CLEAR
+    assert apart.ratio > CLEAR_GAP_RATIO
 
 
 # -- dynamics
@@ -224,7 +224,7 @@ def test_a_lift_by_its_one_equation(stages: int, length: float) -> None:
     one = lift(stages, length)
     m = one.built(masses=masses(one, stages))
     q, _ = m.assemble({"foot": 0.2}, fixed=["foot"])
-    v = consistent(m.tree, q, np.random.default_rng(0).normal(size=m.nv))
+    v = consistent_velocity(m.tree, q, np.random.default_rng(0).normal(size=m.nv))
     k = m.columns[1].index("foot")
     v *= 1.5 / v[k]
     a = forward(m, q, v, np.zeros(m.nv))
@@ -255,9 +255,9 @@ def told_as_inexact(m: Mechanism) -> bool:
     return bool(told)
 
 
-def worst(one: Linkage, m: Mechanism, refinements: int | None = None) -> float:
+def worst(one: Linkage, m: Mechanism, refinements: int | None = None, which: int = 3) -> float:
     """The largest relative error of accelerations; infinite where they are refused, as NaN in kernels."""
-    q, v = in_motion(m)
+    q, v = in_motion(m, which)
     q, v = (np.array(x).astype(float) for x in state(m, q, v, one.mobility))
     still = np.zeros(m.nv)
     expected = accelerations(m, q, v, still, one.mobility)
@@ -300,7 +300,7 @@ def test_what_loses_digits_is_told() -> None:
     one, m = built_tower(["ladder"] * len(SIZES), SIZES[::-1])
     with pytest.warns(RuntimeWarning, match="accelerations and the forces of loops are not exact") as caught:
         m.loop_analysis  # noqa: B018
-    assert worst(one, m) > 1e-9
+    assert max(worst(one, m, which=k) for k in range(3)) > 1e-9  # not in every configuration
     text = str(caught[0].message)
     assert 'at joint "u0_' in text
     assert 'in the loops "u0_' in text

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.dynamics import METHODS, Method, able, crba, kinematics, rnea
+from bellcrank.dynamics import METHODS, Method, applicable_methods, crba, kinematics, rnea
 from bellcrank.dynamics.loops import analysis
-from bellcrank.dynamics.loops.assembly import consistent
-from bellcrank.dynamics.loops.layer import Layer
-from bellcrank.dynamics.loops.numbers import closed as numbers
-from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.dynamics.loops.assembly import consistent_velocity
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints as numbers
+from bellcrank.dynamics.loops.loop_layer import LoopLayer
+from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, looped, pose
@@ -45,14 +45,14 @@ everything = st.one_of(
 
 
 State = tuple[list[float], list[float], list[float]]  # q, v, tau
-Moving = tuple[Mechanism, Rank, State]  # with its equations
+Moving = tuple[Mechanism, LoopRank, State]  # with its equations
 
 
 def moving(name: str) -> Moving:
     """A mechanism of the zoo in one of the configurations that it can reach, in some motion that it allows."""
     m = getattr(zoo, name)()
     q = analysis(m).samples[3]
-    v = consistent(m.tree, q, m.random(1)[1])
+    v = consistent_velocity(m.tree, q, m.random(1)[1])
     return m, analysis(m).rank, (q.tolist(), v.tolist(), m.random(2)[2].tolist())
 
 
@@ -65,7 +65,7 @@ def in_motion(case: Closed, seed: int) -> Moving:
     C = numbers(m.tree, np.array(q)).C[list(rank.rows)]
     s = np.linalg.svd(C, compute_uv=False)
     assume(len(s) == 0 or s[-1] > 1e-3 * s[0])
-    return m, rank, (q, consistent(m.tree, np.array(q), np.array(v)).tolist(), tau)
+    return m, rank, (q, consistent_velocity(m.tree, np.array(q), np.array(v)).tolist(), tau)
 
 
 def reference(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
@@ -82,18 +82,18 @@ def reference(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
 def by_layer(by: Method, name: str, m: Mechanism, rank: Any, *given: Any) -> Any:
     whole = name in ("reactions", "multipliers") or not by.regrouped
     tree = m.tree if whole else regrouped(m.tree)
-    return np.array(Layer(by, rank).function(name)(tree, *given), dtype=float)
+    return np.array(LoopLayer(by, rank).function(name)(tree, *given), dtype=float)
 
 
 def all_agree(m: Mechanism, rank: Any, now: State) -> None:
     (q, v, _), a = now, reference(m, *now)
-    for by in able("forward_dynamics", m.tree):
+    for by in applicable_methods("forward_dynamics", m.tree):
         close(by_layer(by, "forward_dynamics", m, rank, *now), a, TOLERANCE)
-    forces = [by_layer(by, "loop_forces", m, rank, *now) for by in able("loop_forces", m.tree)]
+    forces = [by_layer(by, "loop_forces", m, rank, *now) for by in applicable_methods("loop_forces", m.tree)]
     for f in forces:
         close(f, forces[0], TOLERANCE)
     close(works(m, q, v, forces[0]), 0.0, TOLERANCE * max(1.0, np.abs(forces[0]).max()))
-    passed = [by_layer(by, "reactions", m, rank, *now) for by in able("reactions", m.tree)]
+    passed = [by_layer(by, "reactions", m, rank, *now) for by in applicable_methods("reactions", m.tree)]
     for r in passed:
         close(missing(m, q, v, a, forces[0], r), np.zeros((len(m.bodies), 6)), TOLERANCE * max(1.0, np.abs(r).max()))
         close(r, passed[0], TOLERANCE)

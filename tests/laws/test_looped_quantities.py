@@ -16,12 +16,12 @@ from test_looped_dynamics import DRIVES, everything, in_motion, moving, referenc
 
 from bellcrank import zoo
 from bellcrank.build import graphs
-from bellcrank.dynamics import METHODS, QUANTITIES, Method, able, crba, rnea
-from bellcrank.dynamics.centres import placed
-from bellcrank.dynamics.cut_joints import constraints, drives, passed_by, reported
-from bellcrank.dynamics.loops.forms import lagrange
-from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics import METHODS, QUANTITIES, Method, applicable_methods, crba, rnea
+from bellcrank.dynamics.cut_joints import constraints, drive_forces, total_joint_forces, world_reactions
+from bellcrank.dynamics.free_bodies import place_bodies
+from bellcrank.dynamics.loops.constrained_dynamics import lagrange
 from bellcrank.dynamics.loops.loads import joint_forces
+from bellcrank.dynamics.loops.loop_layer import LoopLayer
 from bellcrank.dynamics.requests import Request
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, looped
@@ -66,9 +66,11 @@ def test_every_method_that_claims_a_tree_claims_its_loops(case: Closed) -> None:
     assume(tree.loops)
     for name in QUANTITIES:
         if name not in ABOUT_LOOPS and not QUANTITIES[name].differentiates:  # there is a recursion for trees alone
-            claims = [m.name for m in able(name, replace(tree, loops=()))]
-            assert [m.name for m in able(name, tree)] == claims
-    assert [m.name for m in able("loop_forces", tree)] == [m.name for m in able("forward_dynamics", tree)]
+            claims = [m.name for m in applicable_methods(name, replace(tree, loops=()))]
+            assert [m.name for m in applicable_methods(name, tree)] == claims
+    assert [m.name for m in applicable_methods("loop_forces", tree)] == [
+        m.name for m in applicable_methods("forward_dynamics", tree)
+    ]
 
 
 @pytest.mark.parametrize(("by", "name"), PAIRS, ids=[f"{m.name}-{name}" for m, name in PAIRS])
@@ -80,7 +82,7 @@ def test_terms_are_those_of_the_tree(by: Method, name: str, case: Closed, seed: 
     v = np.random.default_rng(seed).normal(size=m.nv).tolist()
     given_ = [{"q": q, "v": v}[x] for x in QUANTITIES[name].inputs]
     tree = regrouped(m.tree) if by.regrouped and QUANTITIES[name].regrouped else m.tree
-    found = np.array(Layer(by, ()).function(name)(tree, *given_), dtype=float)
+    found = np.array(LoopLayer(by, ()).function(name)(tree, *given_), dtype=float)
     close(multiplied(found) if name == "mass_matrix_factors" else found, TERMS[name](m, *given_), TOLERANCE)
 
 
@@ -88,16 +90,16 @@ def bears(m: Mechanism, rank: Any, now: Any, **pushed: Any) -> None:
     """Multipliers and the forces along the axes are, together, the reactions; with wrenches on bodies as well."""
     q, v, tau = now
     by = METHODS["absolute"]
-    lam = np.array(Layer(by, rank).function("multipliers")(m.tree, *now, **pushed), dtype=float)
+    lam = np.array(LoopLayer(by, rank).function("multipliers")(m.tree, *now, **pushed), dtype=float)
     tree = replace(m.tree, loops=(), springs=())
-    bodies = placed(tree, q, v)
+    bodies = place_bodies(tree, q, v)
     D, W = constraints(tree, q, bodies)
     assert len(lam) == len(D)
     closing = lagrange(m.tree, by.function("forward_dynamics"), rank, q, v, tau, **pushed)[1].values
     driven = [a + b for a, b in zip(tau, joint_forces(m.tree, rank, closing, q))]
-    passes = passed_by(tree, D, lam.tolist(), drives(tree, q, v, driven, W))
-    borne = np.array(reported(tree, bodies, passes), dtype=float)
-    by_bodies = Layer(METHODS["reactions"], rank).function("reactions")
+    passes = total_joint_forces(tree, D, lam.tolist(), drive_forces(tree, q, v, driven, W))
+    borne = np.array(world_reactions(tree, bodies, passes), dtype=float)
+    by_bodies = LoopLayer(METHODS["reactions"], rank).function("reactions")
     expected = np.array(by_bodies(m.tree, *now, **pushed), dtype=float)
     close(borne, expected, TOLERANCE * max(1.0, np.abs(expected).max()))
 
@@ -138,14 +140,14 @@ def test_every_quantity_by_every_method_has_a_graph(name: str) -> None:
     seen = 0
     for row in QUANTITIES.values():
         first = None
-        for by in able(row.name, m.tree):
+        for by in applicable_methods(row.name, m.tree):
             request = Request(
                 row.name,
                 by.name,
                 frame=m.bodies[-1].name if row.option == "frame" else "",
                 actuated=tuple(DRIVES[name]) if row.driven else (),
             )
-            g = graphs.chosen(m, request)[1]
+            g = graphs.choose_graph(m, request)[1]
             found = g.evaluate(**{key: values[key] for key in row.inputs})[row.name]
             assert np.isfinite(found).all()
             first = found if first is None else first

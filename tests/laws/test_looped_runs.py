@@ -18,7 +18,7 @@ from bellcrank import zoo
 from bellcrank.actuators import PD
 from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.absolute import absolute, state
-from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.sim.settings import FORMS
 from loops import Closed, at_random, closed, looped
@@ -95,7 +95,7 @@ def test_all_forms_agree_on_random_loops(case: Closed, seed: int) -> None:
     assume(found.mobility > 0 and not found.more and found.kept)
     C = m.closure_jacobian(q)[list(found.kept)]
     assume(np.linalg.cond(C) < 50)
-    v = consistent(m.tree, q, 0.3 * np.random.default_rng(seed).normal(size=m.nv))
+    v = consistent_velocity(m.tree, q, 0.3 * np.random.default_rng(seed).normal(size=m.nv))
     runs = [bc.simulate(m, 0.02, q, v, step=1e-3, form=form) for form in FORMS]
     assume(all(run.stops[0].reason == "end" for run in runs))
     for run in runs[1:]:

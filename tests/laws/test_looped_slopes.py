@@ -8,10 +8,10 @@ from hypothesis import assume, example, given
 
 import bellcrank as bc
 from bellcrank.errors import BellcrankError
-from bellcrank.integrate.linear import Woodbury, implicit
-from bellcrank.integrate.problem import Product
-from bellcrank.sim import looped_slopes as slopes
-from bellcrank.sim import residual_slopes
+from bellcrank.integrate.linear_solver import WoodburySolver, implicit_solver
+from bellcrank.integrate.problem import LowRankMatrix
+from bellcrank.sim import kkt_jacobian
+from bellcrank.sim import loop_jacobian as slopes
 from bellcrank.sim.looped_dynamics import looped_dynamics
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import system
@@ -42,11 +42,11 @@ def test_the_product_is_the_jacobian(found: Closed) -> None:
         assume(False)
     assume(by.closure.condition(np.array(q), np.zeros(0)).number < 1e3)
     y = by.correction.evaluate(y=np.concatenate([q, np.random.default_rng(len(q)).normal(size=m.nv)]))["y"]
-    full = by.by_state.evaluate(t=0.0, y=y)["ddy_dy"]
+    full = by.state_jacobian.evaluate(t=0.0, y=y)["ddy_dy"]
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(8, len(y)))
-    noise = np.abs(by.by_state.evaluate(t=0.0, y=y * (1.0 + 2.0**-52 * signs))["ddy_dy"] - full).max()
-    for large in (0, slopes.LARGE):
-        made = slopes.product(by, by.tree, by.mass, by.part, large).evaluate(t=0.0, y=y)
+    noise = np.abs(by.state_jacobian.evaluate(t=0.0, y=y * (1.0 + 2.0**-52 * signs))["ddy_dy"] - full).max()
+    for large in (0, slopes.MAX_UNROLLED_OPERATIONS):
+        made = slopes.jacobian_product(by, by.tree, by.mass_operator, by.part, large).evaluate(t=0.0, y=y)
         left, right = made["left"], made["right"]
         terms = (np.abs(left) @ np.abs(right)).max()
         assert np.abs(left @ right - full).max() <= max(1e-12 * max(1.0, terms), 3.0 * noise)
@@ -56,8 +56,8 @@ def test_the_product_is_the_jacobian(found: Closed) -> None:
 def test_woodbury_solves_the_whole_system(n: int, k: int) -> None:
     rng = np.random.default_rng(n)
     left, right, b, g = rng.normal(size=(n, k)), rng.normal(size=(k, n)), rng.normal(size=n), 0.1
-    made = implicit(Product(left.tolist(), right.tolist()), g)
-    assert isinstance(made, Woodbury)
+    made = implicit_solver(LowRankMatrix(left.tolist(), right.tolist()), g)
+    assert isinstance(made, WoodburySolver)
     assert np.abs(made.solve(b.tolist()) - np.linalg.solve(np.eye(n) - g * left @ right, b)).max() < 1e-12
 
 
@@ -73,12 +73,12 @@ def test_slopes_at_known_accelerations_are_the_jacobian(form: str, example: Clos
         by = looped_dynamics(system(m), Solver("rodas4", form=form))
     except BellcrankError:
         assume(False)
-    assume(residual_slopes.applies(by))
+    assume(kkt_jacobian.is_applicable(by))
     assume(by.closure.condition(np.array(q), np.zeros(0)).number < 1e3)
     rng = np.random.default_rng(len(q))
     y = np.concatenate([np.array(q) + 1e-3 * rng.normal(size=m.nq), rng.normal(size=m.nv)])
     full = by.f.jacobian("dy", "y").evaluate(t=0.0, y=y)["ddy_dy"]
-    assert np.abs(by.by_state.evaluate(t=0.0, y=y)["ddy_dy"] - full).max() <= 1e-9 * max(1.0, np.abs(full).max())
+    assert np.abs(by.state_jacobian.evaluate(t=0.0, y=y)["ddy_dy"] - full).max() <= 1e-9 * max(1.0, np.abs(full).max())
 
 
 def test_slopes_of_a_machine_that_bends_are_less_work() -> None:
@@ -101,10 +101,10 @@ def test_slopes_of_a_machine_that_bends_are_less_work() -> None:
     b.close("eye", "revolute", "rod.end", "slider", point=(1, 0, 0), axis=(0, -1, 0))
     m = b.build()
     by = looped_dynamics(system(m), Solver("rodas4", form="projected"))
-    assert residual_slopes.applies(by)
+    assert kkt_jacobian.is_applicable(by)
     rng = np.random.default_rng(1)
     y = np.concatenate([1e-3 * rng.normal(size=m.nq), rng.normal(size=m.nv)])
-    written, called = by.f.jacobian("dy", "y"), by.by_state
+    written, called = by.f.jacobian("dy", "y"), by.state_jacobian
     full = written.evaluate(t=0.0, y=y)["ddy_dy"]
     assert np.abs(called.evaluate(t=0.0, y=y)["ddy_dy"] - full).max() < 1e-11 * np.abs(full).max()
     assert called.count().arithmetic < written.count().arithmetic

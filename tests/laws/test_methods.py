@@ -13,9 +13,20 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from bellcrank.build import graphs
-from bellcrank.dynamics import METHODS, QUANTITIES, Method, aba, able, absolute, candidates, crba, kinematics, rnea
-from bellcrank.dynamics.centres import placed
-from bellcrank.dynamics.cut_joints import constraints, drives, passed_by, reported
+from bellcrank.dynamics import (
+    METHODS,
+    QUANTITIES,
+    Method,
+    aba,
+    absolute_coordinates,
+    applicable_methods,
+    candidates,
+    crba,
+    kinematics,
+    rnea,
+)
+from bellcrank.dynamics.cut_joints import constraints, drive_forces, total_joint_forces, world_reactions
+from bellcrank.dynamics.free_bodies import place_bodies
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu.costs import Costs
 from bellcrank.model import Mechanism, Tree, regrouped
@@ -124,13 +135,13 @@ WEIGHTS = Costs(0.015, 0.26, 0.88, 10.0, 0.04, 0.09, 0.1, 2.2)
 def test_multipliers_are_what_the_joints_bear(m: Mechanism, seed: int) -> None:
     assume(METHODS["absolute"].applies(m.tree, "multipliers"))
     q, v, tau = state(m, seed)
-    lam = absolute.multipliers(m.tree, q, v, tau)
-    bodies = placed(m.tree, q, v)
+    lam = absolute_coordinates.multipliers(m.tree, q, v, tau)
+    bodies = place_bodies(m.tree, q, v)
     D, W = constraints(m.tree, q, bodies)
     rotors = sum(len(link.v_index) for link in m.tree.links if link.armature)
     assert len(lam) == len(D) == 6 * len(m.bodies) - m.nv + rotors
-    passes = passed_by(m.tree, D, lam, drives(m.tree, q, v, tau, W))
-    close(reported(m.tree, bodies, passes), reactions(m.tree, q, v, tau), TOLERANCE)
+    passes = total_joint_forces(m.tree, D, lam, drive_forces(m.tree, q, v, tau, W))
+    close(world_reactions(m.tree, bodies, passes), reactions(m.tree, q, v, tau), TOLERANCE)
 
 
 @few(25)
@@ -139,6 +150,8 @@ def test_multipliers_are_what_the_joints_bear(m: Mechanism, seed: int) -> None:
 def test_auto_misses_nothing_worth_while(m: Mechanism, name: str) -> None:
     """What is not traced for being far behind is behind: auto's choice is among the best of all that apply."""
     request = Request(name)
-    every = {by.name: WEIGHTS.predicted(graphs.traced(m, request, by)) for by in able(name, m.tree)}
+    every = {
+        by.name: WEIGHTS.predicted(graphs.trace_quantity(m, request, by)) for by in applicable_methods(name, m.tree)
+    }
     tried = [by.name for by in candidates(name, m.tree)]
     assert min(every[by] for by in tried) <= 1.1 * min(every.values())

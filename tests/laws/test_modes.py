@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.dynamics.loops.numbers import closed
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
 from bellcrank.excavators.linkage.hydraulics import parts
 from trees import close
 
@@ -113,8 +113,8 @@ def test_a_record_moves_along_the_mode_with_closed_loops(tmp_path: Path) -> None
     modes = bc.linearize(plant).modes()
     run = modes.oscillating[-1].record(amplitude=0.1)
     m = plant.mechanism
-    assert np.abs(closed(m.tree, run.q).value).max() < 1e-9
-    assert np.abs(np.einsum("...ij,...j->...i", closed(m.tree, run.q).C, run.v)).max() < 1e-8
+    assert np.abs(evaluate_constraints(m.tree, run.q).value).max() < 1e-9
+    assert np.abs(np.einsum("...ij,...j->...i", evaluate_constraints(m.tree, run.q).C, run.v)).max() < 1e-8
     name, _ = next(iter(modes.oscillating[-1].moves.items()))
     close(np.abs(run[f"{name}.q"]).max(), 0.1, 1e-9)
     close(run.t[-1], 3.0 * 2 * np.pi / modes.oscillating[-1].eigenvalue.imag)

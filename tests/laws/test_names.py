@@ -34,19 +34,19 @@ from bellcrank.cli import app
 from bellcrank.emit.c import c99
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.cores import streams
-from bellcrank.emit.cpu import loop, realtime
+from bellcrank.emit.cpu import realtime_loop, run_loop
 from bellcrank.emit.cpu.host import host, llvm
 from bellcrank.emit.cpu.target import Cpu
-from bellcrank.emit.cuda.straight import Straight
+from bellcrank.emit.cuda.batch_kernel import BatchKernelText
 from bellcrank.exporting import casadi_library, fmu
-from bellcrank.exporting.things import Export, export_of
+from bellcrank.exporting.export_content import Export, export_content
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
-from bellcrank.record import Column, Record, Stop, meta, state_columns
+from bellcrank.record import Column, Record, Stop, description, state_columns
 from bellcrank.record.summary import summary
 from bellcrank.scalar import sin, step
 from bellcrank.scheduling import Schedule
-from bellcrank.scheduling.divide import divided
+from bellcrank.scheduling.partitioning import partitioned_schedule
 from bellcrank.view import chart, curves
 from cores import cheap
 from ticking import program
@@ -130,13 +130,13 @@ SAFE = "plain"
 
 
 def ids(name: str) -> str:
-    return quoting.line(name)[:20].encode("ascii", "backslashreplace").decode()
+    return quoting.single_line(name)[:20].encode("ascii", "backslashreplace").decode()
 
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if nothing were ever refused."""
-    monkeypatch.setattr(quoting, "_REFUSED", re.compile("(?!)"))
+    monkeypatch.setattr(quoting, "_FORBIDDEN", re.compile("(?!)"))
 
 
 # -- refused where parts are made
@@ -202,7 +202,7 @@ def test_a_file_cannot_bring_a_definition(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [".csv", ".npz", ".parquet", ".mcap"])
 def test_nor_can_a_record(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:  # whoever writes the file has no such scruples
-        patch.setattr(quoting, "_REFUSED", re.compile("(?!)"))
+        patch.setattr(quoting, "_FORBIDDEN", re.compile("(?!)"))
         path = record(mechanism(DEFINITION), "ok").save(tmp_path / f"run{kind}")
     with pytest.raises(bc.ReadError, match="line ends"):
         bc.load_record(path)
@@ -329,7 +329,7 @@ STREAMS = {f"stream_{k}" for k in range(8)}
 
 
 def shared(g: Graph) -> Schedule:
-    return divided(g, cheap(2), streams.stays(g))
+    return partitioned_schedule(g, cheap(2), streams.fused_into(g))
 
 
 def check_graph(name: str) -> None:
@@ -340,10 +340,10 @@ def check_graph(name: str) -> None:
     parallel = streams.source(g, shared(g), width, host().triple)
     assert set(functions(parallel)) <= {*functions(streams.source(h, shared(h), width, host().triple)), *STREAMS}
     for tiled in (False, True):
-        mine, plain = (Straight(x, tiled=tiled).text for x in (g, h))
+        mine, plain = (BatchKernelText(x, tiled=tiled).text for x in (g, h))
         assert mine.count("\n") == plain.count("\n")
         assert functions(mine) == functions(plain)
-    assert Straight(g).ptx == Straight(h).ptx
+    assert BatchKernelText(g).ptx == BatchKernelText(h).ptx
     for part in (".h", ".c"):
         mine, plain = (next(t for k, t in c99.source(x).items() if k.endswith(part)) for x in (g, h))
         assert c_shape(mine) == c_shape(plain)
@@ -359,7 +359,7 @@ def check_graph(name: str) -> None:
 def check_loops(name: str) -> None:
     """Graphs of a program: inputs s, p, u are ours, the name is not."""
     mine, plain = (program("all", x) for x in (name, SAFE))
-    for make in (lambda p: loop.source(p, 2, 2)[0], lambda p: realtime.source(p, 2)[0]):
+    for make in (lambda p: run_loop.source(p, 2, 2)[0], lambda p: realtime_loop.source(p, 2)[0]):
         assert uncommented(make(mine)) == uncommented(make(plain))
         assert functions(make(mine)) == functions(make(plain))
 
@@ -372,7 +372,7 @@ def check_mechanism(name: str) -> None:
         assert mine.isascii()
     g, h = (graphs.graph(x, "forward_dynamics", "aba") for x in (m, plain))
     assert uncommented(Cpu().source(g)) == uncommented(Cpu().source(h))
-    assert Straight(g).text == Straight(h).text
+    assert BatchKernelText(g).text == BatchKernelText(h).text
     assert c_shape(c99.source(g)[next(k for k in c99.source(g) if k.endswith(".c"))]) == c_shape(
         c99.source(h)[next(k for k in c99.source(h) if k.endswith(".c"))]
     )
@@ -397,7 +397,7 @@ def check_record(name: str, folder: Path) -> None:
     for kind in (".csv", ".npz", ".parquet", ".mcap"):
         if name.isprintable() or kind == ".csv":
             path = run.save(folder / f"x{kind}")
-            if not quoting.refused(name):
+            if not quoting.name_problem(name):
                 found = bc.load_record(path)
                 assert found.columns == run.columns
                 assert dict(found.provenance) == dict(run.provenance)
@@ -416,7 +416,7 @@ def exported(name: str) -> Export:
         outputs={f"{name}out": lambda t, q, v, x, u: q[0]},
         sampled=[bc.Sampled(lambda t, q, v, x, u: [q[0]], 0.01, outputs={f"{name}held": 0.0})],
     )
-    return export_of(plant, [graph(name)], name, bc.Solver(step=0.001))
+    return export_content(plant, [graph(name)], name, bc.Solver(step=0.001))
 
 
 def check_export(name: str) -> None:
@@ -432,9 +432,9 @@ def check_export(name: str) -> None:
     read, other = (text.split("\n") for text in (files[3], theirs[3]))
     assert re.sub(r"[\w/]+", "w", "\n".join(read[3:])) == re.sub(r"[\w/]+", "w", "\n".join(other[3:]))
     assert not re.search(r"[<>\[\]!*_`#&]", re.sub(r"\\.", "", read[2]))
-    assert c_shape(casadi_library.source(mine)) == c_shape(casadi_library.source(plain))
+    assert c_shape(casadi_library.casadi_source(mine)) == c_shape(casadi_library.casadi_source(plain))
     for version in (2, 3):
-        texts, others = (fmu.contents(x, version, []) for x in (mine, plain))
+        texts, others = (fmu.fmu_files(x, version, []) for x in (mine, plain))
         for key in ("modelDescription.xml", "sources/model.h"):
             shape = xml_shape if key.endswith("xml") else c_shape
             one, two = (re.sub(r'"[0-9a-f]{32}"', '"token"', str(x[key])) for x in (texts, others))
@@ -454,7 +454,7 @@ def check_csv(text: str, width: int) -> None:
     header = next(csv.reader(io.StringIO("\n".join(lines[len(comments) :]), newline="")))
     assert len(header) == width
     assert not any(re.match(r"\s*[=+\-@]", cell) for cell in header)
-    assert json.loads(comments[-1][1:])["format"] == meta.FORMAT
+    assert json.loads(comments[-1][1:])["format"] == description.FORMAT
 
 
 @pytest.mark.parametrize("name", NASTY, ids=ids)
@@ -476,7 +476,7 @@ def test_nor_in_what_is_exported(name: str, unchecked: None) -> None:
 @given(name=ANY)
 def test_any_name_in_every_target(name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quoting, "_REFUSED", re.compile("(?!)"))
+        patch.setattr(quoting, "_FORBIDDEN", re.compile("(?!)"))
         check_graph(name)
         check_loops(name)
         if not re.search("[\ud800-\udfff]", name):
@@ -488,7 +488,7 @@ def test_any_name_in_every_target(name: str) -> None:
 @given(name=ANY)
 def test_any_name_for_long(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quoting, "_REFUSED", re.compile("(?!)"))
+        patch.setattr(quoting, "_FORBIDDEN", re.compile("(?!)"))
         check_graph(name)
         check_loops(name)
         if not re.search("[\ud800-\udfff]", name):
@@ -501,12 +501,12 @@ def test_any_name_for_long(name: str, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.mark.parametrize("name", NASTY, ids=ids)
 def test_pictures_and_figures(name: str, tmp_path: Path) -> None:
     line = {1.0: 2.0, 2.0: 3.0}
-    drawn = [chart.lines(x, x, x, {x: line}, marks=line, marked=x) for x in (name, "a")]
+    drawn = [chart.line_chart(x, x, x, {x: line}, marks=line, marked=x) for x in (name, "a")]
     assert xml_shape(drawn[0]) == xml_shape(drawn[1])
     t = np.linspace(0.0, 1.0, 3)
     drawn = [curves.figure(x, [curves.Panel(x, [curves.Line(x, t, t)])], across=x) for x in (name, "a")]
     assert xml_shape(drawn[0]) == xml_shape(drawn[1])
-    if not quoting.refused(name):
+    if not quoting.name_problem(name):
         pytest.importorskip("matplotlib")
         record(mechanism(name), name).plot(name, path=tmp_path / "x.svg")
 
@@ -539,7 +539,7 @@ def test_each_quote_alone(name: str) -> None:
     assert re.fullmatch(r"[0-9A-Za-z_.]*", quoting.symbol(name))
     assert re.fullmatch(r"[A-Za-z]\w*", quoting.identifier(name), re.ASCII)
     assert ast.literal_eval(f'"""{quoting.docstring(name)}"""') == name.replace('"', "'")
-    assert shlex.split(f"echo {quoting.shell(name)}") == ["echo", quoting.line(name)]
+    assert shlex.split(f"echo {quoting.shell(name)}") == ["echo", quoting.single_line(name)]
     assert not re.search(r"(?<!\\)(?:\\\\)*[!-/:-@\[\]-`{-~]", quoting.markdown(name))
     assert json.loads(quoting.script(json.dumps([name], ensure_ascii=False))) == [name]
     assert json.loads(quoting.json_cells(json.dumps([name, {name: -1.5}]))) == [name, {name: -1.5}]

@@ -26,17 +26,17 @@ from bellcrank import quoting
 from bellcrank.cli import app
 from bellcrank.emit.c import c99
 from bellcrank.emit.c.package import Package
-from bellcrank.exporting import fmu, page, wasm
-from bellcrank.exporting.things import Export, export_of
+from bellcrank.exporting import fmu, web_page, webassembly
+from bellcrank.exporting.export_content import Export, export_content
 from bellcrank.graph import Recursion
 from bellcrank.identify.excitation import Excitation
 from bellcrank.sim.settings import Solver
-from bellcrank.studies import page as study_page
-from bellcrank.studies.folder import Folder
+from bellcrank.studies import study_page as study_page
 from bellcrank.studies.points import points as points_of
-from bellcrank.studies.setup import set_up
 from bellcrank.studies.study import _manifest, _simulators
-from bellcrank.studies.toml import read_study
+from bellcrank.studies.study_folder import StudyFolder
+from bellcrank.studies.study_setup import study_setup
+from bellcrank.studies.study_toml import read_study
 from laws.test_names import (  # noqa: F401
     NASTY,
     SAFE,
@@ -75,8 +75,8 @@ def script_shape(text: str) -> str:
 
 @pytest.mark.parametrize("name", WORST, ids=ids)
 def test_web_assembly(name: str, monkeypatch: pytest.MonkeyPatch, unchecked: None) -> None:  # noqa: F811
-    monkeypatch.setattr(wasm, "module", lambda *given: SimpleNamespace(code=b"", heap=0, slots=0))
-    mine, plain = (wasm.files(exported(x)) for x in (name, SAFE))
+    monkeypatch.setattr(webassembly, "wasm_module", lambda *given: SimpleNamespace(code=b"", heap=0, slots=0))
+    mine, plain = (webassembly.wasm_files(exported(x)) for x in (name, SAFE))
     assert len(mine) == len(plain) == 3
     for file, other in zip(mine, plain, strict=True):
         assert re.fullmatch(r"\w+(\.d)?\.\w+", file)
@@ -119,18 +119,18 @@ def test_any_name_is_a_name_to_javascript(tmp_path: Path) -> None:
 def folders(name: str) -> dict[str, dict[str, Any]]:
     """All files of every export of a machine of that name."""
     m = machine(name)
-    found: Export = export_of(bc.system(m), [], name, Solver(step=1e-3))
+    found: Export = export_content(bc.system(m), [], name, Solver(step=1e-3))
     all_: dict[str, dict[str, Any]] = {"c": dict(Package(found.name, found.graphs, found.stepper).files)}
-    all_ |= {f"fmu{version}": dict(fmu.contents(found, version, [])) for version in (2, 3)}
-    all_["wasm"] = dict(wasm.files(found))
-    if all((page.STATIC / x).exists() for x in page.CHANGES):
-        all_["page"] = dict(page.files(page.machine_of(m), Solver()))
+    all_ |= {f"fmu{version}": dict(fmu.fmu_files(found, version, [])) for version in (2, 3)}
+    all_["wasm"] = dict(webassembly.wasm_files(found))
+    if all((web_page.STATIC / x).exists() for x in web_page.TEXT_REPLACEMENTS):
+        all_["page"] = dict(web_page.page_files(web_page.machine_of(m), Solver()))
     return all_
 
 
 def test_no_file_of_an_export_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine may be called as any other file of its export, or as a device of Windows, or as a header of C."""
-    monkeypatch.setattr(wasm, "module", lambda *given: SimpleNamespace(code=b"", heap=0, slots=0))
+    monkeypatch.setattr(webassembly, "wasm_module", lambda *given: SimpleNamespace(code=b"", heap=0, slots=0))
     plain = folders(SAFE)
     ours = {Path(file).stem.removesuffix(".d") for files in plain.values() for file in files} - {SAFE}
     assert ours >= {"model", "instance", "fmi2", "fmi3", "CMakeLists", "README", "modelDescription"}
@@ -140,9 +140,9 @@ def test_no_file_of_an_export_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
             lower = {file.lower() for file in files}
             assert len(lower) == len(files) == len(plain[target]), (name, target)
             stems = {Path(file).stem.lower() for file in files}
-            assert not stems & quoting.DEVICES, (name, target)
+            assert not stems & quoting.WINDOWS_DEVICES, (name, target)
             headers = {Path(f).stem.lower() for f in files if f.endswith(".h")} - {"model", "instance"}
-            assert not headers & quoting.FILES, (name, target)
+            assert not headers & quoting.RESERVED_FILE_NAMES, (name, target)
 
 
 # -- loops of C
@@ -194,9 +194,9 @@ def test_the_page_of_a_study(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     shapes = []
     for word in (name, SAFE):
         told = {"title": word, "results": [{"name": word}], "varied": {word: [word]}, "messages": [word]}
-        monkeypatch.setattr(study_page, "contents", lambda study, told=told: told)
+        monkeypatch.setattr(study_page, "page_data", lambda study, told=told: told)
         study: Any = SimpleNamespace(manifest={"mechanisms": {"a": word, "b": word}})
-        found = Page(study_page.html(study))
+        found = Page(study_page.study_html(study))
         shapes.append(found.shape)
         assert told in [json.loads(x) for x in found.data if x.startswith("{") and '"varied"' in x]
     assert shapes[0] == shapes[1]
@@ -233,7 +233,7 @@ def test_reports_of_identification(name: str, tmp_path: Path, unchecked: None) -
     assert not any(x.startswith(("=", "+", "-", "@", "\t")) for x in told[0][2][0])
 
 
-@pytest.mark.parametrize("name", [x for x in WORST if not quoting.refused(x)][::3], ids=ids)
+@pytest.mark.parametrize("name", [x for x in WORST if not quoting.name_problem(x)][::3], ids=ids)
 def test_the_command_that_identifies(name: str, tmp_path: Path) -> None:
     (tmp_path / "robot.urdf").write_text(urdf(name), "utf-8")
     told = CliRunner().invoke(app, ["identify", str(tmp_path / "robot.urdf")])
@@ -298,7 +298,7 @@ def test_environments(name: str, unchecked: None) -> None:  # noqa: F811
 # -- studies as files
 
 
-@pytest.mark.parametrize("name", [x for x in WORST if not quoting.refused(x)][::3], ids=ids)
+@pytest.mark.parametrize("name", [x for x in WORST if not quoting.name_problem(x)][::3], ids=ids)
 def test_a_study_as_a_file(name: str, tmp_path: Path) -> None:
     """Names in study.toml are names of what varies: there, in the manifest, in Parquet, and where nothing has them."""
     pytest.importorskip("pyarrow")
@@ -308,16 +308,16 @@ def test_a_study_as_a_file(name: str, tmp_path: Path) -> None:
     plant, asked = read_study(tmp_path / "study.toml", lambda _: arm(name))
     assert asked["over"] == {f"{name}b.mass": [1.0, 2.0]}
     points = points_of(asked["over"], None, "grid", 0)
-    setup = set_up(
+    setup = study_setup(
         plant, points, {"step": 0.01, "integrator": None, "method": None, "form": None, "tolerance": None,
                         "max_steps": None, "target": None, "threads": None},
         seconds=0.02, given={}, summary=(), keep="final", seed=0, events=(),
     )  # fmt: skip
-    folder = Folder(tmp_path / "out")
-    made = folder.opened(_manifest(*_simulators(setup, points, {}), points, None))
+    folder = StudyFolder(tmp_path / "out")
+    made = folder.open_study(_manifest(*_simulators(setup, points, {}), points, None))
     assert folder.manifest() == json.loads(json.dumps(made))
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["out", "runs", "study.json", "study.toml"]
     with pytest.raises(bc.BellcrankError) as caught:
-        set_up(bc.zoo.pendulum(), points, setup.settings, seconds=0.02, given={}, summary=(), keep="final", seed=0,
+        study_setup(bc.zoo.pendulum(), points, setup.settings, seconds=0.02, given={}, summary=(), keep="final", seed=0,
                events=())  # fmt: skip
     assert all(line.isprintable() for line in str(caught.value).split("\n"))

@@ -13,9 +13,9 @@ from test_looped_dynamics import reference
 
 import bellcrank as bc
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.loops.layer import Layer
-from bellcrank.dynamics.loops.numbers import closed
-from bellcrank.dynamics.loops.rank import Rank, multipliers
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
+from bellcrank.dynamics.loops.loop_layer import LoopLayer
+from bellcrank.dynamics.loops.rank import LoopRank, solve_multipliers
 from bellcrank.model import Mechanism
 from bellcrank.sim.settings import FORMS
 from overconstrained import KINDS, Hinge, cases, linkage, some
@@ -117,7 +117,7 @@ def test_dynamics(case: tuple[str, int]) -> None:
     if least(m, q) < 1e-2:
         return
     now = (q.tolist(), v.tolist(), tau.tolist())
-    layer = Layer(METHODS["crba"], rank)
+    layer = LoopLayer(METHODS["crba"], rank)
     close(layer.forward_dynamics(m.tree, *now), reference(m, *now), 1e-8)
 
 
@@ -127,11 +127,11 @@ def test_multipliers_are_the_smallest(case: tuple[str, int]) -> None:
     """N^+ b of any right-hand side that N has, each row against what it usually is."""
     m = some(*case)
     rank = m.loop_analysis.rank
-    C = closed(m.tree, m.loop_analysis.samples[-1]).C[list(rank.rows)] / np.array(rank.scale)[:, None]
+    C = evaluate_constraints(m.tree, m.loop_analysis.samples[-1]).C[list(rank.rows)] / np.array(rank.scale)[:, None]
     N, b = C @ C.T, C @ np.random.default_rng(case[1]).normal(size=m.nv)
-    plain = Rank(rank.rows, rank.groups, tuple(1.0 for _ in rank.rows), rank.loop)
-    found = multipliers(plain, lambda i, j: float(N[i, j]), b.tolist())
-    if found.sound > 1e-2:
+    plain = LoopRank(rank.rows, rank.groups, tuple(1.0 for _ in rank.rows), rank.loop)
+    found = solve_multipliers(plain, lambda i, j: float(N[i, j]), b.tolist())
+    if found.conditioning > 1e-2:
         close(np.array(found.values, float), np.linalg.pinv(N, rcond=1e-9, hermitian=True) @ b, 1e-7)
 
 
@@ -203,7 +203,7 @@ def test_nor_where_an_equation_is_rounding_alone(tilted: str, cut: str) -> None:
         rank, still = m.loop_analysis.rank, [0.0] * m.nv
         assert m.loop_analysis.mobility == 1
         assert all(g.rank for g in rank.groups)
-        return np.array(Layer(METHODS["crba"], rank).forward_dynamics(m.tree, still, still, still), float)
+        return np.array(LoopLayer(METHODS["crba"], rank).forward_dynamics(m.tree, still, still, still), float)
 
     exact = falls(bars(0.0))
     assert np.abs(exact).max() > 1.0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.dynamics import QUANTITIES, able
+from bellcrank.dynamics import QUANTITIES, applicable_methods
 from bellcrank.dynamics.requests import Request
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.parameters import Parameters
@@ -92,15 +92,15 @@ def everything(m: Mechanism, p: dict[str, float], seed: int) -> dict[tuple[str, 
         if name == "multipliers":  # in axes that follow from the numbers, where nobody minds
             continue
         frame = f"f{len(m.bodies) - 1}" if row.option == "frame" else ""
-        for method in able(name, m.tree):
+        for method in applicable_methods(name, m.tree):
             if name not in method.solves:  # by tangents of the quantity that it does solve
                 continue
             if m.parameters:
-                g = graphs.traced(m, Request(name, method.name, frame), method)
+                g = graphs.trace_quantity(m, Request(name, method.name, frame), method)
                 out[name, method.name] = g.evaluate(**{key: given[key] for key in g.inputs})[name]
                 continue
             inputs = [given[key].tolist() for key in row.inputs]
-            form = graphs.tree(m, name, method)
+            form = graphs.quantity_tree(m, name, method)
             found = method.function(name)(form, *inputs, **({"frame": frame} if frame else {}))
             out[name, method.name] = np.array(found, dtype=float)
     return out

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.dynamics.loops.numbers import closed
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.routine import routines
+from bellcrank.emit.cpu.subroutines import routines
 from bellcrank.graph import trace
-from bellcrank.graph.inline import opened
+from bellcrank.graph.inline import inline_small
 from bellcrank.scalar import where
-from bellcrank.sim.loop_closure import BOUND
+from bellcrank.sim.joined_partitions import LARGEST_PARTITION_COUNT, chosen_partitions
+from bellcrank.sim.loop_closure import MAX_E
 from bellcrank.sim.looped_dynamics import LoopedDynamics
-from bellcrank.sim.partitions import MOST_PARTITIONS, carried
 from targets.test_c99 import needs_cc
 from targets.test_export_c import ran
 from targets.test_export_wasm import given, needs_node, row, said
@@ -116,7 +116,7 @@ def test_what_need_not_be_called_is_not() -> None:
     x = np.linspace(-3.0, 3.0, 23)[:, None]
     np.testing.assert_array_equal(graph.evaluate(x=x)["y"], np.where(x > 1.0, x * x, -1.0))
     assert routines({"outer": graph}, 4, 4, "float64").text.count("label %idle") == 1
-    assert opened(graph) is graph  # or it would be computed wherever it stands
+    assert inline_small(graph) is graph  # or it would be computed wherever it stands
 
 
 @pytest.mark.parametrize("name", ["four_bar", "bricard", "ring"])
@@ -128,9 +128,9 @@ def test_some_partition_is_good_wherever_a_mechanism_falls(name: str) -> None:
     m = bc.zoo.load(name)
     by = bc.Simulator(bc.system(m), form="minimal").dynamics
     assert isinstance(by, LoopedDynamics)
-    parts = carried(by)
-    assert len(parts) <= MOST_PARTITIONS
+    parts = chosen_partitions(by)
+    assert len(parts) <= LARGEST_PARTITION_COUNT
     run = bc.simulate(m, 1.0, form="projected", every=0.02)
     assert run.stops[0].reason == "end"
-    for C in closed(m.tree, run.q).C[:, list(by.rank.rows)]:
-        assert min(by.closure.size(C, x.part.order) for x in parts) <= BOUND
+    for C in evaluate_constraints(m.tree, run.q).C[:, list(by.rank.rows)]:
+        assert min(by.closure.partition_cost(C, x.part.order) for x in parts) <= MAX_E

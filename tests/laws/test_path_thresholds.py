@@ -14,10 +14,10 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PD, DCMotor
-from bellcrank.build.compiling import CPU
-from bellcrank.dynamics.loops.assembly import consistent
-from bellcrank.sim.linear import prepared
-from bellcrank.sim.operating_point import dependent, displaced
+from bellcrank.build.compiling import DEFAULT_TARGET
+from bellcrank.dynamics.loops.assembly import consistent_velocity
+from bellcrank.sim.linearisation import prepare
+from bellcrank.sim.operating_point import dependent_mask, displaced_positions
 from large_paths import large_paths
 from trees import close
 
@@ -80,10 +80,10 @@ class Reference:
     """Rates and outputs of a system, from graphs of straight-line code that numpy evaluates."""
 
     def __init__(self, plant: Any, at: dict[str, Array], outputs: Outputs) -> None:
-        made = prepared(plant, where=CPU)
+        made = prepare(plant, where=DEFAULT_TARGET)
         self.system, self.at = made.open.system, at
         y, p = self.start, at["p"]
-        self.by = made.dynamics.closure.common(y[None], p[None])
+        self.by = made.dynamics.closure.common_dynamics(y[None], p[None])
         self.graph = made.tangents(self.by, outputs).graph
         self.free = self.by.independent
 
@@ -96,10 +96,10 @@ class Reference:
         m, k = self.system.mechanism, len(self.free)
         xi, p = np.zeros(m.nv), self.at["p"]
         xi[self.free] = e * z[:k]
-        q, v = displaced(self.system, p, self.at["q"], xi, self.free), self.at["v"].copy()
+        q, v = displaced_positions(self.system, p, self.at["q"], xi, self.free), self.at["v"].copy()
         v[self.free] += e * z[k : 2 * k]
         if m.loops:
-            v = consistent(m.tree, q, v, free=dependent(self.system, self.free))
+            v = consistent_velocity(m.tree, q, v, free=dependent_mask(self.system, self.free))
         return np.concatenate([q, v, self.at["x"] + e * z[2 * k :]])
 
     def there(self, y: Array, u: Array) -> tuple[Array, Array]:
@@ -115,7 +115,11 @@ def at_random(plant: Any, seed: int = 1) -> dict[str, Array]:
     """Somewhere near the start, moving."""
     s = bc.system(plant) if isinstance(plant, bc.Mechanism) else plant
     m, rng = s.mechanism, np.random.default_rng(seed)
-    q = displaced(s, np.zeros(0), m.neutral(), 0.1 * rng.normal(size=m.nv), range(m.nv)) if not m.loops else None
+    q = (
+        displaced_positions(s, np.zeros(0), m.neutral(), 0.1 * rng.normal(size=m.nv), range(m.nv))
+        if not m.loops
+        else None
+    )
     q = m.neutral() + 0.05 * rng.normal(size=m.nq) if q is None else q
     return {"q": q, "v": 0.3 * rng.normal(size=m.nv), "x": 0.1 * rng.normal(size=s.nx)}
 
@@ -190,9 +194,9 @@ def test_rest_around_the_real_thresholds(n: int, name: str) -> None:
 
 def test_lowered_thresholds_lead_to_other_code() -> None:
     """Else the tests above would test nothing."""
-    assert prepared(hanging(6)).dynamics.recursion is None
+    assert prepare(hanging(6)).dynamics.recursion is None
     with large_paths():
-        assert prepared(hanging(6)).dynamics.recursion is not None
+        assert prepare(hanging(6)).dynamics.recursion is not None
 
 
 def test_a_chain_of_65_has_its_rate() -> None:

@@ -12,11 +12,11 @@ import bellcrank as bc
 from bellcrank.cockpit.machines import Machine
 from bellcrank.excavators.linkage.geometry import Linkage
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.excavators.rotary import rotary_machine as excavator
 from bellcrank.excavators.rotary.arm import ExcavatorArm
-from bellcrank.excavators.rotary.experiments import FROM
+from bellcrank.excavators.rotary.experiments import START_TARGET
 from bellcrank.record import Record
-from bellcrank.sim.realtime import Snapshot
+from bellcrank.sim.realtime_drive import DriveSnapshot
 
 
 def piloted(machine: Machine, pilot: str, seconds: float, **how: Any) -> tuple[Any, list[Record]]:
@@ -26,7 +26,7 @@ def piloted(machine: Machine, pilot: str, seconds: float, **how: Any) -> tuple[A
     q = np.array(machine.start if machine.start is not None else machine.mechanism.neutral())
     v, x = np.zeros(len(q)), np.array([z.initial for z in s.states])
     while t < seconds:
-        u = machine.values(made(Snapshot(0, t, np.concatenate([q, v, x]), np.zeros(0))))
+        u = machine.values(made(DriveSnapshot(0, t, np.concatenate([q, v, x]), np.zeros(0))))
         run = simulator.run(span, q, v, x, step=1e-3, every=span, inputs=dict(zip(s.inputs, u, strict=True)))
         q, v, x, t = run.q[-1], run.v[-1], run.x[-1], t + span
         runs.append(run)
@@ -61,6 +61,6 @@ def test_the_program_does_the_papers_experiment(name: str) -> None:
     assert abs(np.ptp(path[:, 1]) - np.radians(15.0)) < 0.02
     assert np.ptp(path[:, 2]) < 0.02
     assert np.ptp(path[:, 3]) < 0.02
-    assert np.abs(path[0] - FROM).max() < 0.1
+    assert np.abs(path[0] - START_TARGET).max() < 0.1
     assert np.abs(rate[first - 80 : first - 2]).max() < 1e-9
     assert np.abs(rate[first + 110 : first + 180]).max() < 1e-9  # half a second after the sticks were let go

@@ -10,10 +10,10 @@ from hypothesis import given
 import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.graph import Node, Recursion
-from bellcrank.graph.cells import RESULT, handed, place_of
-from bellcrank.graph.span import weights
+from bellcrank.graph.cells import RESULT, channel_output, operand_of
+from bellcrank.graph.critical_path import operation_costs
 from bellcrank.model import Mechanism
-from bellcrank.scheduling import listing, machine, places, tasks
+from bellcrank.scheduling import list_scheduling, machine, recursion_tasks, tasks
 from laws.test_rolled import MECHANISMS, METHODS, made
 from trees import few, trees
 
@@ -34,13 +34,13 @@ def longest(r: Recursion, todo: Any, cost: Any) -> float:
 
 def by_definition(r: Recursion, cost: Any) -> float:
     """The longest path to a result, operation by operation at every place."""
-    weight, cells = weights(cost), [r.cells[k] for run in r.tree.runs for k in run.cells * run.repeats]
+    weight, cells = operation_costs(cost), [r.cells[k] for run in r.tree.runs for k in run.cells * run.repeats]
     given: dict[tuple[int, int], list[float]] = {}
 
     def finished(i: int) -> dict[int, float]:
         found: dict[int, float] = {}
         for n in cells[i].graph.nodes:
-            at = place_of(n) if n.op == "input" else None
+            at = operand_of(n) if n.op == "input" else None
             if at is None:
                 found[n.serial] = weight[n.op] + max(found[a.serial] for a in n.operands)
             else:
@@ -56,7 +56,7 @@ def by_definition(r: Recursion, cost: Any) -> float:
     places = range(len(cells))
     for k, outwards in enumerate(r.outwards):
         for i in places if outwards else reversed(places):
-            given[k, i] = values(i, handed(k))
+            given[k, i] = values(i, channel_output(k))
     return max(x for i in places for x in values(i, RESULT))
 
 
@@ -67,7 +67,7 @@ def compare(r: Recursion) -> None:
     on = machine("complete:3", "t800")
     written = tasks(r.written, "node")
     for size in SIZES:
-        todo = places.tasks(r, size)
+        todo = recursion_tasks.tasks(r, size)
         assert sum(task.work(on.cost) for task in todo) == pytest.approx(r.work(on.cost), rel=1e-12)
         assert todo.work(on.cost) == r.work(on.cost) >= written.work(on.cost)
         assert longest(r, todo, on.cost) >= todo.span(on.cost) == r.span(on.cost) >= written.span(on.cost)
@@ -93,21 +93,21 @@ def test_machines_can_follow_them(name: str, kind: str) -> None:
     """And between what no schedule is shorter than, and one processor."""
     r, on = made(bc.zoo.tree(15), "aba", "forward_dynamics"), machine(name, kind)
     for size in ("cluster", "place"):
-        s = listing.laid_out(places.tasks(r, size), on)
+        s = list_scheduling.list_schedule(recursion_tasks.tasks(r, size), on)
         s.check()
         assert s.bound <= s.makespan * (1.0 + 1e-9) <= s.work * (1.0 + 1e-8)
 
 
 def test_large_ones_are_laid_out_without_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """By clusters as long as they are affordable; a wide tree keeps all processors busy."""
-    monkeypatch.setattr("bellcrank.graph.recursion.MOST_WRITTEN", 1000)
-    monkeypatch.setattr(listing, "MOST_WRITTEN", 1000)
+    monkeypatch.setattr("bellcrank.graph.recursion.MAX_WRITTEN_OPERATIONS", 1000)
+    monkeypatch.setattr(list_scheduling, "MAX_SINGLE_OPERATIONS", 1000)
     m = bc.zoo.tree(127)
     s = bc.schedule(m, machine="complete:8", method="aba")
     s.check()
     assert s.tasks.level == "cluster"
     assert s.speedup > 6.5
-    monkeypatch.setattr(listing, "EFFORT_PLACES", 10)
+    monkeypatch.setattr(list_scheduling, "EFFORT_LOOKUPS_PLACES", 10)
     assert bc.schedule(m, machine="complete:8", method="aba").tasks.level == "place"
     nodes = bc.schedule(m, machine="complete:2", method="aba", level="node").tasks
     assert len(nodes) > 3 * len(s.tasks)

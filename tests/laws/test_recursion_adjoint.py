@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import sharing
-from bellcrank.build.differentiable import function_of
-from bellcrank.build.rolling import rolled
-from bellcrank.build.segments import divided
+from bellcrank.build import rolling_policy
+from bellcrank.build.differentiable_function import differentiable_function
+from bellcrank.build.rolled_recursion import rolled_graph
+from bellcrank.build.segmented_recursion import finest_segmented_graph
 from bellcrank.dynamics import requests, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.graph import Graph, Recursion
-from bellcrank.graph.inline import inlined
+from bellcrank.graph.inline import inline
 from bellcrank.model import Mechanism
 from trees import close, few, random_tree, trees
 
@@ -29,7 +29,7 @@ BY = {"forward_dynamics": "aba", "inverse_dynamics": "rnea", "gravity_torque": "
 def recursion(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph:
     names = [*QUANTITIES[quantity].inputs, *(["wrench"] if frames else [])]
     inputs = {x: shape_of(x, m.tree, frames) for x in names}
-    return rolled(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
+    return rolled_graph(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
 
 
 def state(m: Mechanism, g: Graph) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_machine_code_of_branches_and_free_numbers() -> None:
     m = m.free(*(f"{b.name}.mass" for b in m.bodies[:3]), f"{m.joints[4].name}.point.x")
     g = recursion(m, "forward_dynamics")
     back, at, w = g.vjp(), state(m, g), weights(g)
-    want = inlined(g).vjp().evaluate(**at, **w)
+    want = inline(g).vjp().evaluate(**at, **w)
     found = bc.compile(back)(**at, **w)
     for key in ("g_q", "g_v", "g_tau", "g_p"):
         close(found[key], want[key], 1e-9)
@@ -89,7 +89,7 @@ def test_only_some_inputs_are_asked_for() -> None:
 def test_joins_of_segments_are_written_out() -> None:
     """A join treats its two children differently, so there is no short way back."""
     m = bc.zoo.chain(9)
-    r = divided(m.name, m.tree, {x: shape_of(x, m.tree) for x in ("q", "v", "tau")})
+    r = finest_segmented_graph(m.name, m.tree, {x: shape_of(x, m.tree) for x in ("q", "v", "tau")})
     assert r is not None
     at, w = state(m, r), weights(r)
     back = r.vjp()
@@ -105,8 +105,8 @@ def test_the_gradient_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         found.append(
             bc.gradient(m, 0.02, m.random(0)[0], m.random(0)[1], step=5e-3, final=lambda t, q, v, x, u: q[0] * v[2])
         )
-        monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(sharing, "ALIKE", 0)
+        monkeypatch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+        monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
     small, large = found
     close(large.q0, small.q0, 1e-9)
     close(large.v0, small.v0, 1e-9)
@@ -140,9 +140,9 @@ def test_machine_code_of_second_derivatives_with_friction() -> None:
 def test_other_peoples_differentiation_gets_loops() -> None:
     """What JAX and PyTorch ask for, of 200 bodies: nothing is written out."""
     m = bc.zoo.chain(200)
-    own = function_of(bc.kernel(m, "inverse_dynamics"))
+    own = differentiable_function(bc.kernel(m, "inverse_dynamics"))
     back = own.cotangent((0, 2))
-    assert own.outputs == [(200,)]
+    assert own.output_shapes == [(200,)]
     assert [g.opaque for g in back.graph.calls] == [True, False]
     q, v, a = m.random(0)
     g_a = back.kernel(q, v, a, np.ones(200))["out1"]

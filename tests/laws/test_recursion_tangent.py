@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import graphs, sharing
-from bellcrank.build.rolling import rolled
+from bellcrank.build import graphs, rolling_policy
+from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.dynamics import requests, shape_of
 from bellcrank.dynamics.requests import Request
 from bellcrank.graph import Recursion
-from bellcrank.graph.inline import inlined
+from bellcrank.graph.inline import inline
 from bellcrank.graph.recursion_tangent import tangent
 from bellcrank.model import Mechanism
 from bellcrank.sim.simulator import Simulator
@@ -27,7 +27,7 @@ TREES: dict[str, Callable[[], Mechanism]] = {
 
 
 def recursion(m: Mechanism, method: str, quantity: str, names: tuple[str, ...]) -> Recursion:
-    return rolled(f"{m.name}.{quantity}", m.tree, method, quantity, {x: shape_of(x, m.tree) for x in names})
+    return rolled_graph(f"{m.name}.{quantity}", m.tree, method, quantity, {x: shape_of(x, m.tree) for x in names})
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -70,8 +70,8 @@ def test_derivatives_of_a_large_mechanism_come_column_by_column(monkeypatch: pyt
         given = small.random(3, (2,))
         want = getattr(small, name)(*given)
         with monkeypatch.context() as m:
-            m.setattr(requests, "MOST_STRAIGHT", 1)
-            m.setattr(sharing, "ALIKE", 0)
+            m.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+            m.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
             found = getattr(large, name)(*given)
             assert "differentiated" in getattr(large, name).__code__.co_name
             with pytest.raises(bc.InputError, match="expected q, v"):
@@ -86,7 +86,7 @@ def test_a_chain_of_a_thousand_has_one_in_seconds() -> None:
     """Of each class once: the graph of its derivative has no more parts than that of a hundred."""
     parts = []
     for n in (100, 1000):
-        graph = graphs.traced(bc.zoo.chain(n), Request("forward_dynamics"), bc.dynamics.METHODS["aba"])
+        graph = graphs.trace_quantity(bc.zoo.chain(n), Request("forward_dynamics"), bc.dynamics.METHODS["aba"])
         assert isinstance(graph, Recursion)
         parts.append(tangent(graph, ["q"]))
     assert [c.graph.size for c in parts[0].cells] == [c.graph.size for c in parts[1].cells]
@@ -101,8 +101,8 @@ def test_sensitivities_of_a_run_go_through_calls(monkeypatch: pytest.MonkeyPatch
     for _ in range(2):
         m = bc.zoo.chain(3, twist="general")
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, sensitivities=["joint2.q"], q0=m.random(0)[0]))
-        monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(sharing, "ALIKE", 0)
+        monkeypatch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+        monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
     for column in ("joint3.q", "d(joint3.q)/d(joint2.q)", "d(joint2.a)/d(joint2.q)"):
         assert np.abs(runs[1][column] - runs[0][column]).max() < 1e-9 * np.abs(runs[0][column]).max()
     f = Simulator(bc.system(m), "rk4").dynamics.f
@@ -110,7 +110,7 @@ def test_sensitivities_of_a_run_go_through_calls(monkeypatch: pytest.MonkeyPatch
     at = {"t": 0.0, "y": rng.normal(size=6), "d_y": rng.normal(size=6)}
     found = f.jvp(["y"])
     assert all(g.opaque for g in found.calls)
-    want = inlined(f).jvp(["y"]).evaluate(**at)
+    want = inline(f).jvp(["y"]).evaluate(**at)
     for key, y in found.evaluate(**at).items():
         assert np.abs(y - want[key]).max() < 1e-9 * np.abs(want[key]).max()
 
@@ -121,8 +121,8 @@ def test_implicit_steps_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(2):
         m = bc.zoo.chain(2, twist="general")
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, q0=m.random(0)[0], integrator="rodas4"))
-        monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-        monkeypatch.setattr(sharing, "ALIKE", 0)
+        monkeypatch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+        monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
     assert np.abs(runs[1].q - runs[0].q).max() < 1e-10
 
 

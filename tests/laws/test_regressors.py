@@ -11,9 +11,9 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.identify.branch import Branch, some_states
-from bellcrank.identify.consistent import _logarithms, pseudo_inertia, ten_of
-from bellcrank.identify.measurement import measured
+from bellcrank.identify.loop_branch import Branch, random_states
+from bellcrank.identify.measurement import read_measurement
+from bellcrank.identify.physical_consistency import _log_cholesky, inertial_numbers, pseudo_inertia
 from bellcrank.model import Mechanism
 
 idf = bc.identify
@@ -128,7 +128,7 @@ def test_a_parallelogram_arm_with_a_spring() -> None:
     off = np.abs(found.values - base.nominal) / found.errors
     assert (off < 4.0).all(), str(found)
     assert abs(found.noise[0] / sigma - 1.0) < 0.05
-    q, v, a = some_states(m, 200, 9, ["front"])
+    q, v, a = random_states(m, 200, 9, ["front"])
     other = np.asarray(m.inverse_dynamics(q, v, a, actuated=["front"]))[:, [0]]
     inside = np.abs(q[:, 0]) < 0.6
     assert np.abs(found.predicted(q, v, a) - other)[inside].mean() < sigma
@@ -137,9 +137,9 @@ def test_a_parallelogram_arm_with_a_spring() -> None:
 def test_log_cholesky_is_every_body_that_can_be() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
-        x = ten_of(rng.normal(size=10))
+        x = inertial_numbers(rng.normal(size=10))
         assert np.linalg.eigvalsh(pseudo_inertia(x)).min() > 0
-        assert np.allclose(ten_of(_logarithms(x)), x, rtol=1e-9, atol=1e-12 * np.abs(x).max())
+        assert np.allclose(inertial_numbers(_log_cholesky(x)), x, rtol=1e-9, atol=1e-12 * np.abs(x).max())
 
 
 def rhombus() -> Mechanism:
@@ -188,7 +188,7 @@ def test_a_delta_has_the_parameters_of_its_branch() -> None:
     """Its parallelograms could cross, and then forces would tell more; but no such robot does."""
     m = bc.zoo.delta()
     base = idf.base_parameters(m, actuated=["shoulder1", "shoulder2", "shoulder3"])
-    q, v, a = some_states(m, 50, 1, base.actuated)
+    q, v, a = random_states(m, 50, 1, base.actuated)
     tau = np.asarray(m.inverse_dynamics(q, v, a, actuated=base.actuated))
     places = [m.columns[1].index(name) for name in base.actuated]
     assert len(base) == 34
@@ -199,18 +199,18 @@ def test_driven_joints_are_enough_of_a_file(tmp_path: Path) -> None:
     """Of closed loops people measure their motors: the other joints follow."""
     m = rhombus()
     driven = ["left motor", "right motor"]
-    q, v, a = some_states(m, 40, 3, driven)
+    q, v, a = random_states(m, 40, 3, driven)
     places = [m.columns[1].index(name) for name in driven]
     rows = np.column_stack([np.arange(40.0), q[:, places], v[:, places], a[:, places], np.zeros((40, 2))])
     head = ",".join(["t", *(f"{n}.{k}" for k in ("q", "v", "a", "tau") for n in driven)])
     np.savetxt(tmp_path / "m.csv", rows, delimiter=",", header=head, comments="")
-    for got, expected in zip(measured(m, tmp_path / "m.csv", driven), (q, v, a)):
+    for got, expected in zip(read_measurement(m, tmp_path / "m.csv", driven), (q, v, a)):
         assert np.allclose(got, expected, atol=1e-8)
 
 
 def test_what_loops_cannot_is_said() -> None:
     m = rhombus()
-    with pytest.raises(InputError, match=r"moves in 2 way\(s\), and 1 joint\(s\)"):
+    with pytest.raises(InputError, match=r"has 2 freedom\(s\), but 1 joint\(s\)"):
         idf.base_parameters(m, actuated=["left motor"])
     with pytest.raises(InputError, match="do not close"):
         Branch(m, ["left motor", "right motor"]).motion(np.array([[-1.5, 1.5]]), np.zeros((1, 2)), np.zeros((1, 2)))

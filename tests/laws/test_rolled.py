@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from bellcrank import simulate, zoo
-from bellcrank.build.compiling import of_graph
-from bellcrank.build.graphs import chosen, graph
-from bellcrank.build.rolling import rolled
+from bellcrank.build.compiling import compile_graph
+from bellcrank.build.graphs import choose_graph, graph
+from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.build.stages import Where
 from bellcrank.dynamics import shape_of
-from bellcrank.dynamics.alike import classes
+from bellcrank.dynamics.link_classes import link_classes
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.requests import Request
-from bellcrank.emit.cpu.rolled_code import MOST_CALLS
+from bellcrank.emit.cpu.recursion_code import MAX_DIRECT_CALLS
 from bellcrank.errors import InputError, ModelError
 from bellcrank.formats.builder import Builder
 from bellcrank.graph import Recursion
@@ -48,7 +48,7 @@ def made(mechanism: Mechanism, method: str, quantity: str, empty: bool = False) 
     """The recursion, however small the mechanism is."""
     tree = regrouped(mechanism.tree) if empty else mechanism.tree
     inputs = {name: shape_of(name, tree) for name in QUANTITIES[quantity].inputs}
-    return rolled(f"{mechanism.name}.{quantity}", tree, method, quantity, inputs)
+    return rolled_graph(f"{mechanism.name}.{quantity}", tree, method, quantity, inputs)
 
 
 def arguments(mechanism: Mechanism, quantity: str, batch: Any = ()) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def test_recursions_agree_with_straight_line_graphs(name: str, empty: bool) -> N
 def test_loops_of_machine_code_agree(name: str) -> None:
     mechanism = MECHANISMS[name]()
     r = made(mechanism, "aba", "forward_dynamics")
-    kernel = of_graph(r)
+    kernel = compile_graph(r)
     for batch in ((), (1,), (11,)):  # alone, fewer than lanes, and blocks with a rest
         given = arguments(mechanism, "forward_dynamics", batch)
         close(kernel(**given), r.evaluate(**given)["forward_dynamics"])
@@ -89,7 +89,7 @@ def test_single_precision() -> None:
     mechanism = zoo.chain(12, twist="general")
     r = made(mechanism, "rnea", "inverse_dynamics")
     given = arguments(mechanism, "inverse_dynamics", (9,))
-    found = of_graph(r, Where(dtype="float32"))(**given)
+    found = compile_graph(r, Where(dtype="float32"))(**given)
     assert found.dtype == np.float32
     close(found, r.evaluate(**given)["inverse_dynamics"], 1e-4)
 
@@ -99,10 +99,11 @@ def test_many_runs_are_gone_through_by_a_table() -> None:
     rng = np.random.default_rng(0)
     mechanism = zoo.chain(200, joints=list(rng.choice(["revolute", "prismatic"], 200)))
     r = made(mechanism, "aba", "forward_dynamics")
-    assert len(r.tree.runs) > MOST_CALLS
+    assert len(r.tree.runs) > MAX_DIRECT_CALLS
     given = arguments(mechanism, "forward_dynamics", (3,))
     close(
-        of_graph(r)(**given), graph(mechanism, "forward_dynamics", method="aba").evaluate(**given)["forward_dynamics"]
+        compile_graph(r)(**given),
+        graph(mechanism, "forward_dynamics", method="aba").evaluate(**given)["forward_dynamics"],
     )
 
 
@@ -113,7 +114,7 @@ def test_classes_have_the_numbers_of_their_members_and_no_others(seed: int, spec
     n = int(np.random.default_rng(seed).integers(1, 60))
     mechanism = zoo.random_tree(seed, n, special=special, passive=bool(seed % 2))
     tree = mechanism.tree
-    groups = classes(tree)
+    groups = link_classes(tree)
     assert sorted(i for g in groups for i in g.members.tolist()) == list(range(n))
     for g in groups:
         for i, row in zip(g.members.tolist(), g.table.tolist(), strict=True):
@@ -134,7 +135,7 @@ def test_tables_of_two_mechanisms_never_mix() -> None:
     """The same classes with other numbers: each kernel has its own."""
     one, two = zoo.chain(12, twist="general", seed=1), zoo.chain(12, twist="general", seed=2)
     given = arguments(one, "inverse_dynamics")
-    kernels = [of_graph(made(m, "rnea", "inverse_dynamics"), name=f"id{i}") for i, m in enumerate((one, two))]
+    kernels = [compile_graph(made(m, "rnea", "inverse_dynamics"), name=f"id{i}") for i, m in enumerate((one, two))]
     for m, k in zip((one, two, one), (*kernels, kernels[0]), strict=True):
         expected = graph(m, "inverse_dynamics", method="rnea").evaluate(**given)["inverse_dynamics"]
         close(k(**given), expected)
@@ -158,7 +159,7 @@ def test_forward_and_inverse_dynamics_of_a_long_chain_undo_each_other() -> None:
 
 def test_operations_grow_by_the_body() -> None:
     """Twice as many bodies, twice as many operations, and not one more kind of part."""
-    small, large = (chosen(zoo.chain(n), Request("forward_dynamics"))[1] for n in (400, 800))
+    small, large = (choose_graph(zoo.chain(n), Request("forward_dynamics"))[1] for n in (400, 800))
     assert isinstance(small, Recursion)
     assert isinstance(large, Recursion)
     assert len(small.cells) == len(large.cells)
@@ -219,7 +220,7 @@ def test_a_body_that_moves_nothing_is_found_among_many() -> None:
 def test_what_cannot_be_written_out_says_so() -> None:
     r = made(zoo.chain(20), "aba", "forward_dynamics")
     assert r.written.nodes
-    huge = chosen(zoo.chain(400), Request("forward_dynamics"))[1]
+    huge = choose_graph(zoo.chain(400), Request("forward_dynamics"))[1]
     huge.__dict__["counts"] = [10**6] * len(huge.cells)  # type: ignore[attr-defined]
     with pytest.raises(InputError, match="one by one"):
         _ = huge.nodes

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import by_tangents, graphs, sharing
-from bellcrank.build.compiling import of_graph
-from bellcrank.build.rolling import rolled
+from bellcrank.build import columnwise_jacobians, graphs, rolling_policy
+from bellcrank.build.compiling import compile_graph
+from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.dynamics import METHODS, requests, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.requests import Request
@@ -29,11 +29,11 @@ def made(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph:
     """As loops, however small the mechanism is."""
     names = [*QUANTITIES[quantity].inputs, *(["wrench"] if frames else [])]
     inputs = {x: shape_of(x, m.tree, frames) for x in names}
-    return rolled(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
+    return rolled_graph(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
 
 
 def straight(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph:
-    return graphs.traced(m, Request(quantity, BY[quantity], wrenches=frames), METHODS[BY[quantity]])
+    return graphs.trace_quantity(m, Request(quantity, BY[quantity], wrenches=frames), METHODS[BY[quantity]])
 
 
 def state(m: Mechanism, quantity: str, frames: tuple[str, ...] = (), batch: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def state(m: Mechanism, quantity: str, frames: tuple[str, ...] = (), batch: tupl
 
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on every mechanism is a large one."""
-    monkeypatch.setattr(requests, "MOST_STRAIGHT", 1)
-    monkeypatch.setattr(sharing, "ALIKE", 0)
-    monkeypatch.setattr(by_tangents, "MOST_WRITTEN", 1)
+    monkeypatch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+    monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
+    monkeypatch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 1)
 
 
 @few(8)
@@ -71,7 +71,7 @@ def test_wrenches_in_machine_code() -> None:
     m = bc.zoo.chain(12, twist="general")
     for frames in (tuple(b.name for b in m.bodies), (m.bodies[4].name, m.bodies[9].name)):
         r = made(m, "forward_dynamics", frames)
-        kernel = of_graph(r)
+        kernel = compile_graph(r)
         for batch in ((), (5,)):
             at = state(m, "forward_dynamics", frames, batch)
             close(kernel(**at), r.evaluate(**at)["forward_dynamics"])

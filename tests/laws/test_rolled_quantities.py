@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import by_tangents, graphs, sharing, springs_apart
-from bellcrank.build.compiling import of_graph
-from bellcrank.build.rolling import rolled
+from bellcrank.build import columnwise_jacobians, graphs, rolled_springs, rolling_policy
+from bellcrank.build.compiling import compile_graph
+from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.dynamics import METHODS, requests, shape_of
-from bellcrank.dynamics.body_quantities import BODIES
+from bellcrank.dynamics.body_quantities import BODY_QUANTITIES
 from bellcrank.dynamics.quantities import QUANTITIES, REFERENCES
 from bellcrank.graph import Graph, Recursion
-from bellcrank.graph.inline import inlined
+from bellcrank.graph.inline import inline
 from bellcrank.model import Mechanism
 from trees import close, few, trees
 
-SAID = sorted((quantity, method) for method, quantity in BODIES if quantity in QUANTITIES)
+SAID = sorted((quantity, method) for method, quantity in BODY_QUANTITIES if quantity in QUANTITIES)
 KINDS = [  # a quantity of each kind of result
     ("poses", "frame_motion"),
     ("reactions", "reactions"),
@@ -44,9 +44,9 @@ def both(
     frames = frames if row.option == "frames" else ()
     inputs = {x: shape_of(x, m.tree, frames) for x in [*row.inputs, *(["wrench"] if frames else [])]}
     told = ({"frame": frame} if frame else {}) | ({"reference": reference} if row.referred else {})
-    loops = rolled(m.name, m.tree, method, quantity, inputs, frames, m.parameters, **told)
+    loops = rolled_graph(m.name, m.tree, method, quantity, inputs, frames, m.parameters, **told)
     asked = graphs.Request(quantity, method, frame, frames, reference=reference if row.referred else "aligned")
-    return loops, graphs.traced(m, asked, METHODS[method])
+    return loops, graphs.trace_quantity(m, asked, METHODS[method])
 
 
 def state(m: Mechanism, graph: Graph, batch: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def test_loops_agree_with_straight_line_code(
         at = state(m, loops, (2,))
         expected = straight.evaluate(**at)[quantity]
         close(loops.evaluate(**at)[quantity], expected)
-        close(inlined(loops).evaluate(**at)[quantity], expected)
+        close(inline(loops).evaluate(**at)[quantity], expected)
 
 
 @pytest.mark.parametrize("name", ["chain", "random"])
@@ -93,7 +93,7 @@ def test_machine_code_of_each_kind_agrees(quantity: str, method: str) -> None:
     """Alone, and in lanes with a rest."""
     m = bc.zoo.tree(15, joints=["revolute", "universal"])
     loops, straight = both(m, quantity, method, m.bodies[-1].name, "local", (m.bodies[3].name,))
-    kernel = of_graph(loops)
+    kernel = compile_graph(loops)
     for batch in ((), (11,)):
         at = state(m, loops, batch)
         close(kernel(**at), straight.evaluate(**at)[quantity])
@@ -127,13 +127,13 @@ def test_what_is_large_is_a_recursion_and_what_is_small_is_not() -> None:
         frame = large.bodies[-1].name if row.option == "frame" else ""
         asked = graphs.Request(quantity, frame=frame)
         little = quantity in ("pose", "com", "potential_energy", "gravity_torque")
-        shares = [graphs.rolls(large, asked, by) for by in graphs.considered(large, asked)]
+        shares = [graphs.is_rolled(large, asked, by) for by in graphs.possible_methods(large, asked)]
         assert all(shares) != little, quantity
         if all(shares):
-            assert graphs.expected(large, asked, calls=True).seconds < 2.0
+            assert graphs.build_forecast(large, asked, calls=True).seconds < 2.0
         frame = small.bodies[-1].name if row.option == "frame" else ""
         asked = graphs.Request(quantity, frame=frame)
-        assert not any(graphs.rolls(small, asked, by) for by in graphs.considered(small, asked))
+        assert not any(graphs.is_rolled(small, asked, by) for by in graphs.possible_methods(small, asked))
 
 
 def test_laws_between_quantities_of_three_hundred_bodies() -> None:
@@ -168,9 +168,9 @@ def test_matrices_by_products_are_those_written_out(monkeypatch: pytest.MonkeyPa
         q, v, _ = small.random(1, (2,))
         want = small.coriolis_matrix(q, v), small.mass_matrix_factors(q)
         with monkeypatch.context() as patch:
-            patch.setattr(requests, "MOST_STRAIGHT", 1)
-            patch.setattr(sharing, "ALIKE", 0)
-            patch.setattr(by_tangents, "MOST_WRITTEN", 1)
+            patch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+            patch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
+            patch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 1)
             assert "matrix_of" in large.coriolis_matrix.__code__.co_name
             close(large.coriolis_matrix(q, v=v), want[0])
             close(large.mass_matrix_factors(q), want[1])
@@ -185,7 +185,7 @@ def test_what_loops_and_springs_do_not_concern_is_shared_and_what_they_do_is_tol
     q = ring.random(0)[0]
     assert isinstance(bc.kernel(ring, "poses").graph, Recursion)
     close(ring.poses(q), METHODS["frame_motion"].function("poses")(ring.tree, q.tolist()))
-    assert not graphs.rolls(ring, graphs.Request("reactions"), METHODS["reactions"])
+    assert not graphs.is_rolled(ring, graphs.Request("reactions"), METHODS["reactions"])
     b = bc.Builder("sprung")
     for i in range(60):
         b.body(f"l{i}", mass=1.0, com=(i + 0.5, 0.25, 0), inertia=(0.01, 0.02, 0.03))
@@ -200,9 +200,9 @@ def test_what_loops_and_springs_do_not_concern_is_shared_and_what_they_do_is_tol
         ("potential_energy", "kinematics"),
     ):
         inputs = {x: shape_of(x, m.tree) for x in QUANTITIES[quantity].inputs}
-        loops = springs_apart.sprung(m.name, m.tree, method, quantity, inputs, (), m.parameters)
+        loops = rolled_springs.graph_with_springs(m.name, m.tree, method, quantity, inputs, (), m.parameters)
         assert any(g.opaque for g in loops.calls)
-        straight = graphs.layer(m, graphs.Request(quantity), METHODS[method]).function(quantity)
+        straight = graphs.with_layer(m, graphs.Request(quantity), METHODS[method]).function(quantity)
         at = {"q": q, "v": v, "tau": tau}
         expected = straight(m.tree, *(at[x].tolist() for x in inputs))
         close(loops.evaluate(**{x: at[x] for x in inputs})[quantity], expected, 1e-9)

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs, springs_apart
-from bellcrank.build.compiling import of_graph
-from bellcrank.build.rolling import rollable, rolled
-from bellcrank.dynamics import METHODS, aba, alike, crba, shape_of
-from bellcrank.dynamics.body_quantities import BODIES
-from bellcrank.dynamics.immobility import LARGE
+from bellcrank.build import graphs, rolled_springs
+from bellcrank.build.compiling import compile_graph
+from bellcrank.build.rolled_recursion import is_rollable, rolled_graph
+from bellcrank.dynamics import METHODS, aba, crba, link_classes, shape_of
+from bellcrank.dynamics.body_quantities import BODY_QUANTITIES
 from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.dynamics.shares import MOST_OPEN, shared
+from bellcrank.dynamics.shared_coordinates import MAX_OPEN_SLOTS, collect_shared_coordinates
+from bellcrank.dynamics.singular_mass import MATRIX_CHECK_MAX_NV
 from bellcrank.graph import Graph, Recursion
 from bellcrank.model import Mechanism
 from laws.test_flexible_random import random_tree as flexible_tree
 from trees import close, few, random_tree, trees
 
-SAID = sorted((quantity, method) for (method, quantity), said in BODIES.items() if said.coupled)
+SAID = sorted((quantity, method) for (method, quantity), said in BODY_QUANTITIES.items() if said.coupled)
 JOINTS = ("revolute", "prismatic", "helical", "spherical", "universal")
 
 
@@ -36,7 +36,7 @@ def loops(m: Mechanism, quantity: str, method: str, frames: tuple[str, ...] = ()
     inputs = {x: shape_of(x, m.tree, frames) for x in names}
     told = {"frame": m.bodies[-1].name} if row.option == "frame" else {}
     told |= {"reference": "local"} if row.referred else {}
-    return rolled(m.name, m.tree, method, quantity, inputs, frames, m.parameters, **told)
+    return rolled_graph(m.name, m.tree, method, quantity, inputs, frames, m.parameters, **told)
 
 
 def straight(m: Mechanism, quantity: str, method: str, frames: tuple[str, ...] = ()) -> Graph:
@@ -45,7 +45,7 @@ def straight(m: Mechanism, quantity: str, method: str, frames: tuple[str, ...] =
     row = QUANTITIES[quantity]
     frame = m.bodies[-1].name if row.option == "frame" else ""
     asked = graphs.Request(quantity, by.name, frame, frames, reference="local" if row.referred else "aligned")
-    return graphs.traced(m, asked, by)
+    return graphs.trace_quantity(m, asked, by)
 
 
 def state(m: Mechanism, graph: Graph, batch: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def state(m: Mechanism, graph: Graph, batch: tuple[int, ...] = ()) -> dict[str, 
 
 def agree(m: Mechanism, said: list[tuple[str, str]], tolerance: float) -> None:
     for quantity, method in said:
-        assert rollable(m.tree, method, quantity)
+        assert is_rollable(m.tree, method, quantity)
         frames = (m.bodies[-1].name, m.bodies[0].name) if QUANTITIES[quantity].option == "frames" else ()
         found = loops(m, quantity, method, frames)
         at = state(m, found, (2,))
@@ -82,11 +82,11 @@ def test_joints_that_follow_others_agree_with_straight_line_code(m: Mechanism, s
 def test_joints_that_follow_others_in_classes_that_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of few bodies have every constant in a table, of which joints that follow others have more."""
     m = random_tree(4, ["revolute", "prismatic"] * 15, coupled=True, passive=True)
-    found = shared(m.tree)
+    found = collect_shared_coordinates(m.tree)
     assert found is not None
-    apart = len(alike.classes(m.tree, shares=found.share))
-    monkeypatch.setattr(alike, "MANY_CLASSES", 2)
-    assert len(alike.classes(m.tree, shares=found.share)) <= apart
+    apart = len(link_classes.link_classes(m.tree, shares=found.share))
+    monkeypatch.setattr(link_classes, "MERGE_ABOVE_CLASSES", 2)
+    assert len(link_classes.link_classes(m.tree, shares=found.share)) <= apart
     agree(m, [("inverse_dynamics", "rnea"), ("forward_dynamics", "aba")], 1e-9)
 
 
@@ -123,7 +123,7 @@ def beams(bodies: int) -> Mechanism:
 def test_machine_code_and_derivatives_agree(make: Any) -> None:
     m = make()
     found, other = loops(m, "forward_dynamics", "aba"), straight(m, "forward_dynamics", "crba")
-    kernel = of_graph(found)
+    kernel = compile_graph(found)
     for batch in ((), (11,)):
         at = state(m, found, batch)
         close(kernel(**at), other.evaluate(**at)["forward_dynamics"], 1e-9)
@@ -157,7 +157,7 @@ def test_one_coordinate_for_all_has_one_slot() -> None:
     """However far they are from each other: a chain that curls up by one coordinate is a pendulum of one freedom."""
     m = snake(200, 200)
     assert m.nv == 1
-    found = shared(m.tree)
+    found = collect_shared_coordinates(m.tree)
     assert found is not None
     assert found.share[0].slots == 1
     q, v, tau = m.random(0)
@@ -182,25 +182,31 @@ def chain(follows: dict[int, int], parents: dict[int, str], bodies: int) -> Mech
 def test_coordinates_that_move_nothing_are_found_among_many() -> None:
     """Points on a line, the last two of which turn about it by one coordinate."""
     b = bc.Builder("line")
-    for i in range(LARGE + 40):
-        last = i >= LARGE + 38
+    for i in range(MATRIX_CHECK_MAX_NV + 40):
+        last = i >= MATRIX_CHECK_MAX_NV + 38
         b.body(f"l{i}", mass=1.0, com=(i + 1.0, 0, 0), inertia=(0, 0, 0))
         follows = {"mimic": f"j{i - 1}"} if i % 2 and (last or i < 20) else {}
         up, axis = f"l{i - 1}" if i else "ground", (1, 0, 0) if last else (0, 1, 0)
         b.joint(f"j{i}", "revolute", up, f"l{i}", point=(i, 0, 0), axis=axis, **follows)
     m = b.build()
-    assert m.nv > LARGE
-    with pytest.raises(bc.ModelError, match=f'because "j{LARGE + 38}" can move without moving any inertia'):
+    assert m.nv > MATRIX_CHECK_MAX_NV
+    with pytest.raises(
+        bc.ModelError, match=f'because "j{MATRIX_CHECK_MAX_NV + 38}" can move without moving any inertia'
+    ):
         m.forward_dynamics(*m.random(0))
 
 
 def test_what_is_open_down_to_the_ground_or_too_wide_stays_straight_line_code() -> None:
     apart = chain({1: 0}, {1: "ground"}, 2)
-    wide = chain({i: i - MOST_OPEN - 1 for i in range(MOST_OPEN + 1, 2 * MOST_OPEN + 2)}, {}, 2 * MOST_OPEN + 2)
+    wide = chain(
+        {i: i - MAX_OPEN_SLOTS - 1 for i in range(MAX_OPEN_SLOTS + 1, 2 * MAX_OPEN_SLOTS + 2)},
+        {},
+        2 * MAX_OPEN_SLOTS + 2,
+    )
     for m in (apart, wide):
-        assert shared(m.tree) is None
-        assert not rollable(m.tree, "aba", "forward_dynamics")
-        assert rollable(m.tree, "frame_motion", "poses")
+        assert collect_shared_coordinates(m.tree) is None
+        assert not is_rollable(m.tree, "aba", "forward_dynamics")
+        assert is_rollable(m.tree, "frame_motion", "poses")
         q, v, tau = m.random(0)
         close(m.inverse_dynamics(q, v, m.forward_dynamics(q, v, tau)), tau, 1e-8)
 
@@ -226,6 +232,6 @@ def test_with_springs_and_free_numbers(quantity: str, method: str) -> None:
             b.spring(f"s{i}", f"l{i - 2}", f"l{i}", (i - 2, 0, 1), (i, 0, 0.5), stiffness=30.0, length=1.0, damping=0.1)
     m = b.build()
     inputs = {x: shape_of(x, m.tree) for x in QUANTITIES[quantity].inputs}
-    found = springs_apart.sprung(m.name, m.tree, method, quantity, inputs, (), m.parameters)
+    found = rolled_springs.graph_with_springs(m.name, m.tree, method, quantity, inputs, (), m.parameters)
     at = {**state(m, found), "p": m.parameters.nominal * np.array([1.1, 1.05, 0.9])}
     close(found.evaluate(**at)[quantity], straight(m, quantity, method).evaluate(**at)[quantity], 1e-10)

@@ -361,7 +361,7 @@ def test_they_are_data() -> None:
     b.on_surface("bowl", "b1", (1, 0, 0), lambda x, y, z: z - x * x)
     m = b.build()
     assert pickle.loads(pickle.dumps(m)).fingerprint == m.fingerprint
-    again = mechanism_json.mechanism(json.loads(json.dumps(mechanism_json.to_plain(m))))
+    again = mechanism_json.read_mechanism(json.loads(json.dumps(mechanism_json.to_plain(m))))
     assert again.fingerprint == m.fingerprint
     assert "cam" in str(m)
     with pytest.raises(ModelError, match="by Builder"):

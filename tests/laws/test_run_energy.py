@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.dynamics import able
+from bellcrank.dynamics import applicable_methods
 from bellcrank.integrate import INTEGRATORS
 
 SECONDS = 1.0
@@ -60,7 +60,7 @@ def of(what: str) -> bc.Mechanism:
     return satellite() if what == "satellite" else bc.zoo.load(what)
 
 
-PAIRS = [(what, m.name) for what in MECHANISMS for m in able("forward_dynamics", of(what).tree)]
+PAIRS = [(what, m.name) for what in MECHANISMS for m in applicable_methods("forward_dynamics", of(what).tree)]
 
 
 @cache

@@ -17,9 +17,9 @@ from bellcrank.model import Mechanism
 from bellcrank.papers.schaefer.transputers import figure_8
 from bellcrank.papers.wong import wong_mesh
 from bellcrank.scheduling import Machine, Schedule, ScheduleError, machine, schedule, tasks
-from bellcrank.scheduling.critical import Link
-from bellcrank.scheduling.divide import divided
-from bellcrank.scheduling.listing import alone
+from bellcrank.scheduling.critical_chain import Link
+from bellcrank.scheduling.list_scheduling import single_processor
+from bellcrank.scheduling.partitioning import partitioned_schedule
 from bellcrank.scheduling.timetable import Hop
 from trees import few, trees
 
@@ -58,7 +58,7 @@ def test_thousands_of_processors_take_no_search() -> None:
     for name in ("complete:1500", "warp:1500", "bus:1500"):
         of = machine(name).topology
         assert sum(map(sum, (of.hops(a) for a in range(0, 1500, 50)))) == 30 * 1499
-        assert not of._ways
+        assert not of._next_hops
 
 
 @few(12)
@@ -108,7 +108,7 @@ def test_a_task_that_is_cut_short_is_refused(good: Schedule) -> None:
 
 
 def test_two_tasks_at_once_are_refused(graph: Graph) -> None:
-    s = alone(tasks(graph), machine("single"))
+    s = single_processor(tasks(graph), machine("single"))
     s.check()
     late = [i for i in range(len(s.tasks)) if s.finish[i] > s.start[i]][-1]
     with pytest.raises(ScheduleError):
@@ -168,7 +168,7 @@ def test_the_critical_path_of_programs(kind: str) -> None:
     followable(wong_mesh(zoo.excavator(), kind))
     followable(figure_8().three)
     g = graphs.graph(zoo.tree(15), "forward_dynamics", "aba")
-    followable(divided(g, machine("complete:3", "t800"), {}))
+    followable(partitioned_schedule(g, machine("complete:3", "t800"), {}))
 
 
 def followable(s: Schedule) -> None:

@@ -11,10 +11,10 @@ from bellcrank import zoo
 from bellcrank.build import graphs
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
-from bellcrank.scheduling import Schedule, ScheduleError, laid_out, machine, schedule, tasks
-from bellcrank.scheduling.listing import alone
+from bellcrank.scheduling import Schedule, ScheduleError, list_schedule, machine, schedule, tasks
+from bellcrank.scheduling.list_scheduling import single_processor
 from bellcrank.scheduling.lockstep import shuffles
-from bellcrank.scheduling.placing import Placement, Plan, Timetable
+from bellcrank.scheduling.placement import Occupancy, Placement, Plan
 from bellcrank.scheduling.timetable import Hop
 
 
@@ -64,7 +64,7 @@ def test_large_clusters_are_cut() -> None:
     assert max(t.work(cost) for t in whole) > 6.0
     assert all(t.work(cost) <= 6.0 or len(t.nodes) == 1 for t in pieces)
     assert sum(t.work(cost) for t in pieces) == sum(t.work(cost) for t in whole)
-    laid_out(pieces, machine("mesh:2,2", "t800")).check()
+    list_schedule(pieces, machine("mesh:2,2", "t800")).check()
 
 
 def test_a_fixed_place_is_kept() -> None:
@@ -76,7 +76,7 @@ def test_a_fixed_place_is_kept() -> None:
 
 
 def test_a_timetable_joins_what_touches() -> None:
-    t = Timetable()
+    t = Occupancy()
     for begin, end in ((4.0, 5.0), (1.0, 2.0), (2.0, 4.0), (7.0, 8.0), (8.0, 8.0)):
         t.take(begin, end)
     assert list(zip(t.begins, t.ends, strict=True)) == [(1.0, 5.0), (7.0, 8.0)]
@@ -163,11 +163,11 @@ def test_a_shuffle_of_two_values_from_one_lane_is_refused(good: Schedule) -> Non
 
 def test_clusters_do_not_go_on_a_warp() -> None:
     with pytest.raises(InputError, match='level "node"'):
-        laid_out(tasks(dynamics("stanford")), machine("warp:4"))
+        list_schedule(tasks(dynamics("stanford")), machine("warp:4"))
 
 
 def test_a_lane_alone_is_a_processor() -> None:
     todo = tasks(dynamics("stanford"), "node")
-    s = alone(todo, machine("warp:4"))
+    s = single_processor(todo, machine("warp:4"))
     s.check()
     assert s.makespan == s.work

@@ -9,15 +9,15 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.build.compiling import of_graph
+from bellcrank.build.compiling import compile_graph
 from bellcrank.build.graphs import graph
-from bellcrank.build.rolling import rolled
-from bellcrank.build.segments import segmented
+from bellcrank.build.rolled_recursion import rolled_graph
+from bellcrank.build.segmented_recursion import segmented_graph
 from bellcrank.build.stages import Where
 from bellcrank.dynamics import shape_of
 from bellcrank.formats.builder import Builder
 from bellcrank.graph import Recursion
-from bellcrank.graph.waves import shaped, waves
+from bellcrank.graph.waves import group_waves, waves
 from bellcrank.model.mechanism import Mechanism
 
 
@@ -53,13 +53,13 @@ def inputs(m: Mechanism) -> dict[str, Any]:
 
 
 def cut(m: Mechanism, most: int | None, shortest: int = 1) -> Recursion:
-    found = segmented("cut", m.tree, inputs(m), most, shortest)
+    found = segmented_graph("cut", m.tree, inputs(m), most, shortest)
     assert found is not None
     return found
 
 
 def by_aba(m: Mechanism, *state: Any) -> Any:
-    made = rolled("aba", m.tree, "aba", "forward_dynamics", inputs(m))
+    made = rolled_graph("aba", m.tree, "aba", "forward_dynamics", inputs(m))
     return made.evaluate(**dict(zip(("q", "v", "tau"), state, strict=True)))["forward_dynamics"]
 
 
@@ -77,7 +77,7 @@ def test_is_the_same_however_it_is_cut(name: str) -> None:
 def test_kernels_in_lanes(name: str) -> None:
     """One state, whose lanes are segments, and some; also where the last bundle is not full."""
     m = MECHANISMS[name]()
-    k = of_graph(cut(m, None, 6), Where(), "")
+    k = compile_graph(cut(m, None, 6), Where(), "")
     q, v, tau = m.random(2, (3,))
     expected = by_aba(m, q, v, tau)
     for found in (k(q, v, tau), np.array([k(*x) for x in zip(q, v, tau, strict=True)])):
@@ -94,7 +94,7 @@ def test_waves_wait_for_nobody_in_them() -> None:
             depth[run.begin : run.end] = wave.depth
             up = r.tree.parent[run.begin]
             assert up < 0 or depth[up] == wave.depth - 1
-    shapes, shares = shaped(r, 4)
+    shapes, shares = group_waves(r, 4)
     assert all(len(shape.runs) % 4 == 0 for shape in shapes)
     assert max(len(wave.runs) for wave in waves(r)) == 8  # the segments, all in one wave
     assert len({share.shape for share in shares if shapes[share.shape].cells[0] == len(r.cells) - 4}) == 1  # all joins
@@ -122,7 +122,7 @@ def test_two_cores_share_a_state() -> None:
 def test_a_bush_has_nothing_to_cut() -> None:
     """Branches on branches and none of them long: then it is written out."""
     m = zoo.tree(70, branching=8)
-    assert segmented("bush", m.tree, inputs(m)) is None
+    assert segmented_graph("bush", m.tree, inputs(m)) is None
     found = graph(m, "forward_dynamics", "dca")
     assert not isinstance(found, Recursion)
     q, v, tau = m.random(0)

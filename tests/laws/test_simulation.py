@@ -14,7 +14,7 @@ import bellcrank as bc
 from bellcrank.dynamics import METHODS, kinematics
 from bellcrank.integrate import INTEGRATORS, Problem, State
 from bellcrank.model import Mechanism
-from bellcrank.sim.allowed_states import projection, rolled
+from bellcrank.sim.state_projection import projection, quaternion_rotation
 from bellcrank.sim.systems import system
 from bellcrank.sim.tree_dynamics import tree_dynamics
 from motions import drive
@@ -34,7 +34,7 @@ def start(m: Mechanism, seed: int, batch: tuple[int, ...] = ()) -> tuple[Array, 
 def plainly(m: Mechanism) -> Problem:
     """The mechanism by its public kernel and the rates of its coordinates; nothing of sim but the slopes of f."""
     by = tree_dynamics(system(m), bc.Solver())
-    slopes = by.by_state, by.by_time
+    slopes = by.state_jacobian, by.time_derivative
 
     def f(t: float, y: State) -> State:
         q, v = y[: m.nq], y[m.nq :]
@@ -47,7 +47,7 @@ def plainly(m: Mechanism) -> Problem:
     def moved(q: State, d: State) -> State:
         return list(kinematics.integrate(m.tree, q, d))
 
-    return Problem(f, m.nq, m.nv, 0, jacobian, moved, projection(system(m)), rolled(system(m)))
+    return Problem(f, m.nq, m.nv, 0, jacobian, moved, projection(system(m)), quaternion_rotation(system(m)))
 
 
 @few(4)

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import patience
+from bellcrank import progress
 from bellcrank.scalar import sqrt, where
-from bellcrank.sim.outcome import Interrupted
+from bellcrank.sim.record_builder import Interrupted
 from trees import random_tree
 from waiting import wait
 
@@ -118,7 +118,7 @@ def test_ctrl_c_hands_over_the_record(threads: int) -> None:
         import os, signal, sys
         import numpy as np
         import bellcrank as bc
-        from bellcrank.sim.outcome import Interrupted
+        from bellcrank.sim.record_builder import Interrupted
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         told = []
         def progress(share):
@@ -226,17 +226,17 @@ def test_compiling_is_said_only_where_it_takes_long(monkeypatch: pytest.MonkeyPa
     """On a terminal, after a second, and nothing is left of it; to no one else."""
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(patience, "PATIENCE", 0.05)
-    with patience.said("compiling arm", None):
+    monkeypatch.setattr(progress, "DISPLAY_DELAY_SECONDS", 0.05)
+    with progress.progress_message("compiling arm", None):
         time.sleep(0.2)
     assert screen.getvalue() == ""
     monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
-    with patience.said("compiling arm", None):
+    with progress.progress_message("compiling arm", None):
         pass
-    with patience.said("compiling arm", False):
+    with progress.progress_message("compiling arm", False):
         time.sleep(0.2)
     assert screen.getvalue() == ""
-    monkeypatch.setattr(patience, "BETWEEN", 60.0)  # once is enough
-    with patience.said("compiling arm", None):
+    monkeypatch.setattr(progress, "MESSAGE_INTERVAL_SECONDS", 60.0)  # once is enough
+    with progress.progress_message("compiling arm", None):
         wait(screen.getvalue)
     assert re.fullmatch(r"\rcompiling arm \.\.\. \d+ s\x1b\[K\r\x1b\[K", screen.getvalue())

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import patience
-from bellcrank.sim.settings import TRIES, TRIES_A_SECOND, planned
+from bellcrank import progress
+from bellcrank.sim.settings import MOST_TRIES, MOST_TRIES_PER_SECOND, make_plan
 
 
 def brake(damping: float = 1e6) -> bc.Mechanism:
@@ -88,10 +88,10 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
 
 def test_the_limit_grows_with_the_run() -> None:
     sim = bc.Simulator(brake(), "dopri5")
-    plan = planned(100.0, sim.integrator, 0, sim.solver, sim.saving, sim.where)
-    assert plan.most == TRIES + 100 * TRIES_A_SECOND
-    many = planned(1.0, sim.integrator, 1, bc.Solver(step=2e-8), sim.saving, sim.where)
-    assert many.most > many.steps == 50_000_000
+    plan = make_plan(100.0, sim.integrator, 0, sim.solver, sim.saving, sim.where)
+    assert plan.max_steps == MOST_TRIES + 100 * MOST_TRIES_PER_SECOND
+    many = make_plan(1.0, sim.integrator, 1, bc.Solver(step=2e-8), sim.saving, sim.where)
+    assert many.max_steps > many.steps == 50_000_000
     with pytest.raises(bc.InputError, match=r"max_steps is 5.*fixed"):
         bc.simulate(brake(1.0), 1.0, max_steps=5)
     with pytest.raises(bc.InputError, match="max_steps is 0; expected a whole number from 1"):
@@ -102,8 +102,8 @@ def test_the_bar_shows_the_time_and_the_step(monkeypatch: pytest.MonkeyPatch) ->
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(patience, "PATIENCE", -1.0)
-    monkeypatch.setattr(patience, "PICTURES", -1.0)
+    monkeypatch.setattr(progress, "DISPLAY_DELAY_SECONDS", -1.0)
+    monkeypatch.setattr(progress, "BAR_INTERVAL_SECONDS", -1.0)
     bc.simulate(brake(), 10.0, q0=[1.0], integrator="dopri5", max_steps=3000)
     assert " s, step " in screen.getvalue()
     assert "e-06 s" in screen.getvalue()

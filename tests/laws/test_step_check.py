@@ -92,7 +92,7 @@ def test_a_run_that_ends_does_not_change_with_half_the_step(seed: int, name: str
         assert whole.stops[0].reason != "end"
         return
     a, b = state(whole), state(half)[::2]
-    way = np.abs(np.diff(a, axis=0)).sum(axis=0) + step_check.STILL * nominals(system(m))
+    way = np.abs(np.diff(a, axis=0)).sum(axis=0) + step_check.STILL_SHARE * nominals(system(m))
     changed = float((np.abs(a - b)[-(len(a) // 4 + 1) :].mean(axis=0) / way).max())
     if whole.stops[0].reason == "end":
         assert changed < 0.02
@@ -187,7 +187,7 @@ def test_the_estimate_is_that_of_every_step(name: str, monkeypatch: pytest.Monke
     """The steps that are looked at stand for all of them."""
     how: dict[str, Any] = {"q0": [2.0], "integrator": name, "step": 4e-2, "solver": bc.Solver(resolve=1.0)}
     some = doubt(bc.simulate(bc.zoo.pendulum(), 40.0, **how))
-    monkeypatch.setattr(step_check, "EVERY", 1)
+    monkeypatch.setattr(step_check, "CHECK_INTERVAL_STEPS", 1)
     every = doubt(bc.simulate(bc.zoo.pendulum(), 40.0, **how))
     assert every / 3.0 < some < 3.0 * every
 

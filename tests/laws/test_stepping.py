@@ -7,7 +7,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cpu.host import host
-from bellcrank.sim.chance import Random, seeded
+from bellcrank.sim.counter_rng import Random, seed_numbers
 from carts import plant
 
 LANES = host().lanes("float64")
@@ -188,7 +188,7 @@ def test_what_was_last_seen_of_a_run_that_began_anew() -> None:
 def numbers(runs: int, starts: int, draws: int, seed: int = 1) -> np.ndarray:
     """(draws, starts, runs), by plain numpy."""
     run, start = np.meshgrid(np.arange(runs, dtype=float), np.arange(starts, dtype=float))
-    random = Random(seeded(seed), run, start)
+    random = Random(seed_numbers(seed), run, start)
     return np.stack([random.uniform() for _ in range(draws)])
 
 
@@ -208,8 +208,8 @@ def test_random_numbers_are_spread_evenly() -> None:
 
 
 def test_random_numbers_are_exact_in_single_precision() -> None:
-    single = Random([np.float32(w) for w in seeded(1)], np.arange(400, dtype=np.float32), np.float32(3.0))
-    double = Random(seeded(1), np.arange(400.0), 3.0)
+    single = Random([np.float32(w) for w in seed_numbers(1)], np.arange(400, dtype=np.float32), np.float32(3.0))
+    double = Random(seed_numbers(1), np.arange(400.0), 3.0)
     np.testing.assert_allclose(single.uniform(), double.uniform(), atol=1e-7)
 
 

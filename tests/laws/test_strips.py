@@ -9,34 +9,36 @@ import numpy as np
 import pytest
 
 from bellcrank import simulate, zoo
-from bellcrank.emit.cpu.routine import routines
-from bellcrank.graph import Graph, strip_parts, trace
+from bellcrank.emit.cpu.subroutines import routines
+from bellcrank.graph import Graph, loop_levels, trace
+from bellcrank.graph.loop_levels import GraphLevels
+from bellcrank.graph.loop_rolling import ArraySlice, GraphCall, RolledGraph, SinCos, roll
 from bellcrank.graph.program import structure
-from bellcrank.graph.strip_parts import Parts
-from bellcrank.graph.strips import At, Call, Strips, Turn, strips
 from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import cos, fabs, maximum, sin, where
-from bellcrank.sim import runner
+from bellcrank.sim import lane_blocks
 
 
-def evaluated(graph: Graph, made: Strips, **given: Any) -> dict[str, Any]:
+def evaluated(graph: Graph, made: RolledGraph, **given: Any) -> dict[str, Any]:
     """Runs the loops in numpy, one element after the other."""
     arrays: dict[Any, Any] = {("in", k): np.ravel(np.asarray(x, float)) for k, x in given.items()}
     arrays |= {("out", k): np.full(math.prod(shape), np.nan) for k, shape in graph.shapes.items()}
     arrays |= {name: np.full(size, np.nan) for name, size in made.sizes.items()} | {("table", 0): made.table}
 
-    def at(place: At, i: int) -> tuple[Any, int]:
+    def at(place: ArraySlice, i: int) -> tuple[Any, int]:
         return arrays[place.array], place.start + i * place.stride
 
     for step in made.steps:
-        if isinstance(step, Call):
+        if isinstance(step, GraphCall):
             arrays["got", step.number][:] = step.graph.flat(list(arrays["given", step.number]))
             continue
-        if isinstance(step, Turn):
+        if isinstance(step, SinCos):
             angles = arrays["given", step.number]
             arrays["got", step.number][:] = [*np.sin(angles), *np.cos(angles)]
             continue
-        rounds = [f.first if isinstance(f.first, float) else arrays[f.first.array][f.first.start] for f in step.folds]
+        rounds = [
+            f.first if isinstance(f.first, float) else arrays[f.first.array][f.first.start] for f in step.reductions
+        ]
         for i in range(step.count):
             x = [array[k] for array, k in (at(place, i) for place in step.reads)]
             y = step.graph.evaluate(x=np.array(x, float))["y"]
@@ -44,21 +46,21 @@ def evaluated(graph: Graph, made: Strips, **given: Any) -> dict[str, Any]:
                 array, k = at(place, i)
                 assert np.isnan(array[k]), "written twice"
                 array[k] = value
-            rounds = [OPS[f.op].value(c, y[f.element]) for f, c in zip(step.folds, rounds, strict=True)]
-        for f, c in zip(step.folds, rounds, strict=True):
+            rounds = [OPS[f.op].value(c, y[f.element]) for f, c in zip(step.reductions, rounds, strict=True)]
+        for f, c in zip(step.reductions, rounds, strict=True):
             arrays[f.to.array][f.to.start] = c
     return {k: arrays["out", k].reshape(shape) for k, shape in graph.shapes.items()}
 
 
-def same(graph: Graph, seed: int = 1) -> Strips:
+def same(graph: Graph, seed: int = 1) -> RolledGraph:
     rng = np.random.default_rng(seed)
     given = {k: rng.normal(size=shape) for k, shape in graph.inputs.items()}
-    made = strips(graph)
+    made = roll(graph)
     want, got = graph.evaluate(**given), evaluated(graph, made, **given)
     for k, x in want.items():
         assert (got[k] == x).all()
     for length in (2, 8, 64):  # what is known before they are made
-        assert Parts(graph).share(length) >= made.share(length)
+        assert GraphLevels(graph).rolled_fraction(length) >= made.rolled_fraction(length)
     return made
 
 
@@ -85,8 +87,8 @@ def stepped(x: Any, h: Any) -> dict[str, Any]:
 
 def test_a_step_is_loops_and_gives_the_same_numbers() -> None:
     made = same(trace("step", stepped, {"x": (N,), "h": ()}))
-    assert made.share(8) > 0.9
-    assert sum(isinstance(s, Call) for s in made.steps) == 1
+    assert made.rolled_fraction(8) > 0.9
+    assert sum(isinstance(s, GraphCall) for s in made.steps) == 1
     assert len(made.steps) < 25
 
 
@@ -122,10 +124,10 @@ def test_runs_are_those_of_straight_line_steps(integrator: str, monkeypatch: pyt
     chain = zoo.chain(12)
     found = []
     for fewest in (10**9, 50):
-        monkeypatch.setattr(strip_parts, "FEWEST", fewest)
-        monkeypatch.setattr(strip_parts, "LONG", 8)
-        monkeypatch.setattr(strip_parts, "SHARE", 0.5)
-        monkeypatch.setattr(runner, "_machines", {})
+        monkeypatch.setattr(loop_levels, "MIN_GRAPH_NODES", fewest)
+        monkeypatch.setattr(loop_levels, "MIN_LOOP_ELEMENTS", 8)
+        monkeypatch.setattr(loop_levels, "MIN_ROLLED_FRACTION", 0.5)
+        monkeypatch.setattr(lane_blocks, "_libraries", {})
         adaptive = {} if integrator == "dopri5" else {"step": 1e-3}
         run = simulate(chain, seconds=0.05, q0=np.linspace(0.1, 0.5, 12), integrator=integrator, **adaptive)
         found.append(np.array([run[name] for name in run.columns]))

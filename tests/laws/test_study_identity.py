@@ -24,12 +24,12 @@ from bellcrank.actuators.actuator import Actuator, limited
 from bellcrank.errors import BellcrankError, InputError, ReadError
 from bellcrank.graph.program import Ports, Program
 from bellcrank.model import Body, Joint, Mechanism
-from bellcrank.sim.run import Batch
+from bellcrank.sim.batch_execution import Batch
 from bellcrank.sim.settings import Plan
 from bellcrank.sim.systems import System
-from bellcrank.studies import identity
-from bellcrank.studies.folder import Folder, chunks_of
-from bellcrank.studies.setup import Setup
+from bellcrank.studies import study_identity
+from bellcrank.studies.study_folder import StudyFolder, chunk_ranges
+from bellcrank.studies.study_setup import StudySetup
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
@@ -248,12 +248,12 @@ def test_a_damaged_manifest_is_refused(cluster: Any, tmp_path: Path) -> None:
     before = bc.study(pendulum(), **asked)
     file, rng = tmp_path / "s/study.json", random.Random(1)
     text = file.read_text("utf-8")
-    whole = Folder(tmp_path / "s").manifest()
+    whole = StudyFolder(tmp_path / "s").manifest()
     refused: list[str] = []
     for k in range(250):
         file.write_bytes(_damaged(text, rng))
         try:
-            same = Folder(tmp_path / "s").manifest() == whole
+            same = StudyFolder(tmp_path / "s").manifest() == whole
         except ReadError as error:
             refused.append(str(error))
             continue
@@ -265,20 +265,20 @@ def test_a_damaged_manifest_is_refused(cluster: Any, tmp_path: Path) -> None:
     with pytest.raises(ReadError):
         bc.study(pendulum(), **{**asked, "to": _written(tmp_path / "t", text.replace('"chunk": 1', '"chunk": 2'))})
     file.write_text(text, "utf-8")
-    assert chunks_of(before.manifest) == [(0, 1), (1, 2)]
+    assert chunk_ranges(before.manifest) == [(0, 1), (1, 2)]
     assert bc.study(pendulum(), **asked).table().equals(before.table())
 
 
 # -- fields
 
 
-def _setup() -> Setup:
+def _setup() -> StudySetup:
     from bellcrank.studies.points import points
-    from bellcrank.studies.setup import set_up
+    from bellcrank.studies.study_setup import study_setup
 
     made = points({"hinge.q": [0.1]}, None, None, 0)
     rest: dict[str, Any] = {"seconds": 0.02, "given": {}, "summary": (), "keep": None, "seed": 0, "events": floor()}
-    return set_up(servo(), made, {"step": 0.01}, **rest)
+    return study_setup(servo(), made, {"step": 0.01}, **rest)
 
 
 def _changed(thing: Any, field: str) -> Any:
@@ -305,24 +305,27 @@ def test_every_field_is_a_part_of_the_identity(kind: type, field: str) -> None:
     """Also one that is added tomorrow: what is left out is left out by name, here as well as there."""
     thing = _things()[kind]
     decides = (kind, field) not in {(Mechanism, "report"), (Plan, "where")}
-    digest, other = (identity._digest().of(x) for x in (thing, _changed(thing, field)))
+    digest, other = (study_identity._content_digest().digest(x) for x in (thing, _changed(thing, field)))
     assert (digest != other) == decides
 
 
-@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(Setup)])
+@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(StudySetup)])
 def test_every_field_of_a_setup_and_of_its_systems(field: str) -> None:
     setup = _setup()
-    before = identity.setup_digests(setup)
+    before = study_identity.setup_digests(setup)
     if field == "plants":
         for inner in dataclasses.fields(System):
             other = dataclasses.replace(setup, plants={"": _changed(setup.plants[""], inner.name)})
-            assert [n for n, _, _ in identity.differing(before, identity.setup_digests(other))] == [
-                f"plant.{inner.name}"
-            ]
+            assert [
+                n for n, _, _ in study_identity.digest_differences(before, study_identity.setup_digests(other))
+            ] == [f"plant.{inner.name}"]
         return
     value = {"new": 1.0} if isinstance(getattr(setup, field), dict) else ("something else",)
     other = dataclasses.replace(setup, **{field: value})
-    assert any(n.startswith(field) for n, _, _ in identity.differing(before, identity.setup_digests(other)))
+    assert any(
+        n.startswith(field)
+        for n, _, _ in study_identity.digest_differences(before, study_identity.setup_digests(other))
+    )
 
 
 # -- what cannot be identified, and what is not sent along
@@ -335,7 +338,7 @@ def test_what_cannot_be_identified_is_refused(tmp_path: Path) -> None:
         return np.full(t.size, next(numbers))
 
     with pytest.raises(InputError, match=r"in given.inputs, aim.numbers is of the class generator"):
-        identity.setup_digests(dataclasses.replace(_setup(), given={"inputs": {"aim": draw}}))
+        study_identity.setup_digests(dataclasses.replace(_setup(), given={"inputs": {"aim": draw}}))
 
 
 def test_random_inputs_come_from_their_generator_alone(cluster: Any, tmp_path: Path) -> None:
@@ -368,15 +371,15 @@ def test_a_worker_with_another_global_computes_nothing(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The class is sent by name, and its module there may be another."""
-    from bellcrank.studies import chunk
+    from bellcrank.studies import chunk_worker
 
-    sent = chunk.unpacked
+    sent = chunk_worker.unpack_setup
 
     def elsewhere(*arguments: Any) -> Any:
         monkeypatch.setitem(globals(), "STRENGTH", 3.0)
         return sent(*arguments)
 
-    monkeypatch.setattr(chunk, "unpacked", elsewhere)
+    monkeypatch.setattr(chunk_worker, "unpack_setup", elsewhere)
     with pytest.raises(BellcrankError, match=r"other numbers: plant\.actuators is different there"):
         bc.study(pulled(), **USUAL, to=tmp_path / "s", cluster=cluster)
 
@@ -404,7 +407,7 @@ def test_auto_stays_with_the_method_that_it_chose_first(
     from bellcrank.dynamics import METHODS
     from bellcrank.sim import tree_dynamics
 
-    real = tree_dynamics.method_for
+    real = tree_dynamics.auto_method
     other = METHODS["crba" if first == "aba" else "aba"]
     monkeypatch.setattr(tree_dynamics, "method_for", lambda m, r: other if r.method == "auto" else real(m, r))
     assert bc.study(plant, **asked).table().equals(before.table())

@@ -11,7 +11,13 @@ from typer.testing import CliRunner
 
 from bellcrank.cli import app
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS
-from bellcrank.excavators.linkage.tool_forces import GAUGE, HYDRAULIC, IDLER, TIPPING, ToolForces
+from bellcrank.excavators.linkage.tool_forces import (
+    HYDRAULIC_FRACTION,
+    IDLER_HALF_DISTANCE,
+    TIPPING_FRACTION,
+    TRACK_GAUGE,
+    ToolForces,
+)
 from bellcrank.zoo import data
 
 MADE = ToolForces()
@@ -49,10 +55,10 @@ def test_the_bucket_force_by_hand() -> None:
 def test_the_limits_by_the_whole_mechanism(what: str) -> None:
     """A force on the teeth, through twelve bodies and four loops, to each cylinder: virtual work by another hand."""
     found = MADE.best(what)
-    tip, pin = MADE._places(found.angles)["tip"], MADE._places(found.angles)[what]
+    tip, pin = MADE._plane_points(found.angles)["tip"], MADE._plane_points(found.angles)[what]
     r = math.dist(tip, pin)
     push = np.array([-(tip[1] - pin[1]) / r, 0.0, (tip[0] - pin[0]) / r, 0.0, 0.0, 0.0])
-    q = MADE._closed(found.angles)
+    q = MADE._closed_configuration(found.angles)
     still = np.zeros(MADE.mechanism.nv)
     given = {"actuated": list(JOINTS)}
     loaded, bare = (
@@ -72,13 +78,13 @@ def test_what_tips_balances() -> None:
     """Over the side: the moment of the load about the track is 75 % of what the machine's weight gives."""
     for lift in MADE.lifts(radii=(6.0,), heights=(1.5,)):
         assert lift.binds == "tipping"
-        edge = IDLER if lift.side == "front" else GAUGE / 2
-        theta = MADE._under(6.0, 1.5)
+        edge = IDLER_HALF_DISTANCE if lift.side == "front" else TRACK_GAUGE / 2
+        theta = MADE._lifting_pose(6.0, 1.5)
         assert theta is not None
         mass, x = MADE.weight(theta)
-        assert lift.kilograms / TIPPING * (6.0 - edge) == pytest.approx(mass * (edge - x))
-    assert MADE._under(12.0, 1.0) is None  # out of reach
-    assert 0 < HYDRAULIC < 1
+        assert lift.kilograms / TIPPING_FRACTION * (6.0 - edge) == pytest.approx(mass * (edge - x))
+    assert MADE._lifting_pose(12.0, 1.0) is None  # out of reach
+    assert 0 < HYDRAULIC_FRACTION < 1
 
 
 def test_the_command_says_which_limit_binds() -> None:

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from test_elements import moving, rate
 
-from bellcrank.excavators.linkage.footing import HALF, SIDES, footing
+from bellcrank.excavators.linkage.footing import TRACK_HALF_LENGTH, TRACK_SIDES, footing
 from bellcrank.excavators.linkage.geometry import Linkage
 from bellcrank.excavators.linkage.machine import tracked
-from bellcrank.excavators.linkage.tracks import BALL, PLACES, STIFF, Belt
+from bellcrank.excavators.linkage.tracks import CONTACT_POINTS, CONTACT_STIFFNESS, SPHERE_RADIUS, Belt
 from bellcrank.excavators.stance import Stance
 from bellcrank.forces import Plane, Sphere
-from bellcrank.sim.stepping import stepper
+from bellcrank.sim.stepper_factory import stepper
 
-TRACKS = [f"track.{name}" for name, _ in PLACES]
-GAUGE = SIDES[0] + SIDES[1]
+TRACKS = [f"track.{name}" for name, _ in CONTACT_POINTS]
+GAUGE = TRACK_SIDES[0] + TRACK_SIDES[1]
 
 
 class Parked:
@@ -63,7 +63,7 @@ def test_it_stands_and_does_not_creep(parked: Parked) -> None:
     """Its weight on eight springs; after two seconds it is where it was."""
     mass = sum(float(b.mass) for b in parked.machine.mechanism.at().bodies)
     q = parked(2.0)
-    assert q["carriage.z"] == pytest.approx(-mass * 9.81 / (8 * STIFF), rel=0.02)
+    assert q["carriage.z"] == pytest.approx(-mass * 9.81 / (8 * CONTACT_STIFFNESS), rel=0.02)
     assert math.hypot(q["carriage.x"], q["carriage.y"]) < 1e-3
     assert tilt(q) < 0.01
 
@@ -82,10 +82,10 @@ def test_the_gauge_is_where_the_tracks_carry(parked: Parked) -> None:
         now = m.mechanism.at({"load.extra": 20.0 * k})
         stance = Stance(now, {}, footing(now, Linkage.of_zoo()), "carriage")
         places = np.array([m.mechanism.pose(q, name)[:3, 3] for name in TRACKS])
-        pressed = STIFF * np.maximum(BALL - places[:, 2], 0.0)
+        pressed = CONTACT_STIFFNESS * np.maximum(SPHERE_RADIUS - places[:, 2], 0.0)
         centre = float(pressed @ places[:, 0] / pressed.sum()) - q[0]
-        gauge = float(stance.found(0.0, list(q), [0.0] * m.mechanism.nv)[0])
-        assert gauge == pytest.approx(abs(centre) / HALF, abs=0.02)
+        gauge = float(stance.utilisation(0.0, list(q), [0.0] * m.mechanism.nv)[0])
+        assert gauge == pytest.approx(abs(centre) / TRACK_HALF_LENGTH, abs=0.02)
     assert 0.6 < gauge < 1.0
     assert pressed.min() == 0.0  # its rear is in the air already
 
@@ -188,7 +188,7 @@ def test_the_page_is_told_of_tipping_before_it_happens(parked: Parked) -> None:
     for x, y, turn in ((0.0, 0.0, 0.0), (30.0, -20.0, 0.0), (5.0, 5.0, 2.0)):
         q: list[Any] = list(m.start)  # type: ignore[arg-type]
         q[0], q[1], q[5], q[6] = x, y, math.sin(turn / 2), math.cos(turn / 2)
-        found.append(stance.found(0.0, q, [0.0] * m.mechanism.nv)[0])
+        found.append(stance.utilisation(0.0, q, [0.0] * m.mechanism.nv)[0])
     np.testing.assert_allclose(found, found[0], rtol=1e-9)
     assert 0.0 < found[0] < 0.8
     assert "tipping" in [g.column for g in m.gauges]

@@ -13,7 +13,7 @@ from test_elements import moving, rate
 import bellcrank as bc
 from bellcrank.errors import InputError, ReadError
 from bellcrank.forces import LinearTyre, MagicTyre, Terrain, read_tyre
-from bellcrank.forces.tyres import magic
+from bellcrank.forces.tyres import magic_formula
 
 C = {
     "FNOMIN": 4000.0, "PCX1": 1.65, "PDX1": 1.2, "PDX2": -0.08, "PEX1": -0.5, "PKX1": 22.0, "PKX3": 0.2,
@@ -62,10 +62,10 @@ def test_slopes_and_plateaus(tyre: Any) -> None:
 def test_the_magic_formula_has_its_slope_and_its_peak() -> None:
     K, shape, D = 9e4, 1.6, 4000.0
     x = np.linspace(-1.0, 1.0, 20001)
-    y = magic(x, K, shape, D, -0.5)
+    y = magic_formula(x, K, shape, D, -0.5)
     assert math.isclose((y[10001] - y[9999]) / (x[10001] - x[9999]), K, rel_tol=1e-3)
     assert math.isclose(y.max(), D, rel_tol=1e-6)
-    assert magic(0.3, 0.0, shape, 0.0, 0.0) == 0.0
+    assert magic_formula(0.3, 0.0, shape, 0.0, 0.0) == 0.0
 
 
 @pytest.mark.parametrize("road", [None, Terrain(lambda x, y: 0.02 * bc.sin(x) + 0.01 * y)], ids=["level", "hills"])

@@ -16,7 +16,7 @@ pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
 from bellcrank.cockpit.machines import generic
 from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.excavators.rotary import rotary_machine as excavator
 from cockpit_page import opening, serving_machines
 
 # A zoom of 200 % is half as many pixels of the page on either side.

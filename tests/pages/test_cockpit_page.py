@@ -25,7 +25,7 @@ from bellcrank.cockpit import messages
 from bellcrank.cockpit.machines import generic
 from bellcrank.cockpit.session import Settings
 from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.excavators.rotary import rotary_machine as excavator
 from cockpit_page import Server, heard, opening, pictures, serving_machines, until
 from waiting import PATIENCE, wait
 
@@ -101,7 +101,7 @@ def test_keys_move_the_sticks_and_the_machine(digger: Server, opened: Any) -> No
     page = opened(digger)
     page.keyboard.down("ArrowDown")  # towards the operator: boom up
     until(page, "cockpit.axes()['right.y'] === -1")
-    wait(lambda: digger.value("input.second") == pytest.approx(excavator.RATES[1]))
+    wait(lambda: digger.value("input.second") == pytest.approx(excavator.FULL_STICK_RATES[1]))
     boom = digger.value("boom.q")
     wait(lambda: digger.value("boom.q") > boom + 0.03)
     page.keyboard.up("ArrowDown")
@@ -109,7 +109,7 @@ def test_keys_move_the_sticks_and_the_machine(digger: Server, opened: Any) -> No
     page.keyboard.press("KeyM")
     wait(lambda: digger.value("input.resolved") == 1.0)
     page.keyboard.down("KeyW")  # now the radius
-    wait(lambda: digger.value("input.first") == pytest.approx(excavator.SPEEDS[0]))
+    wait(lambda: digger.value("input.first") == pytest.approx(excavator.FULL_STICK_SPEEDS[0]))
 
 
 def test_patterns(digger: Server, opened: Any) -> None:
@@ -141,8 +141,8 @@ def test_dead_man(digger: Server, opened: Any) -> None:
 def test_a_stalled_picture_does_not_let_go(digger: Server, opened: Any) -> None:
     """While drawing takes long, the line goes on saying what the hand holds: until the page seems to hang."""
     page, heard_at = opened(digger), list[float]()
-    move = digger.session.move
-    digger.session.move = lambda *told: (heard_at.append(time.time()), move(*told))[1]  # type: ignore[method-assign]
+    move = digger.session.move_levers
+    digger.session.move_levers = lambda *told: (heard_at.append(time.time()), move(*told))[1]  # type: ignore[method-assign]
     page.keyboard.down("KeyA")
     wait(lambda: digger.value("input.first") > 0.0)
     stall = """new Promise((done) => setTimeout(() => {
@@ -162,7 +162,7 @@ def test_a_hand_takes_over_where_nobody_drives(digger: Server, opened: Any) -> N
     first = opened(digger)
     second = opened(digger)
     until(second, "document.getElementById('dead-man').textContent === 'you are watching'")
-    digger.session.fly("dig")
+    digger.session.start_pilot("dig")
     until(second, "document.getElementById('dead-man').textContent.endsWith('; you are watching')")
     first.close()
     until(second, "document.getElementById('dead-man').textContent.endsWith('move a stick to take over')")
@@ -341,7 +341,7 @@ def test_a_gamepad_drives_the_boom(digger: Server, opened: Any) -> None:
     page.evaluate("pad.axes[3] = 1")  # gamepads: towards the operator; boom up
     boom = digger.value("boom.q")
     wait(lambda: digger.value("boom.q") > boom + 0.03)
-    assert digger.value("input.second") == pytest.approx(excavator.RATES[1])
+    assert digger.value("input.second") == pytest.approx(excavator.FULL_STICK_RATES[1])
 
 
 def test_calibration(digger: Server, opened: Any) -> None:
@@ -377,7 +377,7 @@ def test_fingers(digger: Server, opened: Any) -> None:
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x - 100, y)
-    wait(lambda: digger.value("input.first") == pytest.approx(excavator.RATES[0]))  # left: turns left
+    wait(lambda: digger.value("input.first") == pytest.approx(excavator.FULL_STICK_RATES[0]))  # left: turns left
     page.mouse.up()
     wait(lambda: digger.value("input.first") == 0.0)
 

@@ -14,7 +14,7 @@ import bellcrank as bc
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.record import Column, Record, state_columns
 from bellcrank.record.dug_ground import dug_ground
-from bellcrank.view.machine_looks import LOOKS, look_of, script
+from bellcrank.view.machine_shapes import MACHINE_SHAPES, script, shape_of
 from chromium import opening, settled
 
 BUILT = pytest.mark.skipif(not script(), reason="the page's scripts are not built: make page")
@@ -72,13 +72,13 @@ def test_only_the_machine_itself_has_its_looks() -> None:
     b = bc.Builder("excavator_linkage")
     b.body("cab", mass=1.0, inertia=(1, 1, 1))
     b.joint("swing", "revolute", "ground", "cab")
-    assert look_of(b.build()) is None
+    assert shape_of(b.build()) is None
     made = {name: make() for name, make in MACHINES.items()}
-    assert {name for name, machine in made.items() if machine.look} == set(LOOKS)
+    assert {name for name, machine in made.items() if machine.look} == set(MACHINE_SHAPES)
     for machine in made.values():
-        found = look_of(machine.mechanism)
+        found = shape_of(machine.mechanism)
         assert (found.name if found else "") == machine.look
-        assert found is None or found.level == machine.ground
+        assert found is None or found.ground_level == machine.ground
 
 
 def test_other_pages_do_not_carry_its_scripts(tmp_path: Path) -> None:

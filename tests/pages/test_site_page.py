@@ -16,7 +16,7 @@ pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
 from bellcrank.cockpit.machines import generic
 from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.ground.tasks import within
+from bellcrank.ground.tasks import rectangle_mask
 from cockpit_page import Server, opening, serving_machines, until
 from fake_drive import FakeDrive
 from waiting import wait
@@ -96,7 +96,7 @@ def test_a_site_is_watched_and_changed(served: Any, opened: Any) -> None:
     task, ground = server.session.site.task, server.session.ground
     assert task is not None
     assert ground is not None
-    ground.heights[within(task.low, task.high, 0.0)] = -task.depth / 2
+    ground.heights[rectangle_mask(task.low, task.high, 0.0)] = -task.depth / 2
     until(page, "Math.abs(Number(document.getElementById('score-text').textContent) - 50) <= 1")
     looked(page, "job")
     # One step, and still again.

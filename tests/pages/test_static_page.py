@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.cockpit import stage
+from bellcrank.cockpit import scene_poses
 from bellcrank.errors import InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.excavators.offline import moments
@@ -29,8 +29,8 @@ from bellcrank.ground.tasks import TASKS
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
-from bellcrank.exporting import page as exported
-from bellcrank.exporting import wasm
+from bellcrank.exporting import web_page as exported
+from bellcrank.exporting import webassembly
 from chromium import settled
 from cockpit_page import need_page, until
 from targets.test_export_wasm import NODE, needs_node
@@ -212,7 +212,7 @@ def test_the_page_digs_the_hole_that_python_digs(excavator: Path, tmp_path: Path
 @needs_node
 def test_a_replay_is_packed_as_a_server_does(tmp_path: Path) -> None:
     for name in ("record.js", "ground.js", "contact.js"):
-        (tmp_path / name).write_text((wasm.SOURCES / name).read_text())
+        (tmp_path / name).write_text((webassembly.SOURCES / name).read_text())
     (tmp_path / "package.json").write_text('{"type": "module"}')
     contact = {"tool": {"width": 1.2, "capacity": 0.8}, "level": 0.5}
     script = f"""import {{ Memory }} from "./record.js";
@@ -235,9 +235,9 @@ def test_a_replay_is_packed_as_a_server_does(tmp_path: Path) -> None:
     for k in range(90):
         place = (6 - k / 30, 0, 0.7 - k / 60)
         ground.work(k / 60, place, (0, 1, 0), 0.9, place)
-        ground.news()
+        ground.take_changes()
     t = np.arange(30, 76) / 60
-    base, patches = ground.between(t[0], t[-1])
+    base, patches = ground.history(t[0], t[-1])
     changes = [(p.t, h, p.load, p.dug, c) for p in patches for c, h in (p.cells or {2**32 - 1: 0.0}).items()]
     data = bytes(packed)
     assert np.frombuffer(data, "<u4", 4).tolist() == [46, 3, len(changes), base.size]
@@ -257,4 +257,4 @@ def test_what_is_no_machine_or_not_built_is_said(tmp_path: Path, monkeypatch: py
     with pytest.raises(InputError, match="make page"):
         bc.export(bc.zoo.pendulum(), tmp_path / "it", to="page")
     assert not list(tmp_path.iterdir())
-    assert stage.pose_kernel(bc.zoo.pendulum())  # what the export takes its poses from
+    assert scene_poses.pose_kernel(bc.zoo.pendulum())  # what the export takes its poses from

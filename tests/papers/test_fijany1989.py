@@ -23,12 +23,12 @@ from bellcrank.dynamics import METHODS
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
-from bellcrank.papers import counts as papers
+from bellcrank.papers import operation_counts as papers
 from bellcrank.zoo import families
 
 SERIAL = ("oke", "vke", "oneb", "vneb", "ocrb", "vcrb")
 PARALLEL = {"vneb_parallel": "VNEB_n2", "vcrb_parallel": "VCRB_n2"}
-ROWS = {row.key: row for row in papers.ROWS if row.table == "mass_matrix" and row.method in SERIAL}
+ROWS = {row.key: row for row in papers.PUBLISHED_COUNTS if row.table == "mass_matrix" and row.method in SERIAL}
 ONE_EACH = {"mul": 1.0, "add": 1.0, "sub": 1.0, "div": 1.0, "neg": 0.0, "sin": 0.0, "cos": 0.0}
 POWERS = (2, 4, 8, 16, 32, 64)
 OTHERS = (3, 5, 6, 7, 9, 12, 17, 24)
@@ -50,16 +50,16 @@ def span(method: str, n: int) -> float:
 
 
 def counts(method: str, emptied: bool = True) -> tuple[papers.Polynomial, papers.Polynomial]:
-    tally = {n: papers.tally(of_mechanism(method, papers.chain(n), emptied)) for n in papers.SIZES}
-    M, _ = papers.fitted({n: c[0] for n, c in tally.items()})
-    A, _ = papers.fitted({n: c[1] for n, c in tally.items()})
+    tally = {n: papers.tally(of_mechanism(method, papers.chain(n), emptied)) for n in papers.FIT_SIZES}
+    M, _ = papers.fit_polynomial({n: c[0] for n, c in tally.items()})
+    A, _ = papers.fit_polynomial({n: c[1] for n, c in tally.items()})
     return M, A
 
 
 def of_n(printed: Any, n: int) -> tuple[int, int]:
     """M and A as the slides print them, in n or in L."""
     L = math.ceil(math.log2(n))
-    M, A = (papers.parsed(printed[x].replace("L", "n"))(L if "L" in printed[x] else n) for x in ("M", "A"))
+    M, A = (papers.parse_polynomial(printed[x].replace("L", "n"))(L if "L" in printed[x] else n) for x in ("M", "A"))
     return int(M), int(A)
 
 
@@ -83,8 +83,8 @@ def on_the_array(method: str, n: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("key", ROWS)
 def test_no_more_operations_than_the_print(key: str) -> None:
-    found = papers.compared(ROWS[key])
-    for n in papers.SIZES:
+    found = papers.compare_counts(ROWS[key])
+    for n in papers.FIT_SIZES:
         assert found.ours(n) <= found.theirs(n)
     assert found.M(6) + found.A(6) < found.theirs(6)
     assert found.M(10) + found.A(10) < found.theirs(10)
@@ -97,7 +97,7 @@ def test_the_same_work_for_each_pair_of_joints(method: str, key: str) -> None:
     """
     printed = papers.published()["counts"]["mass_matrix"][key]
     for ours, theirs in zip(counts(method, emptied=False), (printed["M"], printed["A"]), strict=True):
-        theirs = papers.parsed(theirs)
+        theirs = papers.parse_polynomial(theirs)
         assert ours.coefficients[2] == theirs.coefficients[2]
         assert ours.coefficients[1] < theirs.coefficients[1]
 
@@ -130,7 +130,7 @@ def test_the_print_disagrees_with_itself() -> None:
     were worked out with both wrong numbers: with 664 for VCRB, with 644 for VNEB. All other numbers agree.
     """
     serial, parallel = papers.published()["counts"]["mass_matrix"], papers.published()["counts"]["parallel_mass_matrix"]
-    M, A = papers.parsed(serial["VCRB"]["M"]), papers.parsed(serial["VCRB"]["A"])
+    M, A = papers.parse_polynomial(serial["VCRB"]["M"]), papers.parse_polynomial(serial["VCRB"]["A"])
     assert (serial["VCRB"]["n6"], M(6), A(6)) == ([644, 535], 674, 535)
     wong = {4: (353, 279), 5: (509, 403), 6: (664, 535), 7: (848, 675)}
     assert [n for n, c in wong.items() if (M(n), A(n)) != c] == [6]

@@ -20,10 +20,19 @@ import numpy as np
 import pytest
 
 from bellcrank.dynamics import METHODS, crba
-from bellcrank.dynamics.mass_matrix import by_columns
-from bellcrank.papers import counts as papers
-from bellcrank.papers.fijany import arrays as fijany
-from bellcrank.papers.fijany.arrays import ARRAYS, Array, counted, graph, laid_freely, laid_on_array, printed, serial
+from bellcrank.dynamics.mass_matrix import column_parallel
+from bellcrank.papers import operation_counts as papers
+from bellcrank.papers.fijany import processor_arrays as fijany
+from bellcrank.papers.fijany.processor_arrays import (
+    ARRAYS,
+    ProcessorArray,
+    array_graph,
+    count_busiest,
+    printed_counts,
+    schedule_freely,
+    schedule_on_array,
+    serial_operations,
+)
 from trees import ALL, close, random_tree, state
 
 SLIDES = papers.published()["counts"]["parallel_mass_matrix"]
@@ -33,7 +42,7 @@ COUNTED = {"VCRB_n2": 344, "VNEB_n2": 262, "VCRB_n": 395, "VNEB_n": 443}
 ON_ARRAY = {"VCRB_n2": 260, "VNEB_n2": 189, "VCRB_n": 292, "VNEB_n": 339}
 
 
-@pytest.mark.parametrize("f", [by_columns.newton_euler, by_columns.composite_bodies])
+@pytest.mark.parametrize("f", [column_parallel.newton_euler, column_parallel.composite_bodies])
 def test_columns_by_columns_give_the_same_matrix(f: object) -> None:
     assert callable(f)
     for seed in range(3):
@@ -45,17 +54,17 @@ def test_columns_by_columns_give_the_same_matrix(f: object) -> None:
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=IDS)
-def test_the_formulas_of_the_print_give_its_numbers(array: Array) -> None:
-    assert list(printed(array, 6)) == SLIDES[array.key]["n6"]
+def test_the_formulas_of_the_print_give_its_numbers(array: ProcessorArray) -> None:
+    assert list(printed_counts(array, 6)) == SLIDES[array.key]["n6"]
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=IDS)
-def test_no_more_steps_than_the_print(array: Array) -> None:
+def test_no_more_steps_than_the_print(array: ProcessorArray) -> None:
     for n in (2, 3, 6, 8, 12):
-        ours, theirs = counted(array, n), printed(array, n)
+        ours, theirs = count_busiest(array, n), printed_counts(array, n)
         assert ours[0] <= theirs[0]
         assert ours[1] <= theirs[1]
-    assert sum(counted(array, 6)) == COUNTED[array.key]
+    assert sum(count_busiest(array, 6)) == COUNTED[array.key]
 
 
 @pytest.mark.parametrize(("key", "each"), [("VCRB_n", (9, 8)), ("VNEB_n", (36, 35))])
@@ -63,23 +72,23 @@ def test_on_n_processors_a_joint_costs_a_row_of_a_column(key: str, each: tuple[i
     """For n = 11..16 L is the same: 9m + 8a as printed; and 39m + 38a less 3m + 3a, since the mass of an emptied body
     has gone to the one that carries it.
     """
-    steps = np.diff([counted(BY_KEY[key], n) for n in range(11, 17)], axis=0)
+    steps = np.diff([count_busiest(BY_KEY[key], n) for n in range(11, 17)], axis=0)
     assert {tuple(row) for row in steps} == {each}
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=IDS)
-def test_on_the_array(array: Array) -> None:
-    s = laid_on_array(array, 6)
+def test_on_the_array(array: ProcessorArray) -> None:
+    s = schedule_on_array(array, 6)
     s.check()
     assert s.machine.processors == array.processors(6) == s.used
     assert s.makespan == ON_ARRAY[array.key]
-    assert s.makespan < sum(counted(array, 6)) < sum(printed(array, 6))
-    assert serial(6) / s.makespan > SLIDES[array.key]["SP"]
+    assert s.makespan < sum(count_busiest(array, 6)) < sum(printed_counts(array, 6))
+    assert serial_operations(6) / s.makespan > SLIDES[array.key]["SP"]
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=IDS)
-def test_freely(array: Array) -> None:
-    s = laid_freely(array, 6)
+def test_freely(array: ProcessorArray) -> None:
+    s = schedule_freely(array, 6)
     s.check()
     assert s.makespan < 0.75 * ON_ARRAY[array.key]
     assert s.makespan <= 1.15 * s.bound if array.key != "VCRB_n2" else s.makespan <= 1.3 * s.bound
@@ -89,9 +98,9 @@ def test_the_order_of_the_print() -> None:
     """ "Conclusion": Newton and Euler on n(n+1)/2 processors, composite bodies on n. So it is on the array."""
     for n in (6, 12):
         for steps in (
-            {key: sum(printed(a, n)) for key, a in BY_KEY.items()},
-            {key: sum(counted(a, n)) for key, a in BY_KEY.items()},
-            {key: laid_on_array(a, n).makespan for key, a in BY_KEY.items()},
+            {key: sum(printed_counts(a, n)) for key, a in BY_KEY.items()},
+            {key: sum(count_busiest(a, n)) for key, a in BY_KEY.items()},
+            {key: schedule_on_array(a, n).makespan for key, a in BY_KEY.items()},
         ):
             assert steps["VNEB_n2"] < steps["VCRB_n2"]
             assert steps["VCRB_n"] < steps["VNEB_n"]
@@ -99,17 +108,21 @@ def test_the_order_of_the_print() -> None:
 
 def test_with_finer_grain_composite_bodies_win_on_both() -> None:
     """They have less work, and the path is hardly longer: with operations free to move that decides."""
-    free = {key: laid_freely(a, 6).makespan for key, a in BY_KEY.items()}
+    free = {key: schedule_freely(a, 6).makespan for key, a in BY_KEY.items()}
     assert free["VCRB_n2"] < free["VNEB_n2"]
     assert free["VCRB_n"] < free["VNEB_n"]
-    assert graph(BY_KEY["VCRB_n2"], 6).work(fijany.ALIKE) < graph(BY_KEY["VNEB_n2"], 6).work(fijany.ALIKE)
+    assert array_graph(BY_KEY["VCRB_n2"], 6).work(fijany.UNIT_COSTS) < array_graph(BY_KEY["VNEB_n2"], 6).work(
+        fijany.UNIT_COSTS
+    )
 
 
 def test_one_processor_gained_more_than_many() -> None:
     """Why our counted speed-ups are below the print's, although every count is."""
-    theirs = papers.parsed(papers.ROWS[-1].printed["M"])(6) + papers.parsed(papers.ROWS[-1].printed["A"])(6)
-    assert papers.ROWS[-1].key == "VCRB"
-    assert serial(6) / theirs < min(sum(counted(a, 6)) / sum(printed(a, 6)) for a in ARRAYS)
+    theirs = papers.parse_polynomial(papers.PUBLISHED_COUNTS[-1].printed["M"])(6) + papers.parse_polynomial(
+        papers.PUBLISHED_COUNTS[-1].printed["A"]
+    )(6)
+    assert papers.PUBLISHED_COUNTS[-1].key == "VCRB"
+    assert serial_operations(6) / theirs < min(sum(count_busiest(a, 6)) / sum(printed_counts(a, 6)) for a in ARRAYS)
 
 
 def test_the_arrays_use_the_methods_of_the_table() -> None:

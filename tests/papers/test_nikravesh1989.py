@@ -19,14 +19,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank import zoo
-from bellcrank.dynamics import METHODS, absolute, kinematics
-from bellcrank.dynamics.centres import jacobians, passed, placed
+from bellcrank.dynamics import METHODS, absolute_coordinates, kinematics
 from bellcrank.dynamics.cut_joints import constraints
-from bellcrank.dynamics.sweep import along, own
+from bellcrank.dynamics.free_bodies import body_jacobians, place_bodies, propagate_velocities
+from bellcrank.dynamics.sweep import joint_elements, subspace_motion
 from bellcrank.graph import Graph
 from bellcrank.model import Body, Joint, Mechanism, Tree, mechanism_of
-from bellcrank.papers.counts import published
-from bellcrank.papers.nikravesh.limits import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
+from bellcrank.papers.nikravesh.speedup_limits import (
+    UNIT_COSTS,
+    break_even,
+    count_operations,
+    dense_graph,
+    first_joints,
+    folded_graph,
+    unfolded_graph,
+)
+from bellcrank.papers.operation_counts import published
 from bellcrank.spatial.vector import IDENTITY, NO_MOTION, ZERO, Motion, Vec
 from bellcrank.zoo.families import general_chain
 from trees import Array, close, few, state, trees
@@ -61,7 +69,7 @@ def unit(name: str) -> Array:
 def B_in_the_world(m: Mechanism, q: list[float]) -> Array:
     """24 x 4, in the paper's order: of each body the linear rows, then the angular ones."""
     R = np.array([list(row) for row in m.tree.ground.pose(IDENTITY, ZERO)[0].rows], float)
-    rows = jacobians(m.tree, placed(m.tree, q))
+    rows = body_jacobians(m.tree, place_bodies(m.tree, q))
     out = np.zeros((len(rows), 2, 3, m.nv))
     for i, row in enumerate(rows):
         for k, block in row.items():
@@ -141,8 +149,8 @@ def test_the_cut_joint_anywhere(seed: int) -> None:
 def test_B_moves_no_constraint(m: Mechanism, seed: int) -> None:
     """D B = 0 (eq 6), but for the rows that stand for rotors."""
     q, _, _ = state(m, seed)
-    bodies = placed(m.tree, q)
-    B, (D, _) = jacobians(m.tree, bodies), constraints(m.tree, q, bodies)
+    bodies = place_bodies(m.tree, q)
+    B, (D, _) = body_jacobians(m.tree, bodies), constraints(m.tree, q, bodies)
     assert sum(row.E == 0 for row in D) == 6 * len(m.bodies) - m.nv
     DB = [[sum(B[i].get(k, NO_MOTION).dot(T) for i, T in row.T.items()) for k in range(m.nv)] for row in D if not row.E]
     close(np.reshape(DB, (len(DB), m.nv)), np.zeros((len(DB), m.nv)), 1e-13)
@@ -153,11 +161,14 @@ def test_B_moves_no_constraint(m: Mechanism, seed: int) -> None:
 def test_B_is_what_G_and_H_make_of_it(m: Mechanism, seed: int) -> None:
     """B = G^-1 H (eq 27): the recursion of eq 28 gives the same velocities."""
     q, v, _ = state(m, seed)
-    bodies = placed(m.tree, q, v)
+    bodies = place_bodies(m.tree, q, v)
     V: list[Motion] = []
-    for link, body, by in zip(m.tree.links, bodies, passed(m.tree, bodies, v)):
-        V.append(by.G.motion(V[link.parent] if link.parent >= 0 else NO_MOTION) + along(body.H, own(link, v)))  # 28
-    direct = [along(list(row.values()), [v[k] for k in row]) for row in jacobians(m.tree, bodies)]
+    for link, body, by in zip(m.tree.links, bodies, propagate_velocities(m.tree, bodies, v)):
+        V.append(
+            by.G.motion(V[link.parent] if link.parent >= 0 else NO_MOTION)
+            + subspace_motion(body.H, joint_elements(link, v))
+        )  # 28
+    direct = [subspace_motion(list(row.values()), [v[k] for k in row]) for row in body_jacobians(m.tree, bodies)]
     close([[*x.ang, *x.lin] for x in V], [[*x.ang, *x.lin] for x in direct], 1e-12)
 
 
@@ -168,7 +179,7 @@ def test_a_hanging_weight() -> None:
     """The joint holds it: 2 kg up, no moment."""
     m = mechanism_of("weight", [Body("bob", 2.0, (0, 0, -1), ((1, 0, 0), (0, 1, 0), (0, 0, 1)))],
                  [Joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))])  # fmt: skip
-    close(absolute.reactions(m.tree, [0.0], [0.0], [0.0]), [[0, 0, 2 * 9.81, 0, 0, 0]])
+    close(absolute_coordinates.reactions(m.tree, [0.0], [0.0], [0.0]), [[0, 0, 2 * 9.81, 0, 0, 0]])
 
 
 def test_where_M_has_no_inverse() -> None:
@@ -197,7 +208,7 @@ def test_break_even_in_operations(kind: str, general: int, alternate: int) -> No
     """`general` has nothing special in it; `alternate` is an idealised robot. The paper does not describe its chain."""
     sizes = SIZES if kind != "spherical" else range(2, 8)
     for make, n in ((lambda n: general_chain(n, kind), general), (lambda n: zoo.chain(n, kind), alternate)):
-        found = break_even(operations(make, sizes, RECURSIVE), operations(make, sizes, DIRECT))
+        found = break_even(count_operations(make, sizes, RECURSIVE), count_operations(make, sizes, DIRECT))
         assert found == n
     assert abs(general - published()["dataflow"]["breakeven_joints"][kind]) <= 2
 
@@ -206,7 +217,7 @@ def test_break_even_in_operations(kind: str, general: int, alternate: int) -> No
 def test_a_parallel_system_is_better_done_directly(twist: str) -> None:
     """Fig 6(a): all bodies on one. Both forms grow linearly, and the recursive one is never cheaper."""
     make = {n: zoo.tree(n, branching=n, twist=twist) for n in SIZES}
-    direct, recursive = (operations(make.__getitem__, SIZES, by) for by in (DIRECT, RECURSIVE))
+    direct, recursive = (count_operations(make.__getitem__, SIZES, by) for by in (DIRECT, RECURSIVE))
     assert all(direct[n] < recursive[n] for n in SIZES)
     for counts in (direct, recursive):
         steps = np.diff([counts[n] for n in range(2, 13, 2)])  # by two: of the alternate ones every second is alike
@@ -217,7 +228,7 @@ def test_a_parallel_system_is_better_done_directly(twist: str) -> None:
 def test_absolute_coordinates_cost_several_times_as_much(name: str) -> None:
     """Section 7 has 352 s against 75 s, a factor of 4.7, in simulations that contain more than this function."""
     m = zoo.load(name)
-    ratio = folded(m, "absolute").count().arithmetic / folded(m, DIRECT).count().arithmetic
+    ratio = folded_graph(m, "absolute").count().arithmetic / folded_graph(m, DIRECT).count().arithmetic
     assert 2.5 < ratio < 4.5
 
 
@@ -229,19 +240,19 @@ def of_stanford(how: Any) -> list[Graph]:
 
 
 def speedups(graphs: list[Graph]) -> list[float]:
-    return [g.work(ALIKE) / g.span(ALIKE) for g in graphs]
+    return [g.work(UNIT_COSTS) / g.span(UNIT_COSTS) for g in graphs]
 
 
 def test_the_critical_path_grows_linearly() -> None:
     """Exactly, for a chain without special numbers: 11 operations a joint folded, 12 where its numbers are inputs."""
-    for how, each in ((folded, 11), (unfolded, 12)):
-        spans = [how(general_chain(n)).span(ALIKE) for n in range(3, 13)]
+    for how, each in ((folded_graph, 11), (unfolded_graph, 12)):
+        spans = [how(general_chain(n)).span(UNIT_COSTS) for n in range(3, 13)]
         assert set(np.diff(spans)) == {each}
 
 
-@pytest.mark.parametrize(("how", "each"), [(folded, 5.9), (unfolded, 11.2), (dense, 11.5)])
+@pytest.mark.parametrize(("how", "each"), [(folded_graph, 5.9), (unfolded_graph, 11.2), (dense_graph, 11.5)])
 def test_the_critical_path_of_the_stanford_arm_grows_linearly(how: Any, each: float) -> None:
-    n, spans = np.arange(2, 7), [g.span(ALIKE) for g in of_stanford(how)][1:]
+    n, spans = np.arange(2, 7), [g.span(UNIT_COSTS) for g in of_stanford(how)][1:]
     slope, start = np.polyfit(n, spans, 1)
     assert slope == pytest.approx(each, abs=0.3)
     assert np.abs(start + slope * n - spans).max() < 2  # its joints are not all alike
@@ -253,7 +264,7 @@ def test_speed_up_of_the_stanford_arm() -> None:
     that is compiled for this arm much less.
     """
     least, most = published()["dataflow"]["stanford_max_speedup_n1_to_n6"]
-    full, program, compiled = (speedups(of_stanford(how)) for how in (dense, unfolded, folded))
+    full, program, compiled = (speedups(of_stanford(how)) for how in (dense_graph, unfolded_graph, folded_graph))
     np.testing.assert_allclose(full, [9.3, 21.6, 31.3, 43.0, 55.8, 70.6], rtol=0.05)
     np.testing.assert_allclose(program, [9.3, 18.8, 23.3, 29.7, 35.1, 40.9], rtol=0.05)
     np.testing.assert_allclose(compiled, [1.5, 6.5, 11.7, 20.6, 25.8, 28.3], rtol=0.05)
@@ -263,5 +274,5 @@ def test_speed_up_of_the_stanford_arm() -> None:
 
 def test_the_recursive_form_gains_less() -> None:
     """Its work and its path both grow with n: the gain stays below 20 however long the chain is."""
-    graphs = [unfolded(general_chain(n), RECURSIVE) for n in (6, 12)]
+    graphs = [unfolded_graph(general_chain(n), RECURSIVE) for n in (6, 12)]
     assert all(15 < x < 20 for x in speedups(graphs))

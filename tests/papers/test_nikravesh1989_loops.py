@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from bellcrank import zoo
-from bellcrank.dynamics import METHODS, able, crba, rnea
-from bellcrank.dynamics.loops import forms
-from bellcrank.dynamics.loops.layer import Layer
-from bellcrank.dynamics.loops.partition import pivots
-from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.dynamics import METHODS, applicable_methods, crba, rnea
+from bellcrank.dynamics.loops import constrained_dynamics
+from bellcrank.dynamics.loops.coordinate_partitioning import choose_pivots
+from bellcrank.dynamics.loops.loop_layer import LoopLayer
+from bellcrank.dynamics.loops.rank import LoopRank
 from trees import close
 
 FOURBAR = zoo.slider_fourbar()
@@ -24,10 +24,10 @@ PRINTED = zoo.data("slider_fourbar")
 HERE = [0.0] * 4  # the configuration that was found for the printed numbers
 
 
-def partition(C: Any, dependent: list[int]) -> forms.Partition:
-    order, _ = pivots(C[:, dependent])
-    return forms.Partition(
-        Rank(FOURBAR.loop_analysis.kept, (), (1.0, 1.0), (0, 0)), tuple((r, dependent[c]) for r, c in order)
+def partition(C: Any, dependent: list[int]) -> constrained_dynamics.CoordinatePartition:
+    order, _ = choose_pivots(C[:, dependent])
+    return constrained_dynamics.CoordinatePartition(
+        LoopRank(FOURBAR.loop_analysis.kept, (), (1.0, 1.0), (0, 0)), tuple((r, dependent[c]) for r, c in order)
     )
 
 
@@ -52,16 +52,16 @@ def test_the_redundant_row_is_found_and_is_the_printed_one() -> None:
 def test_the_printed_E() -> None:
     """E (23) by elimination, with the printed independent coordinates; C E = 0 (17)."""
     C = FOURBAR.closure_jacobian(HERE)[list(FOURBAR.loop_analysis.kept)]
-    form = forms.reduced(FOURBAR.tree, crba.mass_matrix, partition(C, [2, 3]), HERE)
+    form = constrained_dynamics.reduce_to_null_space(FOURBAR.tree, crba.mass_matrix, partition(C, [2, 3]), HERE)
     E = np.zeros((4, 2))
-    for j, column in enumerate(form.E.values()):
+    for j, column in enumerate(form.null_space.values()):
         for k, x in column.items():
             E[k, j] = x
     close(E, PRINTED["E"], 1e-12)
     close(C @ E, np.zeros((2, 2)), 1e-12)
     M = np.array(crba.mass_matrix(FOURBAR.tree, HERE), dtype=float)
     small = E.T @ M @ E  # 20
-    close([[form.small[max(i, j)].get(min(i, j), 0.0) for j in range(2)] for i in range(2)], small)
+    close([[form.reduced_mass[max(i, j)].get(min(i, j), 0.0) for j in range(2)] for i in range(2)], small)
 
 
 @pytest.mark.parametrize("dependent", [[2, 3], [1, 2], [1, 3]])
@@ -74,7 +74,7 @@ def test_both_forms_are_one_motion(dependent: list[int]) -> None:
     C = m.closure_jacobian(q)[list(found.kept)]
     part = partition(C, dependent)
     given = (q.tolist(), v.tolist(), tau)
-    a = forms.minimal(m.tree, rnea.inverse_dynamics, crba.mass_matrix, part, *given)
+    a = constrained_dynamics.minimal(m.tree, rnea.inverse_dynamics, crba.mass_matrix, part, *given)
     close(a, m.forward_dynamics(*given), 1e-10)
     close(C @ a, -m.closure_bias(q, v)[list(found.kept)], 1e-10)
 
@@ -82,16 +82,18 @@ def test_both_forms_are_one_motion(dependent: list[int]) -> None:
 def test_coordinates_that_cannot_depend() -> None:
     """The slide moves by itself: no choice of dependent coordinates has it."""
     C = FOURBAR.closure_jacobian(HERE)[list(FOURBAR.loop_analysis.kept)]
-    assert len(pivots(C[:, [0, 3]])[0]) == 1
+    assert len(choose_pivots(C[:, [0, 3]])[0]) == 1
 
 
-@pytest.mark.parametrize("by", able("forward_dynamics", zoo.andrews().tree), ids=lambda by: by.name)
+@pytest.mark.parametrize("by", applicable_methods("forward_dynamics", zoo.andrews().tree), ids=lambda by: by.name)
 def test_andrews_squeezer_starts_as_published(by: Any) -> None:
     """Accelerations at the start, of the mechanism and not of its printed equations."""
     m, given = zoo.andrews(), zoo.data("andrews")
     q, v = zoo.start(m)
     close(m.closure(q), np.zeros(15), 1e-15)
     tau = dict.fromkeys(m.columns[1], 0.0) | {"beta": given["mom"]}
-    a = Layer(METHODS[by.name], m.loop_analysis.rank).forward_dynamics(m.tree, q.tolist(), v.tolist(), [*tau.values()])
+    a = LoopLayer(METHODS[by.name], m.loop_analysis.rank).forward_dynamics(
+        m.tree, q.tolist(), v.tolist(), [*tau.values()]
+    )
     expected = dict.fromkeys(m.columns[1], 0.0) | {"beta": 14222.4439199541, "theta": -10666.8329399656}
     np.testing.assert_allclose(a, [*expected.values()], rtol=1e-9, atol=1e-5)

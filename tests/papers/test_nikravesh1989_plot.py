@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bellcrank.papers.counts import published
-from bellcrank.papers.nikravesh.limits import figure_7, maximum_speedup, tables
-from bellcrank.view.chart import lines
+from bellcrank.papers.nikravesh.speedup_limits import figure_7, maximum_speedup, tables
+from bellcrank.papers.operation_counts import published
+from bellcrank.view.chart import line_chart
 
 PAGE = Path(__file__).parents[2] / "docs/counting.md"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,7 +48,7 @@ def test_the_report_has_both_ends() -> None:
 
 
 def test_names_are_escaped_and_points_keep_inside() -> None:
-    root = ET.fromstring(lines("a < b", "x & y", "z", {"<one>": {1.0: 3.0}, "flat": {1.0: 0.0}}))
+    root = ET.fromstring(line_chart("a < b", "x & y", "z", {"<one>": {1.0: 3.0}, "flat": {1.0: 0.0}}))
     for circle in root.iter(f"{SVG}circle"):
         assert 0 <= float(circle.attrib["cx"]) <= 560
         assert 0 <= float(circle.attrib["cy"]) <= 360

@@ -2,7 +2,8 @@
 
 How the paper counts (section 3): M is multiplications and divisions, A additions and subtractions, of one evaluation of
 the joint accelerations of n revolute joints, the force vector phi given; sines and cosines are free; what depends on
-constants alone is done off-line. Ours is counted alike on a chain with nothing special in it (bellcrank.papers.counts).
+constants alone is done off-line. Ours is counted alike on a chain with nothing special in it
+(bellcrank.papers.operation_counts).
 
 The print contradicts itself: its counts by step add up to 192 n - 284 multiplications, not 191 n - 284; they leave out
 M^_1, without which m^_1 cannot be had, and count mu_n, which nobody needs. Scan or print are wrong in A.1 (d_i is in
@@ -19,18 +20,24 @@ import pytest
 from bellcrank import kernel, zoo
 from bellcrank.dynamics import crba, denoc, rnea
 from bellcrank.model import Mechanism
-from bellcrank.papers.counts import ROWS, Row, compared, parsed, published
+from bellcrank.papers.operation_counts import (
+    PUBLISHED_COUNTS,
+    PublishedCount,
+    compare_counts,
+    parse_polynomial,
+    published,
+)
 from trees import Array, close, random_tree, state
 
 PRINTED = published()["counts"]["forward_dynamics"]
 TABLE_I = ("saha", "featherstone", "valasek", "brandl", "walker_orin_featherstone")
 LINEAR = TABLE_I[:4]
-OURS = {row.key: row for row in ROWS if row.table == "forward_dynamics" and row.key in TABLE_I}
+OURS = {row.key: row for row in PUBLISHED_COUNTS if row.table == "forward_dynamics" and row.key in TABLE_I}
 
 
 def count(key: str, what: str, n: int) -> int:
     """M, A, or M + A of a row of table I."""
-    value = sum((parsed(PRINTED[key][x])(n) for x in what), start=parsed("0 n")(n))
+    value = sum((parse_polynomial(PRINTED[key][x])(n) for x in what), start=parse_polynomial("0 n")(n))
     assert value.denominator == 1
     return int(value)
 
@@ -69,9 +76,9 @@ BRACES = {
 
 def test_the_steps_add_up_to_the_total_but_for_n_multiplications() -> None:
     Mn, M, An, A = (sum(column) for column in zip(*BRACES.values(), strict=True))
-    assert parsed(f"{An} n - {-A}") == parsed(PRINTED["saha"]["A"])
-    assert parsed(f"{Mn} n - {-M}") == parsed("192 n - 284")
-    assert parsed(PRINTED["saha"]["M"]) == parsed("191 n - 284")
+    assert parse_polynomial(f"{An} n - {-A}") == parse_polynomial(PRINTED["saha"]["A"])
+    assert parse_polynomial(f"{Mn} n - {-M}") == parse_polynomial("192 n - 284")
+    assert parse_polynomial(PRINTED["saha"]["M"]) == parse_polynomial("191 n - 284")
 
 
 @pytest.mark.parametrize("key", TABLE_I)
@@ -93,7 +100,7 @@ def test_what_the_paper_claims_of_its_table() -> None:
     assert first("saha", "walker_orin_featherstone", "M") == 10
     assert first("saha", "walker_orin_featherstone", "MA") == 12
     # "better than the one reported earlier", 201 n - 335 and 193 n - 361: from six joints on.
-    earlier_M, earlier_A = parsed("201 n - 335"), parsed("193 n - 361")
+    earlier_M, earlier_A = parse_polynomial("201 n - 335"), parse_polynomial("193 n - 361")
     assert next(n for n in range(2, 20) if count("saha", "M", n) < earlier_M(n)) == 6
     assert next(n for n in range(2, 20) if count("saha", "A", n) <= earlier_A(n)) == 6
 
@@ -103,19 +110,19 @@ def test_what_the_paper_claims_of_its_table() -> None:
 
 @pytest.mark.parametrize("row", OURS.values(), ids=OURS)
 @pytest.mark.parametrize("n", [6, 10])
-def test_no_more_operations_than_the_print(row: Row, n: int) -> None:
+def test_no_more_operations_than_the_print(row: PublishedCount, n: int) -> None:
     """denoc against the paper's own row; against the quoted ones denoc and crba with phi given too, and aba with all
     forces for Brandl's, which includes them.
     """
-    assert compared(row).ours(n) <= compared(row).theirs(n)
-    assert compared(row).counts[n][0] <= count(row.key, "M", n)
-    assert compared(row).counts[n][1] <= count(row.key, "A", n)
+    assert compare_counts(row).ours(n) <= compare_counts(row).theirs(n)
+    assert compare_counts(row).counts[n][0] <= count(row.key, "M", n)
+    assert compare_counts(row).counts[n][1] <= count(row.key, "A", n)
 
 
 def test_ours_is_linear_and_overtakes_composite_bodies_at_ten_joints() -> None:
-    linear, cubic = compared(OURS["saha"]), compared(OURS["walker_orin_featherstone"])
+    linear, cubic = compare_counts(OURS["saha"]), compare_counts(OURS["walker_orin_featherstone"])
     assert len(linear.M.coefficients) == len(linear.A.coefficients) == 2
-    assert linear.since <= 3
+    assert linear.least_n <= 3
     assert next(n for n in linear.counts if linear.ours(n) < cubic.ours(n)) == 10
 
 

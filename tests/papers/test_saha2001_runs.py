@@ -87,11 +87,11 @@ def test_puma_numbers_that_differ_from_wongs_do_not_matter() -> None:
         **{k: given[k] for k in ("joints", "a", "b", "mass", "r", "inertia")},
         alpha=[np.radians(x) for x in given["alpha_deg"]],
     )
-    from bellcrank.papers.open_loop import leaves, simulator
+    from bellcrank.papers.open_loop import departure_time, simulator
 
     path = bc.control.Cycloid((0.0,) * 6, (np.pi,) * 6, 10.0)
     run = simulator(arm, path, "rkf45").run(10.0, tolerance=1e-6, every=0.01)
-    assert leaves(run, path, 0.01) == pytest.approx(7.7, abs=0.15)
+    assert departure_time(run, path, 0.01) == pytest.approx(7.7, abs=0.15)
 
 
 def test_minus_signs_before_the_moments_of_inertia_cannot_be_meant() -> None:

@@ -19,14 +19,14 @@ import pytest
 import bellcrank as bc
 from bellcrank.build.graphs import graph
 from bellcrank.dynamics import aba, newton_euler_symbolic, reaction_equations
-from bellcrank.dynamics.centres import applied, jacobians, placed
-from bellcrank.dynamics.complement import inertia_matrix, projected_forces
-from bellcrank.dynamics.inertia_matrix import coordinate_names, solve, square
+from bellcrank.dynamics.free_bodies import applied_forces, body_jacobians, place_bodies
+from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
+from bellcrank.dynamics.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import OPS
-from bellcrank.papers import counts as papers
+from bellcrank.papers import operation_counts as papers
 from trees import ALL, close, random_tree, state
 
 TRANSPUTER = papers.published()["transputer"]
@@ -37,7 +37,7 @@ PRICE = {"sin": TRANSPUTER["sincos_us"], "cos": TRANSPUTER["sincos_us"]} | {
     "sub": TRANSPUTER["add_us"],
     "neg": 0.0,
 }
-# Labels of centres.py: where the bodies and their axes are, the paper's J (B there) and I (J there).
+# Labels of free_bodies.py: where the bodies and their axes are, the paper's J (B there) and I (J there).
 FREE = {"pose", "r", "u", "B", "J"}
 GENERAL = random_tree(7, [*ALL, "revolute"], [0, 0, 1, 1, 2, 3, 5, 4])
 
@@ -47,14 +47,14 @@ GENERAL = random_tree(7, [*ALL, "revolute"], [0, 0, 1, 1, 2, 3, 5, 4])
 
 def global_form(m: Mechanism, q: Any, v: Any, tau: Any) -> dict[str, Any]:
     """J, Mbar, kbar, qbar, Qbar of (4) and (5) as matrices of numbers."""
-    bodies, n = placed(m.tree, q, v), len(m.bodies)
+    bodies, n = place_bodies(m.tree, q, v), len(m.bodies)
     J, Mbar = np.zeros((6 * n, m.nv)), np.zeros((6 * n, 6 * n))
-    for i, (body, columns) in enumerate(zip(bodies, jacobians(m.tree, bodies))):
+    for i, (body, columns) in enumerate(zip(bodies, body_jacobians(m.tree, bodies))):
         for k, column in columns.items():
             J[6 * i : 6 * i + 6, k] = [*column.lin, *column.ang]
         Mbar[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = body.M.m * np.eye(3)
         Mbar[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = [[*row] for row in body.M.I.rows]
-    kbar, qbar = newton_euler_symbolic.coriolis(m.tree, bodies, v), applied(m.tree, q, bodies)
+    kbar, qbar = newton_euler_symbolic.coriolis(m.tree, bodies, v), applied_forces(m.tree, q, bodies)
     held, N, _, _ = reaction_equations.equations(m.tree, q, v, tau, bodies)
     Qbar = np.zeros((6 * n, len(held)))
     for column, one in enumerate(held):
@@ -62,7 +62,7 @@ def global_form(m: Mechanism, q: Any, v: Any, tau: Any) -> dict[str, Any]:
             Qbar[6 * i : 6 * i + 6, column] = [*f.lin, *f.ang]
     stacked = {"kbar": kbar, "qbar": qbar}
     vectors = {name: np.array([x for f in fs for x in (*f.lin, *f.ang)]) for name, fs in stacked.items()}
-    return {"J": J, "Mbar": Mbar, "Qbar": Qbar, "N": np.array(square(N)), **vectors}
+    return {"J": J, "Mbar": Mbar, "Qbar": Qbar, "N": np.array(full_matrix(N)), **vectors}
 
 
 def test_constraint_forces_do_no_work() -> None:
@@ -80,7 +80,7 @@ def test_the_newton_euler_equations_of_all_bodies_hold() -> None:
     tau = [0.0] * GENERAL.nv  # so that all of qbar is gravity
     g = global_form(GENERAL, q, v, tau)
     a = np.array(aba.forward_dynamics(GENERAL.tree, q, v, tau))
-    held, N, right, _ = reaction_equations.equations(GENERAL.tree, q, v, tau, placed(GENERAL.tree, q, v))
+    held, N, right, _ = reaction_equations.equations(GENERAL.tree, q, v, tau, place_bodies(GENERAL.tree, q, v))
     forces = solve(N, right, [""] * len(held))
     close(g["Mbar"] @ g["J"] @ a + g["kbar"], g["qbar"] + g["Qbar"] @ forces, 1e-10)
     M = g["J"].T @ g["Mbar"] @ g["J"]
@@ -102,7 +102,7 @@ def test_the_matrix_of_reactions_is_symmetric_and_positive_definite(armature: bo
 def test_only_joints_on_the_same_body_meet_in_the_matrix_of_reactions() -> None:
     m = bc.zoo.chain(8, twist="general")
     q, v, tau = state(m)
-    _, N, _, _ = reaction_equations.equations(m.tree, q, v, tau, placed(m.tree, q, v))
+    _, N, _, _ = reaction_equations.equations(m.tree, q, v, tau, place_bodies(m.tree, q, v))
     assert [sorted({column // 5 for column in row}) for row in N[::5]] == [[0]] + [[i, i + 1] for i in range(7)]
 
 
@@ -140,16 +140,16 @@ def motion(m: Mechanism) -> Graph:
     t = m.tree
 
     def parts(q: Any, v: Any, tau: Any) -> dict[str, Any]:
-        bodies = placed(t, q, v)
-        J = jacobians(t, bodies)
-        kbar, qbar = newton_euler_symbolic.coriolis(t, bodies, v), applied(t, q, bodies)
-        M, k = inertia_matrix(t, J, [body.M for body in bodies]), projected_forces(t, J, kbar, "k")
-        qa = [x + u for x, u in zip(projected_forces(t, J, qbar, "q"), tau)]
+        bodies = place_bodies(t, q, v)
+        J = body_jacobians(t, bodies)
+        kbar, qbar = newton_euler_symbolic.coriolis(t, bodies, v), applied_forces(t, q, bodies)
+        M, k = inertia_matrix(t, J, [body.M for body in bodies]), project_forces(t, J, kbar, "k")
+        qa = [x + u for x, u in zip(project_forces(t, J, qbar, "q"), tau)]
         ydd = solve(M, [x - y for x, y in zip(qa, k)], coordinate_names(t))
         flat = {"kbar": kbar, "qbar": qbar}
         columns = [[*column.lin, *column.ang] for row in J for column in row.values()]
         vectors = {name: [[*f.lin, *f.ang] for f in fs] for name, fs in flat.items()}
-        return {"J": columns, "M": square(M), "k": k, "q": qa, "ydd": ydd, **vectors}
+        return {"J": columns, "M": full_matrix(M), "k": k, "q": qa, "ydd": ydd, **vectors}
 
     return trace(f"{m.name}.motion", parts, {"q": (t.nq,), "v": (t.nv,), "tau": (t.nv,)})
 
@@ -271,27 +271,31 @@ def test_there_is_far_more_parallelism_than_three_processors_take() -> None:
 
 COUNTED = [
     (
-        papers.Row("", "schaefer", "newton_euler_symbolic", "mass_matrix", ("q",)),
+        papers.PublishedCount("", "schaefer", "newton_euler_symbolic", "mass_matrix", ("q",)),
         "n^3 + 10 n^2 + 63 n - 82",
         "n^3 + 7 n^2 + 42 n - 60",
     ),
     (
-        papers.Row("", "schaefer", "newton_euler_symbolic", "bias", ("q", "v")),
+        papers.PublishedCount("", "schaefer", "newton_euler_symbolic", "bias", ("q", "v")),
         "13 n^2/2 + 233 n/2 - 148",
         "13 n^2/2 + 201 n/2 - 145",
     ),
     (
-        papers.Row("", "schaefer", "newton_euler_symbolic", "forward_dynamics", ("q", "v", "tau")),
+        papers.PublishedCount("", "schaefer", "newton_euler_symbolic", "forward_dynamics", ("q", "v", "tau")),
         "7 n^3/6 + 15 n^2 + 677 n/6 - 138",
         "7 n^3/6 + 23 n^2/2 + 292 n/3 - 136",
     ),
-    (papers.Row("", "schaefer", "newton_euler_symbolic", "reactions", ("q", "v", "tau")), "651 n - 510", "545 n - 475"),
+    (
+        papers.PublishedCount("", "schaefer", "newton_euler_symbolic", "reactions", ("q", "v", "tau")),
+        "651 n - 510",
+        "545 n - 475",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("row", "M", "A"), COUNTED, ids=[row.function for row, _, _ in COUNTED])
-def test_counts_are_known(row: papers.Row, M: str, A: str) -> None:
+def test_counts_are_known(row: papers.PublishedCount, M: str, A: str) -> None:
     """O(n^3) for M, as section 2 says of the non-recursive way; O(n) for the sparse equations of reaction."""
-    found = papers.compared(row)
+    found = papers.compare_counts(row)
     assert (str(found.M), str(found.A)) == (M, A)
-    assert found.since <= 4
+    assert found.least_n <= 4

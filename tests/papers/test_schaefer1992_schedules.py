@@ -19,12 +19,12 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import aba, rnea
 from bellcrank.errors import InputError
-from bellcrank.papers import counts as papers
+from bellcrank.papers import operation_counts as papers
 from bellcrank.papers.schaefer import strategies
 from bellcrank.papers.schaefer import transputers as schaefer
-from bellcrank.papers.schaefer.strategies import CONTROLS, STRATEGIES, modules, motion, tasks_of
-from bellcrank.papers.schaefer.transputers import PLACES, figure_8
-from bellcrank.scheduling import Tasks, laid_out, machine, schedule
+from bellcrank.papers.schaefer.strategies import CONTROL_LAWS, STRATEGIES, split_modules, tasks_of, trace_motion
+from bellcrank.papers.schaefer.transputers import TASK_PROCESSORS, figure_8
+from bellcrank.scheduling import Tasks, list_schedule, machine, schedule
 
 SAID = papers.published()["transputer"]
 ALL = [[s for i, s in enumerate(STRATEGIES) if bits >> i & 1] for bits in range(8)]
@@ -37,12 +37,12 @@ def names(todo: Tasks) -> list[str]:
 # -- the cuts
 
 
-@pytest.mark.parametrize("control", CONTROLS)
+@pytest.mark.parametrize("control", CONTROL_LAWS)
 def test_the_graph_that_is_cut_is_the_motion(control: str) -> None:
     m = bc.zoo.stanford()
     rng = np.random.default_rng(3)
     q, v, w = rng.uniform(-1.0, 1.0, (3, 6))
-    found = motion(m, control).evaluate(q=q, v=v, w=w)
+    found = trace_motion(m, control).evaluate(q=q, v=v, w=w)
     u = w
     if control != "none":
         u = strategies.STIFFNESS * (w - q) - strategies.DAMPING * v
@@ -52,20 +52,20 @@ def test_the_graph_that_is_cut_is_the_motion(control: str) -> None:
     np.testing.assert_allclose(found["ydd"], aba.forward_dynamics(m.tree, q, v, u), rtol=1e-9)
 
 
-@pytest.mark.parametrize("shared", strategies.SHARED)
+@pytest.mark.parametrize("shared", strategies.SHARING_MODES)
 @pytest.mark.parametrize("chosen", ALL, ids=lambda x: "+".join(x) or "none")
 @pytest.mark.parametrize("name", ["stanford", "torso"])
 def test_every_combination_computes_everything_and_can_be_followed(name: str, chosen: list[str], shared: str) -> None:
     m = bc.zoo.load(name)
     todo = tasks_of(m, *chosen, control="proportional", shared=shared)
     times = Counter(node.serial for task in todo for node in task.nodes)
-    wanted = {n.serial for part in modules(motion(m, "proportional")).values() for n in part.values()}
+    wanted = {n.serial for part in split_modules(trace_motion(m, "proportional")).values() for n in part.values()}
     assert len(times) == len(wanted)
     if shared == "sent":
         assert set(times.values()) == {1}
-    s = laid_out(todo, machine("complete:3", "t800"))
+    s = list_schedule(todo, machine("complete:3", "t800"))
     s.check()
-    one = laid_out(tasks_of(m, control="proportional"), machine("single", "t800"))
+    one = list_schedule(tasks_of(m, control="proportional"), machine("single", "t800"))
     assert s.work == one.work  # what is copied is no work on one processor
     assert s.bound <= s.makespan
 
@@ -87,15 +87,15 @@ def test_strategy_3_has_the_factors_beside_the_force_vectors() -> None:
 
 def test_strategy_1_finds_head_and_arms() -> None:
     m = bc.zoo.torso()
-    found = strategies.subsystems(m)
+    found = strategies.body_branches(m)
     assert len(set(found.values()) - {""}) == 3
     assert found[m.bodies[0].name] == ""
-    assert set(strategies.subsystems(bc.zoo.stanford()).values()) == {""}
+    assert set(strategies.body_branches(bc.zoo.stanford()).values()) == {""}
 
 
 def speedups(name: str) -> dict[tuple[str, str], float]:
     m = bc.zoo.load(name)
-    one = laid_out(tasks_of(m), machine("single", "t800")).makespan
+    one = list_schedule(tasks_of(m), machine("single", "t800")).makespan
     return {(chosen, shared): one / s.makespan for chosen, shared, s in schaefer.combinations(m)}
 
 
@@ -122,19 +122,19 @@ def test_figure_8() -> None:
     e = figure_8()
     e.one.check()
     e.three.check()
-    assert [e.three.where[t.index] for t in e.three.tasks] == [PLACES[t.name] for t in e.three.tasks]
+    assert [e.three.where[t.index] for t in e.three.tasks] == [TASK_PROCESSORS[t.name] for t in e.three.tasks]
     assert e.one.makespan == pytest.approx(0.64 * SAID["stanford_one_transputer_us"], rel=0.03)
     assert e.three.makespan == pytest.approx(0.60 * SAID["stanford_three_transputers_us"], rel=0.03)
     assert e.speedup == pytest.approx(SAID["stanford_speedup"], rel=0.08)
     # The first two are busy alike; the third has most of its time left for control, about 500 us in the paper.
     assert e.three.busy[0] == pytest.approx(e.three.busy[1], rel=0.1)
-    assert e.left > 500.0
+    assert e.third_idle > 500.0
 
 
 def test_the_general_scheduler_finds_the_authors_placement() -> None:
     """Or one as good: figure 8 was placed by hand."""
     todo = tasks_of(bc.zoo.stanford(), "modules", "factorisation")
-    assert laid_out(todo, machine("complete:3", "t800")).makespan == figure_8(state=False).three.makespan
+    assert list_schedule(todo, machine("complete:3", "t800")).makespan == figure_8(state=False).three.makespan
 
 
 def test_smaller_tasks_gain_more_than_the_modules_do() -> None:
@@ -146,7 +146,7 @@ def test_smaller_tasks_gain_more_than_the_modules_do() -> None:
 
 def test_control_raises_the_speed_up() -> None:
     """A law that fits on the third processor costs one processor its whole time and three of them nothing."""
-    plain, law, torque = (figure_8(control) for control in CONTROLS)
+    plain, law, torque = (figure_8(control) for control in CONTROL_LAWS)
     assert law.three.makespan == plain.three.makespan
     assert plain.speedup < law.speedup < torque.speedup
     assert torque.three.makespan == pytest.approx(plain.three.makespan, rel=0.01)

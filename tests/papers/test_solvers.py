@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
-from bellcrank.papers.counts import published
-from bellcrank.papers.wong.comparison import printed
-from bellcrank.papers.wong.solvers import back_substitution, factorised, feed_forward, substituted
-from bellcrank.papers.wong.systolic import Array, Cell, Words
+from bellcrank.papers.operation_counts import published
+from bellcrank.papers.wong.comparison import evaluate_formula
+from bellcrank.papers.wong.systolic_array import Cell, SystolicArray, Words
+from bellcrank.papers.wong.systolic_solvers import back_substitution, factorise, feed_forward, substitute_back
 
 SIZES = range(1, 15)
 SOLVERS = {"feed_forward": feed_forward, "back_substitution": back_substitution}
@@ -50,16 +50,18 @@ def test_solutions_in_floats(n: int, seed: int, solver: str) -> None:
 def test_feed_forward_takes_4n_cycles(n: int) -> None:
     """ "x_1 being first after 3 n cycles": it is computed in cycle 3 n, and outside with the next."""
     s = feed_forward(*system(n))
-    assert (s.cycles, s.first, s.cells) == (4 * n, 3 * n, n * (n + 1) // 2 + n)
+    assert (s.cycles, s.first_cycle, s.cells) == (4 * n, 3 * n, n * (n + 1) // 2 + n)
 
 
 @pytest.mark.parametrize("n", SIZES)
 def test_back_substitution_takes_7n_minus_5_cycles(n: int) -> None:
     A, b = system(n)
-    U, y, factor, cells = factorised(A, b)
-    assert (factor, substituted(U, y)[1]) == (3 * n - 2, 4 * n - 3)
+    U, y, factor, cells = factorise(A, b)
+    assert (factor, substitute_back(U, y)[1]) == (3 * n - 2, 4 * n - 3)
     assert cells == n * (n + 1) // 2 + n
-    assert back_substitution(A, b).cycles == printed(published()["parallel"]["wong"]["liu_young_solver_cycles"], n)
+    assert back_substitution(A, b).cycles == evaluate_formula(
+        published()["parallel"]["wong"]["liu_young_solver_cycles"], n
+    )
 
 
 @pytest.mark.parametrize("n", [2, 5, 8])
@@ -83,10 +85,10 @@ def test_a_word_reaches_the_next_cell_in_the_next_cycle_and_no_further() -> None
                 seen[k].append(cycle)
             sent = {"east": got["west"]} if got else {}
 
-    array = Array({(0, k): passing(k) for k in range(4)}, {(2, (0, 0), "west"): "word"})
+    array = SystolicArray({(0, k): passing(k) for k in range(4)}, {(2, (0, 0), "west"): "word"})
     array.run(8)
     assert seen == {0: [2], 1: [3], 2: [4], 3: [5]}
-    assert array.left == {(5, (0, 3), "east"): "word"}
+    assert array.outputs == {(5, (0, 3), "east"): "word"}
 
 
 def test_a_matrix_that_is_not_square_is_explained() -> None:

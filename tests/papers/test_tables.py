@@ -11,16 +11,16 @@ from typer.testing import CliRunner
 
 from bellcrank.cli import app
 from bellcrank.dynamics import METHODS
-from bellcrank.papers import counts as papers
+from bellcrank.papers import operation_counts as papers
 
 PAGE = (Path(__file__).parents[2] / "docs/methods/family.md").read_text("utf-8")
-ROWS = papers.ROWS
+ROWS = papers.PUBLISHED_COUNTS
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.key}-{row.method}" for row in ROWS])
-def test_our_form_needs_no_more_than_the_print(row: papers.Row) -> None:
+def test_our_form_needs_no_more_than_the_print(row: papers.PublishedCount) -> None:
     """Of the paper's own method, and of other ways to the same."""
-    found = papers.compared(row)
+    found = papers.compare_counts(row)
     for n in (6, 10):
         assert found.ours(n) <= found.theirs(n)
 
@@ -39,8 +39,8 @@ def test_the_command_prints_what_is_compared() -> None:
     rows = json.loads(done.stdout)
     assert [row["method"] for row in rows] == [row.method for row in ROWS]
     for row, shown in zip(ROWS, rows, strict=True):
-        assert shown["traced"]["M"] == str(papers.compared(row).M)
-        assert shown["at"]["6"]["traced"] == papers.compared(row).ours(6)
+        assert shown["traced"]["M"] == str(papers.compare_counts(row).M)
+        assert shown["at"]["6"]["traced"] == papers.compare_counts(row).ours(6)
     text = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["count", "chain", "--papers"]).stdout
     assert all(row.title.split(",")[0] in text for row in ROWS)
     wrong = CliRunner().invoke(app, ["count", "excavator", "--papers"])
@@ -69,6 +69,6 @@ SHOWN = {
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_page_has_the_counts_of_today(name: str) -> None:
-    found = papers.compared(papers.Row("", name, *SHOWN[name]))
+    found = papers.compare_counts(papers.PublishedCount("", name, *SHOWN[name]))
     assert f"| {name} | {found.M} | {found.A} | {found.ours(6)} | {found.ours(10)} |" in PAGE
-    assert found.since <= 4
+    assert found.least_n <= 4

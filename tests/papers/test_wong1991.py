@@ -19,50 +19,58 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.dynamics import METHODS, crba, ness
-from bellcrank.papers.counts import ROWS, Row, compared, parsed, published
+from bellcrank.papers.operation_counts import (
+    PUBLISHED_COUNTS,
+    PublishedCount,
+    compare_counts,
+    parse_polynomial,
+    published,
+)
 from bellcrank.scalar import Scalar
 from trees import close, random_tree, state
 
-WONG = [r for r in ROWS if r.method in ("ness", "angeles")]
+WONG = [r for r in PUBLISHED_COUNTS if r.method in ("ness", "angeles")]
 
 
-def row(method: str, function: str) -> Row:
+def row(method: str, function: str) -> PublishedCount:
     return next(r for r in WONG if (r.method, r.function) == (method, function))
 
 
 @pytest.mark.parametrize("r", WONG, ids=[f"{r.table}-{r.key}" for r in WONG])
 @pytest.mark.parametrize("n", [6, 10])
-def test_no_more_operations_than_printed(r: Row, n: int) -> None:
-    c = compared(r)
+def test_no_more_operations_than_printed(r: PublishedCount, n: int) -> None:
+    c = compare_counts(r)
     assert c.ours(n) <= c.theirs(n), f"{c.ours(n)} > {c.theirs(n)}: M {c.M}, A {c.A}"
 
 
 @pytest.mark.parametrize("method", ["ness", "angeles"])
 def test_the_inertia_matrix_has_the_printed_cubic_terms(method: str) -> None:
-    c = compared(row(method, "mass_matrix"))
-    assert c.M.coefficients[3] == parsed(c.row.printed["M"]).coefficients[3] == 1
-    assert c.A.coefficients[3] == parsed(c.row.printed["A"]).coefficients[3] + Fraction(1, 6) == 1  # see above
+    c = compare_counts(row(method, "mass_matrix"))
+    assert c.M.coefficients[3] == parse_polynomial(c.row.printed["M"]).coefficients[3] == 1
+    assert (
+        c.A.coefficients[3] == parse_polynomial(c.row.printed["A"]).coefficients[3] + Fraction(1, 6) == 1
+    )  # see above
 
 
 def test_the_force_vectors_are_of_the_printed_order() -> None:
-    proposed, quoted = compared(row("ness", "bias")), compared(row("angeles", "bias"))
+    proposed, quoted = compare_counts(row("ness", "bias")), compare_counts(row("angeles", "bias"))
     assert proposed.M.coefficients[2] == proposed.A.coefficients[2] == 3  # 3.37
     assert len(quoted.M.coefficients) == len(quoted.A.coefficients) == 2
 
 
 def test_the_solver_is_the_printed_one() -> None:
     """To the operation, additions and multiplications apart."""
-    c = compared(row("ness", "accelerations"))
-    assert (parsed(c.row.printed["M"]), parsed(c.row.printed["A"])) == (c.M, c.A)
+    c = compare_counts(row("ness", "accelerations"))
+    assert (parse_polynomial(c.row.printed["M"]), parse_polynomial(c.row.printed["A"])) == (c.M, c.A)
 
 
 def test_the_tables_add_up() -> None:
     counts = published()["counts"]
     for name, given in (("wong", "wong_parts"), ("angeles", "angeles_parts")):
         for kind, at in (("M", 0), ("A", 1)):
-            total = parsed(counts["forward_dynamics"][name][kind])
+            total = parse_polynomial(counts["forward_dynamics"][name][kind])
             for n in (3, 6, 12):
-                assert total(n) == sum(parsed(part[kind])(n) for part in counts[given].values())
+                assert total(n) == sum(parse_polynomial(part[kind])(n) for part in counts[given].values())
             assert total(6) == counts["forward_dynamics"][name]["n6"][at]
 
 
@@ -72,7 +80,7 @@ def test_the_steps_of_the_printed_force_vector_do_not_add_up() -> None:
     for n in (2, 6, 10):
         m = (n - 1) * (8 + 10 + 6 + 26 + 24) + 1 + 12 + 3 * n + 15 + 3 * n**2
         a = (n - 1) * (6 + 7 + 9 + 23 + 18) + 9 + 10 + 3 * n**2
-        assert (m, a) == (parsed(printed["M"])(n) - 2, parsed(printed["A"])(n) + n - 1)
+        assert (m, a) == (parse_polynomial(printed["M"])(n) - 2, parse_polynomial(printed["A"])(n) + n - 1)
 
 
 def test_tables_3_2_and_3_3() -> None:
@@ -80,7 +88,7 @@ def test_tables_3_2_and_3_3() -> None:
     counts = published()["counts"]
 
     def table(part: str, key: str, kind: str, sizes: range) -> list[int]:
-        return [int(parsed(counts[part][key][kind])(n)) for n in sizes]
+        return [int(parse_polynomial(counts[part][key][kind])(n)) for n in sizes]
 
     assert table("wong_parts", "inertia_matrix", "M", range(4, 8)) == [286, 498, 779, 1135]
     assert table("wong_parts", "inertia_matrix", "A", range(4, 8)) == [209, 370, 585, 859]
@@ -93,7 +101,7 @@ def test_tables_3_2_and_3_3() -> None:
 def test_body_coordinates_are_cheaper_than_mixed_frames() -> None:
     """The point of chapter 3."""
     for function, inputs in (("mass_matrix", ("q",)), ("bias", ("q", "v")), ("forward_dynamics", ("q", "v", "tau"))):
-        ours, mixed = (sum(Row("", "", m, function, inputs).tally(6)) for m in ("ness", "hemami"))
+        ours, mixed = (sum(PublishedCount("", "", m, function, inputs).tally(6)) for m in ("ness", "hemami"))
         assert ours < mixed
 
 

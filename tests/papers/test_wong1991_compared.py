@@ -19,37 +19,45 @@ import pytest
 from bellcrank.dynamics import aba, bae_hwang, crba, featherstone, rnea, walker_orin
 from bellcrank.graph import trace
 from bellcrank.model import Tree
-from bellcrank.papers.counts import ROWS, Row, compared, parsed, published, tally, tree
+from bellcrank.papers.operation_counts import (
+    PUBLISHED_COUNTS,
+    PublishedCount,
+    compare_counts,
+    parse_polynomial,
+    published,
+    tally,
+    tree,
+)
 from bellcrank.spatial.vector import ZERO
 from trees import close, random_tree, state
 
 COUNTS = published()["counts"]
 KEYS = ("featherstone", "walker_orin_featherstone", "walker_orin_wong", "walker", "lilly_III")
-OURS = [row for row in ROWS if row.key in KEYS]
+OURS = [row for row in PUBLISHED_COUNTS if row.key in KEYS]
 FIELDS = (6, 10)
 
 
 def printed(table: str, key: str, n: int) -> Fraction:
     """M + A: of the polynomials, or of the table's own number where that is smaller."""
     row = COUNTS[table][key]
-    least = parsed(row["M"])(n) + parsed(row["A"])(n)
+    least = parse_polynomial(row["M"])(n) + parse_polynomial(row["A"])(n)
     return min(least, Fraction(sum(row[f"n{n}"]))) if f"n{n}" in row else least
 
 
 @pytest.mark.parametrize("row", OURS, ids=[f"{row.key}-{row.method}" for row in OURS])
 @pytest.mark.parametrize("n", FIELDS)
-def test_no_more_than_the_hand_count(row: Row, n: int) -> None:
-    found = compared(row)
-    assert found.since <= 4
+def test_no_more_than_the_hand_count(row: PublishedCount, n: int) -> None:
+    found = compare_counts(row)
+    assert found.least_n <= 4
     assert found.ours(n) <= printed(row.table, row.key, n), f"M = {found.M}, A = {found.A}"
 
 
 def test_walker_and_orin_grow_as_featherstone_counted_them() -> None:
     """n^3/6 + 23 n^2/2 and n^3/6 + 7 n^2 are what climbing and solving cost in body coordinates, then and now."""
-    row = next(row for row in ROWS if row.key == "walker_orin_featherstone")
-    found = compared(row)
-    assert found.M.coefficients[2:] == parsed(row.printed["M"]).coefficients[2:]
-    assert found.A.coefficients[2:] == parsed(row.printed["A"]).coefficients[2:]
+    row = next(row for row in PUBLISHED_COUNTS if row.key == "walker_orin_featherstone")
+    found = compare_counts(row)
+    assert found.M.coefficients[2:] == parse_polynomial(row.printed["M"]).coefficients[2:]
+    assert found.A.coefficients[2:] == parse_polynomial(row.printed["A"]).coefficients[2:]
 
 
 def test_bae_hwang_with_the_force_vector() -> None:
@@ -57,13 +65,13 @@ def test_bae_hwang_with_the_force_vector() -> None:
 
     In the inertial frame an element of M is a product of six terms: 3 n^2 and 5 n^2/2, as printed.
     """
-    row = Row("mass_matrix_and_force_vector", "bae", "bae_hwang", "mass_matrix", ("q",))
-    found = compared(row)
-    assert found.M.coefficients[2] == parsed(row.printed["M"]).coefficients[2] == 3
-    assert found.A.coefficients[2] == parsed(row.printed["A"]).coefficients[2] == Fraction(5, 2)
+    row = PublishedCount("mass_matrix_and_force_vector", "bae", "bae_hwang", "mass_matrix", ("q",))
+    found = compare_counts(row)
+    assert found.M.coefficients[2] == parse_polynomial(row.printed["M"]).coefficients[2] == 3
+    assert found.A.coefficients[2] == parse_polynomial(row.printed["A"]).coefficients[2] == Fraction(5, 2)
     force = replace(row, method="rnea", function="bias", inputs=("q", "v"))
     for n in FIELDS:
-        assert found.ours(n) + compared(force).ours(n) <= printed(row.table, row.key, n)
+        assert found.ours(n) + compare_counts(force).ours(n) <= printed(row.table, row.key, n)
 
 
 def test_the_inertial_frame_is_dearer() -> None:
@@ -71,11 +79,13 @@ def test_the_inertial_frame_is_dearer() -> None:
     the inertial frame is behind both, because every inertia must be turned into it; at ten it has overtaken Lilly's
     count, because forces need not be moved. Featherstone's method too is cheaper in body coordinates (aba).
     """
-    bae = compared(Row("mass_matrix", "lilly_III", "bae_hwang", "mass_matrix", ("q",)))
-    best = compared(Row("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",)))
+    bae = compare_counts(PublishedCount("mass_matrix", "lilly_III", "bae_hwang", "mass_matrix", ("q",)))
+    best = compare_counts(PublishedCount("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",)))
     assert best.ours(6) < bae.theirs(6) < bae.ours(6)
     assert best.ours(10) < bae.ours(10) < bae.theirs(10)
-    inertial = compared(Row("forward_dynamics", "featherstone", "featherstone", "accelerations", ("q", "phi")))
+    inertial = compare_counts(
+        PublishedCount("forward_dynamics", "featherstone", "featherstone", "accelerations", ("q", "phi"))
+    )
     assert all(phi_given(aba, n) < inertial.ours(n) < inertial.theirs(n) for n in FIELDS)
 
 
@@ -109,15 +119,15 @@ def test_our_best_forward_dynamics_is_the_best(key: str, n: int) -> None:
 @pytest.mark.parametrize("key", COUNTS["mass_matrix"])
 @pytest.mark.parametrize("n", FIELDS)
 def test_our_best_mass_matrix_is_the_best(key: str, n: int) -> None:
-    row = Row("mass_matrix", key, "crba", "mass_matrix", ("q",))
-    assert compared(row).ours(n) < printed("mass_matrix", key, n)
+    row = PublishedCount("mass_matrix", key, "crba", "mass_matrix", ("q",))
+    assert compare_counts(row).ours(n) < printed("mass_matrix", key, n)
 
 
 # -- what the tables say of themselves
 
 
 def at(table: str, key: str, what: str, sizes: range) -> list[Fraction]:
-    return [parsed(COUNTS[table][key][what])(n) for n in sizes]
+    return [parse_polynomial(COUNTS[table][key][what])(n) for n in sizes]
 
 
 def test_where_the_print_disagrees_about_walker() -> None:
@@ -129,7 +139,7 @@ def test_where_the_print_disagrees_about_walker() -> None:
     less = [Fraction(5, 2) * n**2 for n in sizes]
     assert all(abs(x - y - m) <= Fraction(1, 2) for x, y, m in zip(exact, less, M, strict=True))
     assert at("forward_dynamics", "walker_orin_wong", "A", sizes) == A
-    parts = [137 * n - 22 + parsed(COUNTS["mass_matrix"]["walker"]["M"])(n) for n in sizes]
+    parts = [137 * n - 22 + parse_polynomial(COUNTS["mass_matrix"]["walker"]["M"])(n) for n in sizes]
     solver = at("wong_parts", "cholesky", "M", sizes)
     assert exact == [p + s for p, s in zip(parts, solver, strict=True)]
 
@@ -148,7 +158,7 @@ def test_where_the_print_disagrees_in_table_3_2() -> None:
 def test_where_the_print_disagrees_about_featherstones_walker() -> None:
     """The polynomial gives 475 additions for six joints, the table 480; at ten they agree."""
     row = COUNTS["forward_dynamics"]["walker_orin_featherstone"]
-    assert [parsed(row["A"])(n) for n in FIELDS] == [475, 1209]
+    assert [parse_polynomial(row["A"])(n) for n in FIELDS] == [475, 1209]
     assert [row["n6"][1], row["n10"][1]] == [480, 1209]
 
 

@@ -25,17 +25,17 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.papers.counts import fitted, parsed, published
+from bellcrank.papers.operation_counts import fit_polynomial, parse_polynomial, published
 from bellcrank.papers.wong import Cost, Mesh, mesh, wong_mesh
 from bellcrank.papers.wong.comparison import (
     crossover,
     curves,
-    excavator,
-    finished,
+    evaluate_formula,
+    excavator_times,
+    force_and_solver,
     force_vector,
     inertia_matrix,
-    others,
-    printed,
+    published_costs,
     solver,
     total,
 )
@@ -137,16 +137,16 @@ def test_table_4_4_messages_arrive_beside_the_atoms() -> None:
 
 def test_table_4_7_the_sweep() -> None:
     m = mesh(4)
-    products = {cpu: [a.name for a in m.program.of[cpu] if a.name.startswith("x[")] for cpu in m.program.of}
+    products = {cpu: [a.name for a in m.program.atoms[cpu] if a.name.startswith("x[")] for cpu in m.program.atoms}
     for (k, i), found in products.items():
         first = max(k, 1)  # (1), (3): with its own joint, then with the next; row 0 begins one later
         assert found == [f"x[{k},{i},{j}]" for j in range(first, i + 1)]
     for k in (1, 2, 3):  # (2)
-        assert m.atoms[f"S[{k},3,{k}]"].takes == (f"x[{k},3,{k}]", f"S[{k},4,{k}]")
+        assert m.atoms[f"S[{k},3,{k}]"].operands == (f"x[{k},3,{k}]", f"S[{k},4,{k}]")
     for k in (1, 2):  # (4): the sums have moved to column 2, those of the next joint are in column 3
-        assert m.atoms[f"S[{k},2,{k}]"].takes == (f"x[{k},2,{k}]", f"S[{k},3,{k}]")
+        assert m.atoms[f"S[{k},2,{k}]"].operands == (f"x[{k},2,{k}]", f"S[{k},3,{k}]")
     for k in (0, 1, 2):
-        assert m.atoms[f"S[{k},3,{k + 1}]"].takes == (f"x[{k},3,{k + 1}]", f"S[{k},4,{k + 1}]")
+        assert m.atoms[f"S[{k},3,{k + 1}]"].operands == (f"x[{k},3,{k + 1}]", f"S[{k},4,{k + 1}]")
     for k in range(5):  # a sum is one column further with every phase of two cycles
         for j in range(max(k, 1), 5):
             assert [m.cycle(f"S[{k},{i},{j}]") for i in range(4, j - 1, -1)] == [
@@ -161,10 +161,10 @@ def test_table_4_8(n: int) -> None:
     parts: dict[str, Callable[[int], Cost]]
     parts = {"inertia_matrix": inertia_matrix, "force_vector": force_vector, "solver": solver, "total": total}
     for key, ours in parts.items():
-        assert ours(n) == Cost(*(int(parsed(WONG[key][kind])(n)) for kind in ("M", "A"))), key
+        assert ours(n) == Cost(*(int(parse_polynomial(WONG[key][kind])(n)) for kind in ("M", "A"))), key
     flat = mesh(n, balanced=False, solver=False)
     for value, key in ((f"mh[{n},1]", "H_unbalanced"), (f"L[{n}]", "force_vector_unbalanced")):  # 4.4, 4.5
-        assert flat.count(value) == Cost(*(int(parsed(WONG[key][kind])(n)) for kind in ("M", "A"))), key
+        assert flat.count(value) == Cost(*(int(parse_polynomial(WONG[key][kind])(n)) for kind in ("M", "A"))), key
     level = mesh(n, solver=False)
     assert level.count(f"b[{n}]") == Cost(16 * n + 24, 16 * n + 5)  # 4.6
     assert level.count(f"L[{n}]") == Cost(18 * n + 27, 13 * n + 25)  # 4.7
@@ -180,17 +180,17 @@ def test_products_computed_anew(n: int) -> None:
 
 def test_polynomials_follow() -> None:
     counts = {n: inertia_matrix(n) for n in SIZES}
-    assert [str(fitted({n: getattr(c, kind) for n, c in counts.items()})[0]) for kind in "MA"] == [
+    assert [str(fit_polynomial({n: getattr(c, kind) for n, c in counts.items()})[0]) for kind in "MA"] == [
         "22 n + 24",
         "22 n + 5",
     ]
-    assert len(mesh(6).index) == int(parsed("n^2/2 + 3 n/2")(6))  # n (n + 1)/2 + n
+    assert len(mesh(6).index) == int(parse_polynomial("n^2/2 + 3 n/2")(6))  # n (n + 1)/2 + n
 
 
 def test_the_force_vector_is_later_than_the_matrix() -> None:
     for n in SIZES:
-        assert finished(n) == Cost(28 * n + 28, 23 * n + 25)
-        assert finished(n).time() - total(n).time() == 0.5 * n + 13
+        assert force_and_solver(n) == Cost(28 * n + 28, 23 * n + 25)
+        assert force_and_solver(n).time() - total(n).time() == 0.5 * n + 13
 
 
 def test_figures_4_8_and_4_9() -> None:
@@ -206,12 +206,12 @@ def test_figures_4_8_and_4_9() -> None:
 
 
 def test_the_print_on_its_competitors() -> None:
-    assert others(8, "inertia")["lee"] == Cost(254, 225)  # 479; the text says 473
-    assert others(6, "inertia")["fijany"] == Cost(48 * 3 + 102, 63 * 3 + 66)
+    assert published_costs(8, "inertia")["lee"] == Cost(254, 225)  # 479; the text says 473
+    assert published_costs(6, "inertia")["fijany"] == Cost(48 * 3 + 102, 63 * 3 + 66)
     hwang = [(4, 0), (36, 24), (18, 15), (3, 0), (6, 3), (0, 9), (6, 8), (36, 30)]  # table 4.9 without n and L
     assert [sum(x) for x in zip(*hwang, strict=True)] == [109, 89]
-    assert others(8, "inertia")["hwang"] == Cost(27 * 3 + 6 * 8 + 109, 31 * 3 + 5 * 8 + 92)
-    assert printed("9 ceil((n+1)/2) + 31 L + 7 n + 111", 8) == 45 + 93 + 56 + 111
+    assert published_costs(8, "inertia")["hwang"] == Cost(27 * 3 + 6 * 8 + 109, 31 * 3 + 5 * 8 + 92)
+    assert evaluate_formula("9 ceil((n+1)/2) + 31 L + 7 n + 111", 8) == 45 + 93 + 56 + 111
 
 
 def test_table_5_4() -> None:
@@ -220,7 +220,7 @@ def test_table_5_4() -> None:
     theory = (total(4) + actuator).time()
     given = published()["transputer"]
     assert theory == given["excavator_mesh_theory_us"] == 200.5
-    times = excavator()
+    times = excavator_times()
     assert times["print, measured"]["speedup"] == pytest.approx(given["speedup_measured"], abs=5e-3)
     assert times["print, theory"]["speedup"] == pytest.approx(given["speedup_theory"], abs=5e-3)
     assert times["print, measured"]["mesh"] / theory == pytest.approx(6.75, abs=5e-3)
@@ -295,8 +295,8 @@ def test_figure_6_1_the_branched_mesh() -> None:
     plain = {(a, b) for a in m.index for b in m.index if m.index[b] in chain.topology.neighbours[m.index[a]]}
     assert links - plain == {((0, 1), (0, 3)), ((0, 3), (0, 1)), ((1, 1), (1, 3)), ((1, 3), (1, 1))}
     assert plain <= links
-    assert m.moves["w[1]", (0, 3)] == (0, 1)
-    assert m.moves["c[1,1]", (1, 3)] == (1, 1)
+    assert m.message_routes["w[1]", (0, 3)] == (0, 1)
+    assert m.message_routes["c[1,1]", (1, 3)] == (1, 1)
     assert "c[3,2]" not in m.atoms
     assert m.nodes["x[2,3,3]"] == ()  # joint 2 does not move body 3
 

@@ -71,7 +71,7 @@ def test_growth_is_what_a_disturbed_run_does() -> None:
     beside = np.concatenate([np.zeros((1, 12)), eps * np.eye(12)])
     run = made.run(1.0, q0=beside[:, :6], v0=beside[:, 6:], step=0.0005, every=1.0)
     end = np.concatenate([run.q, run.v], axis=-1)[:, -1]
-    _, sizes = open_loop.growth(made, path, 1.0)
+    _, sizes = open_loop.error_growth(made, path, 1.0)
     assert np.linalg.norm((end[1:] - end[0]) / eps, 2) == pytest.approx(sizes[-1], rel=1e-2)
 
 
@@ -84,7 +84,7 @@ def test_everything_said_of_the_excavators_figures_holds() -> None:
 def test_excavator_runs_are_those_of_the_stiff_integrator() -> None:
     """rodas4 with a tolerance and laminar flow near zero, where the root has no derivative, against RK4 at 1 ms."""
     control = excavator.joint_mode()
-    run = wong_excavator.driven(control, 0.001)
+    run = wong_excavator.simulate_mode(control, 0.001)
     stiff = bc.system(bc.zoo.excavator(), excavator.hydraulics(laminar=1.0), control)
     other = bc.simulate(stiff, 15.0, excavator.poses()[0], integrator="rodas4", tolerance=1e-6, every=0.01)
     assert np.degrees(np.abs(run.q - other.q).max()) < 0.01

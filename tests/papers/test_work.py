@@ -1,4 +1,4 @@
-"""The rough rates of dynamics/work.py are what the methods cost on a general chain.
+"""The rough rates of dynamics/operation_counts.py are what the methods cost on a general chain.
 
 BELLCRANK_UPDATE=1 writes them anew.
 """
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from bellcrank.build import graphs
-from bellcrank.dynamics import METHODS, QUANTITIES, estimate, work
-from bellcrank.papers import counts as papers
+from bellcrank.dynamics import METHODS, QUANTITIES, estimate, operation_counts
+from bellcrank.papers import operation_counts as papers
 
 SIZES = tuple(range(6, 14))  # one more than a cubic needs: the first may have something in common by accident
 CHOICES = {name: [m.name for m in METHODS.values() if name in m.solves and m.name != "closure"] for name in QUANTITIES}
@@ -31,7 +31,7 @@ def measured(method: str, quantity: str) -> tuple[float, ...]:
     """A constant, and operations by body, pair and triple: sums over a chain of 1, d and d^2 are polynomials of n."""
     counts = {n: counted(n, quantity, method) for n in SIZES}
     try:
-        c = [float(x) for x in papers.fitted(counts)[0].coefficients]
+        c = [float(x) for x in papers.fit_polynomial(counts)[0].coefficients]
     except ValueError:  # recursive doubling: not a polynomial
         c = [*reversed(np.polyfit(SIZES, list(counts.values()), 2))]
         if c[2] < 0.0:  # as divide and conquer, whose work is linear in the long run
@@ -43,12 +43,14 @@ def measured(method: str, quantity: str) -> tuple[float, ...]:
 
 
 def test_the_table_is_complete() -> None:
-    assert {name: sorted(found) for name, found in work.WORK.items()} == {n: sorted(f) for n, f in CHOICES.items()}
+    assert {name: sorted(found) for name, found in operation_counts.WORK.items()} == {
+        n: sorted(f) for n, f in CHOICES.items()
+    }
 
 
 @pytest.mark.skipif("BELLCRANK_UPDATE" not in os.environ, reason="only writes")
 def test_write() -> None:
-    path = Path(work.__file__)
+    path = Path(operation_counts.__file__)
     lines = ["WORK: dict[str, dict[str, Rates]] = {"]
     for name, found in CHOICES.items():
         lines += [f'    "{name}": {{', *(f'        "{m}": {measured(m, name)},' for m in found), "    },"]

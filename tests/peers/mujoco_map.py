@@ -13,7 +13,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from bellcrank.formats.mjcf_names import Names
+from bellcrank.formats.mjcf_names import ElementNames
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Report
 
@@ -65,7 +65,7 @@ class FilePeer:
         self.model, self.m, self.v = model, m, v
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
         self.data = mujoco.MjData(model)
-        self.index = {name: k for k, name in enumerate(Names(model).joint)}
+        self.index = {name: k for k, name in enumerate(ElementNames(model).joint)}
         self.H = np.zeros((model.nv, m.nv))  # its velocities of ours
         self._hold(m.report)
         for j, link in zip(m.joints, m.tree.links):

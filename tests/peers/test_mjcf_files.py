@@ -16,10 +16,10 @@ from robot_files import mjcf_files, short
 
 import bellcrank as bc
 from bellcrank.dynamics import aba, crba, kinematics
-from bellcrank.dynamics import immobility as movable
+from bellcrank.dynamics import singular_mass as movable
 from bellcrank.errors import ModelError, ReadError
-from bellcrank.formats.mjcf_frames import offsets
-from bellcrank.formats.mjcf_names import Names
+from bellcrank.formats.mjcf_frames import body_frame_offsets
+from bellcrank.formats.mjcf_names import ElementNames
 from bellcrank.model import Mechanism
 
 mujoco = pytest.importorskip("mujoco")
@@ -69,7 +69,7 @@ def result(path: Path) -> str:
     peer = FilePeer(model, smooth_m, q, v)
     if np.linalg.cond(peer.mass_matrix) > 1e14:
         with pytest.raises(ModelError, match="without moving any inertia"):
-            movable.check(smooth_m)
+            movable.check_mass_matrix(smooth_m)
         return "singular mass matrix"
     poses(smooth_m, model, peer, q)
     expected, got = peer.accelerations(tau), accelerations(smooth_m, q, v, tau)
@@ -79,7 +79,7 @@ def result(path: Path) -> str:
 
 def poses(m: Mechanism, model: Any, peer: FilePeer, q: Array) -> None:
     """Of bodies, a few of many: our frames stand at the last joint's anchor."""
-    names, offset = Names(model).body, offsets(model)
+    names, offset = ElementNames(model).body, body_frame_offsets(model)
     for i in range(1, model.nbody, 1 + model.nbody // 10):
         X, R = np.array(kinematics.pose(m.tree, q.tolist(), names[i]), float), peer.data.xmat[i].reshape(3, 3)
         size = max(1.0, np.abs(peer.data.xpos[i]).max())

@@ -11,8 +11,8 @@ import pytest
 from mujoco_schema import FATES, fates, schema, table
 
 import bellcrank as bc
-from bellcrank.formats import mjcf_fields, mjcf_unread
-from bellcrank.formats.mjcf_switches import DISABLED, ENABLED, SOLVER
+from bellcrank.formats import mjcf_fields, mjcf_report
+from bellcrank.formats.mjcf_flags import DISABLED_PARTS, SOLVER_ENABLE_FLAGS, SOLVER_FLAGS
 
 mujoco = pytest.importorskip("mujoco")
 SCHEMA = sorted(set(schema(mujoco.mj_printSchema(False, True))))
@@ -40,16 +40,16 @@ def test_the_page_has_no_others() -> None:
 
 def test_every_field_of_the_compiled_model_has_a_fate() -> None:
     model = mujoco.MjModel.from_xml_string("<mujoco/>")
-    names = [name for name, _ in mjcf_fields.fields(model)]
+    names = [name for name, _ in mjcf_fields.model_fields(model)]
     assert len(names) > 400
-    assert [name for name in names if not mjcf_fields.fate(name)] == []
-    assert set(mjcf_fields.REPORTED) == set(mjcf_unread.TOPICS)
+    assert [name for name in names if not mjcf_fields.field_treatment(name)] == []
+    assert set(mjcf_fields.REPORTED_FIELDS) == set(mjcf_report.TOPICS)
 
 
 def test_every_flag_is_known() -> None:
     for flags, prefix, known in (
-        (mujoco.mjtDisableBit, "mjDSBL_", {*DISABLED, *SOLVER}),
-        (mujoco.mjtEnableBit, "mjENBL_", {*ENABLED, "SLEEP"}),
+        (mujoco.mjtDisableBit, "mjDSBL_", {*DISABLED_PARTS, *SOLVER_FLAGS}),
+        (mujoco.mjtEnableBit, "mjENBL_", {*SOLVER_ENABLE_FLAGS, "SLEEP"}),
     ):
         names = {name.removeprefix(prefix) for name in flags.__members__ if name.startswith(prefix)}
         assert names <= known
@@ -69,7 +69,7 @@ class Newer:
 
 
 def test_what_a_newer_mujoco_has_is_warned_of() -> None:
-    lines = list(mjcf_fields.unknown(Newer(), "9.0"))
+    lines = list(mjcf_fields.unknown_fields(Newer(), "9.0"))
     assert [line.element for line in lines] == ["MuJoCo's jnt_magnetism", "MuJoCo's opt.buoyancy"]
     assert {line.level for line in lines} == {"warning"}
 

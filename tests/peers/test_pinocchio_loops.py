@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.loops import analysis
-from bellcrank.dynamics.loops.assembly import consistent
-from bellcrank.dynamics.loops.layer import Layer
-from bellcrank.dynamics.loops.numbers import closed as numbers
+from bellcrank.dynamics.loops.assembly import consistent_velocity
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints as numbers
+from bellcrank.dynamics.loops.loop_layer import LoopLayer
 from bellcrank.model import Frame, Mechanism
 from loops import closed, pose
 from trees import close, few, random_tree, state
@@ -65,11 +65,11 @@ def test_forward_dynamics_and_forces(seed: int, joints: list[str], kinds: list[s
     s = np.linalg.svd(C, compute_uv=False)
     assume(len(C) <= m.nv and s[-1] > 1e-3 * s[0])
     _, v, tau = state(m, seed)
-    v = consistent(m.tree, np.array(q), np.array(v)).tolist()
+    v = consistent_velocity(m.tree, np.array(q), np.array(v)).tolist()
     a, forces = theirs(m, q, v, tau)
     rank = analysis(m, np.array(q)).rank
     assert len(rank.rows) == len(C)
-    layer = Layer(METHODS["crba"], rank)
+    layer = LoopLayer(METHODS["crba"], rank)
     close(layer.function("forward_dynamics")(m.tree, q, v, tau), a, 1e-9)
     ours = np.array(layer.function("loop_forces")(m.tree, q, v, tau), dtype=float)
     close(ours, forces, 1e-8)

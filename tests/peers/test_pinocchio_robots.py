@@ -15,7 +15,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.dynamics import aba, crba, derivatives, kinematics, reactions, rnea
-from bellcrank.dynamics import immobility as movable
+from bellcrank.dynamics import singular_mass as movable
 from bellcrank.model import Mechanism, regrouped
 
 pin = pytest.importorskip("pinocchio")
@@ -93,9 +93,9 @@ def test_robot(path: str, base: str) -> None:
 
     if singular(M):
         with pytest.raises(bc.ModelError, match="without moving any inertia"):
-            movable.check(m)
+            movable.check_mass_matrix(m)
         return
-    movable.check(m)
+    movable.check_mass_matrix(m)
     digits = 1e-15 * max(1e5, float(np.linalg.cond(M)))
     near(crba.forward_dynamics(felt, q, v, tau), peer.forward_dynamics(TAU), digits)
     if not tree.coupled:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build.differentiable import function_of
-from bellcrank.emit.cpu.host import Library, compiled
+from bellcrank.build.differentiable_function import differentiable_function
+from bellcrank.emit.cpu.host import Library, compile_cached
 from bellcrank.emit.cuda import device
-from bellcrank.emit.cuda.xla import source
+from bellcrank.emit.cuda.xla_gpu import source
 
-gpu = pytest.mark.skipif(bool(device.missing()), reason="no GPU, or no CuPy to reach it")
+gpu = pytest.mark.skipif(bool(device.unavailable_reason()), reason="no GPU, or no CuPy to reach it")
 ARM = bc.zoo.planar3r()
 Launch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
 Told = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
@@ -67,7 +67,7 @@ def handled(frame: Frame, code: int = 0) -> tuple[int | None, list[Any]]:
         return code
 
     parts: Any = [SimpleNamespace(states=32, threads=64, shared=7), SimpleNamespace(states=128, threads=128, shared=0)]
-    library, listen = Library(compiled(source([(3,), ()], [(2,)], parts))[0]), Launch(launch)
+    library, listen = Library(compile_cached(source([(3,), ()], [(2,)], parts))[0]), Launch(launch)
     for name, value in (("launch", ctypes.cast(listen, ctypes.c_void_p).value), ("part0", 1000), ("part1", 1001)):
         ctypes.c_void_p.from_address(library.address(name)).value = value
     handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(library.address("handler"))
@@ -97,7 +97,7 @@ def test_the_handler_hands_over_a_workspace(n: int, blocks: int) -> None:
         return 0
 
     frame, part, listen = Frame(n), SimpleNamespace(states=32, threads=32, shared=0), Launch(launch)
-    library = Library(compiled(source([(3,), ()], [(2,)], [part], 5))[0])  # type: ignore[list-item]
+    library = Library(compile_cached(source([(3,), ()], [(2,)], [part], 5))[0])  # type: ignore[list-item]
     for name, value in (("launch", ctypes.cast(listen, ctypes.c_void_p).value), ("part0", 1000)):
         ctypes.c_void_p.from_address(library.address(name)).value = value
     handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(library.address("handler"))
@@ -162,6 +162,6 @@ def test_torch_on_the_gpu() -> None:
     np.testing.assert_allclose(got.cpu(), want, rtol=1e-12, atol=1e-12)
     small = [x[:3].clone().requires_grad_() for x in states]
     assert torch.autograd.gradcheck(f, small)
-    torch.library.opcheck(operator(function_of(kernel)), tuple(small))
+    torch.library.opcheck(operator(differentiable_function(kernel)), tuple(small))
     with pytest.raises(bc.InputError, match="but others are on cuda"):
         f(states[0], states[1].cpu(), states[2])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.dynamics import QUANTITIES
-from bellcrank.emit.cpu import entry, llvm
+from bellcrank.emit.cpu import kernel_module, python_entry
 from bellcrank.emit.cpu.host import Library, compile_text
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.target import About, Signature
@@ -48,12 +48,12 @@ WIDTHS = [("float64", 2), ("float64", 4), ("float64", 8), ("float32", 4), ("floa
 TOLERANCE = {"float64": 2e-13, "float32": 2e-5}
 
 
-def compiled(g: Graph, width: int, dtype: str, chunk: int = llvm.CHUNK, threads: int = 1) -> Kernel:
+def compiled(g: Graph, width: int, dtype: str, chunk: int = kernel_module.CHUNK_ITEMS, threads: int = 1) -> Kernel:
     """A kernel of any graph, for a processor with vectors of any width: LLVM splits or joins them as it must."""
-    text = llvm.source(g, width, dtype, chunk)
+    text = kernel_module.source(g, width, dtype, chunk)
     outputs = {name: array.shape for name, array in g.outputs.items()}
     if len(outputs) == 1:
-        text += "\n" + entry.definition(list(g.inputs.values()), next(iter(outputs.values())), dtype, 2**62)
+        text += "\n" + python_entry.definition(list(g.inputs.values()), next(iter(outputs.values())), dtype, 2**62)
     signature = Signature(g.name, g.inputs, outputs, dtype)
     library = Library(compile_text(text))
     return Kernel(About(signature, lambda: g, lambda: text, "test"), library, threads)
@@ -273,7 +273,7 @@ def test_two_threads(dtype: str) -> None:
 def test_a_large_graph_is_cut_and_still_right(method: str) -> None:
     m = bc.zoo.tree(40, branching=3, twist="general", seed=1)
     k = bc.kernel(m, "forward_dynamics", method=method)
-    assert k.graph.count().arithmetic > 3 * llvm.CHUNK
+    assert k.graph.count().arithmetic > 3 * kernel_module.CHUNK_ITEMS
     q, v, tau = m.random(0, (11,))
     same(k(q, v, tau), k.graph.evaluate(q=q, v=v, tau=tau)["forward_dynamics"], 1e-10)
     same(k(q[0], v[0], tau[0]), k(q, v, tau)[0], 1e-10)

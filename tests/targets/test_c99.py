@@ -197,7 +197,7 @@ def test_constants_are_exact(dtype: str, tmp_path: Path) -> None:
 
 
 def test_every_operation_is_spelled() -> None:
-    assert set(c99.SPELL) == set(OPS)
+    assert set(c99.OPERATION_TEMPLATES) == set(OPS)
 
 
 # -- large graphs
@@ -220,13 +220,13 @@ def knot(rounds: int = 9) -> Graph:
 @pytest.mark.parametrize("limit", [1, 2, 7, 20])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_cut_anywhere(limit: int, sign: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(c99, "MOST_STATEMENTS", limit)
+    monkeypatch.setattr(c99, "MAX_STATEMENTS", limit)
     agree(knot(), tmp_path, {"x": np.array([0.3, 0.7, -0.2]), "y": np.array(sign)})
 
 
 @needs_cc
 def test_cut_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(c99, "MOST_STATEMENTS", 60)
+    monkeypatch.setattr(c99, "MAX_STATEMENTS", 60)
     m = satellite()
     agree(graphs.graph(m, "forward_dynamics"), tmp_path, state(m))
 
@@ -249,8 +249,8 @@ def test_no_function_grows_beyond_the_limit() -> None:
     bodies = re.findall(r"^static void \w+_part_[^\n]*\n\{\n(.*?)^\}", code, re.MULTILINE | re.DOTALL)
     operations = [body.count("const double ") - len(re.findall(r"= w\[\d+\];", body)) for body in bodies]
     assert sum(operations) == graph.count().arithmetic + graph.count()["trig"] + graph.count()["neg"]
-    assert len(bodies) == -(-sum(operations) // c99.MOST_STATEMENTS) > 2
-    assert max(operations) <= c99.MOST_STATEMENTS
+    assert len(bodies) == -(-sum(operations) // c99.MAX_STATEMENTS) > 2
+    assert max(operations) <= c99.MAX_STATEMENTS
     assert max(operations) - min(operations) <= 1
 
 
@@ -283,7 +283,7 @@ def test_no_data_and_no_calls_but_to_libm(tmp_path: Path) -> None:
         symbols = [line.split()[-2:] for line in run(tmp_path, "nm", f"{name}.o").splitlines()]
         assert [s.lstrip("_") for kind, s in symbols if kind == "T"] == [name]
         assert {kind for kind, _ in symbols} <= {"T", "t", "U", "r"}
-        libm = {*quoting.LIBM, "sincos"}
+        libm = {*quoting.LIBM_FUNCTIONS, "sincos"}
         assert {s.lstrip("_") for kind, s in symbols if kind == "U"} <= {*libm, "GLOBAL_OFFSET_TABLE_"}
 
 
@@ -394,11 +394,11 @@ def test_pendulum_reads_like_this() -> None:
 @pytest.mark.parametrize("limit", [40, 10**6])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_name_is_made_once_and_before_its_use(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(c99, "MOST_STATEMENTS", limit)
+    monkeypatch.setattr(c99, "MAX_STATEMENTS", limit)
     graph = graphs.graph(MECHANISMS[name](), "forward_dynamics")
     code = next(text for file, text in c99.source(graph).items() if file.endswith(".c"))
     code = re.sub(r"/\*.*?\*/", "", code)
-    arrays, functions = {*graph.inputs, "out", "w"}, {*quoting.LIBM, "isnan", "double", "int", "void"}
+    arrays, functions = {*graph.inputs, "out", "w"}, {*quoting.LIBM_FUNCTIONS, "isnan", "double", "int", "void"}
     computed: list[str] = []
     for body in re.findall(r"^\{\n(.*?)^\}", code, re.MULTILINE | re.DOTALL):
         known = set(re.findall(r"^    double (\w+)\[\d+\];$", body, re.MULTILINE))  # of sines and cosines

@@ -12,9 +12,9 @@ import pytest
 from bellcrank import zoo
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
-from bellcrank.emit.cpu.rolled_code import MOST_CALLS
-from bellcrank.exporting.things import driven, function
-from bellcrank.graph import Recursion, strip_parts, trace
+from bellcrank.emit.cpu.recursion_code import MAX_DIRECT_CALLS
+from bellcrank.exporting.export_content import effort_driven, named_graph
+from bellcrank.graph import Recursion, loop_levels, trace
 from bellcrank.scalar import cos, sin
 from laws.test_elimination import solving
 from laws.test_rolled import MECHANISMS, METHODS, arguments, close, made
@@ -48,9 +48,9 @@ def test_functions_of_a_long_chain_are_short() -> None:
     """Loops that are called, too: a sum over all bodies, and a matrix of all of them; not their derivatives."""
     chain = zoo.chain(300)
     for name in ("momentum", "momentum_matrix", "poses"):
-        _, graph = function(chain, name)
+        _, graph = named_graph(chain, name)
         assert sum(map(len, c99.source(graph).values())) < 150_000
-    assert not function(zoo.chain(60), "d(poses)/d(q)")[1].calls
+    assert not named_graph(zoo.chain(60), "d(poses)/d(q)")[1].calls
 
 
 def test_single_precision(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_many_runs_are_gone_through_by_a_table(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     mechanism = zoo.chain(200, joints=list(rng.choice(["revolute", "prismatic"], 200)))
     r = made(mechanism, "aba", "forward_dynamics")
-    assert len(r.tree.runs) > MOST_CALLS
+    assert len(r.tree.runs) > MAX_DIRECT_CALLS
     given = arguments(mechanism, "forward_dynamics")
     close(compiled(r, tmp_path)(**given)["forward_dynamics"], r.evaluate(**given)["forward_dynamics"])
 
@@ -73,8 +73,8 @@ def test_many_runs_are_gone_through_by_a_table(tmp_path: Path) -> None:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any graph becomes strips."""
-    for name, value in (("FEWEST", 1), ("LONG", 1), ("SHARE", 0.0)):
-        monkeypatch.setattr(strip_parts, name, value)
+    for name, value in (("MIN_GRAPH_NODES", 1), ("MIN_LOOP_ELEMENTS", 1), ("MIN_ROLLED_FRACTION", 0.0)):
+        monkeypatch.setattr(loop_levels, name, value)
 
 
 def test_strips_agree(eager: None, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_long_chain_is_short_and_runs_as_it_does_here(tmp_path: Path) -> None:
         sizes[n] = len([line for line in text.splitlines() if not line.startswith("static const")])
     assert isinstance(graph, Recursion)
     assert sizes[300] == sizes[100] < 1500
-    s = driven(zoo.chain(100))
+    s = effort_driven(zoo.chain(100))
     same_steps(s, tmp_path, 0.05, dict.fromkeys(s.inputs, 0.1), step=1e-3, integrator="rk4")
     assert len((tmp_path / "chain100.c").read_text()) < 150_000
     assert "loops of fixed length" in (tmp_path / "chain100.h").read_text()
@@ -111,7 +111,7 @@ def test_a_long_chain_is_short_and_runs_as_it_does_here(tmp_path: Path) -> None:
 
 def test_implicit_steps_of_a_long_chain_are_those_here(tmp_path: Path) -> None:
     """Slopes, elimination and substitution are loops there, too, and the stack has room for the matrix."""
-    s = driven(zoo.chain(70))
+    s = effort_driven(zoo.chain(70))
     same_steps(s, tmp_path, 3e-3, dict.fromkeys(s.inputs, 0.1), step=1e-3, integrator="rodas4")
     assert len((tmp_path / "chain70.c").read_text()) < 300_000
     told = re.findall(r"STACK_BYTES (\d+)", (tmp_path / "chain70.h").read_text())

@@ -11,10 +11,20 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build.graphs import chosen, graph
+from bellcrank.build.graphs import choose_graph, graph
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu import costs as model
-from bellcrank.emit.cpu.costs import AT_LEAST, AT_MOST, EVEN, SAMPLES, Costs, Parts, costs, parts, sample
+from bellcrank.emit.cpu.costs import (
+    CALIBRATION_SAMPLES,
+    EVEN_TIME_RATIO,
+    LOWER_BOUNDS,
+    UPPER_BOUNDS,
+    CostParts,
+    Costs,
+    costs,
+    parts,
+    sample,
+)
 from bellcrank.graph import trace
 from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
 
@@ -24,7 +34,7 @@ def test_parts_of_a_graph() -> None:
         return {"z": [sin(x[0]) * cos(x[0]) + sin(x[1]), exp(y) / sqrt(x[0]), x[2].tan()]}
 
     p = parts(trace("f", body, {"x": (4,), "y": ()}))
-    assert p == Parts(arithmetic=2, roots=2, angles=2, calls=2, recalls=0, reads=4, writes=3)
+    assert p == CostParts(arithmetic=2, roots=2, angles=2, calls=2, recalls=0, reads=4, writes=3)
 
 
 def test_minima_and_maxima_are_no_cheap_arithmetic() -> None:
@@ -48,8 +58,8 @@ def test_values_that_wait_are_recalled() -> None:
 def test_parts_of_what_is_called_count_as_often_as_it_is() -> None:
     inner = trace("inner", lambda x: {"y": [sin(x[0]) * x[1], exp(x[1]) / x[0]]}, {"x": (2,)})
     g = trace("outer", lambda x: {"y": [*inner.call(x=inner.call(x=x)["y"])["y"], x[0] * x[1]]}, {"x": (2,)})
-    assert parts(inner) == Parts(arithmetic=1, roots=1, angles=1, calls=1, recalls=0, reads=2, writes=2)
-    assert parts(g) == Parts(arithmetic=3, roots=2, angles=2, calls=2, recalls=0, reads=6, writes=7, starts=3.0)
+    assert parts(inner) == CostParts(arithmetic=1, roots=1, angles=1, calls=1, recalls=0, reads=2, writes=2)
+    assert parts(g) == CostParts(arithmetic=3, roots=2, angles=2, calls=2, recalls=0, reads=6, writes=7, starts=3.0)
 
 
 def test_a_state_alone_is_dearer_than_in_a_batch() -> None:
@@ -61,9 +71,9 @@ def test_a_state_alone_is_dearer_than_in_a_batch() -> None:
     assert "ns a step" in str(times[0])
 
 
-@pytest.mark.parametrize("numbers", SAMPLES)
+@pytest.mark.parametrize("numbers", CALIBRATION_SAMPLES)
 def test_samples_have_what_they_are_for(numbers: tuple[int, ...]) -> None:
-    wanted, got = Parts(*numbers), parts(sample(Parts(*numbers)))
+    wanted, got = CostParts(*numbers), parts(sample(CostParts(*numbers)))
     assert (got.angles, got.roots, got.calls, got.reads, got.writes, got.extremes) == (
         wanted.angles, wanted.roots, wanted.calls, wanted.reads, wanted.writes, wanted.extremes,
     )  # fmt: skip
@@ -79,7 +89,7 @@ def test_calibration_is_sane_and_remembered(monkeypatch: pytest.MonkeyPatch, tmp
     assert first.angles > first.arithmetic
     assert first.predicted(graph(bc.zoo.puma600(), "forward_dynamics", "aba")) > 0
     costs.cache_clear()
-    monkeypatch.setattr(model, "_calibrated", lambda dtype, alone: pytest.fail("it was measured again"))
+    monkeypatch.setattr(model, "_calibrate", lambda dtype, alone: pytest.fail("it was measured again"))
     assert costs() == first
     costs.cache_clear()
 
@@ -88,20 +98,24 @@ def test_auto_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is dear and whatever free, the method it takes is the cheapest, or as good as."""
     m = bc.zoo.chain(10)
     graphs = {by: graph(m, "forward_dynamics", by) for by in ("crba", "aba")}
-    for weights in (Parts(1, 0, 0, 0, 0, 0, 0, 0), Parts(0, 1, 0, 0, 0, 0, 0, 0), Parts(0, 0, 0, 0, 1, 0, 0, 0)):
+    for weights in (
+        CostParts(1, 0, 0, 0, 0, 0, 0, 0),
+        CostParts(0, 1, 0, 0, 0, 0, 0, 0),
+        CostParts(0, 0, 0, 0, 1, 0, 0, 0),
+    ):
         table = Costs(*vars(weights).values())
         monkeypatch.setattr(model, "costs", lambda dtype, table=table: table)
-        by, _ = chosen(m, Request("forward_dynamics"))
+        by, _ = choose_graph(m, Request("forward_dynamics"))
         least = min(table.predicted(g) for g in graphs.values())
-        assert table.predicted(graph(m, "forward_dynamics", by.name)) <= EVEN * least
+        assert table.predicted(graph(m, "forward_dynamics", by.name)) <= EVEN_TIME_RATIO * least
 
 
 def test_what_is_slower_on_any_computer_is_so_at_every_price_within_the_bounds() -> None:
     rng = np.random.default_rng(5)
-    least, most = np.array(astuple(AT_LEAST)), np.array(astuple(AT_MOST))
+    least, most = np.array(astuple(LOWER_BOUNDS)), np.array(astuple(UPPER_BOUNDS))
     out = 0
     for _ in range(2000):
-        a, b = (Parts(*rng.integers(0, 40, len(least)).astype(float)) for _ in range(2))
+        a, b = (CostParts(*rng.integers(0, 40, len(least)).astype(float)) for _ in range(2))
         prices = rng.uniform(least, most, (50, len(least)))
         if a.exceeds(b):
             out += 1

@@ -18,15 +18,15 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.cpu.host import Library, compile_text
 from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cuda import few
-from bellcrank.emit.cuda.arith import Arithmetic
-from bellcrank.emit.cuda.choice import SHARED, TeamPlan, best, team_plan
-from bellcrank.emit.cuda.device import missing
-from bellcrank.emit.cuda.loop import Loop
-from bellcrank.emit.cuda.park import parked
+from bellcrank.emit.cuda import register_pressure
+from bellcrank.emit.cuda.arithmetic import Arithmetic
+from bellcrank.emit.cuda.batch_kernel import BatchKernelText
+from bellcrank.emit.cuda.device import unavailable_reason
+from bellcrank.emit.cuda.occupancy import SHARED_BYTES, TeamPlan, best_plan, team_plan
 from bellcrank.emit.cuda.ptx import ptx
-from bellcrank.emit.cuda.straight import Straight
-from bellcrank.emit.cuda.team import MEET, Division, Team, alone
+from bellcrank.emit.cuda.run_kernel import RunKernel
+from bellcrank.emit.cuda.spilling import plan_spills
+from bellcrank.emit.cuda.team import BARRIER, Team, TeamDivision, single_thread_team
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
@@ -74,7 +74,11 @@ def operations(x: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["puma600", TREE, "chain:9"])
 def test_an_order_is_complete_and_arguments_come_first(name: str) -> None:
     units = Units(dynamics(name))
-    for sequence in (few.order(units), few.opened(units), few.settled(units.all)):
+    for sequence in (
+        register_pressure.low_pressure_order(units),
+        register_pressure.limb_order(units),
+        register_pressure.refine_schedule(units.all),
+    ):
         assert sorted(u.serial for u in sequence) == sorted(u.serial for u in units.all)
         done: set[int] = set()
         for unit in sequence:
@@ -84,13 +88,15 @@ def test_an_order_is_complete_and_arguments_come_first(name: str) -> None:
 
 def test_a_tree_needs_fewer_values_limb_by_limb() -> None:
     units = Units(dynamics(TREE))
-    assert max(few.live(few.order(units))) < 0.8 * max(few.live(units.all))
+    assert max(register_pressure.live_counts(register_pressure.low_pressure_order(units))) < 0.8 * max(
+        register_pressure.live_counts(units.all)
+    )
 
 
 def test_live_values_by_hand() -> None:
     """a = x y, b = x - y, c = a b: x, y and a wait behind a; a and b behind b."""
     g = trace("g", lambda x: {"z": [(x[0] * x[1]) * (x[0] - x[1])]}, {"x": (2,)})
-    assert few.live(Units(g).all) == [3, 2, 0]
+    assert register_pressure.live_counts(Units(g).all) == [3, 2, 0]
 
 
 @pytest.mark.parametrize("room", [10**6, 40, 20, 12])
@@ -100,9 +106,9 @@ def test_parked_values_come_back(room: int) -> None:
     m = bc.zoo.load(TREE)
     values = dict(zip(("q", "v", "tau"), m.random(1), strict=True))
     units = Units(g)
-    parking = parked(few.order(units), room)
+    parking = plan_spills(register_pressure.low_pressure_order(units), room)
     assert (parking.slots == 0) == (room == 10**6)
-    assert parking.most <= max(room, 3) or room == 10**6
+    assert parking.max_registers <= max(room, 3) or room == 10**6
     registers: dict[int, float] = {}
     memory: dict[int, float] = {}
     outputs: dict[int, float] = {}
@@ -112,7 +118,7 @@ def test_parked_values_come_back(room: int) -> None:
             return x
         if x.op == "input":
             return values[x.args[0]][x.args[1]]
-        if x.serial in units.inside:
+        if x.serial in units.inlined:
             return OPS[x.op].value(*(value(a) for a in x.args))
         return registers[x.serial]
 
@@ -120,9 +126,9 @@ def test_parked_values_come_back(room: int) -> None:
         if step.unit is not None:
             for n in step.unit.defines:
                 registers[n.serial] = outputs[n.serial] = OPS[n.op].value(*(value(a) for a in n.args))
-        elif step.node is not None and step.what == "park":
+        elif step.node is not None and step.action == "park":
             memory[step.slot] = registers.pop(step.node.serial)
-        elif step.node is not None and step.what == "fetch":
+        elif step.node is not None and step.action == "fetch":
             registers[step.node.serial] = memory[step.slot]
         elif step.node is not None:
             registers.pop(step.node.serial, None)
@@ -134,12 +140,12 @@ def test_parked_values_come_back(room: int) -> None:
 @pytest.mark.parametrize("words", [1, 2])
 def test_a_plan_stays_within_the_multiprocessor(name: str, words: int) -> None:
     units = Units(dynamics(name, "aba"))
-    found = best(units, words)
+    found = best_plan(units, words)
     assert found.fits
     assert found.registers <= 255
     assert found.registers * found.blocks * found.threads <= 65536 + found.threads * 8 * found.blocks
-    assert (found.rows * found.states * 4 * words + 1024) * found.blocks <= SHARED
-    one = alone(few.order(units), 300)
+    assert (found.shared_rows * found.states * 4 * words + 1024) * found.blocks <= SHARED_BYTES
+    one = single_thread_team(register_pressure.low_pressure_order(units), 300)
     assert TeamPlan(one, words, 128, 2).registers >= TeamPlan(one, words, 128, 8).registers
     assert found.cost <= team_plan(one, words, 128).cost
 
@@ -157,7 +163,7 @@ def test_a_team_computes_what_one_does(name: str, method: str, members: int) -> 
     values = dict(zip(("q", "v", "tau"), m.random(2), strict=True))
     units = Units(g)
     want = g.evaluate(**values)["forward_dynamics"]
-    for team in Division(units, few.order(units)).teams(members, 300):
+    for team in TeamDivision(units, register_pressure.low_pressure_order(units)).teams(members, 300):
         made = sorted(u.serial for stream in team.streams for u in stream if u.defines and u.defines[0].op != "input")
         assert made == sorted(u.serial for u in units.all)
         assert len(team) == members
@@ -170,7 +176,7 @@ def played(g: Graph, units: Units, team: Team, values: dict[str, Array], backwar
     for stream in team.streams:
         phases.append([[]])
         for unit in stream:
-            if unit is MEET:
+            if unit is BARRIER:
                 phases[-1].append([])
             else:
                 phases[-1][-1].append(unit)
@@ -182,7 +188,7 @@ def played(g: Graph, units: Units, team: Team, values: dict[str, Array], backwar
             return x
         if x.op == "input":
             return values[x.args[0]][x.args[1]]
-        if x.serial in units.inside:
+        if x.serial in units.inlined:
             return OPS[x.op].value(*(value(member, a) for a in x.args))
         return own[member][x.serial] if x.serial in own[member] else mailbox[team.mailbox[x.serial]]
 
@@ -201,15 +207,17 @@ def played(g: Graph, units: Units, team: Team, values: dict[str, Array], backwar
 
 def test_members_have_fewer_values_each() -> None:
     units = Units(dynamics("tree:63", "aba"))
-    sequence = few.order(units)
-    (first, *_) = Division(units, sequence).teams(4, 300)
-    assert max(max(few.live(stream)) for stream in first.streams) < 0.5 * max(few.live(sequence))
+    sequence = register_pressure.low_pressure_order(units)
+    (first, *_) = TeamDivision(units, sequence).teams(4, 300)
+    assert max(max(register_pressure.live_counts(stream)) for stream in first.streams) < 0.5 * max(
+        register_pressure.live_counts(sequence)
+    )
     assert 0.0 < first.balance <= 1.0
 
 
 def test_an_arm_has_one_thread_and_a_large_tree_a_team() -> None:
-    assert len(Straight(dynamics("puma600"), "float64").plan.team) == 1
-    assert len(Straight(dynamics("tree:63", "aba"), "float64").plan.team) > 1
+    assert len(BatchKernelText(dynamics("puma600"), "float64").plan.team) == 1
+    assert len(BatchKernelText(dynamics("tree:63", "aba"), "float64").plan.team) > 1
 
 
 # -- arithmetic, on the CPU: the GPU's approximate reciprocal is played by a short one
@@ -347,7 +355,7 @@ def assembled(text: str, folder: Path) -> tuple[int, int]:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("tiled", [False, True])
 def test_every_operation_assembles(dtype: str, tiled: bool, tmp_path: Path) -> None:
-    text = Straight(trace("all", operations, {"x": (2,)}), dtype, tiled).ptx
+    text = BatchKernelText(trace("all", operations, {"x": (2,)}), dtype, tiled).ptx
     assert ".entry many" in text
     assembled(text, tmp_path)
 
@@ -355,15 +363,15 @@ def test_every_operation_assembles(dtype: str, tiled: bool, tmp_path: Path) -> N
 @pytest.mark.parametrize(("dtype", "words"), [("float64", 2), ("float32", 1)])
 def test_registers_are_predicted(dtype: str, words: int, tmp_path: Path) -> None:
     """The assembler needs about what the graph said, and spills nothing."""
-    made = Straight(dynamics("puma600"), dtype)
+    made = BatchKernelText(dynamics("puma600"), dtype)
     given, spilled = assembled(made.ptx, tmp_path)
     assert spilled == 0
     assert given <= made.plan.registers + 16 * words
-    assert given >= made.live * words * 0.8
+    assert given >= made.max_live * words * 0.8
 
 
 def test_few_registers_park(tmp_path: Path) -> None:
-    made = Straight(dynamics(TREE), "float64", blocks=4)
+    made = BatchKernelText(dynamics(TREE), "float64", blocks=4)
     given, spilled = assembled(made.ptx, tmp_path)
     assert made.shared > 0
     assert given <= 128
@@ -373,18 +381,18 @@ def test_few_registers_park(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_team_assembles(dtype: str, tmp_path: Path) -> None:
     """What shared memory does not hold lies in local memory: a stack, but nothing that the assembler had to spill."""
-    made = Straight(dynamics("tree:63", "aba"), dtype)
+    made = BatchKernelText(dynamics("tree:63", "aba"), dtype)
     given, spilled = assembled(made.ptx, tmp_path)
     assert len(made.plan.team) > 1
-    assert given <= made.plan.limit
+    assert given <= made.plan.register_limit
     assert spilled < 64
-    assert ("st.local" in made.ptx) == (made.plan.local > 0)
+    assert ("st.local" in made.ptx) == (made.plan.local_values > 0)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
     simulator = bc.Simulator(bc.zoo.puma600())
-    made = Loop(simulator.program(checks=False), dtype)
+    made = RunKernel(simulator.program(checks=False), dtype)
     text = made.ptx
     assert ".entry run" in text
     assert text.count("rcp.approx") + text.count("div.full") <= 8  # the rate's divisions exist once, not once per stage
@@ -396,20 +404,20 @@ def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
 def test_a_summary_assembles(dtype: str, tmp_path: Path) -> None:
     """Extremes and integrals are a few registers more, and rows that nobody asked for take none."""
     simulator = bc.Simulator(bc.zoo.puma600(), summary=["max(*.v)", "rms(joint2.a)", "t_max(energy)"])
-    made = Loop(simulator.program(rows=False, checks=False), dtype)
+    made = RunKernel(simulator.program(rows=False, checks=False), dtype)
     _, spilled = assembled(made.ptx, tmp_path)
     assert spilled < 600
 
 
 def test_bad_text_is_our_bug() -> None:
-    with pytest.raises(bc.CompileError, match="bug of bellcrank"):
+    with pytest.raises(bc.CompileError, match="bug in bellcrank"):
         ptx("define void @f() { ret double }")
 
 
 # -- what a user meets without a GPU
 
 
-@pytest.mark.skipif(not missing(), reason="there is a GPU")
+@pytest.mark.skipif(not unavailable_reason(), reason="there is a GPU")
 def test_without_a_gpu_one_line_and_the_cpu() -> None:
     m = bc.zoo.puma600()
     with pytest.warns(

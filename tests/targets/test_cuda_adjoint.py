@@ -63,9 +63,9 @@ def test_single_precision(emulated: Emulated) -> None:
 def test_runs_that_do_not_fit_are_done_in_parts(emulated: Emulated) -> None:
     made = adjoint()
     whole = made.run(0.14, target="cuda", **given())
-    note = made.steps.note.size
+    note = made.steps.note_layout.size
     emulated(int(8 * 2.5 * 20 * note / 0.8))
-    assert made._place(bc.Where("cuda"), 5).room(note) < 14
+    assert made._backend(bc.Where("cuda"), 5).note_capacity(note) < 14
     same(made.run(0.14, target="cuda", **given()), whole, 0.0)
 
 
@@ -78,7 +78,7 @@ def test_closed_loops_and_samples(emulated: Emulated) -> None:
     same(made.run(0.1, target="cuda", **how), made.run(0.1, **how), 1e-9)
 
 
-@pytest.mark.skipif(bool(device.missing()), reason=device.missing())
+@pytest.mark.skipif(bool(device.unavailable_reason()), reason=device.unavailable_reason())
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-4)])
 def test_on_a_gpu(dtype: str, tolerance: float) -> None:
     made = adjoint()
@@ -91,7 +91,7 @@ def test_on_a_gpu(dtype: str, tolerance: float) -> None:
 def test_a_large_result_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes another way to memory, and a later one does not write over it."""
     small = adjoint().run(0.1, target="cuda", **given())
-    monkeypatch.setattr(device, "LARGE", 8)
+    monkeypatch.setattr(device, "PINNED_BYTES", 8)
     large = adjoint().run(0.1, target="cuda", **given())
     adjoint().run(0.2, target="cuda", **given())
     same(large, small, 0.0)

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import QUANTITIES
-from bellcrank.emit.cuda import parts
-from bellcrank.emit.cuda.choice import best
+from bellcrank.emit.cuda import kernel_parts
+from bellcrank.emit.cuda.batch_kernel import BatchKernelText
+from bellcrank.emit.cuda.cuda_kernel import CudaKernel
 from bellcrank.emit.cuda.device import DeviceError
-from bellcrank.emit.cuda.kernel import CudaKernel
-from bellcrank.emit.cuda.parts import texts
-from bellcrank.emit.cuda.straight import Straight
+from bellcrank.emit.cuda.kernel_parts import layout_texts
+from bellcrank.emit.cuda.occupancy import best_plan
 from bellcrank.emit.cuda.units import Units
 from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph
@@ -40,7 +40,7 @@ def relative(got: Array, want: Array) -> float:
     return float((np.abs(got - want).max(axis=1) / np.abs(want).max(axis=1)).max())
 
 
-def computed(made: Straight, given: list[Array], backwards: bool) -> tuple[Blocks, Array]:
+def computed(made: BatchKernelText, given: list[Array], backwards: bool) -> tuple[Blocks, Array]:
     f = Blocks(made.text, "many", made.plan.threads, made.shared, made.plan.states)
     f.backwards = backwards
     n = len(given[0])
@@ -62,23 +62,23 @@ def test_a_team(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """With mailboxes, parked values and local memory, and a last block that is not full."""
-    monkeypatch.setattr("bellcrank.emit.cuda.choice.SHARED", kilobytes * 1024)
+    monkeypatch.setattr("bellcrank.emit.cuda.occupancy.SHARED_BYTES", kilobytes * 1024)
     g, m = dynamics(name, method), bc.zoo.load(name)
-    made = Straight(g, dtype, blocks=blocks, members=members)
+    made = BatchKernelText(g, dtype, blocks=blocks, members=members)
     given = list(m.random(3, (made.plan.states + 5,)))
     f, got = computed(made, given, backwards)
     assert len(made.plan.team) == members
-    assert f.meetings == (made.plan.team.meetings if members > 1 else 0)
+    assert f.meetings == (made.plan.team.barriers if members > 1 else 0)
     want = g.evaluate(**dict(zip(("q", "v", "tau"), given, strict=True)))["forward_dynamics"]
     assert relative(got, np.asarray(want)) < NEAR[dtype]
 
 
 def test_the_cases_above_have_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bellcrank.emit.cuda.choice.SHARED", 150 * 1024)
-    plan = Straight(dynamics("chain:9", "aba"), blocks=8, members=4).plan
-    assert plan.team.rows > 0
-    assert sum(plan.near) > 0
-    assert plan.local > 0
+    monkeypatch.setattr("bellcrank.emit.cuda.occupancy.SHARED_BYTES", 150 * 1024)
+    plan = BatchKernelText(dynamics("chain:9", "aba"), blocks=8, members=4).plan
+    assert plan.team.mailbox_rows > 0
+    assert sum(plan.shared_slots) > 0
+    assert plan.local_values > 0
 
 
 # -- around it
@@ -125,7 +125,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> CudaKernel:
     g = dynamics("stanford", "crba")
     shapes = {"q": (6,), "v": (6,), "tau": (6,)}
     signature = Signature("forward_dynamics", shapes, {"forward_dynamics": (6,)}, "float64")
-    return CudaKernel(About(signature, lambda: g, str, "crba"), texts(g, "float64"))
+    return CudaKernel(About(signature, lambda: g, str, "crba"), layout_texts(g, "float64"))
 
 
 def wanted(given: Any) -> Array:
@@ -179,9 +179,9 @@ def test_parts_make_the_whole(split: int, monkeypatch: pytest.MonkeyPatch) -> No
     kernels_here(monkeypatch)
     m = bc.zoo.load("chain:3")
     cpu = bc.kernel(m, "forward_dynamics_derivatives")
-    shared_out = list(parts._splits(cpu.graph))[split]
+    shared_out = list(kernel_parts._splits(cpu.graph))[split]
     assert sorted(k for _, places in shared_out for k in places[cpu.signature.name]) == list(range(27))
-    made = [parts._facts(Straight(g, places=places)) for g, places in shared_out]
+    made = [kernel_parts._launch_facts(BatchKernelText(g, places=places)) for g, places in shared_out]
     gpu = CudaKernel(About(cpu.signature, lambda: cpu.graph, str, "derivatives"), {"strided": made})
     given = m.random(0, (5,))
     want = cpu(*given)
@@ -194,9 +194,9 @@ def test_what_fits_a_thread_is_one_part() -> None:
         graphs.graph(bc.zoo.load(name), "forward_dynamics_derivatives", "derivatives")
         for name in ("chain:4", "chain:7")
     )
-    assert len(parts.parts(small, "float64")) == 1
-    whole, found = Straight(large), parts.parts(large, "float64")
-    assert whole.plan.local > 0
+    assert len(kernel_parts.best_parts(small, "float64")) == 1
+    whole, found = BatchKernelText(large), kernel_parts.best_parts(large, "float64")
+    assert whole.plan.local_values > 0
     assert len(found) > 1
     assert sum(part.cost for part in found) < whole.cost
 
@@ -257,10 +257,10 @@ def test_memory_that_is_not_there_after_all(kernel: CudaKernel, monkeypatch: pyt
 
 
 def test_a_mailbox_that_does_not_fit_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bellcrank.emit.cuda.choice.SHARED", 3 * 1024)
+    monkeypatch.setattr("bellcrank.emit.cuda.occupancy.SHARED_BYTES", 3 * 1024)
     units = Units(dynamics("tree:31", "aba"))
-    assert not Straight(units.graph, members=8).plan.fits
-    assert best(units, 2).fits
+    assert not BatchKernelText(units.graph, members=8).plan.fits
+    assert best_plan(units, 2).fits
 
 
 @settings(max_examples=12, deadline=None)
@@ -275,7 +275,7 @@ def test_any_tree(
     m = random_tree(seed, kinds, parents)
     g = graphs.graph(m, "forward_dynamics", method)
     values = dict(zip(("q", "v", "tau"), m.random(seed, (3,)), strict=True))
-    made = Straight(g, blocks=blocks, members=members)
+    made = BatchKernelText(g, blocks=blocks, members=members)
     f = Blocks(made.text, "many", made.plan.threads, made.shared, made.plan.states)
     f.backwards = backwards
     out = np.full((3, m.nv), np.nan)

@@ -10,7 +10,7 @@ import pytest
 import bellcrank as bc
 import gpu_runs
 from bellcrank.emit.cuda import device
-from bellcrank.emit.cuda.kernel import CudaKernel
+from bellcrank.emit.cuda.cuda_kernel import CudaKernel
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.scalar import (
@@ -31,7 +31,7 @@ from bellcrank.scalar import (
     where,
 )
 
-pytestmark = pytest.mark.skipif(bool(device.missing()), reason=device.missing())
+pytestmark = pytest.mark.skipif(bool(device.unavailable_reason()), reason=device.unavailable_reason())
 Array = np.ndarray[Any, Any]
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
 NAMES = ["puma600", "stanford", "excavator", "chain:12", "tree(15, branching=3)"]
@@ -147,7 +147,7 @@ def test_pytorch() -> None:
     torch = pytest.importorskip("torch")
     want = m.forward_dynamics(*given)
     tensors = [torch.tensor(x, device="cuda") for x in given]
-    assert device.adopted(tensors[0], "q").data.ptr == tensors[0].data_ptr()  # nothing is copied
+    assert device.to_cupy(tensors[0], "q").data.ptr == tensors[0].data_ptr()  # nothing is copied
     np.testing.assert_allclose(from_gpu(k(*tensors)), want, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(from_gpu(k(*(x.T.contiguous().T for x in tensors))), want, rtol=1e-9, atol=1e-10)
     out = torch.zeros_like(tensors[0])
@@ -165,7 +165,7 @@ def test_jax() -> None:
     k = bc.kernel(m, "forward_dynamics", target="cuda", dtype="float32")
     given = [x.astype("float32") for x in m.random(0, (64,))]
     arrays = [jax.numpy.asarray(x) for x in given]
-    assert device.adopted(arrays[0], "q").data.ptr == arrays[0].unsafe_buffer_pointer()
+    assert device.to_cupy(arrays[0], "q").data.ptr == arrays[0].unsafe_buffer_pointer()
     want = m.forward_dynamics(*(x.astype(float) for x in given))
     assert relative(from_gpu(k(*arrays)), want) < TOLERANCE["float32"]
 
@@ -215,7 +215,7 @@ def test_a_batch_that_does_not_fit_is_done_in_parts(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_operation(dtype: str) -> None:
-    from bellcrank.emit.cuda.parts import texts
+    from bellcrank.emit.cuda.kernel_parts import layout_texts
     from bellcrank.emit.target import About, Signature
 
     def operations(x: Any) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def test_every_operation(dtype: str) -> None:
         }  # fmt: skip
 
     g = trace("all", operations, {"x": (2,)})
-    k = CudaKernel(About(Signature("all", {"x": (2,)}, {"y": (21,)}, dtype), lambda: g, str), texts(g, dtype))
+    k = CudaKernel(About(Signature("all", {"x": (2,)}, {"y": (21,)}, dtype), lambda: g, str), layout_texts(g, dtype))
     x = np.random.default_rng(0).normal(size=(2000, 2)).astype(dtype)
     want = g.evaluate(x=x.astype(float))["y"]
     small = 4e-15 if dtype == "float64" else 4e-6
@@ -320,7 +320,7 @@ def test_runs_that_do_not_fit_are_done_in_parts(monkeypatch: pytest.MonkeyPatch)
     m = bc.zoo.puma600()
     q0, v0, _ = m.random(0, (100,))
     whole = bc.simulate(m, 0.05, q0=q0, v0=v0, target="cuda")
-    monkeypatch.setattr("bellcrank.sim.gpu.free_bytes", lambda: 8 * 1000 * 40)
+    monkeypatch.setattr("bellcrank.sim.gpu_runs.free_bytes", lambda: 8 * 1000 * 40)
     with pytest.warns(RuntimeWarning, match="do not fit the GPU's memory"):
         parts = bc.simulate(m, 0.05, q0=q0, v0=v0, target="cuda")
     np.testing.assert_array_equal(parts.q, whole.q)

@@ -11,9 +11,9 @@ import pytest
 
 import bellcrank as bc
 import gpu_runs
-from bellcrank.emit.cuda.loop import Loop
+from bellcrank.emit.cuda.run_kernel import RunKernel
 from bellcrank.errors import InputError
-from bellcrank.sim.gpu import GpuProgram
+from bellcrank.sim.gpu_runs import GpuProgram
 from emulated import emulated
 from ticking import AT, Spelled, begun, program
 
@@ -25,8 +25,8 @@ Emulated = Callable[[int], None]
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
 def test_the_loop_does_what_it_says(emulated: Emulated, kind: str, capacity: int, monkeypatch: Any) -> None:
     """In launches of a tick each, with rows that do not fit: the same rows and states as the loop in Python."""
-    monkeypatch.setattr("bellcrank.sim.gpu.FIRST", 1)
-    monkeypatch.setattr("bellcrank.sim.gpu.PAUSE", 0.0)
+    monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 1)
+    monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
     p = program(kind)
     s, inputs = begun(7, [23, 0, 31, 7, 1])
     spelled = Spelled(p, s, inputs)
@@ -34,7 +34,7 @@ def test_the_loop_does_what_it_says(emulated: Emulated, kind: str, capacity: int
         pass
     given = inputs if p.nu else np.zeros((7, 1, 0))
     final = np.ascontiguousarray(s)
-    pieces = GpuProgram(p, "float64").finish(final, given, np.zeros((7, 0)), capacity, lambda s: True)
+    pieces = GpuProgram(p, "float64").run_to_end(final, given, np.zeros((7, 0)), capacity, lambda s: True)
     signs = [AT["due"]] if kind in ("plain", "fed") else []  # a row that was written is due no more
     rest = [k for k in range(len(final)) if k not in signs]
     np.testing.assert_allclose(final[rest], spelled.s[rest], rtol=1e-13, atol=1e-13)
@@ -59,7 +59,7 @@ def test_there_are_more_bounces_than_room_for_them() -> None:
 
 
 def test_linear_systems_that_are_loops_here_are_written_out_there(emulated: Emulated, monkeypatch: Any) -> None:
-    monkeypatch.setattr("bellcrank.sim.tree_dynamics.MANY", 1)
+    monkeypatch.setattr("bellcrank.sim.tree_dynamics.OPERATOR_FROM_STATES", 1)
     given = {"q0": [0.3, -0.2], "step": 1e-3, "integrator": "rodas4"}
     cpu, gpu = (bc.simulate(bc.zoo.chain(2), 3e-3, target=target, **given) for target in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.q, cpu.q, rtol=1e-12)
@@ -118,8 +118,8 @@ def test_single_precision_has_fixed_steps(emulated: Emulated) -> None:
 
 
 def test_ctrl_c_leaves_what_was_recorded(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bellcrank.sim.gpu.FIRST", 5)
-    monkeypatch.setattr("bellcrank.sim.gpu.PAUSE", 0.0)
+    monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 5)
+    monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
     what, seconds, settings = gpu_runs.bounces(**gpu_runs.CHOSEN)
 
     def progress(share: float) -> None:
@@ -142,19 +142,19 @@ def test_ctrl_c_leaves_what_was_recorded(emulated: Emulated, monkeypatch: pytest
 @pytest.mark.parametrize("shared", [400 * 1024, 20 * 1024])
 def test_values_wait_where_there_is_room(emulated: Emulated, shared: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 80 registers, in shared memory; with little of that, in the thread's own."""
-    monkeypatch.setattr("bellcrank.emit.cuda.loop.REGISTERS", 80)
-    monkeypatch.setattr("bellcrank.emit.cuda.loop.SHARED", shared)
+    monkeypatch.setattr("bellcrank.emit.cuda.run_kernel.MAX_REGISTERS", 80)
+    monkeypatch.setattr("bellcrank.emit.cuda.run_kernel.SHARED_BYTES", shared)
     tick = loop_of("arm dopri5 chosen").procedures[-1]
-    assert tick.in_registers == 0
-    assert (tick.variables_kept > tick.in_shared) == (shared == 20 * 1024)
+    assert tick.register_variables == 0
+    assert (tick.crossing_variables > tick.shared_variables) == (shared == 20 * 1024)
     cpu, gpu = (gpu_runs.done("arm dopri5 chosen", target) for target in ("cpu", "cuda"))
     gpu_runs.same(gpu, cpu)
 
 
-def loop_of(name: str) -> Loop:
+def loop_of(name: str) -> RunKernel:
     what, _, settings = gpu_runs.CASES[name]()
     simulator = bc.Simulator(what, settings["integrator"], events=settings.get("events", ()))
-    return Loop(simulator.program((True, True)))
+    return RunKernel(simulator.program((True, True)))
 
 
 def test_what_is_rare_takes_no_registers_of_the_tick() -> None:
@@ -162,8 +162,8 @@ def test_what_is_rare_takes_no_registers_of_the_tick() -> None:
     loop = loop_of("fed event dopri5")
     rare = [p for p in loop.procedures if p.name in ("start", "observe", "locate")]
     assert len(rare) == 3
-    assert all(p.in_registers == p.slots == 0 for p in rare)
-    assert any(p.variables_kept for p in rare)
+    assert all(p.register_variables == p.slots == 0 for p in rare)
+    assert any(p.crossing_variables for p in rare)
 
 
 def test_a_step_leaves_its_polynomial_in_memory() -> None:
@@ -172,10 +172,10 @@ def test_a_step_leaves_its_polynomial_in_memory() -> None:
     simulator = bc.Simulator(what, "dopri5", events=settings["events"])
     made = simulator.program((True, True))
     dense = made.layout.span("dense")
-    loop = Loop(made)
-    assert set(range(dense.start, dense.stop)) <= loop.held
-    assert not set(loop.changing) & loop.held
-    assert len(loop.procedures[-1].early) >= dense.stop - dense.start
+    loop = RunKernel(made)
+    assert set(range(dense.start, dense.stop)) <= loop.memory_elements
+    assert not set(loop.register_elements) & loop.memory_elements
+    assert len(loop.procedures[-1].early_stores) >= dense.stop - dense.start
 
 
 def test_it_assembles(tmp_path: Path) -> None:

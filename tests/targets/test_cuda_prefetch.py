@@ -12,7 +12,7 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cuda import prefetch
-from bellcrank.emit.cuda.straight import HEAD, Straight
+from bellcrank.emit.cuda.batch_kernel import HEAD, BatchKernelText
 from emulated import Function
 
 STATES, BLOCKS, PIECE = 32, 1, 4096  # a piece is 16 blocks of float64
@@ -26,7 +26,7 @@ def alone() -> str:
   %place = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
   %place.wide = zext i32 %place to i64
-{prefetch.fetched(COLUMNS, "double", 8, STATES, BLOCKS)}  ret void
+{prefetch.prefetch_code(COLUMNS, "double", 8, STATES, BLOCKS)}  ret void
 }}"""
 
 
@@ -40,24 +40,24 @@ def lines(row: int, n: int) -> tuple[list[int], list[np.ndarray[Any, Any]]]:
 
 @pytest.mark.parametrize("n", [16 * STATES * 9, 16 * STATES * 9 - 1, 100])
 def test_every_line_once(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefetch, "PIECE", PIECE)
+    monkeypatch.setattr(prefetch, "PIECE_BYTES", PIECE)
     found, arrays = lines(1, n)
     rows = PIECE // 8
-    ahead = max(1, BLOCKS * prefetch.PROCESSORS // prefetch.PART // 16) * rows
+    ahead = max(1, BLOCKS * prefetch.MULTIPROCESSORS // prefetch.WAVE_FRACTION // 16) * rows
     pieces = range(ahead, n - rows + 1, rows)
     expected = [
         a[k].ctypes.data + 8 * first + byte
         for a in arrays
         for k in range(len(a))
         for first in pieces
-        for byte in range(0, PIECE, prefetch.LINE)
+        for byte in range(0, PIECE, prefetch.CACHE_LINE_BYTES)
     ]
     assert sorted(found) == sorted(expected)
     assert (n > 1000) == bool(found)
 
 
 def test_rows_that_lie_apart_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefetch, "PIECE", PIECE)
+    monkeypatch.setattr(prefetch, "PIECE_BYTES", PIECE)
     for row in (0, 19):
         assert not lines(row, 16 * STATES * 9)[0]
 
@@ -65,9 +65,9 @@ def test_rows_that_lie_apart_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
 def test_where_it_is_done() -> None:
     """Where memory is waited for and warps are few: not in float32, and not through tiles."""
     request, by = Request("forward_dynamics_derivatives", "derivatives"), METHODS["derivatives"]
-    graph = graphs.traced(bc.zoo.stanford(), request, by)
-    made = Straight(graph, "float64")
-    assert made.plan.blocks * made.plan.threads <= 32 * prefetch.FEW
-    assert made.ptx.count("prefetch") == 18 * prefetch.PIECE // prefetch.LINE // made.plan.states
-    assert "prefetch" not in Straight(graph, "float32").text
-    assert "prefetch" not in Straight(graph, "float64", tiled=True).text
+    graph = graphs.trace_quantity(bc.zoo.stanford(), request, by)
+    made = BatchKernelText(graph, "float64")
+    assert made.plan.blocks * made.plan.threads <= 32 * prefetch.MAX_PREFETCH_WARPS
+    assert made.ptx.count("prefetch") == 18 * prefetch.PIECE_BYTES // prefetch.CACHE_LINE_BYTES // made.plan.states
+    assert "prefetch" not in BatchKernelText(graph, "float32").text
+    assert "prefetch" not in BatchKernelText(graph, "float64", tiled=True).text

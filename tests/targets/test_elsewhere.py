@@ -17,12 +17,12 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics.requests import Request
-from bellcrank.emit.cpu import elsewhere, llvm, loop
+from bellcrank.emit.cpu import cross_compile, kernel_module, run_loop
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import CompileError, InputError
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.exporting.things import export_of
-from bellcrank.exporting.wasm import first
+from bellcrank.exporting.export_content import export_content
+from bellcrank.exporting.webassembly import initial_state
 
 BOUND = 1e-12
 WHICH = ["aarch64", "riscv64"]
@@ -75,7 +75,7 @@ def needs(which: str) -> tuple[str, str]:
 def ran(which: str, folder: Path, text: str, driver: str, given: bytes, **sizes: int) -> np.ndarray[Any, Any]:
     """What the driver, linked with the object code of the text, makes of the bytes that it is given."""
     compiler, emulator = needs(which)
-    (folder / "it.o").write_bytes(elsewhere.object_code(text, which))
+    (folder / "it.o").write_bytes(cross_compile.object_code(text, which))
     (folder / "main.c").write_text(driver)
     defined = [f"-D{name}={x}" for name, x in sizes.items()]
     called = [compiler, "-O1", "-static", *defined, "main.c", "it.o", "-lm", "-o", "it"]
@@ -87,11 +87,11 @@ def ran(which: str, folder: Path, text: str, driver: str, given: bytes, **sizes:
 @pytest.mark.parametrize("which", WHICH)
 def test_kernels_are_ours(which: str, tmp_path: Path) -> None:
     m = bc.zoo.stanford()
-    _, graph = graphs.chosen(m, Request("forward_dynamics"), Cpu("float64").choose)
+    _, graph = graphs.choose_graph(m, Request("forward_dynamics"), Cpu("float64").choose)
     rows = 7  # blocks of lanes, and one over
     q, v, tau = (np.stack([m.random(seed)[k] for seed in range(rows)]) for k in range(3))
-    lanes = elsewhere.PROCESSORS[which].lanes("float64")
-    text = llvm.source(graph, lanes)
+    lanes = cross_compile.PROCESSORS[which].lanes("float64")
+    text = kernel_module.source(graph, lanes)
     given = b"".join(x.tobytes() for x in (q, v, tau))
     found = ran(which, tmp_path, text, KERNEL, given, ROWS=rows, N=m.nv).reshape(rows, m.nv)
     expected = m.forward_dynamics(q, v, tau)
@@ -104,11 +104,11 @@ def test_whole_runs_are_ours(which: str, name: str, tmp_path: Path) -> None:
     """Two runs side by side where there are lanes for them, with levers that differ."""
     s = MACHINES[name]().system
     form = "projected" if s.mechanism.loops else "minimal"
-    stepper = export_of(s, (), "", bc.Solver("rk4", 1e-3, form=form)).stepper
+    stepper = export_content(s, (), "", bc.Solver("rk4", 1e-3, form=form)).stepper
     assert stepper is not None
-    lanes, ticks, n = elsewhere.PROCESSORS[which].lanes("float64"), 50, len(s.inputs)
-    text, slots = loop.source(stepper.program, lanes, lanes)
-    begin = np.repeat(np.array(first(stepper))[:, None], lanes, axis=1)
+    lanes, ticks, n = cross_compile.PROCESSORS[which].lanes("float64"), 50, len(s.inputs)
+    text, slots = run_loop.source(stepper.program, lanes, lanes)
+    begin = np.repeat(np.array(initial_state(stepper))[:, None], lanes, axis=1)
     usual = [s.defaults.get(x, 0.0) for x in s.inputs]
     table = np.array([[x + 0.3 * (j + 1) * (k < 2) for k, x in enumerate(usual)] for j in range(lanes)])
     free = np.repeat(np.array(list(s.parameters.values()), float), lanes)
@@ -127,7 +127,7 @@ def test_whole_runs_are_ours(which: str, name: str, tmp_path: Path) -> None:
 
 def test_what_there_is_not_is_said() -> None:
     with pytest.raises(InputError, match="aarch64"):
-        elsewhere.object_code("", "vax")
-    with pytest.raises(CompileError, match="did not accept"):
-        elsewhere.object_code("nonsense", "aarch64")
-    assert elsewhere.object_code("define void @f() {\n ret void\n}", "riscv64")[:4] == b"\x7fELF"
+        cross_compile.object_code("", "vax")
+    with pytest.raises(CompileError, match="LLVM rejected generated code"):
+        cross_compile.object_code("nonsense", "aarch64")
+    assert cross_compile.object_code("define void @f() {\n ret void\n}", "riscv64")[:4] == b"\x7fELF"

@@ -24,8 +24,8 @@ from bellcrank.build import graphs
 from bellcrank.emit.equations import c as ctext
 from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as equations
-from bellcrank.emit.equations.formula import Names, Symbol
-from bellcrank.emit.equations.harmonics import grouping, rewritten
+from bellcrank.emit.equations.formula import Symbol, SymbolNames
+from bellcrank.emit.equations.harmonics import group_angles, product_to_sum
 from bellcrank.emit.equations.language import Language
 from bellcrank.emit.equations.polynomial import Polynomial, Ring
 from bellcrank.errors import InputError
@@ -187,7 +187,7 @@ def test_c(name: str, tmp_path: Path) -> None:
     subprocess.run(["cc", *strict, file, "-o", file.with_suffix(".so"), "-lm"], check=True)
     library = ctypes.CDLL(str(file.with_suffix(".so")))
     found = {}
-    for key, (_, inputs) in printed.BLOCKS.items():
+    for key, (_, inputs) in printed.MOTION_BLOCKS.items():
         found[key] = np.zeros(wanted[key].shape)
         arrays = [*(np.ascontiguousarray(state[k]) for k in inputs), found[key]]
         function = library[f"{m.name}_{key}"]
@@ -261,7 +261,7 @@ def test_names_do_not_meet() -> None:
         compare(run_python(bc.equations(m, "python", terms=terms), state), wanted)
         scope = run_latex(bc.equations(m, "latex", terms=terms, digits=13), state)
         compare({key: gathered(scope, key, x.shape) for key, x in wanted.items()}, wanted)
-    names = Names({"F_1"})
+    names = SymbolNames({"F_1"})
     assert [str(names.fresh(Symbol("F", ("1",)))) for _ in range(3)] == ["F_11", "F_12", "F_13"]
 
 
@@ -282,7 +282,7 @@ def test_bad_input() -> None:
 @pytest.mark.parametrize("name", ["planar3r", "gripper", "all joints"])
 def test_latex_compiles(name: str, tmp_path: Path) -> None:
     m = MECHANISMS[name]()
-    (tmp_path / "x.tex").write_text(printed.text(m, printed.graph(m), alone=True))
+    (tmp_path / "x.tex").write_text(printed.equation_text(m, printed.motion_graph(m), standalone=True))
     subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"], cwd=tmp_path, check=True)
 
 
@@ -305,10 +305,10 @@ def value(ring: Ring, polynomial: Polynomial, inputs: dict[str, Array]) -> float
 @settings(max_examples=30, deadline=None)
 @given(trees(max_bodies=3, passive=True, coupled=True))
 def test_polynomial_walk_equals_evaluate(m: Mechanism) -> None:
-    graph = printed.graph(m)
+    graph = printed.motion_graph(m)
     q, v, _ = m.random(2)
     ring = Ring()
-    values, wanted = ring.walk(graph), graph.evaluate(q=q, v=v)
+    values, wanted = ring.node_polynomials(graph), graph.evaluate(q=q, v=v)
     for key, array in graph.outputs.items():
         for x, y in zip(array.flat, wanted[key].flat, strict=True):
             polynomial = values[x.serial] if isinstance(x, Node) else {0: x}
@@ -319,7 +319,7 @@ def test_polynomial_walk_equals_evaluate(m: Mechanism) -> None:
 @settings(max_examples=20, deadline=None)
 @given(trees(max_bodies=3, passive=True, coupled=True), st.integers(0, 60))
 def test_printed_equals_evaluate(m: Mechanism, terms: int) -> None:
-    graph = printed.graph(m)
+    graph = printed.motion_graph(m)
     q, v, _ = m.random(3)
     compare(run_python(bc.equations(m, "python", terms=terms), {"q": q, "v": v}), graph.evaluate(q=q, v=v))
 
@@ -337,18 +337,18 @@ def test_waves_are_the_products(terms: list[tuple[int, int, int, float]]) -> Non
 
     graph = trace("waves", body, {"q": (3,)})
     ring, q = Ring(), np.array([0.3, -1.1, 2.2])
-    (polynomial,) = (ring.walk(graph)[x.serial] for x in graph.outputs["y"])
+    (polynomial,) = (ring.node_polynomials(graph)[x.serial] for x in graph.outputs["y"])
     assert polynomial is not None
-    best = grouping(ring, [polynomial])
+    best = group_angles(ring, [polynomial])
     for groups in ((), ((0,),), ((0, 1),), ((0, 1, 2),), ((0,), (1, 2)), best):
-        found = rewritten(ring, groups, polynomial)
+        found = product_to_sum(ring, groups, polynomial)
         total = 0.0
         for (monomial, waves), x in found.items():
             angles = [(op, sum(k * q[a] for a, k in ks)) for op, ks in waves]
             x *= float(np.prod([np.sin(a) if op == "sin" else np.cos(a) for op, a in angles]))
             total += value(ring, {monomial: x}, {"q": q})
         assert abs(total - graph.evaluate(q=q)["y"][0]) < 1e-10 * max(1.0, sum(map(abs, polynomial.values())))
-    assert len(rewritten(ring, best, polynomial)) <= len(polynomial)
+    assert len(product_to_sum(ring, best, polynomial)) <= len(polynomial)
 
 
 def test_rounding_cancels() -> None:
@@ -356,7 +356,7 @@ def test_rounding_cancels() -> None:
     third = 1 / 3
     graph = trace("zero", lambda q: {"y": [(q[0] * 0.1) * 3.0 - q[0] * 0.3 + (cos(q[1]) * third) * 3.0]}, {"q": (2,)})
     ring = Ring()
-    (polynomial,) = (ring.walk(graph)[x.serial] for x in graph.outputs["y"])
+    (polynomial,) = (ring.node_polynomials(graph)[x.serial] for x in graph.outputs["y"])
     assert polynomial is not None
     assert list(polynomial.values()) == [1.0]
 
@@ -370,7 +370,7 @@ def test_angles_of_any_kind() -> None:
         return {"y": [sin(total) * cos(total) + cos(q[0] * 2.0 + 0.3), cos(q[0] * cos(q[1])) * sin(q[0]), cos(nothing)]}
 
     graph = trace("any", body, {"q": (2,)})
-    page = equations.sheet(graph, "any", "any", {"y": ("anything", ("q",))})
+    page = equations.build_sheet(graph, "any", "any", {"y": ("anything", ("q",))})
     q = np.array([0.3, 0.7])
     text = python.source(page)
     compare(run_python(text, {"q": q}), graph.evaluate(q=q))
@@ -388,7 +388,7 @@ def test_every_operation_in_steps() -> None:
         return {"y": [where(q[0] < q[1], r / q[1], -(r / (q[1] + r))), minimum(r, 2.0) / r, abs(q[1]) * r]}
 
     graph = trace("any", body, {"q": (2,)})
-    page = equations.sheet(graph, "any", "any", {"y": ("anything", ("q",))})
+    page = equations.build_sheet(graph, "any", "any", {"y": ("anything", ("q",))})
     for q in (np.array([0.3, 0.7]), np.array([0.7, -0.3])):
         compare(run_python(python.source(page), {"q": q}), graph.evaluate(q=q))
     assert r"\begin{cases}" in latex.source(page)

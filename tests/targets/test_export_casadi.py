@@ -10,8 +10,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.exporting.casadi_library import source
-from bellcrank.exporting.things import export_of
+from bellcrank.exporting.casadi_library import casadi_source
+from bellcrank.exporting.export_content import export_content
 from bellcrank.sim.settings import Solver
 from targets.test_c99 import CC, needs_cc, read_by_others, run
 from targets.test_export_c import WARNINGS
@@ -119,8 +119,8 @@ def test_ipopt_swings_a_load_from_rest_to_rest(tmp_path: Path) -> None:
 @needs_cc
 def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
     assert CC is not None
-    found = export_of(bc.zoo.planar3r(), ["mass_matrix", "forward_dynamics"], "", Solver())
-    (tmp_path / "it.c").write_text(source(found))
+    found = export_content(bc.zoo.planar3r(), ["mass_matrix", "forward_dynamics"], "", Solver())
+    (tmp_path / "it.c").write_text(casadi_source(found))
     strict = [w for w in WARNINGS if w != "-Wmissing-prototypes"]
     run(tmp_path, CC, "-std=c99", "-O1", *strict, "-fPIC", "-shared", "it.c", "-o", "it.so", "-lm")
     read_by_others(tmp_path, strict, "it.c")

@@ -13,12 +13,12 @@ from bellcrank.emit.c.package import Package
 from bellcrank.errors import InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting import embedded_targets
-from bellcrank.exporting.things import driven, export_of
+from bellcrank.exporting.export_content import effort_driven, export_content
 from targets.test_c99 import ROBOTS
 
 needs_qemu = pytest.mark.skipif(
-    bool(embedded_targets.missing()),
-    reason=f"not installed: {', '.join(embedded_targets.missing())}; {embedded_targets.DEBIAN}",
+    bool(embedded_targets.missing_tools()),
+    reason=f"not installed: {', '.join(embedded_targets.missing_tools())}; {embedded_targets.DEBIAN_INSTALL}",
 )
 STEPS = 20
 
@@ -30,11 +30,11 @@ def excavator() -> bc.System:
 def ur5() -> bc.System:
     if ROBOTS is None:
         pytest.skip("example-robot-data is not installed")
-    return driven(bc.read(ROBOTS / "ur_description/urdf/ur5_robot.urdf"))
+    return effort_driven(bc.read(ROBOTS / "ur_description/urdf/ur5_robot.urdf"))
 
 
 def package(s: bc.System, dtype: str) -> Package:
-    found = export_of(s, (), "it", bc.Solver("rk4", 1e-3))
+    found = export_content(s, (), "it", bc.Solver("rk4", 1e-3))
     return Package(found.name, {}, found.stepper, dtype)
 
 
@@ -53,7 +53,7 @@ def test_steps_are_ours(machine: Any, processor: str, dtype: str, tolerance: flo
     s = machine()
     u = [s.defaults.get(n, 0.0) + 0.3 * (k < 2) for k, n in enumerate(s.inputs)]
     made, rows = package(s, dtype), native(s, u)
-    found = embedded_targets.emulated(made, processor, STEPS, u)
+    found = embedded_targets.emulate(made, processor, STEPS, u)
     assert found.status == 0
     assert found.state is not None
     y = found.state[1 : 1 + rows.shape[1]]
@@ -61,7 +61,7 @@ def test_steps_are_ours(machine: Any, processor: str, dtype: str, tolerance: flo
     for some in (slice(0, nq), slice(nq, nq + s.mechanism.nv), slice(nq + s.mechanism.nv, None)):
         size = np.abs(rows[:, some]).max(initial=0.0)
         np.testing.assert_allclose(y[some], rows[-1, some], rtol=0, atol=tolerance * size)
-    tick = next(t for t in made.texts if t.name == made.machine["tick"])
+    tick = next(t for t in made.routines if t.name == made.program_functions["tick"])
     assert found.stack is not None
     assert found.instructions is not None
     assert found.stack < tick.stack + 2048  # libm's is in it, too
@@ -72,14 +72,14 @@ def test_steps_are_ours(machine: Any, processor: str, dtype: str, tolerance: flo
 
 @needs_qemu
 def test_an_error_on_the_processor_is_one_here() -> None:
-    found = embedded_targets.emulated(
+    found = embedded_targets.emulate(
         package(excavator(), "float64"), "Cortex-M7", 3, [float("nan")] * len(excavator().inputs)
     )
     assert found.status == 2
 
 
 def test_functions_have_no_step_to_measure() -> None:
-    found = export_of(bc.zoo.pendulum(), ["mass_matrix"], "it", bc.Solver())
+    found = export_content(bc.zoo.pendulum(), ["mass_matrix"], "it", bc.Solver())
     with pytest.raises(InputError, match="takes steps"):
         embedded_targets.model_header(Package("it", found.graphs), 3, [])
 
@@ -87,7 +87,7 @@ def test_functions_have_no_step_to_measure() -> None:
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_targets.shutil, "which", lambda name: None)
     with pytest.raises(InputError, match="apt install gcc-arm-none-eabi"):
-        embedded_targets.emulated(package(driven(bc.zoo.pendulum()), "float64"), "Cortex-M7")
+        embedded_targets.emulate(package(effort_driven(bc.zoo.pendulum()), "float64"), "Cortex-M7")
 
 
 @needs_qemu

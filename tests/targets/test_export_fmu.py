@@ -17,7 +17,7 @@ from bellcrank.emit.c.stepper import Stepper
 from bellcrank.errors import CompileError, InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting import compilers
-from bellcrank.exporting.things import driven
+from bellcrank.exporting.export_content import effort_driven
 from targets.test_c99 import CC, needs_cc, read_by_others, run
 from targets.test_export_c import WARNINGS
 
@@ -234,7 +234,7 @@ def moved_by_rounding(run: Callable[[Any], Any], q: Any) -> float:
 def test_zoo(name: str, version: int, tmp_path: Path) -> None:
     """Every mechanism that we have, pushed: valid, by Co-Simulation the native run, by CVode the same motion."""
     m, step = bc.zoo.load(ZOO.get(name, name)), ZOO_STEPS.get(name, 1e-3)
-    s, push, seconds = driven(m), {f"{m.columns[1][0]}.effort": 1.0}, 50 * step
+    s, push, seconds = effort_driven(m), {f"{m.columns[1][0]}.effort": 1.0}, 50 * step
     path = bc.export(s, tmp_path / "it.fmu", to=f"fmu{version}", step=step)
     assert validation.validate_fmu(str(path)) == []
     names = [f"{n}.{x}" for x, columns in zip("qv", m.columns, strict=True) for n in columns]
@@ -263,7 +263,7 @@ def test_a_second_departs_no_further_than_rounding_does(name: str, tmp_path: Pat
     apart after a second of a track. Operations of C come in another order, which is no more than that.
     """
     m = bc.zoo.load(name)
-    s, push = driven(m), {f"{m.columns[1][0]}.effort": 1.0}
+    s, push = effort_driven(m), {f"{m.columns[1][0]}.effort": 1.0}
     rest = bc.Simulator(s, form="projected").program().ports.rest[: m.nq]
 
     def went(q0: Any) -> Any:
@@ -285,7 +285,7 @@ def test_a_second_departs_no_further_than_rounding_does(name: str, tmp_path: Pat
 def test_a_step_that_is_too_long_fails_where_ours_does(tmp_path: Path) -> None:
     """Andrews' mechanism, pushed with 1 N m, in steps of a millisecond: its loops cannot be followed for long."""
     m = bc.zoo.andrews()
-    s, push = driven(m), f"{m.columns[1][0]}.effort"
+    s, push = effort_driven(m), f"{m.columns[1][0]}.effort"
     rest = bc.Simulator(s, form="projected").program().ports.rest[: m.nq]
     native = bc.simulate(s, 0.05, q0=rest, inputs={push: 1.0}, form="projected")
     assert native.stops[0].reason == "not closed"
@@ -342,11 +342,11 @@ def test_casadi_loads_it_and_its_jacobian_is_ours(tmp_path: Path) -> None:
 
 def test_another_platform_is_zigs_business(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: True)
-    other = "aarch64-linux" if compilers.here() != "aarch64-linux" else "x86_64-linux"
-    assert compilers.command(other)[1:6] == ["-m", "ziglang", "cc", "-target", compilers.PLATFORMS[other][0]]
-    assert "ziglang" in compilers.command(compilers.here(), portable=True)
-    assert compilers.chosen("all") == list(compilers.PLATFORMS)
-    assert compilers.chosen(()) == [compilers.here()]
+    other = "aarch64-linux" if compilers.host_platform() != "aarch64-linux" else "x86_64-linux"
+    assert compilers.compiler_command(other)[1:6] == ["-m", "ziglang", "cc", "-target", compilers.PLATFORMS[other][0]]
+    assert "ziglang" in compilers.compiler_command(compilers.host_platform(), portable=True)
+    assert compilers.chosen_platforms("all") == list(compilers.PLATFORMS)
+    assert compilers.chosen_platforms(()) == [compilers.host_platform()]
 
 
 @pytest.mark.skipif(compilers.importlib.util.find_spec("ziglang") is None, reason="ziglang is not installed")
@@ -373,7 +373,7 @@ def test_what_goes_wrong_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch
     monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(CompileError, match="pip install ziglang"):
         bc.export(m, path, to="fmu2")
-    monkeypatch.setattr(compilers, "command", lambda *target: ["false"])
+    monkeypatch.setattr(compilers, "compiler_command", lambda *target: ["false"])
     with pytest.raises(CompileError, match="failed"):
         bc.export(m, path, to="fmu2")
     assert not list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.wasm.linking import linked
+from bellcrank.emit.wasm.linker import link
 from bellcrank.errors import CompileError
 from bellcrank.excavators.machines import MACHINES
 from targets.test_export_events import HEIGHT, ball, bounces, fallen, sampled_plant
@@ -152,4 +152,4 @@ def test_names_are_text_and_types(tmp_path: Path) -> None:
 
 def test_what_is_no_object_file_is_said() -> None:
     with pytest.raises(CompileError, match="WebAssembly object file"):
-        linked(b"\x7fELF....", {}, 0)
+        link(b"\x7fELF....", {}, 0)

@@ -15,8 +15,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cuda.device import DeviceError
-from bellcrank.sim.gpu import GpuProgram
-from bellcrank.sim.outcome import Interrupted
+from bellcrank.sim.gpu_runs import GpuProgram
+from bellcrank.sim.record_builder import Interrupted
 from emulated import Function, OutOfMemoryError, emulated
 
 __all__ = ["emulated"]  # a fixture
@@ -89,14 +89,14 @@ def test_inputs_and_parameters_of_each_run_take_memory(emulated: Emulated) -> No
 @pytest.mark.parametrize("keep", ["rows", "final"])
 def test_memory_that_is_not_there_after_all(emulated: Emulated, keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others take it in between: the runs are done again, fewer at a time, until they fit."""
-    plain = GpuProgram.finish
+    plain = GpuProgram.run_to_end
 
     def finish(self: GpuProgram, s: Array, *rest: Any) -> Any:
         if s.shape[1] > 4:
             raise OutOfMemoryError("Out of memory allocating 13 bytes")
         return plain(self, s, *rest)
 
-    monkeypatch.setattr(GpuProgram, "finish", finish)
+    monkeypatch.setattr(GpuProgram, "run_to_end", finish)
     how: dict[str, Any] = {"q0": Q, "step": 2e-3, "keep": keep}
     with pytest.warns(RuntimeWarning) as said:
         run = bc.simulate(system(), 0.04, target="cuda", **how)
@@ -109,7 +109,7 @@ def test_not_even_one_run_fits(emulated: Emulated, monkeypatch: pytest.MonkeyPat
     def finish(self: GpuProgram, *rest: Any) -> Any:
         raise OutOfMemoryError("Out of memory allocating 13 bytes")
 
-    monkeypatch.setattr(GpuProgram, "finish", finish)
+    monkeypatch.setattr(GpuProgram, "run_to_end", finish)
     with pytest.raises(DeviceError, match=r"does not hold a single run \(Out of memory.*\)\. Keep fewer rows"):
         bc.Simulator(system()).run(0.04, step=2e-3, target="cuda")
 
@@ -173,7 +173,7 @@ def test_interrupted_before_its_turn(emulated: Emulated, keep: str) -> None:
 
 def test_memory_of_a_record_that_nobody_has_is_used_again(emulated: Emulated, monkeypatch: Any) -> None:
     """And never that of a record that somebody still looks at."""
-    monkeypatch.setattr("bellcrank.sim.run.LARGE", 100)
+    monkeypatch.setattr("bellcrank.sim.batch_execution.REUSED_SIZE_NUMBERS", 100)
     m = bc.zoo.chain(1)
     sim = bc.Simulator(m)
 

@@ -13,10 +13,10 @@ import pytest
 
 import bellcrank as bc
 import gpu_runs
-from bellcrank.emit.cuda.large_loop import LargeLoop
+from bellcrank.emit.cuda.large_run_kernel import LargeRunKernel
 from bellcrank.emit.cuda.state_kernel import StateKernel
-from bellcrank.sim import gpu_stepping  # loaded before others take the place of what it takes from CuPy
-from bellcrank.sim.gpu import GpuProgram
+from bellcrank.sim import gpu_stepper  # loaded before others take the place of what it takes from CuPy
+from bellcrank.sim.gpu_runs import GpuProgram
 from crossing.thresholds import small_thresholds
 from emulated import Function, emulated
 from emulated_blocks import kernels_here
@@ -34,7 +34,7 @@ KINDS = (
 @pytest.fixture
 def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small mechanisms go the same way."""
-    monkeypatch.setattr("bellcrank.sim.gpu._shares", lambda program: True)
+    monkeypatch.setattr("bellcrank.sim.gpu_runs._has_recursions", lambda program: True)
 
 
 @pytest.mark.usefixtures("emulated", "all_large")
@@ -49,8 +49,8 @@ def test_a_run_is_that_of_the_cpu(name: str) -> None:
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
 def test_the_loop_does_what_it_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In launches of a tick each, with rows that do not fit: the same rows as the loop in Python."""
-    monkeypatch.setattr("bellcrank.sim.gpu.FIRST", 1)
-    monkeypatch.setattr("bellcrank.sim.gpu.PAUSE", 0.0)
+    monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 1)
+    monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
     p = program(kind)
     s, inputs = begun(40, [23, 0, 31, 7, 1])
     spelled = Spelled(p, s, inputs)
@@ -58,8 +58,8 @@ def test_the_loop_does_what_it_says(kind: str, monkeypatch: pytest.MonkeyPatch) 
         pass
     made = GpuProgram(p, "float64")
     given = inputs if p.nu else np.zeros((40, 1, 0))
-    pieces = made.finish(np.ascontiguousarray(s), given, np.zeros((40, 0)), 2, lambda s: True)
-    assert isinstance(made.loop, LargeLoop)
+    pieces = made.run_to_end(np.ascontiguousarray(s), given, np.zeros((40, 0)), 2, lambda s: True)
+    assert isinstance(made.loop, LargeRunKernel)
     for run in range(40):
         rows = np.concatenate([rows[: counts[run], :, run] for rows, counts in pieces])
         want = np.array(spelled.rows[run]).reshape(-1, p.row)
@@ -119,7 +119,7 @@ def test_the_workspace_is_counted(emulated: Emulated) -> None:
     m = bc.zoo.load("chain:100")
     sim, given = bc.Simulator(m), started(m, 40)
     whole = sim.run(2e-3, target="cuda", keep="final", progress=False, **given)
-    emulated(10 * LargeLoop(sim.program(rows=False)).workspace * 8)
+    emulated(10 * LargeRunKernel(sim.program(rows=False)).workspace * 8)
     with pytest.warns(RuntimeWarning, match="at a time"):
         parts = sim.run(2e-3, target="cuda", keep="final", progress=False, **given)
     np.testing.assert_array_equal(parts.q, whole.q)
@@ -155,11 +155,11 @@ def stepping(emulated: Emulated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     """Steppers, too: every array is one of the GPU."""
     cupy = kernels_here(monkeypatch)
     cupy.empty, cupy.arange, cupy.asarray = np.empty, np.arange, np.array
-    for module in ("sim.gpu_stepping", "emit.cuda.gpu_kernel"):
+    for module in ("sim.gpu_stepper", "emit.cuda.gpu_kernel"):
         monkeypatch.setattr(f"bellcrank.{module}.on_gpu", lambda x: isinstance(x, np.ndarray))
-        monkeypatch.setattr(f"bellcrank.{module}.adopted", lambda x, name: np.asarray(x))
-    monkeypatch.setattr(gpu_stepping, "cupy", lambda: cupy)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.Function", Function)
+        monkeypatch.setattr(f"bellcrank.{module}.to_cupy", lambda x, name: np.asarray(x))
+    monkeypatch.setattr(gpu_stepper, "cupy", lambda: cupy)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.DeviceFunction", Function)
     monkeypatch.setattr("bellcrank.emit.cuda.state_loops.ptx", lambda text: text)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
 
@@ -173,7 +173,7 @@ def test_a_stepper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     there: Any = bc.stepper(m, 3, 2e-3, step=1e-3, target="cuda")
     kinds = {isinstance(k, StateKernel) for k in there._kernels.values()}
     assert kinds == {name == "chain:700"}
-    monkeypatch.setattr(there, "_here", lambda x: x)
+    monkeypatch.setattr(there, "_to_host", lambda x: x)
     for u in np.random.default_rng(0).normal(size=(3, 3, m.nv)):
         np.testing.assert_allclose(there.step(u), here.step(u), rtol=1e-13, atol=1e-13)
 
@@ -182,7 +182,9 @@ def test_it_assembles(tmp_path: Path) -> None:
     """And its code grows with the kinds of bodies and not with their number."""
     from test_cuda import assembled
 
-    small, large = (LargeLoop(bc.Simulator(bc.zoo.load(f"chain:{n}")).program(checks=False)).ptx for n in (100, 400))
+    small, large = (
+        LargeRunKernel(bc.Simulator(bc.zoo.load(f"chain:{n}")).program(checks=False)).ptx for n in (100, 400)
+    )
     assert small.count(".entry") == 1
     assert len(large) < 2 * len(small)
     _, spilled = assembled(small, tmp_path)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build.differentiable import function_of
+from bellcrank.build.differentiable_function import differentiable_function
 from bellcrank.emit.cuda.state_kernel import StateKernel
-from bellcrank.emit.cuda.state_loops import looped
-from bellcrank.emit.cuda.workspace import blocks
+from bellcrank.emit.cuda.state_loops import state_loop_code
+from bellcrank.emit.cuda.workspace import affordable_blocks
 from bellcrank.errors import InputError
 from emulated import RESIDENT, Function, OutOfMemoryError
 from emulated_blocks import OnGpu, kernels_here
@@ -32,9 +32,9 @@ def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     for module in ("workspace", "gpu_kernel"):
         monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.free_bytes", lambda: free[0])
     monkeypatch.setattr("bellcrank.emit.cuda.workspace.cupy", lambda: found)
-    monkeypatch.setattr("bellcrank.emit.cuda.workspace.resident", lambda registers: RESIDENT)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.Function", Function)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.out_of_memory", lambda: OutOfMemoryError)
+    monkeypatch.setattr("bellcrank.emit.cuda.workspace.resident_blocks", lambda registers: RESIDENT)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.DeviceFunction", Function)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.out_of_memory_error", lambda: OutOfMemoryError)
     monkeypatch.setattr("bellcrank.emit.cuda.state_loops.ptx", lambda text: text)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     return free
@@ -91,7 +91,7 @@ def test_one_for_all_and_parts_that_fit(memory: list[int]) -> None:
     q, v, tau = m.random(2, 70)
     expected = bc.kernel(m, "forward_dynamics")(q, v[0], tau)
     memory[0] = 3 * 32 * own.room * 8
-    assert blocks(70, own.states, own.room, "float64") == 1
+    assert affordable_blocks(70, own.states, own.room, "float64") == 1
     np.testing.assert_allclose(own(q, v[0], tau), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
     memory[0] = 2 * 30 * 300 * 8  # half of it for thirty states
     with pytest.warns(RuntimeWarning, match="at a time"):
@@ -149,11 +149,11 @@ def test_what_calls_loops() -> None:
 @pytest.mark.parametrize("method", ["aba", "dca"])
 def test_who_starts_kernels_by_their_addresses(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch: dense arrays by their addresses. By dca, too, where a state alone has all of the GPU."""
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.in_stream", lambda stream: contextlib.nullcontext())
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.address", lambda x: x.ctypes.data)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.stream_context", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.array_address", lambda x: x.ctypes.data)
     m = bc.zoo.load("chain:100")
     cpu = bc.kernel(m, "forward_dynamics", method=method)
-    own: Any = function_of(cpu).on("cuda").kernel
+    own: Any = differentiable_function(cpu).for_target("cuda").kernel
     assert isinstance(own, StateKernel)
     given, out = m.random(6, 70), np.zeros((70, 100))
     own.filled(0, 70, [a.ctypes.data for a in (*given, out)])
@@ -166,7 +166,7 @@ def test_somebody_else_s_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     """JAX: for as many blocks as an eighth of the memory holds."""
     own = kernel(bc.zoo.load("chain:100"), "forward_dynamics")
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.total_bytes", lambda: 8 * 5 * 32 * own.room * 8 + 7)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident", lambda registers: 9)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident_blocks", lambda registers: 9)
     assert own.most == 5
     assert [own.scratch(n) / (32 * own.room) for n in (1, 33, 160, 161, 330)] == [1, 2, 5, 3, 4]
 
@@ -178,8 +178,8 @@ def test_jax_gives_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     from bellcrank.jax import wrap
 
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.total_bytes", lambda: 10**9)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident", lambda registers: 2)
-    monkeypatch.setattr("bellcrank.emit.cuda.xla.driver_launch", lambda: ctypes.CFUNCTYPE(None)(lambda: None))
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident_blocks", lambda registers: 2)
+    monkeypatch.setattr("bellcrank.emit.cuda.xla_gpu.driver_launch", lambda: ctypes.CFUNCTYPE(None)(lambda: None))
     monkeypatch.setattr(Function, "address", 0, raising=False)
     monkeypatch.setattr(Function, "states", 32, raising=False)
     jax.config.update("jax_enable_x64", True)
@@ -193,6 +193,6 @@ def test_jax_gives_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_ptx() -> None:
     """By LLVM's own NVPTX, and as small as the classes are few."""
-    found = [looped(bc.kernel(bc.zoo.load(f"chain:{n}"), "forward_dynamics").graph).ptx for n in (100, 1000)]
+    found = [state_loop_code(bc.kernel(bc.zoo.load(f"chain:{n}"), "forward_dynamics").graph).ptx for n in (100, 1000)]
     assert ".entry many" in found[0]
     assert len(found[1]) < 2 * len(found[0])  # the tables grow

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cuda.device import missing
+from bellcrank.emit.cuda.device import unavailable_reason
 from carts import plant
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "there is a GPU")
+pytestmark = pytest.mark.skipif(bool(unavailable_reason()), reason=unavailable_reason() or "there is a GPU")
 
 RUNS, ACTIONS = 300, 12
 TASK = {

@@ -12,27 +12,27 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.build.segments import segmented
+from bellcrank.build.segmented_recursion import segmented_graph
 from bellcrank.dynamics import shape_of
 from bellcrank.emit.cuda import wave_kernel, waves
-from bellcrank.emit.cuda.team import MEET, work
+from bellcrank.emit.cuda.team import BARRIER, work
 from bellcrank.emit.cuda.units import Units
-from bellcrank.emit.cuda.waves import BLOCK, EVERYBODY, MEETING, NOBODY, ThreadWaves, waved
+from bellcrank.emit.cuda.waves import BLOCK_BARRIER, GRID_BARRIER, GRID_BARRIER_TEXT, NO_BARRIER, ThreadWaves, wave_text
 from bellcrank.errors import InputError
-from bellcrank.graph.slim import passes, slim
+from bellcrank.graph.copy_elision import elide_copies, forwarding_offsets
 from bellcrank.graph.waves import waves as waves_of
 from emulated import OutOfMemoryError
 from emulated_blocks import Blocks
 
 
 class Played(Blocks):
-    """What bellcrank.emit.cuda.device.Function is. Wave by wave, as if all had met before each, and the blocks of each
-    one after the other. Threads of a team run in turns (emulated_blocks.py); others do not know of each other.
+    """What bellcrank.emit.cuda.device.DeviceFunction is. Wave by wave, as if all had met before each, and the blocks of
+    each one after the other. Threads of a team run in turns (emulated_blocks.py); others do not know of each other.
     """
 
     def __init__(self, text: str, name: str, threads: int, shared: int) -> None:
         self.teams = text.count("nounwind convergent {") - 1  # but the meeting
-        text = re.sub(r"  call void @(everybody|over)\(.*\n", "", text.replace(MEETING, ""))
+        text = re.sub(r"  call void @(everybody|over)\(.*\n", "", text.replace(GRID_BARRIER_TEXT, ""))
         super().__init__(text.replace(f'"nvvm.maxntid"="{threads}"', ""), name, threads, shared)
 
     def __call__(self, rows: int, *arguments: Any) -> None:
@@ -82,16 +82,16 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("wave_kernel", "gpu_kernel", "device"):
         monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.cupy", lambda: made)
     monkeypatch.setattr("bellcrank.emit.cuda.gpu_kernel.free_bytes", lambda: 10**9)
-    monkeypatch.setattr(wave_kernel, "Function", Played)
+    monkeypatch.setattr(wave_kernel, "DeviceFunction", Played)
     monkeypatch.setattr(waves, "ptx", lambda text: text)
-    monkeypatch.setattr("bellcrank.emit.cuda.device.missing", lambda: "")
+    monkeypatch.setattr("bellcrank.emit.cuda.device.unavailable_reason", lambda: "")
 
 
 @pytest.mark.parametrize("n", [300, 600])
 @pytest.mark.usefixtures("gpu")
 def test_the_whole_gpu_for_a_state(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More segments than a block has threads, so that in some phases all take part and in others the first block."""
-    monkeypatch.setattr("bellcrank.emit.cuda.target.SEGMENT", 2)
+    monkeypatch.setattr("bellcrank.emit.cuda.target.MIN_SEGMENT_BODIES", 2)
     m = zoo.chain(n)
     k = bc.kernel(m, "forward_dynamics", method="dca", target="cuda")
     q, v, tau = m.random(0, (2,))
@@ -129,13 +129,13 @@ def test_what_the_whole_gpu_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def cut(n: int, shortest: int) -> Any:
     m = zoo.chain(n)
-    return segmented("cut", m.tree, {x: shape_of(x, m.tree) for x in ("q", "v", "tau")}, None, shortest)
+    return segmented_graph("cut", m.tree, {x: shape_of(x, m.tree) for x in ("q", "v", "tau")}, None, shortest)
 
 
 def test_ptx_is_made_without_a_gpu_and_comes_back_from_the_cache() -> None:
-    made = waved(cut(30, 4))
+    made = wave_text(cut(30, 4))
     assert ".visible .entry phases" in made.ptx
-    again = wave_kernel.unpacked(wave_kernel.packed(made))
+    again = wave_kernel.unpack_wave_text(wave_kernel.pack_wave_text(made))
     assert again.ptx == made.ptx
     assert (again.blocks, again.shared, again.room) == (made.blocks, made.shared, made.room)
     np.testing.assert_array_equal(again.whole, made.whole)
@@ -145,24 +145,24 @@ def test_ptx_is_made_without_a_gpu_and_comes_back_from_the_cache() -> None:
 def test_who_only_passes_on_is_looked_past() -> None:
     """Ports: what hangs on a join finds there what was meant for it, and the way to the ground is shorter."""
     r = cut(200, 4)
-    thin = slim(r)
+    thin = elide_copies(r)
     ports = [k for k, cell in enumerate(r.cells) if cell.graph.name in ("near", "far")]
-    assert [k for k, cell in enumerate(r.cells) if passes(cell) is not None] == ports
+    assert [k for k, cell in enumerate(r.cells) if forwarding_offsets(cell) is not None] == ports
     assert not any(run.cells[0] in ports for run in thin.r.tree.runs)
     assert max(w.depth for w in waves_of(thin.r)) < 0.7 * max(w.depth for w in waves_of(r))
     for run in r.tree.runs:
         if run.cells[0] == ports[1]:  # far: beyond the three of w, and beyond a and g
-            assert thin.further[r.tree.children[run.begin, 0]].tolist() == [0, 3, 0, 12]
+            assert thin.offsets[r.tree.children[run.begin, 0]].tolist() == [0, 3, 0, 12]
 
 
 def test_phases_grow_with_the_logarithm() -> None:
     few, many = (ThreadWaves(cut(n, 4)).plan() for n in (1200, 2400))
     assert 0 < sum(many[:, 0] > 0) - sum(few[:, 0] > 0) <= 4 * 2  # a join more, in each channel
     for rows in (few, many):
-        assert set(rows[:, 0]) == {NOBODY, BLOCK, EVERYBODY}
+        assert set(rows[:, 0]) == {NO_BARRIER, BLOCK_BARRIER, GRID_BARRIER}
         alone = rows[:, 4] == 1
         waited = rows[1:, 0] > 0
-        np.testing.assert_array_equal((rows[1:, 0] == BLOCK)[waited], (alone[1:] & alone[:-1])[waited])
+        np.testing.assert_array_equal((rows[1:, 0] == BLOCK_BARRIER)[waited], (alone[1:] & alone[:-1])[waited])
 
 
 def test_a_join_is_shared_out_evenly() -> None:
@@ -170,13 +170,13 @@ def test_a_join_is_shared_out_evenly() -> None:
     made = ThreadWaves(cut(200, 4))
     (largest, *_) = sorted(made.teams.values(), key=lambda loop: -loop.shared)
     found, units = largest.plan.team, Units(largest.bodies[0].graph)
-    done = [u for stream in found.streams for u in stream if u is not MEET and u.defines[0].op != "input"]
+    done = [u for stream in found.streams for u in stream if u is not BARRIER and u.defines[0].op != "input"]
     assert sorted(u.serial for u in done) == sorted(u.serial for u in units.all)
     when: dict[int, tuple[int, int]] = {}
     for member, stream in enumerate(found.streams):
         met = 0
         for u in stream:
-            met += u is MEET
+            met += u is BARRIER
             when |= dict.fromkeys((n.serial for n in u.defines if n.op != "input"), (member, met))
     for u in done:
         member, met = when[u.serial]
@@ -184,5 +184,5 @@ def test_a_join_is_shared_out_evenly() -> None:
             if n.op != "input":
                 other, before = when[n.serial]
                 assert before < met or (other == member and before == met)
-    sizes = [sum(work(u) for u in stream if u is not MEET) for stream in found.streams]
+    sizes = [sum(work(u) for u in stream if u is not BARRIER) for stream in found.streams]
     assert max(sizes) < 1.5 * sum(sizes) / len(sizes)

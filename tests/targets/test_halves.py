@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu import llvm
+from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.cpu import target as target_module
-from bellcrank.emit.cpu.lanes import NEAR
+from bellcrank.emit.cpu.lanes import CACHED_RESULT_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +31,16 @@ def states(m: bc.Mechanism, rows: int, dtype: str = "float64") -> list[np.ndarra
 
 def test_one_state_compiles_half_and_a_batch_the_rest(large: bc.Mechanism) -> None:
     k = bc.kernel(large, "forward_dynamics", method="aba")
-    assert llvm.halved(k.graph)
+    assert kernel_module.is_deferred(k.graph)
     q, v, tau = states(large, 37)
     alone = np.array([k(*state) for state in zip(q, v, tau, strict=True)])
     half = k.code_size
-    assert k._rest is not None, "nobody has asked for a batch"
+    assert k._compile_batch is not None, "nobody has asked for a batch"
     want = k.graph.evaluate(q=q, v=v, tau=tau)["forward_dynamics"]
     assert np.abs(alone - want).max() < 1e-10 * np.abs(want).max()
     for rows in (1, 2, 3, 4, 5, 16, 37):  # fewer than lanes are done by the other half
         assert np.abs(k(q[:rows], v[:rows], tau[:rows]) - want[:rows]).max() < 1e-10 * np.abs(want).max()
-    assert k._rest is None
+    assert k._compile_batch is None
     assert k.code_size > 1.5 * half
 
 
@@ -94,7 +94,7 @@ def test_more_results_than_caches_hold_are_the_same(quantity: str) -> None:
     """Lines of memory that rows go to are fetched ahead then, also of rows that lie apart."""
     arm = bc.zoo.puma600()
     k = bc.kernel(arm, quantity)
-    rows = 2 * NEAR // (8 * k(*[x[0] for x in _given(arm, k, 1)]).size) + 3
+    rows = 2 * CACHED_RESULT_BYTES // (8 * k(*[x[0] for x in _given(arm, k, 1)]).size) + 3
     given = _given(arm, k, rows)
     found = k(*given)
     parts = [k(*[x[at : at + 500] for x in given]) for at in range(0, rows, 500)]

@@ -15,23 +15,23 @@ import pytest
 
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores.protocol import (
-    ABORT,
-    ALONE,
+    ABORT_LINE,
+    ALONE_OFFSET,
     AWAY,
-    BUSY,
+    BUSY_LINE,
     IDLE,
-    LINE,
-    MODE,
-    PATIENCE,
-    STATUS,
-    STEP,
-    STOP,
-    TOGETHER,
+    LINE_BYTES,
+    MODE_LINE,
+    PATIENCE_OFFSET,
+    STATUS_OFFSET,
+    STEP_LINE,
+    STOP_LINE,
+    TOGETHER_OFFSET,
     WORKING,
-    at,
-    claim_at,
-    done_at,
+    claim_offset,
+    done_offset,
     messages_start,
+    shared_address,
 )  # fmt: skip
 from interleaved import BASE, SHARED, Buffered, ForbiddenError, Machine, Search, State
 
@@ -43,19 +43,25 @@ LIMIT = 1_000_000
 
 def message(processors: int, k: int) -> int:
     """Of processor k for the next one: a value, and the number of the step at FLAG."""
-    return messages_start(processors) + LINE * k
+    return messages_start(processors) + LINE_BYTES * k
 
 
 def arrays_at(processors: int, caller: int) -> int:
     """A word that says whether the arrays are there, and a result of each processor."""
-    return message(processors, processors) + LINE * caller
+    return message(processors, processors) + LINE_BYTES * caller
 
 
 def stream(processors: int, k: int) -> str:
     """Each sends a message to the next and waits for the last one's; processor 0 begins and ends the round."""
     own, last = message(processors, k), message(processors, (k - 1) % processors)
-    send = f"  store i64 %step, ptr {at(own)}, align 8\n  {handover.sent(at(own + FLAG))}\n"
-    receive = f"  {handover.awaited(at(last + FLAG), k)}\n  %got = load i64, ptr {at(last)}, align 8\n"
+    send = (
+        f"  store i64 %step, ptr {shared_address(own)}, align 8\n"
+        f"  {handover.send_instruction(shared_address(own + FLAG))}\n"
+    )
+    receive = (
+        f"  {handover.await_instruction(shared_address(last + FLAG), k)}\n"
+        f"  %got = load i64, ptr {shared_address(last)}, align 8\n"
+    )
     return f"""define internal i64 @stream_{k}(ptr %ws, ptr %given, ptr %result, i64 %step) {{
   %there = load i64, ptr %given, align 8
   %alive = icmp eq i64 %there, 1
@@ -76,27 +82,27 @@ def driver(processors: int, caller: int, alone: bool) -> str:
     """Calls, and looks at what it got: every part is there, and the status is that of all workers."""
     first = arrays_at(processors, caller)
     results = [first + 8 + 8 * k for k in range(processors)]
-    clear = "".join(f"  store i64 0, ptr {at(place)}, align 8\n" for place in results)
+    clear = "".join(f"  store i64 0, ptr {shared_address(place)}, align 8\n" for place in results)
     look = "".join(
-        f"  %r{k} = load i64, ptr {at(place)}, align 8\n  call void @must(i1 %r{k})\n"
+        f"  %r{k} = load i64, ptr {shared_address(place)}, align 8\n  call void @must(i1 %r{k})\n"
         for k, place in enumerate(results)
     )
     told = "".join(
-        f"  %s{k} = load i64, ptr {at(done_at(k) + STATUS)}, align 8\n  %told{k} = icmp eq i64 %s{k}, {BASE}\n"
-        f"  call void @must(i1 %told{k})\n"
+        f"  %s{k} = load i64, ptr {shared_address(done_offset(k) + STATUS_OFFSET)}, align 8\n"
+        f"  %told{k} = icmp eq i64 %s{k}, {BASE}\n  call void @must(i1 %told{k})\n"
         for k in range(1, processors)
         if alone  # else the next step of another one may be under way
     )
     return f"""define void @caller_{caller}() {{
   br label %again
 again:
-{clear}  store i64 1, ptr {at(first)}, align 8
-  %status = call i64 @anyway(ptr {at(first)}, ptr {at(first + 8)})
+{clear}  store i64 1, ptr {shared_address(first)}, align 8
+  %status = call i64 @anyway(ptr {shared_address(first)}, ptr {shared_address(first + 8)})
   %own = icmp eq i64 %status, {STATUS_ALONE}
   %newest = icmp eq i64 %status, {BASE}
   %fine = or i1 %own, %newest
   call void @must(i1 %fine)
-  store i64 0, ptr {at(first)}, align 8
+  store i64 0, ptr {shared_address(first)}, align 8
 {look}  br i1 %newest, label %together, label %again
 together:
 {told}  br label %again
@@ -129,16 +135,16 @@ def program(processors: int, callers: int = 1) -> str:
 
 
 def explored(text: str, processors: int, callers: int = 1, how: type[Search] = Search) -> Search:
-    counters = [SHARED + LINE * BUSY + place for place in (TOGETHER, ALONE)]
-    unknown = [SHARED + LINE * STOP, SHARED + LINE * MODE + PATIENCE]
+    counters = [SHARED + LINE_BYTES * BUSY_LINE + place for place in (TOGETHER_OFFSET, ALONE_OFFSET)]
+    unknown = [SHARED + LINE_BYTES * STOP_LINE, SHARED + LINE_BYTES * MODE_LINE + PATIENCE_OFFSET]
     machine = Machine(text, unknown, counters)
     workers = range(1, processors)
     pointers = [SHARED + 8 + 8 * i for i in range(len(ARRAYS))]
     messages = [SHARED + message(processors, k) + place for k in range(processors) for place in (0, FLAG)]
-    statuses = [SHARED + done_at(k) + STATUS for k in workers]
+    statuses = [SHARED + done_offset(k) + STATUS_OFFSET for k in workers]
     arrays = [SHARED + arrays_at(processors, c) + 8 * i for c in range(callers) for i in range(processors + 1)]
-    claims = [SHARED + place(k) for k in workers for place in (claim_at, done_at)]
-    step, abort, busy = SHARED + STEP, SHARED + LINE * ABORT, SHARED + LINE * BUSY
+    claims = [SHARED + place(k) for k in workers for place in (claim_offset, done_offset)]
+    step, abort, busy = SHARED + STEP_LINE, SHARED + LINE_BYTES * ABORT_LINE, SHARED + LINE_BYTES * BUSY_LINE
     cells = [step, abort, busy, *claims, *pointers, *messages, *statuses, *arrays]
     search = how(machine, cells, step, [abort, *messages, *statuses], LIMIT)
     threads = [machine.start(f"caller_{c}") for c in range(callers)]
@@ -168,14 +174,14 @@ def seen_asleep(search: Search, callers: int, state: State, k: int) -> bool:
     """Whether who calls would find that a worker is to be woken, if it is outside."""
     (function, block, *_), *_ = search.machine.locals[search.local(state[0][callers + k - 1])]
     outside = function == f"thread_{k}" or (function == f"worker_{k}" and block in ("0", "enter", "outside"))
-    return not outside or search.stored(state, callers + k - 1, SHARED + done_at(k)) % 4 == AWAY
+    return not outside or search.stored(state, callers + k - 1, SHARED + done_offset(k)) % 4 == AWAY
 
 
 def working(search: Search, processors: int, callers: int, state: State, thread: int) -> bool:
     """Callers, and workers who have begun with this step."""
     if thread < callers:
         return True
-    return state[1][search.place[SHARED + claim_at(thread - callers + 1)]] in (4 * BASE + WORKING, 4 * BASE + IDLE)
+    return state[1][search.place[SHARED + claim_offset(thread - callers + 1)]] in (4 * BASE + WORKING, 4 * BASE + IDLE)
 
 
 def proved(text: str, processors: int, callers: int = 1, how: type[Search] = Search) -> Search:
@@ -215,7 +221,8 @@ MUTATIONS = {
     "a claim is taken without an exchange": (
         2, 1, r"br i1 %mine, label %work, label %skip", r"br label %work"),
     "a worker is done before it has begun": (
-        2, 1, r"work:\n", rf"work:\n  store atomic i64 %step.idle, ptr {at(done_at(1))} release, align 8\n"),
+        2, 1, r"work:\n",
+        rf"work:\n  store atomic i64 %step.idle, ptr {shared_address(done_offset(1))} release, align 8\n"),
     "a status is written too late": (
         2, 1, r"(  store i64 %status, .*\n)((?:  store atomic .*\n)+)", r"\2\1"),
     "nobody waits for a message": (2, 1, r"br i1 %there, label %done, label %wait", r"br label %done"),
@@ -227,7 +234,7 @@ MUTATIONS = {
     "a caller stays in its step": (2, 1, r"(@together\(.*\n)  store atomic .*\n", r"\1"),
     "a worker stays at the door": (2, 1, r"  store atomic i64 0, .*\n  br label %begin\n", r"  br label %begin\n"),
     "who goes to sleep does not say so": (
-        2, 1, rf"  store atomic i64 %gone, ptr {re.escape(at(done_at(1)))} .*\n", r""),
+        2, 1, rf"  store atomic i64 %gone, ptr {re.escape(shared_address(done_offset(1)))} .*\n", r""),
     "nobody is ever found ready": (2, 1, r"br i1 %all1, label %go, label %no", r"br label %no"),
     "workers are not told": (3, 1, r"  store atomic i64 %step, ptr \S+ \(i8, ptr @shared, i64 256\) .*\n", r""),
 }  # fmt: skip

@@ -11,7 +11,7 @@ import bellcrank as bc
 from bellcrank.emit.cuda import device
 from bellcrank.emit.cuda.state_kernel import StateKernel
 
-pytestmark = pytest.mark.skipif(bool(device.missing()), reason=device.missing())
+pytestmark = pytest.mark.skipif(bool(device.unavailable_reason()), reason=device.unavailable_reason())
 TOLERANCE = {"float64": 1e-11, "float32": 1e-3}
 
 

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from bellcrank.emit.cpu.host import unseen
+from bellcrank.emit.cpu.host import hide_from_collector
 
 HEAD = """
 import gc, os, threading
@@ -89,7 +89,7 @@ print(resident() - before)
 """
 INTERRUPTED = """
 import random, signal
-from bellcrank.emit.cpu.pool import pool
+from bellcrank.emit.cpu.thread_pool import shared_pool
 
 class Interrupt(Exception):
     pass
@@ -100,7 +100,7 @@ def interrupt(*_):
 k, states = bc.kernel(m, "forward_dynamics", threads=3), m.random(0, (20_000,))
 chance, cut = random.Random(1), 0
 for _ in range(150):
-    pool.cache_clear()  # so that its threads are started anew, and that is interrupted, too
+    shared_pool.cache_clear()  # so that its threads are started anew, and that is interrupted, too
     signal.signal(signal.SIGALRM, interrupt)
     try:
         try:
@@ -146,6 +146,6 @@ def test_the_collector_does_not_see_what_is_unseen() -> None:
         pass
 
     thing = Thing()
-    held = unseen(thing)
+    held = hide_from_collector(thing)
     assert not gc.is_tracked(held)
     assert held not in gc.get_referrers(thing)

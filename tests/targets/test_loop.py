@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.emit.cpu import loop
+from bellcrank.emit.cpu import run_loop
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.loop import DONE, FULL, PAUSE, SWAPPED
-from bellcrank.emit.cpu.routine import CHUNK
+from bellcrank.emit.cpu.run_loop import DONE, FULL, PAUSE, SWAPPED
+from bellcrank.emit.cpu.subroutines import CHUNK_ITEMS
 from bellcrank.graph import Graph, Layout, Program, trace
 from bellcrank.scalar import atan2, cos, exp, log, maximum, minimum, sin, sqrt, tanh, where
-from bellcrank.sim.runner import Blocks, Compiled, run_all
+from bellcrank.sim.lane_blocks import CompiledProgram, LaneBlocks, run_all
 from ticking import AT, Spelled, begun, program
 
 Array = np.ndarray[Any, Any]
@@ -37,8 +37,8 @@ def ran(graph: Graph, lanes: int, s: Array, p: Array | None = None) -> Array:
     idle = trace("idle", lambda s: {"s": [x * 1.0 for x in s]}, {"s": (n,)})
     program = Program(plain(n), tick=idle, row=1, start=graph)
     p = np.zeros((0, lanes)) if p is None else p
-    made = Blocks(Compiled(program, lanes), s, p, np.zeros((lanes, 1, 0)), np.zeros((lanes, 1, 1)))
-    made.settle()
+    made = LaneBlocks(CompiledProgram(program, lanes), s, p, np.zeros((lanes, 1, 0)), np.zeros((lanes, 1, 1)))
+    made.start_remaining()
     return made.state
 
 
@@ -99,13 +99,13 @@ def test_large_graphs_are_cut_and_calls_cross_the_cuts(lanes: int) -> None:
 
     def long(s: Any) -> dict[str, Any]:
         x, early = list(s), s[0] * s[1]
-        for k in range(CHUNK):  # three operations and more each
+        for k in range(CHUNK_ITEMS):  # three operations and more each
             x = list(step.call(x=x)["y"]) if k % 10 == 0 else [x[0] + 0.01 * x[1], x[1] - (0.01 + 1e-6 * k) * sin(x[0])]
         return {"s": [x[0] + early, x[1] * early]}
 
     g = trace("long", long, {"s": (2,)})
-    assert len(g.nodes) > 3 * CHUNK
-    text, _ = loop.source(Program(plain(2), tick=g, row=1, start=g), lanes, host().lanes("float64"))
+    assert len(g.nodes) > 3 * CHUNK_ITEMS
+    text, _ = run_loop.source(Program(plain(2), tick=g, row=1, start=g), lanes, host().lanes("float64"))
     assert text.count("define internal void @start_") >= 2
     s = np.random.default_rng(2).normal(size=(2, lanes))
     np.testing.assert_allclose(ran(g, lanes, s), evaluated(g, s), rtol=1e-10)  # 1500 steps of rounding
@@ -139,13 +139,13 @@ def test_a_lane_gives_the_same_bits_alone_and_among_others() -> None:
 # -- loops
 
 
-def block(p: Program, s: Array, inputs: Array, capacity: int, lanes: int = 0) -> Blocks:
+def block(p: Program, s: Array, inputs: Array, capacity: int, lanes: int = 0) -> LaneBlocks:
     """As many runs as s has, in one block or in blocks of so many lanes; begun."""
     runs = s.shape[1]
     given = inputs if p.nu else np.zeros((runs, 1, 0))
     rows = np.full((runs, capacity, p.row), np.nan)
-    made = Blocks(Compiled(p, lanes or runs), s, np.zeros((0, runs)), given, rows)
-    made.settle()
+    made = LaneBlocks(CompiledProgram(p, lanes or runs), s, np.zeros((0, runs)), given, rows)
+    made.start_remaining()
     return made
 
 
@@ -249,7 +249,7 @@ def test_no_ticks_no_change() -> None:
 def test_many_blocks_on_some_threads(threads: int) -> None:
     """As many runs as are no multiple of the lanes; the shares go up, and reach one."""
     p, told = program("all"), []
-    code, runs = Compiled(p, LANES[-1]).ready(), 5 * LANES[-1] + 3
+    code, runs = CompiledProgram(p, LANES[-1]).prepared(), 5 * LANES[-1] + 3
     blocks, references = [], []
     for k in range(0, runs, LANES[-1]):
         s, inputs = begun(LANES[-1], [30, 11, 4], seed=k)
@@ -257,9 +257,9 @@ def test_many_blocks_on_some_threads(threads: int) -> None:
         for sign in ("live", "due", "left"):
             s[AT[sign]] = np.where(dead, 0.0, s[AT[sign]])
         rows = np.zeros((LANES[-1], 8, p.row))
-        blocks.append(partial(Blocks, code, s, np.zeros((0, LANES[-1])), inputs, rows))
+        blocks.append(partial(LaneBlocks, code, s, np.zeros((0, LANES[-1])), inputs, rows))
         references.append(Spelled(p, s, inputs))
-    kept: dict[int, Blocks] = {}
+    kept: dict[int, LaneBlocks] = {}
     assert run_all(blocks, threads, told.append, lambda b: float(b.state[AT["n"]].max()) / 30, kept.__setitem__)
     assert sorted(kept) == list(range(len(blocks)))
     assert all(0.0 <= share <= 1.0 for share in told)
@@ -275,12 +275,12 @@ def test_many_blocks_on_some_threads(threads: int) -> None:
 def test_ctrl_c_leaves_what_there_is() -> None:
     """Blocks that are done, the one that was running, and those that had not begun: all are handed over."""
     p = program("plain")
-    code = Compiled(p, 1).ready()
+    code = CompiledProgram(p, 1).prepared()
     made = []
     for k in range(4):
         s, _ = begun(1, [1000 if k else 3], seed=k)
-        made.append(partial(Blocks, code, s, np.zeros((0, 1)), np.zeros((1, 1, 0)), np.zeros((1, 8, p.row))))
-    kept: dict[int, Blocks] = {}
+        made.append(partial(LaneBlocks, code, s, np.zeros((0, 1)), np.zeros((1, 1, 0)), np.zeros((1, 8, p.row))))
+    kept: dict[int, LaneBlocks] = {}
 
     def interrupt(share: float) -> None:
         if share > 0.25:
@@ -305,5 +305,5 @@ def test_the_state_is_where_the_flag_says() -> None:
 
 
 def test_the_same_program_is_the_same_text() -> None:
-    a, b = (loop.source(program("all"), 1, host().lanes("float64")) for _ in range(2))
+    a, b = (run_loop.source(program("all"), 1, host().lanes("float64")) for _ in range(2))
     assert a == b

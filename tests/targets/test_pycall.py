@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu import entry, kernel
-from bellcrank.emit.cpu.host import exported
+from bellcrank.emit.cpu import kernel, python_entry
+from bellcrank.emit.cpu.host import interpreter_function
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -110,15 +110,15 @@ class Recorder:
 def compile_toy(
     inputs: list[tuple[int, ...]], output: tuple[int, ...], fallback: Callable[..., Any], dtype: str = "float64"
 ) -> Callable[..., Any]:
-    for name in entry.EXTERNALS:
-        llvm.add_symbol(name, exported(name))
-    text = toy(inputs, output, dtype) + entry.definition(inputs, output, dtype, ROWS_LIMIT)
+    for name in python_entry.PYTHON_FUNCTIONS:
+        llvm.add_symbol(name, interpreter_function(name))
+    text = toy(inputs, output, dtype) + python_entry.definition(inputs, output, dtype, ROWS_LIMIT)
     module = llvm.parse_assembly(text)
     module.verify()
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    return kernel.native(engine.get_global_value_address, "toy", "toy(a, b, c)\n--\n\nA toy.", fallback)
+    return kernel.make_builtin(engine.get_global_value_address, "toy", "toy(a, b, c)\n--\n\nA toy.", fallback)
 
 
 @cache
@@ -188,7 +188,7 @@ class Sub(np.ndarray):
 A = random((6,))
 ROWS = random((5, 6))
 NAN = np.array([0, 0, np.nan, 0, 0, 0])
-DEEP = random((1,) * (entry.AXES_LIMIT + 1) + (6,))
+DEEP = random((1,) * (python_entry.AXES_LIMIT + 1) + (6,))
 BYTES = np.zeros(6 * 8 + 1, np.uint8)
 UNUSUAL: dict[str, tuple[Any, ...]] = {
     "no arguments": (),
@@ -312,11 +312,11 @@ def test_what_it_points_at_lives_exactly_as_long() -> None:
             return int(addresses[name])
 
     source = compile_toy(SIX, (6,), Recorder())
-    _, original = source.__module__.kept
+    _, original = source.__module__.references
     addresses = {name: original(name) for name in ("py", "call")}
     engine, fallback = Engine(), Recorder()
     watched = [weakref.ref(engine), weakref.ref(fallback)]
-    f = kernel.native(engine.address_of, "".join(["na", "me"]), "".join(["do", "c"]), fallback)
+    f = kernel.make_builtin(engine.address_of, "".join(["na", "me"]), "".join(["do", "c"]), fallback)
     fallback.f = f  # type: ignore[attr-defined]  # a cycle, which must not keep anything alive
     del engine, fallback
     gc.collect()
@@ -421,18 +421,18 @@ LOADER = """
 import sys
 import llvmlite.binding as llvm
 import numpy as np
-from bellcrank.emit.cpu import entry, kernel
-from bellcrank.emit.cpu.host import exported
+from bellcrank.emit.cpu import kernel, python_entry
+from bellcrank.emit.cpu.host import interpreter_function
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
-for name in entry.EXTERNALS:
-    llvm.add_symbol(name, exported(name))
+for name in python_entry.PYTHON_FUNCTIONS:
+    llvm.add_symbol(name, interpreter_function(name))
 machine = llvm.Target.from_default_triple().create_target_machine()
 engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
 engine.add_object_file(llvm.ObjectFileRef.from_path(sys.argv[1]))
 engine.finalize_object()
-f = kernel.native(engine.get_global_value_address, "toy", "", lambda *args: "passed on")
+f = kernel.make_builtin(engine.get_global_value_address, "toy", "", lambda *args: "passed on")
 a = np.arange(6.0)
 rows = np.ones((100, 6))
 print(f(a, a, a).tolist(), f(rows, rows, rows).sum(), f(1, 2, 3))
@@ -441,7 +441,7 @@ print(f(a, a, a).tolist(), f(rows, rows, rows).sum(), f(1, 2, 3))
 
 def test_object_code_works_in_another_process(tmp_path: Path) -> None:
     """As from a cache on disk: neither the text nor the object may hold an address of this process."""
-    module = llvm.parse_assembly(toy(SIX, (6,), "float64") + entry.definition(SIX, (6,), "float64", ROWS_LIMIT))
+    module = llvm.parse_assembly(toy(SIX, (6,), "float64") + python_entry.definition(SIX, (6,), "float64", ROWS_LIMIT))
     stored = tmp_path / "toy.o"
     stored.write_bytes(llvm.Target.from_default_triple().create_target_machine(opt=2).emit_object(module))
     command = [sys.executable, "-c", LOADER, str(stored)]
@@ -452,7 +452,7 @@ def test_object_code_works_in_another_process(tmp_path: Path) -> None:
 def test_elsewhere_the_fallback_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "supported", lambda: False)
     recorder = Recorder()
-    assert kernel.native(lambda name: 0, "toy", "A toy.", recorder) is recorder
+    assert kernel.make_builtin(lambda name: 0, "toy", "A toy.", recorder) is recorder
 
 
 def test_elsewhere_kernels_are_the_same_in_words_and_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,7 +469,7 @@ def test_elsewhere_kernels_are_the_same_in_words_and_numbers(monkeypatch: pytest
 @pytest.mark.parametrize("fact", ["free-threaded", "not CPython"])
 def test_supported_knows_where_not(fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if fact == "free-threaded":
-        monkeypatch.setattr(kernel, "HEADER", 32)  # as it is there
+        monkeypatch.setattr(kernel, "OBJECT_HEADER_BYTES", 32)  # as it is there
     else:
         monkeypatch.setattr(kernel.sys.implementation, "name", "pypy")
     assert not kernel.supported.__wrapped__()

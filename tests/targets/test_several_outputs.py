@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.build.compiling import of_graph
+from bellcrank.build.compiling import compile_graph
 from bellcrank.build.stages import Where
 from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.graph import Graph
-from bellcrank.sim.linear import prepared
+from bellcrank.sim.linearisation import prepare
 from large_paths import large_paths
 from laws.test_path_thresholds import PLANTS, SEEN
 from targets.test_c99 import compiled, needs_cc
@@ -28,9 +28,9 @@ TOLERANCE = {"float64": 1e-9, "float32": 2e-3}
 def tangents(name: str) -> Graph:
     """Rate and outputs, and their changes along one direction: six outputs, and calls of recursions."""
     plant = PLANTS[name](6)
-    made = prepared(plant)
+    made = prepare(plant)
     y = np.concatenate([made.open.system.mechanism.neutral(), np.zeros(made.dynamics.size)])[: made.dynamics.size]
-    by = made.dynamics.closure.common(y[None], np.zeros((1, 0)))
+    by = made.dynamics.closure.common_dynamics(y[None], np.zeros((1, 0)))
     graph = made.tangents(by, SEEN).graph.jvp(["y"])
     assert any(g.opaque for g in graph.calls)
     assert len(graph.shapes) == 6
@@ -55,7 +55,7 @@ def test_on_the_cpu(name: str, dtype: str) -> None:
     """One state, fewer than there are lanes, as many, one more, and two blocks and a rest; by two threads, too."""
     with large_paths():
         graph = tangents(name)
-        kernels = [of_graph(graph, Where(dtype=dtype, threads=threads)) for threads in (1, 2)]
+        kernels = [compile_graph(graph, Where(dtype=dtype, threads=threads)) for threads in (1, 2)]
         for rows in ((), (1,), (3,), (8,), (9,), (16,), (2, 17), (70,)):
             given = states(graph, rows)
             for kernel in kernels:
@@ -67,7 +67,7 @@ def test_on_the_cpu(name: str, dtype: str) -> None:
 def test_on_a_gpu(name: str) -> None:
     with large_paths():
         graph = tangents(name)
-        kernel = of_graph(graph, Where("cuda"))
+        kernel = compile_graph(graph, Where("cuda"))
         assert isinstance(kernel, StateKernel)
         for rows in ((), (1,), (33,)):
             given = states(graph, rows)

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from bellcrank.emit.cpu.pool import shared
+from bellcrank.emit.cpu.thread_pool import run_on_threads
 
 ROUNDS = 250
 
 
 def test_results_are_in_order() -> None:
-    assert shared(lambda k: (time.sleep(0.001 * (5 - k)), k * k)[1], 6, 3) == [0, 1, 4, 9, 16, 25]
-    assert shared(lambda k: k, 0, 4) == []
+    assert run_on_threads(lambda k: (time.sleep(0.001 * (5 - k)), k * k)[1], 6, 3) == [0, 1, 4, 9, 16, 25]
+    assert run_on_threads(lambda k: k, 0, 4) == []
 
 
 def test_an_error_comes_when_all_are_done() -> None:
@@ -33,7 +33,7 @@ def test_an_error_comes_when_all_are_done() -> None:
         ended.append(k)
 
     with pytest.raises(ValueError, match="mine"):
-        shared(work, 5, 2)
+        run_on_threads(work, 5, 2)
     assert sorted(ended) == [1, 2, 3, 4]
 
 
@@ -50,7 +50,7 @@ def test_whoever_waits_may_fail() -> None:
         raise RuntimeError("my own bug")
 
     with pytest.raises(RuntimeError, match="my own bug"):
-        shared(work, 9, 2, fails, lambda: stopped.append(True))
+        run_on_threads(work, 9, 2, fails, lambda: stopped.append(True))
     assert len(begun) <= 4
     assert sorted(begun) == sorted(ended)
 
@@ -80,7 +80,7 @@ def test_signals_at_any_moment() -> None:
 
         try:
             with interrupted_after(rng.uniform(2e-5, 4e-3)):
-                shared(work, 8, 3)
+                run_on_threads(work, 8, 3)
         except KeyboardInterrupt:
             came += 1
         assert sorted(begun) == sorted(ended)
@@ -96,7 +96,7 @@ def test_a_second_signal_does_not_leave_the_first_one_s_work_behind() -> None:
         ended.append(k)
 
     with pytest.raises(KeyboardInterrupt), interrupted_after(0.02, 0.015):
-        shared(work, 9, 2)
+        run_on_threads(work, 9, 2)
     assert len(begun) == 2
     assert sorted(begun) == sorted(ended)
 
@@ -107,7 +107,7 @@ def test_runs_that_are_interrupted_at_any_moment() -> None:
         import random, signal
         import numpy as np
         import bellcrank as bc
-        from bellcrank.sim.outcome import Interrupted
+        from bellcrank.sim.record_builder import Interrupted
 
         simulator, rng, came = bc.Simulator(bc.zoo.chain(2), "rk4"), random.Random(2), 0
         q0 = np.full((64, 2), 0.1)

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.studies.chunk import computed
+from bellcrank.studies.chunk_worker import chunk_table
 from bellcrank.studies.points import points
-from bellcrank.studies.setup import set_up
+from bellcrank.studies.study_setup import study_setup
 
 pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")
@@ -102,7 +102,7 @@ def test_killed_workers_and_a_killed_command(runs: int, chunk: int, kills: int, 
     asked = ("max(joint1.v)", "min(joint2.v)", "rms(joint3.v)", "final(energy)")
     rest = {"seconds": 1.0, "given": {}, "summary": asked, "keep": None, "seed": 0}
     few = min(runs, 4096)
-    alone = computed(set_up(bc.zoo.puma600(), made, {"step": 1e-3}, **rest), {}, 0, made.part(0, few))
+    alone = chunk_table(study_setup(bc.zoo.puma600(), made, {"step": 1e-3}, **rest), {}, 0, made.part(0, few))
     assert found.column("run").to_pylist() == list(range(runs))
     for name in (*over, *asked):
         assert np.array_equal(found.column(name).to_numpy()[:few], alone[name])

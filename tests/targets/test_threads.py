@@ -11,16 +11,16 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.emit.cores import pace
-from bellcrank.emit.cores.kernel import ParallelKernel
-from bellcrank.emit.cores.streams import source, stays
+from bellcrank.emit.cores import calibration
+from bellcrank.emit.cores.multicore_kernel import ParallelKernel
+from bellcrank.emit.cores.streams import fused_into, source
 from bellcrank.emit.cpu.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.scalar import step
 from bellcrank.scheduling import tasks
-from bellcrank.scheduling.coarse import coarse, fine
-from bellcrank.scheduling.divide import divided, timed
+from bellcrank.scheduling.coarsening import coarse_tasks, fine_tasks
+from bellcrank.scheduling.partitioning import partitioned_schedule, timed_schedule
 from cores import COST, all_cpus, cheap, cut, same
 
 __all__ = ["all_cpus"]  # a fixture
@@ -70,9 +70,9 @@ def test_far_angles_and_negative_zeros() -> None:
 def test_products_stay_with_their_sums() -> None:
     """What is fused is decided before the graph is cut."""
     g = graphs.graph(bc.zoo.load("tree(15)"), "forward_dynamics", "aba")
-    fused = stays(g)
+    fused = fused_into(g)
     assert fused
-    s = divided(g, cheap(2), fused)
+    s = partitioned_schedule(g, cheap(2), fused)
     s.check()
     where = {n.serial: s.where[t.index] for t in s.tasks for n in t.nodes}
     assert s.used == 2
@@ -90,9 +90,9 @@ def test_a_sum_stays_with_what_negates_it() -> None:
         return {"out": [-x * q[0], -y, z * z]}
 
     g = trace("negated", negated, {"q": (3,)})
-    small = fine(g, stays(g))
+    small = fine_tasks(g, fused_into(g))
     home = [int(any(n.op == "neg" for n in task.nodes)) for task in small]
-    s = timed(*coarse(small, home, [1.0] * len(small), float("inf")), cheap(2))
+    s = timed_schedule(*coarse_tasks(small, home, [1.0] * len(small), float("inf")), cheap(2))
     s.check()
     assert s.used == 2
     assert source(g, s, 4, host().triple).count("@llvm.fma") > 2
@@ -100,9 +100,9 @@ def test_a_sum_stays_with_what_negates_it() -> None:
 
 def test_every_node_is_somewhere_once() -> None:
     g = graphs.graph(bc.zoo.load("tree(15)"), "forward_dynamics", "aba")
-    small = fine(g, stays(g))
+    small = fine_tasks(g, fused_into(g))
     where = [t.index % 3 for t in small]
-    large, _ = coarse(small, where, [t.work(COST) for t in small], 50.0)
+    large, _ = coarse_tasks(small, where, [t.work(COST) for t in small], 50.0)
     found = sorted(n.serial for t in large for n in t.nodes)
     assert found == sorted(n.serial for t in tasks(g) for n in t.nodes)
 
@@ -157,7 +157,11 @@ def test_friendly_errors() -> None:
 
 def test_it_says_so_where_one_core_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     m = bc.zoo.load("excavator")
-    monkeypatch.setattr(pace, "_known", {"float64": pace.Pace(0.15, 1.0, 2.0, 20.0, 1000.0, 1.0, 0.8, 0.1, 0.2)})
+    monkeypatch.setattr(
+        calibration,
+        "_measured_times",
+        {"float64": calibration.CoreTimes(0.15, 1.0, 2.0, 20.0, 1000.0, 1.0, 0.8, 0.1, 0.2)},
+    )
     k = bc.kernel(m, "forward_dynamics", machine="threads", processors=2)
     assert k.schedule.used == 1
     assert "on one core: predicted to be fastest" in repr(k)
@@ -193,10 +197,10 @@ def test_cache_and_pickle() -> None:
 
 
 def test_the_measured_machine_is_remembered() -> None:
-    first = pace.pace()
-    pace._known.clear()
-    assert pace.pace() == first
-    m = pace.threads(3)
+    first = calibration.core_times()
+    calibration._measured_times.clear()
+    assert calibration.core_times() == first
+    m = calibration.threads_machine(3)
     assert m.processors == 3
     assert m.unit == "ns"
     assert all(cost >= 0.0 for cost in m.cost.values())

@@ -15,7 +15,7 @@ import weakref
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cores.kernel import ParallelKernel
+from bellcrank.emit.cores.multicore_kernel import ParallelKernel
 from cores import EVER, all_cpus, cut, same
 from waiting import wait
 
@@ -32,7 +32,7 @@ def test_all_on_one_busy_cpu(processors: int, patience: int, states: int, all_cp
     m = bc.zoo.load("tree(15)")
     k = cut(m, processors)
     cpu = min(os.sched_getaffinity(0))
-    k.crew.on([cpu] * (processors - 1), patience)  # type: ignore[union-attr]
+    k.crew.pin([cpu] * (processors - 1), patience)  # type: ignore[union-attr]
     os.sched_setaffinity(0, {cpu})
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]  # they inherit the CPU
     try:

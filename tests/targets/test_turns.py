@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bellcrank.emit.c import c99, turns
+from bellcrank.emit.c import c99, sincos_text
 from bellcrank.graph import Graph, trace
 from bellcrank.scalar import cos, sin
 from targets.test_c99 import compiled, needs_cc
@@ -84,10 +84,10 @@ def test_a_function_of_that_name_keeps_it(tmp_path: Path) -> None:
 
 def test_pi_is_cut_where_quarters_of_turns_are_exact() -> None:
     for dtype, bits in (("float64", 53), ("float32", 24)):
-        first, second, third = turns.parts(dtype)
+        first, second, third = sincos_text.half_pi_parts(dtype)
         for part in (first, second):
-            mantissa = np.array(part).astype(dtype) * np.arange(turns.SIZES[dtype].quarters + 1)
+            mantissa = np.array(part).astype(dtype) * np.arange(sincos_text.ARGUMENT_REDUCTIONS[dtype].quarters + 1)
             assert (mantissa.astype(dtype).astype(np.longdouble) == mantissa.astype(np.longdouble)).all(), bits
             whole, power = float(part).as_integer_ratio()
-            assert (whole * turns.SIZES[dtype].quarters).bit_length() <= bits, power
+            assert (whole * sincos_text.ARGUMENT_REDUCTIONS[dtype].quarters).bit_length() <= bits, power
         assert abs(first + second + third - np.pi / 2) <= np.spacing(np.pi / 2)

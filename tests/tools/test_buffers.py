@@ -20,12 +20,12 @@ ALLOCATORS = {"empty", "empty_like", "new_empty"}
 FOLDERS = ("emit", "sim", "gym", "studies", "identify", "build", "graph")  # that hold or call kernels
 # Arrays that Python fills, not generated code: by file, how many.
 FILLED_BY_PYTHON = {
-    "sim/callbacks.py": 3,  # the rows of a run that Python steps
-    "sim/run.py": 1,  # kept to be used again, and poisoned by whoever gets it
-    "emit/cuda/settling.py": 1,  # positions in an order of nodes
-    "identify/loops.py": 1,  # filled sample by sample by the assembly
-    "graph/elimination.py": 1,  # the definition, in numpy
-    "graph/numbers.py": 1,  # the definition, in numpy
+    "sim/python_controllers.py": 3,  # the rows of a run that Python steps
+    "sim/batch_execution.py": 1,  # kept to be used again, and poisoned by whoever gets it
+    "emit/cuda/schedule_refinement.py": 1,  # positions in an order of nodes
+    "identify/loop_regressor.py": 1,  # filled sample by sample by the assembly
+    "graph/linear_solve.py": 1,  # the definition, in numpy
+    "graph/interpreter.py": 1,  # the definition, in numpy
     "graph/recursion_span.py": 1,  # lengths of paths
     "build/wrench_arguments.py": 1,  # an empty default
     "torch.py": 2,  # one poisoned in place, one of a tensor without memory
@@ -66,9 +66,9 @@ def test_the_suite_runs_poisoned() -> None:
 SILENT = """
 import ctypes
 import numpy as np
-from bellcrank.emit.cpu import entry, kernel
+from bellcrank.emit.cpu import python_entry, kernel
 from bellcrank.emit.cpu.host import Library, compile_text, poisoning
-from bellcrank.sim.runner import aligned
+from bellcrank.sim.lane_blocks import aligned_zeros
 
 TEXT = '''
 declare ptr @malloc(i64)
@@ -91,21 +91,21 @@ define double @stack() noinline {
   ret double %x
 }
 '''
-library = Library(compile_text(TEXT + entry.definition([(3,)], (2, 2), "float64", 100)))
+library = Library(compile_text(TEXT + python_entry.definition([(3,)], (2, 2), "float64", 100)))
 
 
 def refuses(*args, **named):
     raise AssertionError("not plain")
 
 
-call = kernel.native(library.address, "silent", "silent(x)", refuses)
+call = kernel.make_builtin(library.address, "silent", "silent(x)", refuses)
 number = ctypes.CFUNCTYPE(ctypes.c_double)
 out = np.zeros((5, 2, 2))
 filled = call(np.ones((5, 3)), out=out)
 poisoning().stain()
 found = [
     call(np.ones(3)), call(np.ones((5, 3))), filled, number(library.address("fresh"))(),
-    number(library.address("stack"))(), aligned(3, 8),
+    number(library.address("stack"))(), aligned_zeros(3, 8),
 ]
 assert filled is out
 print(*(np.isnan(x).all() for x in found))
@@ -117,7 +117,7 @@ def test_memory_of_machine_code_is_nan() -> None:
     """Results, out=, workspaces from malloc and on the stack, states; and none of it where nobody asks for it."""
     says = {}
     for on in ("1", "0"):
-        environment = os.environ | {buffers.VARIABLE: on, "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = os.environ | {buffers.POISON_VARIABLE: on, "PYTHONPATH": os.pathsep.join(sys.path)}
         code = SILENT if on == "1" else "from bellcrank import buffers\nprint(buffers.POISONED)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr

@@ -31,7 +31,7 @@ sys.setprofile(watch)
 sys.setprofile(None)
 print(*sorted(ran))
 """
-# At most; fewer are better. Among them: graph/coverage.py, which checks what was made, and buffers.py of a run.
+# At most; fewer are better. Among them: graph/store_coverage.py, which checks what was made, and buffers.py of a run.
 FILES = {"arm.forward_dynamics(*state)": 44, "bc.simulate(arm, seconds=0.05)": 72}
 
 

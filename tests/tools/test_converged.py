@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tables
-from bellcrank.sim import settings, simulator, stepping
+from bellcrank.sim import settings, simulator, stepper_factory
 from bellcrank.sim.settings import Plan, Saving, Solver
 from prose import CHECKED, ROOT, blocks
 
@@ -38,22 +38,22 @@ def halved(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
 
     def planned(seconds: float, integrator: Any, events: int, solver: Solver, saving: Saving, where: Any) -> Plan:
-        plan = settings.planned(seconds, integrator, events, solver, saving, where)
+        plan = settings.make_plan(seconds, integrator, events, solver, saving, where)
         found.append(plan.h)
         if plan.adaptive:
             return replace(plan, tolerance=TIGHTER * plan.tolerance)
-        every = plan.gap if plan.in_rows else None
+        every = plan.row_interval if plan.keeps_rows else None
         fine = replace(saving, every=every)
-        return settings.planned(seconds, integrator, events, replace(solver, step=plan.h / 2), fine, where)
+        return settings.make_plan(seconds, integrator, events, replace(solver, step=plan.h / 2), fine, where)
 
     def times(step: float | None, every: float | None) -> tuple[float, float]:
         h, action = stepper_times(step, every)
         found.append(h)
         return h / 2, action
 
-    stepper_times = stepping._times
-    monkeypatch.setattr(simulator, "planned", planned)
-    monkeypatch.setattr(stepping, "_times", times)
+    stepper_times = stepper_factory._step_and_duration
+    monkeypatch.setattr(simulator, "make_plan", planned)
+    monkeypatch.setattr(stepper_factory, "_step_and_duration", times)
     return found
 
 

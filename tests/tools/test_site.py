@@ -18,7 +18,7 @@ import pytest
 import bellcrank as bc
 import chromium
 from bellcrank.dynamics import METHODS, QUANTITIES
-from bellcrank.quoting import refused
+from bellcrank.quoting import name_problem
 from prose import ROOT
 
 SITE = ROOT / "docs/site"
@@ -134,7 +134,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.importorskip(name)
     folder = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "pages", "html"]
-    for command in ([sys.executable, SITE / "stage.py", "pages"], build, [sys.executable, SITE / "follow.py", "html"]):
+    for command in (
+        [sys.executable, SITE / "scene_poses.py", "pages"],
+        build,
+        [sys.executable, SITE / "follow.py", "html"],
+    ):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr[-6000:]}"
     return folder / "html"
@@ -178,7 +182,7 @@ def test_workflows_and_forms_are_yaml() -> None:
     for path in files:
         found = yaml.safe_load(path.read_text("utf-8"))
         assert isinstance(found, dict), path
-        assert not any(refused(str(key)) for key in found)
+        assert not any(name_problem(str(key)) for key in found)
     tested = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text("utf-8"))["jobs"]["core"]["strategy"][
         "matrix"
     ]

@@ -11,7 +11,7 @@ import pytest
 from bellcrank import zoo
 from bellcrank.cli import app
 from bellcrank.dynamics.loops import analysis
-from bellcrank.dynamics.loops.numbers import Array, closed
+from bellcrank.dynamics.loops.constraint_values import Array, evaluate_constraints
 from bellcrank.errors import InputError, ModelError
 from bellcrank.formats import Builder
 from bellcrank.model import Mechanism, Tree
@@ -154,17 +154,17 @@ def test_what_is_told_is_where_the_analysis_begins(monkeypatch: pytest.MonkeyPat
     m, q = far_away()
 
     def only(tree: Tree, guess: Array, *given: Any, **named: Any) -> tuple[Array, Array, bool]:
-        residual = closed(tree, guess).value
+        residual = evaluate_constraints(tree, guess).value
         return guess, residual, bool(np.abs(residual).max() < 1e-9)
 
-    monkeypatch.setattr("bellcrank.dynamics.loops.equation_analysis.searched", only)
+    monkeypatch.setattr("bellcrank.dynamics.loops.equation_analysis.search_assembly", only)
     with pytest.raises(ModelError, match=r"assemble\(q_guess\) finds it and stores it in the mechanism"):
         m.loop_analysis  # noqa: B018
     found, _ = m.assemble(q)
     assert m.loop_analysis.told
     assert m.loop_analysis.mobility == 3
     a = m.forward_dynamics(found, np.zeros(6), np.zeros(6))
-    np.testing.assert_allclose(closed(m.tree, found).C @ a, 0.0, atol=1e-9)
+    np.testing.assert_allclose(evaluate_constraints(m.tree, found).C @ a, 0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["four_bar", "stewart", "bricard"])
@@ -172,9 +172,9 @@ def test_one_of_a_batch_is_as_many_are(name: str) -> None:
     """To the last bit, though it is computed without arrays: a run does not depend on those beside it."""
     m = zoo.load(name)
     q, v, _ = m.random(0, 4)
-    many = closed(m.tree, q, v)
+    many = evaluate_constraints(m.tree, q, v)
     for k in range(4):
-        one = closed(m.tree, q[None, k : k + 1], v[k])
+        one = evaluate_constraints(m.tree, q[None, k : k + 1], v[k])
         for x, y in ((one.value, many.value), (one.C, many.C), (one.bias, many.bias)):
             np.testing.assert_array_equal(x, y[None, k : k + 1])
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.atomic_file import write_text, write_whole
+from bellcrank.atomic_file import write_atomically, write_text
 from bellcrank.record import Column, Record
 
 
@@ -22,7 +22,7 @@ def test_many_threads_and_one_path(tmp_path: Path) -> None:
 
     def written(k: int) -> None:
         for _ in range(20):
-            write_whole(path, lambda stream: [stream.write(b"%d\n" % k) for _ in range(500)], "Try again")
+            write_atomically(path, lambda stream: [stream.write(b"%d\n" % k) for _ in range(500)], "Try again")
 
     def looking() -> None:
         while not seen.is_set():
@@ -72,7 +72,7 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
 
     (tmp_path / "x.txt").write_text("old")
     with pytest.raises(RuntimeError):
-        write_whole(tmp_path / "x.txt", broken, "Try again")
+        write_atomically(tmp_path / "x.txt", broken, "Try again")
     assert os.listdir(tmp_path) == ["x.txt"]
     assert (tmp_path / "x.txt").read_text() == "old"
 

@@ -11,7 +11,7 @@ import pytest
 from bellcrank.errors import ModelError
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.modes import beam_modes
-from bellcrank.structures.reduction import check_units, frequencies, reduced
+from bellcrank.structures.reduction import check_units, frequencies, reduce_structure
 from bellcrank.structures.section import Material, Profile, Section
 
 SLENDER = Profile(EA=1e7, GAy=1e7, GAz=1e7, GJ=1e3, EIy=3e3, EIz=2e3, rhoA=4.0, rhoIy=1e-3, rhoIz=1e-3)
@@ -115,7 +115,7 @@ def test_a_reduction_keeps_statics_at_its_interface_and_the_low_frequencies() ->
     K, M = beam.matrices
     end = range(len(K) - 6, len(K))
     rigid = np.tile(np.eye(3, 6), beam.elements + 1).T
-    found = reduced(K, M, range(6), end, 8, rigid)
+    found = reduce_structure(K, M, range(6), end, 8, rigid)
     whole = frequencies(K, M, range(6))
     assert found.omega[:4] == pytest.approx(whole[:4], rel=1e-3)
     load = np.zeros(len(K))
@@ -145,7 +145,7 @@ def test_a_reduction_keeps_statics_at_its_interface_and_the_low_frequencies() ->
 def test_matrices_that_cannot_be(change: Any, words: str) -> None:
     K, M = Beam(1.0, SLENDER, elements=3).matrices
     with pytest.raises(ModelError, match=words):
-        check_units(reduced(*change(K, M), range(6), range(18, 24), 3).omega, 1.0)
+        check_units(reduce_structure(*change(K, M), range(6), range(18, 24), 3).omega, 1.0)
 
 
 @pytest.mark.parametrize(

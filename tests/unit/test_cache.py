@@ -22,7 +22,7 @@ import bellcrank as bc
 from bellcrank.build import stages
 from bellcrank.dynamics import requests
 from bellcrank.dynamics.table import ANY, METHODS, SHIPPED, Method
-from bellcrank.emit import cache, constants
+from bellcrank.emit import cache, constant_changes
 from bellcrank.model import Loop, Mechanism, Spring
 from bellcrank.model.joints import KINDS
 from trees import random_tree
@@ -66,7 +66,7 @@ def test_what_is_found_by_its_request_is_not_traced(
     def traced(*_: Any) -> Any:
         raise AssertionError("it was traced again")
 
-    monkeypatch.setattr("bellcrank.build.graphs.chosen", traced)
+    monkeypatch.setattr("bellcrank.build.graphs.choose_graph", traced)
     assert bc.kernel(arm, "mass_matrix").method == first.method
 
 
@@ -85,7 +85,7 @@ def test_what_comes_from_the_cache_needs_no_file_of_a_method(folder: Path) -> No
     runs = [subprocess.run([sys.executable, "-c", FILES], capture_output=True, text=True, check=True) for _ in range(2)]
     first, second = ({x.removeprefix("bellcrank.") for x in run.stdout.split()} for run in runs)
     assert {"dynamics.aba", "dynamics.crba", "dynamics.rnea", "graph.graph"} <= first
-    tables = {"quantities", "requests", "sources", "table", "work"}
+    tables = {"quantities", "requests", "sources", "table", "operation_counts"}
     assert second <= {"dynamics", *(f"dynamics.{name}" for name in tables)}
 
 
@@ -364,12 +364,14 @@ def test_a_good_file_in_anothers_place_is_not_trusted(folder: Path) -> None:
 def test_what_makes_code_decides_the_key_and_knows_nothing_else() -> None:
     """No file that counts imports one that does not, but up the stairs, where nothing is compiled."""
     package = Path(bc.__file__).parent
-    counted = {name for name, *_ in cache._files(str(package), len(str(package)) + 1)}
+    counted = {name for name, *_ in cache._source_files(str(package), len(str(package)) + 1)}
     inside = {f.relative_to(package).as_posix() for f in package.rglob("*.py")}
-    assert counted == {name for name in inside if name.split("/")[0] not in cache.ABOVE}
-    assert {room for room in cache.ABOVE if (package / room).is_dir()} == cache.ABOVE
+    assert counted == {name for name in inside if name.split("/")[0] not in cache.FINGERPRINT_EXCLUSIONS}
+    assert {room for room in cache.FINGERPRINT_EXCLUSIONS if (package / room).is_dir()} == cache.FINGERPRINT_EXCLUSIONS
     outside = re.compile(
-        rf"^\s*(?:from bellcrank\.|import bellcrank\.|from bellcrank import )({'|'.join(cache.ABOVE)})\b", re.M
+        r"^\s*(?:from bellcrank\.|import bellcrank\.|from bellcrank import )"
+        rf"({'|'.join(cache.FINGERPRINT_EXCLUSIONS)})\b",
+        re.M,
     )
     assert {name for name in counted if outside.search((package / name).read_text("utf-8"))} == {
         "__main__.py"
@@ -415,7 +417,7 @@ def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(
         (package / name).write_text("x = 1\n")
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "__file__", str(package / "emit/cache.py"))
-    monkeypatch.setattr(cache, "SETTLED", -(10**18))  # all are old enough
+    monkeypatch.setattr(cache, "SETTLING_TIME_NS", -(10**18))  # all are old enough
     fingerprint = cache.package_fingerprint.__wrapped__
     first = fingerprint()
     assert len(list((tmp_path / "cache").iterdir())) == 1
@@ -431,7 +433,7 @@ def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(
     assert second != first
     (package / "top.py").unlink()
     assert fingerprint() not in (first, second)
-    monkeypatch.setattr(cache, "SETTLED", 10**18)
+    monkeypatch.setattr(cache, "SETTLING_TIME_NS", 10**18)
     (package / "new.py").write_text("")
     known = len(list((tmp_path / "cache").iterdir()))
     assert fingerprint() not in (first, second)
@@ -446,19 +448,24 @@ def loaded_constants() -> list[tuple[str, str]]:
     root = Path(bc.__file__).parent
     for path in sorted(root.rglob("*.py")):
         rooms = path.relative_to(root).with_suffix("").parts
-        if rooms[0] not in cache.ABOVE and rooms[-1] != "__main__" and "cuda" not in rooms:
+        if rooms[0] not in cache.FINGERPRINT_EXCLUSIONS and rooms[-1] != "__main__" and "cuda" not in rooms:
             with contextlib.suppress(bc.InputError):  # an extra is not installed
                 importlib.import_module(".".join(("bellcrank", *rooms)).removesuffix(".__init__"))
-    modules = sorted(name for name in list(sys.modules) if constants._makes_code(name))
-    return [(name, constant) for name in modules for constant in constants.shipped(name)]
+    modules = sorted(name for name in list(sys.modules) if constant_changes._generates_code(name))
+    return [(name, constant) for name in modules for constant in constant_changes.shipped_texts(name)]
 
 
 def test_constants_are_as_their_files_have_them() -> None:
     known = loaded_constants()
-    other = [(m, c) for m, c in known if constants.spelled(vars(sys.modules[m])[c]) != constants.shipped(m)[c]]
+    other = [
+        (m, c)
+        for m, c in known
+        if constant_changes.constant_text(vars(sys.modules[m])[c]) != constant_changes.shipped_texts(m)[c]
+    ]
     assert other == []
-    assert constants.changed_constants() == ""
-    assert {("bellcrank.dynamics.requests", "MOST_STRAIGHT"), ("bellcrank.emit.cpu.target", "SEGMENT")} <= set(known)
+    assert constant_changes.changed_constants() == ""
+    some = {("dynamics.requests", "MAX_STRAIGHT_OPERATIONS"), ("emit.cpu.target", "SEGMENT_BODIES")}
+    assert {(f"bellcrank.{module}", name) for module, name in some} <= set(known)
     assert len(known) > 500
 
 
@@ -476,10 +483,10 @@ def test_a_constant_that_was_set_is_seen_and_the_key_is_another(monkeypatch: pyt
                 value.append(1.0)
             else:
                 patch.setattr(sys.modules[module], constant, ("another", value))
-            assert constants.changed_constants() != "", (module, constant)
+            assert constant_changes.changed_constants() != "", (module, constant)
         if isinstance(value, list):
             value.pop()
-        assert constants.changed_constants() == "", (module, constant)
+        assert constant_changes.changed_constants() == "", (module, constant)
 
 
 def test_code_for_another_threshold_is_not_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -491,7 +498,7 @@ def test_code_for_another_threshold_is_not_found(folder: Path, monkeypatch: pyte
     straight = made()
     assert made().from_cache
     with monkeypatch.context() as patch:
-        patch.setattr(requests, "MOST_STRAIGHT", 300)
+        patch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 300)
         rolled = made()
         assert not rolled.from_cache
         assert type(rolled.graph) is not type(straight.graph)

@@ -19,7 +19,7 @@ import bellcrank as bc
 from bellcrank import cli
 from bellcrank.cli import app, screen
 from bellcrank.cli.bibtex import bibtex
-from bellcrank.dynamics import METHODS, QUANTITIES, able, candidates
+from bellcrank.dynamics import METHODS, QUANTITIES, applicable_methods, candidates
 
 LOOPS = {"closure", "closure_jacobian", "closure_bias", "loop_forces"}  # quantities of mechanisms that have them
 SOURCE = Path(cli.__file__).parents[2]
@@ -126,7 +126,7 @@ def test_count_all() -> None:
     found = data("count", "pendulum", "--all")
     rows, left_out = found["rows"], found["left_out"]
     tree = bc.zoo.pendulum().tree
-    able_by = {name: {by.name for by in able(name, tree)} for name in QUANTITIES}
+    able_by = {name: {by.name for by in applicable_methods(name, tree)} for name in QUANTITIES}
     assert {row["quantity"] for row in rows} == {name for name, found in able_by.items() if found and name not in LOOPS}
     for name in {row["quantity"] for row in rows}:
         group = [row for row in rows if row["quantity"] == name]
@@ -429,7 +429,7 @@ def test_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bellcrank.cli.show.mechanism", interrupted)
+    monkeypatch.setattr("bellcrank.cli.show.load_mechanism", interrupted)
     result = run("show", "excavator")
     assert (result.exit_code, result.output) == (130, "")
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import bellcrank as bc
 from bellcrank.cli import app, doctor
-from bellcrank.cli.examples import EXAMPLES, mechanisms, methods, quantities
+from bellcrank.cli.examples import EXAMPLES, complete_mechanism, complete_method, complete_quantity
 from bellcrank.emit.cpu import host
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
@@ -56,12 +56,12 @@ def test_names_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (tmp_path / file).write_text("")
     (tmp_path / "robots").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert set(mechanisms("exc")) == {"excavator", "excavator_flexible", "excavator_linkage"}
-    assert "arm.urdf" in mechanisms("ar")
-    assert {"robots/", "arm.urdf", *bc.zoo.names()} == set(mechanisms(""))
-    assert mechanisms("no/such/folder/") == []
-    assert quantities("mass_matrix_f") == ["mass_matrix_factors"]
-    assert methods("au") == ["auto"]
+    assert set(complete_mechanism("exc")) == {"excavator", "excavator_flexible", "excavator_linkage"}
+    assert "arm.urdf" in complete_mechanism("ar")
+    assert {"robots/", "arm.urdf", *bc.zoo.names()} == set(complete_mechanism(""))
+    assert complete_mechanism("no/such/folder/") == []
+    assert complete_quantity("mass_matrix_f") == ["mass_matrix_factors"]
+    assert complete_method("au") == ["auto"]
 
 
 def test_a_shell_completes() -> None:
@@ -139,7 +139,7 @@ def test_without_wide_vectors_results_are_the_same(level: str, lanes: int, tmp_p
     """Without AVX-512, and without AVX2 and fused multiplications."""
     import numpy as np
 
-    needs, _ = host.LEVELS.get(level, ("", 0))
+    needs, _ = host.PROCESSOR_LEVELS.get(level, ("", 0))
     if not host.llvm().get_host_cpu_features().get(needs):
         pytest.skip(f"this processor has no {needs}")
     environment = os.environ | {"BELLCRANK_CPU": level, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -158,6 +158,6 @@ def test_without_wide_vectors_results_are_the_same(level: str, lanes: int, tmp_p
 
 def test_a_processor_that_is_not_there_is_an_error() -> None:
     with pytest.raises(bc.InputError, match=r'"i486" in BELLCRANK_CPU|processor in BELLCRANK_CPU.*i486'):
-        host.asked("i486", {})
+        host.requested_level("i486", {})
     with pytest.raises(bc.InputError, match="this processor has no avx512f"):
-        host.asked("x86-64-v4", {"avx2": True})
+        host.requested_level("x86-64-v4", {"avx2": True})

@@ -11,7 +11,7 @@ from defusedxml import ElementTree
 from test_cli import data, good, run
 
 from bellcrank.build.schedules import PROGRAMS
-from bellcrank.cli.schedule import NAMES
+from bellcrank.cli.schedule import MACHINE_NAMES
 from bellcrank.papers import EXPERIMENTS
 from bellcrank.scheduling.machines import LAYOUTS
 
@@ -46,7 +46,9 @@ def test_bad_names_are_explained() -> None:
     assert "name the experiment" in run("papers", "--out", "x").output
 
 
-@pytest.mark.parametrize("file", ["nikravesh.limits", "fijany.arrays", "wong.tables", "schaefer.transputers"])
+@pytest.mark.parametrize(
+    "file", ["nikravesh.speedup_limits", "fijany.processor_arrays", "wong.tables", "schaefer.transputers"]
+)
 def test_the_figures_of_the_docs_are_current(file: str) -> None:
     """`bellcrank papers NAME --out docs/figures` writes them; pages are too long to keep."""
     drawings: Mapping[str, Callable[[], str]] = import_module(f"bellcrank.papers.{file}").FIGURES
@@ -60,4 +62,4 @@ def test_the_figures_of_the_docs_are_current(file: str) -> None:
 
 
 def test_schedule_offers_every_machine() -> None:
-    assert (*LAYOUTS, "threads", "gpu", *PROGRAMS) == NAMES
+    assert (*LAYOUTS, "threads", "gpu", *PROGRAMS) == MACHINE_NAMES

@@ -13,16 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.cockpit import messages, stage
-from bellcrank.cockpit.guard import BURST, Guard, MessageBucket
-from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE, SILENT, Helm
+from bellcrank.cockpit import messages, scene_poses
+from bellcrank.cockpit.guard import BURST_MESSAGES, Guard, MessageBucket
+from bellcrank.cockpit.helm import ANSWER_SECONDS, DEAD_MAN_SECONDS, SILENT_SECONDS, Helm
 from bellcrank.cockpit.machines import Machine, generic
-from bellcrank.cockpit.messages import MESSAGES, Input, MessageError, Switch, parsed
-from bellcrank.cockpit.outbox import ANYWAY, WAITING, WINDOW, FullError, Outbox
-from bellcrank.cockpit.replay import ROWS
-from bellcrank.cockpit.session import Session, Settings, patience
+from bellcrank.cockpit.messages import MESSAGES, Input, MessageError, Switch, parse_message
+from bellcrank.cockpit.outbox import (
+    MAX_QUEUED_MESSAGES,
+    MAX_STATES_IN_FLIGHT,
+    UNACKNOWLEDGED_SECONDS,
+    Outbox,
+    QueueFullError,
+)
+from bellcrank.cockpit.replay import MAX_ROWS
+from bellcrank.cockpit.session import Session, Settings, compile_warning
 from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.excavators.rotary import rotary_machine as excavator
 from bellcrank.view import scene as record_scene
 from fake_drive import FakeDrive
 from prose import ROOT
@@ -42,10 +48,10 @@ def session(digger: Machine) -> Session:
 
 
 def test_messages_are_understood() -> None:
-    assert parsed('{"type": "input", "values": [1, -0.5], "n": 7}') == Input((1.0, -0.5), 7)
-    assert parsed('{"type": "switch", "rate": 500}') == Switch(500.0)
+    assert parse_message('{"type": "input", "values": [1, -0.5], "n": 7}') == Input((1.0, -0.5), 7)
+    assert parse_message('{"type": "switch", "rate": 500}') == Switch(500.0)
     for name in ("blur", "ask", "release", "pause", "resume", "reset"):
-        assert type(parsed(json.dumps({"type": name}))) is MESSAGES[name]
+        assert type(parse_message(json.dumps({"type": name}))) is MESSAGES[name]
 
 
 @pytest.mark.parametrize(
@@ -63,15 +69,15 @@ def test_messages_are_understood() -> None:
 )  # fmt: skip
 def test_what_is_no_message_is_refused(text: str) -> None:
     with pytest.raises(MessageError):
-        parsed(text)
+        parse_message(text)
     with pytest.raises(MessageError):
-        parsed(text.encode())
+        parse_message(text.encode())
 
 
 @given(st.text(max_size=200) | st.binary(max_size=50))
 def test_no_text_does_harm(text: str | bytes) -> None:
     with pytest.raises(MessageError):
-        parsed(text)
+        parse_message(text)
 
 
 def test_the_page_has_the_same_protocol() -> None:
@@ -96,10 +102,10 @@ def test_the_first_drives_and_a_second_asks() -> None:
     helm = Helm()
     helm.ask(1, 0.0)
     assert helm.driver == 1
-    helm.hand(1, 0.1)
+    helm.hold(1, 0.1)
     helm.ask(2, 0.2)
     assert (helm.driver, helm.asking) == (1, 2)
-    assert not helm.hand(2, 0.2)  # asking is not driving
+    assert not helm.hold(2, 0.2)  # asking is not driving
     helm.ask(3, 0.3)
     assert helm.refused == {3}
     helm.answer(2, True, 0.3)  # nor does it answer itself
@@ -117,8 +123,8 @@ def test_no_answer_is_a_yes() -> None:
     helm.ask(1, 0.0)
     helm.ask(2, 1.0)
     now = 1.0
-    while now < 1.0 + PATIENCE:
-        helm.hand(1, now)
+    while now < 1.0 + ANSWER_SECONDS:
+        helm.hold(1, now)
         helm.tick(now)
         assert helm.driver == 1
         now += 0.1
@@ -129,12 +135,12 @@ def test_no_answer_is_a_yes() -> None:
 def test_the_silent_lose_it() -> None:
     helm = Helm()
     helm.ask(1, 0.0)
-    helm.hand(1, 0.0)
-    helm.ask(2, SILENT + 0.1)
+    helm.hold(1, 0.0)
+    helm.ask(2, SILENT_SECONDS + 0.1)
     assert helm.driver == 2
-    helm.ask(1, SILENT + 1.0)
+    helm.ask(1, SILENT_SECONDS + 1.0)
     assert helm.asking == 1
-    helm.tick(2 * SILENT + 0.2)
+    helm.tick(2 * SILENT_SECONDS + 0.2)
     assert helm.driver == 1
 
 
@@ -154,15 +160,15 @@ def test_who_leaves_gives_way() -> None:
 def test_dead_man() -> None:
     helm = Helm()
     helm.ask(1, 0.0)
-    helm.hand(1, 1.0)
-    assert helm.held(1.0 + 0.99 * DEAD_MAN)
-    assert not helm.held(1.0 + 1.01 * DEAD_MAN)
-    helm.hand(1, 2.0)
-    helm.let_go(2)
+    helm.hold(1, 1.0)
+    assert helm.held(1.0 + 0.99 * DEAD_MAN_SECONDS)
+    assert not helm.held(1.0 + 1.01 * DEAD_MAN_SECONDS)
+    helm.hold(1, 2.0)
+    helm.release(2)
     assert helm.held(2.0)
-    helm.let_go(1)
+    helm.release(1)
     assert not helm.held(2.0)
-    assert DEAD_MAN == 0.2  # as promised
+    assert DEAD_MAN_SECONDS == 0.2  # as promised
 
 
 # -- who comes in
@@ -188,7 +194,7 @@ def test_dead_man() -> None:
 )
 def test_hosts_and_origins(host: str, origin: str | None, welcome: bool) -> None:
     guard, headers = Guard(), {"host": host} | ({} if origin is None else {"origin": origin})
-    assert (guard.host(host) and guard.origin(headers)) is welcome
+    assert (guard.allows_host(host) and guard.allows_origin(headers)) is welcome
 
 
 @pytest.mark.parametrize(
@@ -205,14 +211,14 @@ def test_hosts_and_origins(host: str, origin: str | None, welcome: bool) -> None
 def test_what_browsers_say_of_who_asks(site: str, mode: str, origin: str | None, arrives: bool, asks: bool) -> None:
     headers = {"host": "127.0.0.1:8731", "sec-fetch-site": site, "sec-fetch-mode": mode}
     headers |= {} if origin is None else {"origin": origin}
-    assert Guard().origin(headers, arrival=True) is arrives
-    assert Guard().origin(headers) is asks
+    assert Guard().allows_origin(headers, page_request=True) is arrives
+    assert Guard().allows_origin(headers) is asks
 
 
 def test_other_computers_by_number_or_name() -> None:
     guard = Guard("0.0.0.0")
-    assert guard.host("192.168.1.5:8731")
-    assert not guard.host("evil.example")
+    assert guard.allows_host("192.168.1.5:8731")
+    assert not guard.allows_host("evil.example")
 
 
 def test_every_guard_has_a_token_of_its_own() -> None:
@@ -220,16 +226,16 @@ def test_every_guard_has_a_token_of_its_own() -> None:
     assert one.token != other.token
     assert len(one.token) >= 32
     assert one.token not in repr(one)
-    assert one.knows({"authorization": f"Bearer {one.token}"})
-    assert one.knows({"sec-websocket-protocol": f"bellcrank, token.{one.token}"})
+    assert one.has_token({"authorization": f"Bearer {one.token}"})
+    assert one.has_token({"sec-websocket-protocol": f"bellcrank, token.{one.token}"})
     for headers in (
         {},
         {"authorization": one.token},
         {"authorization": "Bearer \udcff\xe9"},
         {"sec-websocket-protocol": "token."},
     ):
-        assert not one.knows(headers)
-    assert not one.knows({"authorization": f"Bearer {other.token}"})
+        assert not one.has_token(headers)
+    assert not one.has_token({"authorization": f"Bearer {other.token}"})
     with pytest.raises(ValueError, match="needs a token"):
         Guard(token="")
 
@@ -237,8 +243,8 @@ def test_every_guard_has_a_token_of_its_own() -> None:
 def test_pace() -> None:
     pace = MessageBucket()
     allowed = sum(pace.allows(100.0) for _ in range(1000))
-    assert allowed == BURST
-    assert pace.dropped == 1000 - BURST
+    assert allowed == BURST_MESSAGES
+    assert pace.dropped == 1000 - BURST_MESSAGES
     assert pace.allows(100.1)
 
 
@@ -257,25 +263,25 @@ def test_the_newest_state_wins() -> None:
 
         job = asyncio.create_task(box.deliver(send, send))
         for k in range(1, 10):
-            box.state(b"%d" % k, k)
+            box.put_state(b"%d" % k, k)
             await asyncio.sleep(0)
-        box.say("word")
-        box.report("first")
-        box.report("second")
+        box.put("word")
+        box.put_report("first")
+        box.put_report("second")
         gate.set()
         for _ in range(20):
             await asyncio.sleep(0)
         for k in range(10, 30):  # the page says nothing: only a few are on their way
-            box.state(b"%d" % k, k)
+            box.put_state(b"%d" % k, k)
             for _ in range(5):
                 await asyncio.sleep(0)
         few = len(got)
-        now = 2 * ANYWAY
-        box.state(b"late", 30)
+        now = 2 * UNACKNOWLEDGED_SECONDS
+        box.put_state(b"late", 30)
         for _ in range(5):
             await asyncio.sleep(0)
-        box.seen(30)
-        box.state(b"31", 31)
+        box.acknowledge(30)
+        box.put_state(b"31", 31)
         for _ in range(5):
             await asyncio.sleep(0)
         job.cancel()
@@ -283,17 +289,17 @@ def test_the_newest_state_wins() -> None:
 
     got, few = asyncio.run(main())
     assert got[:4] == [b"1", "word", "second", b"9"]
-    assert few == 4 + WINDOW - 2
+    assert few == 4 + MAX_STATES_IN_FLIGHT - 2
     assert got[few:] == [b"late", b"31"]
 
 
 def test_a_page_that_does_not_read() -> None:
     async def main() -> None:
         box = Outbox()
-        for _ in range(WAITING):
-            box.say("word")
-        with pytest.raises(FullError):
-            box.say("word")
+        for _ in range(MAX_QUEUED_MESSAGES):
+            box.put("word")
+        with pytest.raises(QueueFullError):
+            box.put("word")
 
     asyncio.run(main())
 
@@ -302,19 +308,19 @@ def test_a_page_that_does_not_read() -> None:
 
 
 def test_levers_stay_within_their_bounds(session: Session) -> None:
-    session.move([9.0, -9.0, 0.1, 0.0, 1.0], 5)
+    session.move_levers([9.0, -9.0, 0.1, 0.0, 1.0], 5)
     levers = session.machine.levers
     assert session.drive.snapshot().u.tolist() == [levers[0].high, levers[1].low, 0.1, 0.0, 1.0]
-    session.let_go()
+    session.release_levers()
     assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]  # the mode stays
     with pytest.raises(bc.InputError, match="3 values for 5 levers: first, second"):
-        session.move([0.0, 0.0, 0.0])
+        session.move_levers([0.0, 0.0, 0.0])
 
 
 def test_the_state_message(session: Session) -> None:
     drive: Any = session.drive
     drive.n, drive.t = 12, 0.25
-    session.move([0.1, 0.0, 0.0, 0.0, 1.0], 99)
+    session.move_levers([0.1, 0.0, 0.0, 0.0, 1.0], 99)
     data = session.frame(messages.NEUTRAL, 3)
     kind, flags, epoch, number, n, t, slow, serial = messages.HEADER.unpack_from(data)
     assert (kind, flags, epoch, number, n, t, slow, serial) == (1, messages.NEUTRAL, 0, 99, 12, 0.25, 1.0, 3)
@@ -333,7 +339,7 @@ def test_the_state_message(session: Session) -> None:
 def test_poses_are_those_of_the_scene(name: str) -> None:
     m = bc.zoo.load(name)
     q = np.stack([m.random(seed)[0] for seed in range(3)])
-    found = stage.pose_kernel(m)(q).reshape(3, len(m.bodies), 3, 4)
+    found = scene_poses.pose_kernel(m)(q).reshape(3, len(m.bodies), 3, 4)
     wanted = record_scene.poses(m, q)
     np.testing.assert_allclose(found[..., 3], wanted[..., :3], atol=1e-12)
     u, w, R = wanted[..., 3:6], wanted[..., 6:], found[..., :3]
@@ -346,7 +352,7 @@ def test_a_switch_goes_on_from_the_state(session: Session) -> None:
     old: Any = session.drive
     session.start()
     session.slow(0.5)
-    session.move([0.1, 0.0, 0.0, 0.0, 0.0])
+    session.move_levers([0.1, 0.0, 0.0, 0.0, 0.0])
     old.y = np.arange(float(session.machine.system.size))
     session.switch(rate=500.0, integrator="euler")
     new: Any = session.drive
@@ -364,8 +370,8 @@ def test_a_switch_goes_on_from_the_state(session: Session) -> None:
 
 
 def test_what_takes_long_to_compile_is_said_before() -> None:
-    assert "a minute or two" in patience(64, "rodas4")
-    assert patience(64, "rk4") == patience(12, "rodas4") == patience(64, "rodas44") == ""
+    assert "a minute or two" in compile_warning(64, "rodas4")
+    assert compile_warning(64, "rk4") == compile_warning(12, "rodas4") == compile_warning(64, "rodas44") == ""
 
 
 def test_a_switch_that_is_late_does_not_start(digger: Machine) -> None:
@@ -375,7 +381,7 @@ def test_a_switch_that_is_late_does_not_start(digger: Machine) -> None:
     def make(*asked: Any) -> FakeDrive:
         made.append(FakeDrive(*asked))
         if len(made) > 1:
-            assert found.now()["compiling"] == "euler, auto, 1000 steps per second"
+            assert found.current_settings()["compiling"] == "euler, auto, 1000 steps per second"
             found.stop()
         return made[-1]
 
@@ -383,7 +389,7 @@ def test_a_switch_that_is_late_does_not_start(digger: Machine) -> None:
     found.start()
     found.switch(integrator="euler")
     assert ("start",) not in made[1].calls
-    assert (found.drive, found.settings.integrator, found.now()["compiling"]) == (made[0], "rk4", "")
+    assert (found.drive, found.settings.integrator, found.current_settings()["compiling"]) == (made[0], "rk4", "")
 
 
 @pytest.mark.parametrize(
@@ -405,12 +411,12 @@ def test_a_bad_switch_changes_nothing(session: Session, change: dict[str, Any], 
 
 def test_a_welcome_is_cheap(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes and goes all the time would hold up everybody else."""
-    monkeypatch.setattr(stage, "described", lambda *_, **__: pytest.fail("the scene is made anew"))
+    monkeypatch.setattr(scene_poses, "scene_data", lambda *_, **__: pytest.fail("the scene is made anew"))
     assert session.welcome()["scene"] is session.welcome()["scene"]
 
 
 def test_reset_keeps_the_mode(session: Session) -> None:
-    session.move([0.1, 0.0, 0.0, 0.0, 1.0])
+    session.move_levers([0.1, 0.0, 0.0, 0.0, 1.0])
     session.reset()
     assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
 
@@ -422,7 +428,7 @@ def test_replay_is_thinned(session: Session) -> None:
     values = np.frombuffer(data, "<f4", rows * width, 16 + 8 * (rows + changes)).reshape(rows, width)
     assert len(data) == 16 + 8 * (rows + changes) + 4 * (rows * width + cells + 4 * changes)
     assert 2.0 <= t[0] <= t[-1] <= 9.5
-    assert ROWS / 2 < rows <= ROWS
+    assert MAX_ROWS / 2 < rows <= MAX_ROWS
     np.testing.assert_allclose(values[:, 0], np.cos(t), atol=1e-6)  # the cab turns by t
     assert np.frombuffer(session.replay(50.0, 60.0), "<u4", 2)[0] == 0
 
@@ -498,21 +504,21 @@ def test_what_cannot_be_driven_says_so() -> None:
 
 def test_the_autopilot_ends_with_its_program() -> None:
     session = Session(linkage.machine(), FakeDrive)
-    session.fly("dig")
-    session.piloted()
+    session.start_pilot("dig")
+    session.run_pilot()
     levers = session.drive.snapshot().u.tolist()
     assert any(levers[:4])  # by the sticks, in RESOLVED mode
     assert levers[4:] == [1.0, 0.0]
-    session.fly("")
+    session.start_pilot("")
     assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
 
 
 def test_a_hand_takes_over_from_the_program(session: Session) -> None:
-    session.fly("dig")
-    session.piloted()
+    session.start_pilot("dig")
+    session.run_pilot()
     assert session.drive.snapshot().u[4] == 1.0
     assert np.abs(session.drive.snapshot().u[:4]).max() > 0.0
-    session.move([0.0, 0.1, 0.0, 0.0, 0.0])
+    session.move_levers([0.0, 0.1, 0.0, 0.0, 0.0])
     assert session.pilot == ""
-    session.piloted()
+    session.run_pilot()
     assert session.drive.snapshot().u.tolist() == [0.0, 0.1, 0.0, 0.0, 0.0]

@@ -19,7 +19,7 @@ pytest.importorskip("httpx2", reason="starlette's test client needs httpx2")
 
 from starlette.testclient import TestClient
 
-from bellcrank.cli.drive import maker
+from bellcrank.cli.drive import drive_factory
 from bellcrank.cockpit.app import application
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.machines import generic
@@ -39,7 +39,7 @@ def until(what: Callable[[], Any]) -> bool:
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return Session(generic(bc.zoo.chain(2)), maker(), Settings(1000, "rk4"))
+    return Session(generic(bc.zoo.chain(2)), drive_factory(), Settings(1000, "rk4"))
 
 
 def fails(session: Session) -> bool:
@@ -59,14 +59,16 @@ def test_a_reset_revives_what_has_failed(session: Session, acts: list[str]) -> N
     session.resume()
     try:
         assert fails(session)
-        assert not session.now()["running"]
+        assert not session.current_settings()["running"]
         for act in acts:
             getattr(session, act)()
-            assert session.now()["running"] == (session._goes_on and session.drive.snapshot().status != "failed")
+            assert session.current_settings()["running"] == (
+                session._wanted_running and session.drive.snapshot().status != "failed"
+            )
         session.resume()
         begun = session.drive.snapshot().t
         assert until(lambda: session.drive.snapshot().t > begun + 0.05)
-        assert session.now()["running"]
+        assert session.current_settings()["running"]
         assert session.drive.snapshot().status == "running"
     finally:
         session.stop()
@@ -78,7 +80,7 @@ def test_a_reset_of_what_is_paused_stays_paused(session: Session) -> None:
         assert fails(session)
         session.pause()
         session.reset()
-        assert not session.now()["running"]
+        assert not session.current_settings()["running"]
         time.sleep(0.1)
         assert session.drive.snapshot().t < 0.05
     finally:
@@ -105,7 +107,7 @@ def test_locked_memory_is_what_was_touched() -> None:
     """After a library has reserved a gigabyte, a start of the loop fetched all of it."""
     program = (
         "import mmap, resource\n"
-        "from bellcrank.sim.urgency import _lock_memory\n"
+        "from bellcrank.sim.thread_priority import _lock_memory\n"
         "kept = mmap.mmap(-1, 1 << 30)\n"
         "def resident():\n    return int(open('/proc/self/statm').read().split()[1]) * resource.getpagesize()\n"
         "before = resident()\n"

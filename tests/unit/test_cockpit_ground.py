@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from bellcrank.cockpit.machines import Machine
 from bellcrank.cockpit.session import Session
 from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import machine as excavator
-from bellcrank.ground.field import CELL, HALF, Ground, Patch, Tool
+from bellcrank.excavators.rotary import rotary_machine as excavator
+from bellcrank.ground.field import CELL_SIZE, HALF_WIDTH, Ground, Patch, Tool
 from fake_drive import FakeDrive
 from trees import few
 
@@ -26,7 +26,7 @@ PLACES = st.tuples(st.floats(-12, 12), st.floats(-12, 12), st.floats(-2.5, 1.5))
 
 def missing(g: Ground) -> float:
     """m3 that the heights lack."""
-    return -float(g.heights.sum()) * CELL * CELL
+    return -float(g.heights.sum()) * CELL_SIZE * CELL_SIZE
 
 
 def moved(g: Ground, t: float, a: Any, b: Any, mouth: float, turn: float = 0.0, looks: int = 15) -> float:
@@ -67,15 +67,15 @@ def test_one_pass_is_one_bucket_at_most_and_rest_changes_nothing(start: Any, end
         t = moved(g, t, start, end, mouth)
         t = moved(g, t, end, start, mouth)
     assert g.dug <= TOOL.capacity + 1e-9
-    g.news()
+    g.take_changes()
     g.settle()
-    g.news()
+    g.take_changes()
     before, dug = g.heights.copy(), g.dug
     for k in range(60):  # a second, in which it trembles by a millimetre
         g.work(t + k / 60, np.asarray(start) + 1e-3 * math.sin(k), (0.0, 1.0, 0.0), mouth, start)
     np.testing.assert_array_equal(g.heights, before)
     assert g.dug == dug
-    assert g.news() is None
+    assert g.take_changes() is None
 
 
 def test_a_hole_and_a_heap() -> None:
@@ -89,7 +89,7 @@ def test_a_hole_and_a_heap() -> None:
     t = moved(g, t, (0, 5, 1.0), (0, 5.1, 1.0), -1.0, looks=120)
     assert g.load == 0.0
     assert held > 0.4
-    i, j = round(HALF / CELL), round((5 + HALF) / CELL)
+    i, j = round(HALF_WIDTH / CELL_SIZE), round((5 + HALF_WIDTH) / CELL_SIZE)
     assert g.heights[j, i] > 0.1
 
 
@@ -109,14 +109,14 @@ def test_a_replay_has_the_ground_of_its_time() -> None:
         for a, b, mouth in (((7, k, LEVEL - 0.4), (5, k, LEVEL - 0.4), 0.5), ((5, k, 1.0), (5, -3, 1.0), -1.0)):
             for leg in range(4):
                 t = moved(g, t, a, np.asarray(a) + (np.asarray(b) - a) * (leg + 1) / 4, mouth, looks=8)
-                g.news()
-                shown = _laid(g.between(-1.0, math.inf))
+                g.take_changes()
+                shown = _laid(g.history(-1.0, math.inf))
                 seen.append((t, shown))
                 np.testing.assert_allclose(shown, g.heights, atol=1e-4)
     for t, then in seen:
-        np.testing.assert_array_equal(g.between(t, math.inf)[0], then)  # at once
-        np.testing.assert_array_equal(_laid(g.between(min(0.5, t), t)), then)  # or step by step
-    whole = Patch(0, 0, 0).then(g.whole())
+        np.testing.assert_array_equal(g.history(t, math.inf)[0], then)  # at once
+        np.testing.assert_array_equal(_laid(g.history(min(0.5, t), t)), then)  # or step by step
+    whole = Patch(0, 0, 0).merged_with(g.full_state())
     assert whole.whole
     assert {k: g.heights.flat[k] for k in whole.cells} == pytest.approx(whole.cells, abs=1e-4)
 
@@ -150,7 +150,7 @@ def test_the_autopilot_digs_ground_every_time(machine: Any) -> None:
         tip = (at[0] * math.cos(swing), at[0] * math.sin(swing), at[2])
         # The mouth looks across the line from pin to teeth, which is what the bucket's angle is of.
         g.work(t, tip, (-math.sin(swing), math.cos(swing), 0.0), -math.cos(at[3]), (0.9 * tip[0], 0.9 * tip[1], at[2]))
-        g.news()
+        g.take_changes()
         fullest = max(fullest, g.load)
         if tour.at == 0 and was != 0:
             loads.append(fullest / m.tool.capacity)

@@ -28,13 +28,13 @@ from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from bellcrank.cli import app as command  # noqa: E402
 from bellcrank.cockpit import app as web  # noqa: E402
-from bellcrank.cockpit import door, messages  # noqa: E402
+from bellcrank.cockpit import connection_limits, messages  # noqa: E402
 from bellcrank.cockpit.guard import Guard  # noqa: E402
-from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE  # noqa: E402
+from bellcrank.cockpit.helm import ANSWER_SECONDS, DEAD_MAN_SECONDS  # noqa: E402
 from bellcrank.cockpit.hub import Hub, Viewer  # noqa: E402
-from bellcrank.cockpit.server import FewLines, bound, serving  # noqa: E402
+from bellcrank.cockpit.server import LogRateLimit, listening_socket, serve_while  # noqa: E402
 from bellcrank.cockpit.session import Session  # noqa: E402
-from bellcrank.excavators.rotary import machine as excavator  # noqa: E402
+from bellcrank.excavators.rotary import rotary_machine as excavator  # noqa: E402
 
 HOME = "http://127.0.0.1:8731"
 LIVE = "ws://127.0.0.1:8731/live"
@@ -137,7 +137,7 @@ def test_what_stands_still_is_shown_twice_a_second(clock: Clock) -> None:
         hub = Hub(Session(excavator.machine(), make), Guard(), clock)
         hub.viewers[1] = Viewer(1)
         for _ in range(60):
-            hub.look()
+            hub.send_state()
             clock.now += 1 / 60
         return hub._serial
 
@@ -152,7 +152,7 @@ def test_levers_and_dead_man(client: TestClient, clock: Clock, drive: Any) -> No
         page.until(lambda p: p.frames and p.frames[-1][3] == 17)
         page.flags(messages.NEUTRAL, 0)
         assert drive().u.tolist() == [0.2, 0, 0, 0, 1]
-        clock.now += 1.01 * DEAD_MAN
+        clock.now += 1.01 * DEAD_MAN_SECONDS
         page.flags(messages.NEUTRAL, messages.NEUTRAL)
         assert drive().u.tolist() == [0, 0, 0, 0, 1]
         page.send("input", values=[0.1, 0, 0, 0, 1])
@@ -196,7 +196,7 @@ def test_two_pages_and_one_driver(client: TestClient, clock: Clock, drive: Any) 
         second.roles(driver=two)
         first.send("ask")
         first.roles(asking=one)
-        clock.now += PATIENCE + 0.1  # no answer
+        clock.now += ANSWER_SECONDS + 0.1  # no answer
         first.roles(driver=one)
         first.send("release")
         second.roles(driver=None)
@@ -344,14 +344,14 @@ def test_files(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def address() -> Iterator[tuple[str, int]]:
     """A server on a port of its own, in a thread."""
-    listening = bound("127.0.0.1", 0)
+    listening = listening_socket("127.0.0.1", 0)
     session, end, ready = Session(excavator.machine(), Ticking), threading.Event(), threading.Event()
 
     def goes_on() -> bool:
         ready.set()
         return not end.is_set()
 
-    thread = threading.Thread(target=lambda: asyncio.run(serving(session, Guard(token=TOKEN), listening, goes_on)))
+    thread = threading.Thread(target=lambda: asyncio.run(serve_while(session, Guard(token=TOKEN), listening, goes_on)))
     thread.start()
     ready.wait(10)
     yield listening.getsockname()
@@ -410,9 +410,9 @@ def test_half_a_request_is_not_waited_for(address: tuple[str, int], monkeypatch:
     """Nor an answer that nobody reads, nor a crowd; a page that drives stays."""
     from websockets.sync.client import connect
 
-    monkeypatch.setattr(door, "ASKING", 0.3)
-    monkeypatch.setattr(door, "READING", 0.5)
-    monkeypatch.setattr(door, "MOST", 8)
+    monkeypatch.setattr(connection_limits, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(connection_limits, "RESPONSE_SECONDS", 0.5)
+    monkeypatch.setattr(connection_limits, "MAX_CONNECTIONS", 8)
     host = f"Host: 127.0.0.1:{address[1]}\r\n".encode()
     whole = b"GET / HTTP/1.1\r\n" + host + b"\r\n"
     begun = [b"", b"GET / HT", b"GET / HTTP/1.1\r\n" + host, whole + b"GET / HTTP/1.1\r\n"]
@@ -423,7 +423,7 @@ def test_half_a_request_is_not_waited_for(address: tuple[str, int], monkeypatch:
                 line.sendall(text)
             assert all(closed(line) for line in slow)
         with ExitStack() as lines:
-            monkeypatch.setattr(door, "ASKING", 1000.0)
+            monkeypatch.setattr(connection_limits, "REQUEST_SECONDS", 1000.0)
             crowd = [lines.enter_context(socket.create_connection(address)) for _ in range(20)]
             assert sum(closed(line, 0.02 if k else 1.0) for k, line in enumerate(crowd)) == 12
             with socket.create_connection(address) as asks:
@@ -454,16 +454,19 @@ class Websocket:
 
 def test_who_brings_the_token_may_take_long() -> None:
     """And who goes on asking is never cut."""
-    looks = door.Door(Guard(token=TOKEN))
+    looks = connection_limits.ConnectionLimits(Guard(token=TOKEN))
     half, deaf, mine, keeps = Line(None), Line(False), Line(False, TOKEN), Line(True)
     page, stranger, silent = Websocket(TOKEN), Websocket("another"), Websocket(None)
     lines = [half, deaf, mine, keeps, page, stranger, silent]
     for second in range(1000):
-        looks.look(lines, float(second))
+        looks.check(lines, float(second))
         if second % 5 == 0:
             keeps.cycle = SimpleNamespace(response_complete=second % 10 == 0)
-        assert (half.cut, deaf.cut) == (second > door.ASKING, second > door.READING)
-        assert stranger.cut == silent.cut == (second > door.ASKING)
+        assert (half.cut, deaf.cut) == (
+            second > connection_limits.REQUEST_SECONDS,
+            second > connection_limits.RESPONSE_SECONDS,
+        )
+        assert stranger.cut == silent.cut == (second > connection_limits.REQUEST_SECONDS)
     assert not mine.cut
     assert not page.cut
     assert not keeps.cut
@@ -476,7 +479,7 @@ def test_a_crowd_of_websockets_without_the_token_leaves_room(address: tuple[str,
         f"GET /live HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     ).encode()
-    crowd = 3 * door.MOST
+    crowd = 3 * connection_limits.MAX_CONNECTIONS
     with ExitStack() as lines:
         held = [lines.enter_context(socket.create_connection(address)) for _ in range(crowd)]
         for line in held:
@@ -485,7 +488,7 @@ def test_a_crowd_of_websockets_without_the_token_leaves_room(address: tuple[str,
         with socket.create_connection(address) as owner:
             owner.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
             assert owner.recv(100).startswith(b"HTTP/1.1")
-        assert sum(_ended(line) for line in held) >= crowd - door.MOST
+        assert sum(_ended(line) for line in held) >= crowd - connection_limits.MAX_CONNECTIONS
 
 
 def _ended(line: socket.socket) -> bool:
@@ -503,7 +506,7 @@ def _ended(line: socket.socket) -> bool:
 
 def test_few_lines_a_minute_reach_the_terminal() -> None:
     now = [0.0]
-    few = FewLines(20, lambda: now[0])
+    few = LogRateLimit(20, lambda: now[0])
     said = logging.LogRecord("x", logging.ERROR, "", 0, "accept() failed", (), None)
     assert sum(few.filter(said) for _ in range(10_000)) == 20
     now[0] = 61.0
@@ -511,8 +514,11 @@ def test_few_lines_a_minute_reach_the_terminal() -> None:
 
 
 def test_of_a_crowd_those_who_ask_nothing_go_first() -> None:
-    crowd, asks = [Line(None) for _ in range(3 * door.MOST)], [Line(False) for _ in range(5)]
-    assert door.Door(Guard(token=TOKEN)).look([*asks, *crowd], 0.0) == 2 * door.MOST + 5
+    crowd, asks = [Line(None) for _ in range(3 * connection_limits.MAX_CONNECTIONS)], [Line(False) for _ in range(5)]
+    assert (
+        connection_limits.ConnectionLimits(Guard(token=TOKEN)).check([*asks, *crowd], 0.0)
+        == 2 * connection_limits.MAX_CONNECTIONS + 5
+    )
     assert not any(line.cut for line in asks)
 
 
@@ -523,7 +529,7 @@ def test_of_a_crowd_those_who_ask_nothing_go_first() -> None:
 def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     from bellcrank.cli import drive
 
-    monkeypatch.setattr(drive, "maker", lambda files: FakeDrive)
+    monkeypatch.setattr(drive, "drive_factory", lambda files: FakeDrive)
 
 
 def run(*args: str) -> Any:

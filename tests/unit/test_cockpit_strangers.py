@@ -15,12 +15,12 @@ from fake_drive import FakeDrive
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
-from bellcrank.cockpit.app import Checked
-from bellcrank.cockpit.downloads import MOST_WAITING
+from bellcrank.cockpit.app import RequestChecks
+from bellcrank.cockpit.downloads import MAX_WAITING
 from bellcrank.cockpit.guard import Guard
-from bellcrank.cockpit.server import bound, serving
+from bellcrank.cockpit.server import listening_socket, serve_while
 from bellcrank.cockpit.session import Session
-from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.excavators.rotary import rotary_machine as excavator
 
 TOKEN = "of-this-server"
 KEY = f"Authorization: Bearer {TOKEN}"
@@ -32,7 +32,7 @@ class Served:
     """A server on a port of its own, in a thread."""
 
     def __init__(self) -> None:
-        self.listening = bound("127.0.0.1", 0)
+        self.listening = listening_socket("127.0.0.1", 0)
         self.port = self.listening.getsockname()[1]
         self.session, self.saves = Session(excavator.machine(), FakeDrive), 0
         found = self.session.recorded
@@ -43,7 +43,7 @@ class Served:
             ready.set()
             return not self._end.is_set()
 
-        job = serving(self.session, Guard(token=TOKEN), self.listening, goes_on)
+        job = serve_while(self.session, Guard(token=TOKEN), self.listening, goes_on)
         self.thread = threading.Thread(target=lambda: asyncio.run(job))
         self.thread.start()
         assert ready.wait(60)
@@ -130,14 +130,14 @@ def test_pages_of_others_get_nothing(served: Served, path: str, says: str) -> No
 
 def test_what_strangers_send_does_not_steer_the_terminal(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     """A page of another site may ask for any path: its letters came to the terminal as they were."""
-    checked: Any = Checked(None, Guard(token=TOKEN))
+    checked: Any = RequestChecks(None, Guard(token=TOKEN))
     caplog.set_level("WARNING", logger="bellcrank.cockpit")
-    checked._tell("/\x1b]0;mine\x07\nfake line", {"origin": "\x9b31m" + "a" * 60_000, "host": "evil.example"})
+    checked._log_refusal("/\x1b]0;mine\x07\nfake line", {"origin": "\x9b31m" + "a" * 60_000, "host": "evil.example"})
     (line,) = caplog.messages
     assert line.isprintable()
     assert len(line) < 300
     for _ in range(100):
-        checked._tell("/", {})
+        checked._log_refusal("/", {})
     assert len(caplog.messages) == 21
     assert caplog.messages[-1] == "further refusals are not logged"
     caplog.clear()
@@ -214,7 +214,7 @@ def test_after_a_reset_it_is_another(served: Served) -> None:
 
 
 def test_a_crowd_waits_in_line_and_the_rest_is_sent_away(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is written at a time, MOST_WAITING may wait, and nobody else."""
+    """One is written at a time, MAX_WAITING may wait, and nobody else."""
     go, writing, most, lock = threading.Event(), [0], [0], threading.Lock()
     found = served.session.recorded
 
@@ -228,12 +228,12 @@ def test_a_crowd_waits_in_line_and_the_rest_is_sent_away(served: Served, monkeyp
         return found(*span)
 
     monkeypatch.setattr(served.session, "recorded", slow)
-    crowd = 3 * MOST_WAITING
+    crowd = 3 * MAX_WAITING
     with ThreadPoolExecutor(crowd) as pool:
         jobs = [pool.submit(served.said, f"/record.csv?from=0&to={2 + 1e-3 * k}", KEY) for k in range(crowd)]
-        while sum(job.done() for job in jobs) < crowd - MOST_WAITING:
+        while sum(job.done() for job in jobs) < crowd - MAX_WAITING:
             assert not any(job.exception() for job in jobs if job.done())
         go.set()
         statuses = sorted(job.result()[0] for job in jobs)
-    assert statuses == [200] * MOST_WAITING + [429] * (crowd - MOST_WAITING)
+    assert statuses == [200] * MAX_WAITING + [429] * (crowd - MAX_WAITING)
     assert most == [1]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bellcrank import once as once_module
-from bellcrank.once import once
+from bellcrank import single_evaluation as once_module
+from bellcrank.single_evaluation import evaluated_once
 
 
 def python(code: str, cache: Path) -> str:
@@ -85,9 +85,9 @@ def work(step):
 
 def add():
     for k in range(50):
-        plugins.rows["actuator", f"row{k}"] = METHODS[f"row{k}"] = METHODS["crba"]
+        plugins.entries["actuator", f"row{k}"] = METHODS[f"row{k}"] = METHODS["crba"]
     for k in range(50):
-        del plugins.rows["actuator", f"row{k}"], METHODS[f"row{k}"]
+        del plugins.entries["actuator", f"row{k}"], METHODS[f"row{k}"]
 
 def forget():
     bc.zoo.pendulum().mass_matrix
@@ -160,7 +160,7 @@ poisoning.Poisoning = Slow
 
 def ask():
     start.wait()
-    host._symbols()
+    host._register_symbols()
     k = bc.kernel(bc.zoo.pendulum(), "mass_matrix")
     k(np.zeros(1))
 
@@ -177,7 +177,7 @@ def test_functions_that_fill_memory_exist_once(tmp_path: Path) -> None:
 
 
 # Modules whose cached values own memory or state of LLVM, to which others hold addresses.
-OWNERS = ("emit.cpu.host", "emit.cpu.elsewhere", "emit.cuda.ptx", "emit.wasm.compiling")
+OWNERS = ("emit.cpu.host", "emit.cpu.cross_compile", "emit.cuda.ptx", "emit.wasm.object_file")
 # A number that every thread finds equal.
 NUMBERS = {"numpy_function"}
 
@@ -186,13 +186,15 @@ NUMBERS = {"numpy_function"}
 def test_no_thread_makes_a_second_owner(name: str) -> None:
     module = importlib.import_module(f"bellcrank.{name}")
     cached = {name for name, x in vars(module).items() if hasattr(x, "cache_clear") and x.__module__ == module.__name__}
-    assert cached <= NUMBERS, f"{cached - NUMBERS}: functools.cache calls them in several threads; use bellcrank.once"
+    assert cached <= NUMBERS, (
+        f"{cached - NUMBERS}: functools.cache calls them in several threads; use bellcrank.single_evaluation"
+    )
 
 
 def test_all_threads_wait_for_the_first() -> None:
     calls, start = [], threading.Barrier(8)
 
-    @once
+    @evaluated_once
     def slow(x: int) -> object:
         calls.append(x)
         time.sleep(0.05)
@@ -211,7 +213,7 @@ def test_all_threads_wait_for_the_first() -> None:
 def test_what_raised_is_tried_again() -> None:
     errors = [ValueError("first")]
 
-    @once
+    @evaluated_once
     def fail_first() -> int:
         if errors:
             raise errors.pop()
@@ -226,7 +228,7 @@ def test_what_raised_is_tried_again() -> None:
 def test_a_fork_waits_for_values_that_are_being_made() -> None:
     begun = threading.Event()
 
-    @once
+    @evaluated_once
     def slow() -> int:
         begun.set()
         time.sleep(0.2)
@@ -237,7 +239,7 @@ def test_a_fork_waits_for_values_that_are_being_made() -> None:
     begun.wait()
     child = os.fork()
     if child == 0:  # with its parent's lock held, it would wait for ever
-        os._exit(0 if once_module.LOCK.acquire(timeout=5.0) and slow() == 1 else 1)
+        os._exit(0 if once_module.EVALUATION_LOCK.acquire(timeout=5.0) and slow() == 1 else 1)
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
@@ -245,27 +247,27 @@ def test_a_fork_waits_for_values_that_are_being_made() -> None:
 READING = """
 import bellcrank as bc
 import bellcrank.build.kernels, bellcrank.sim.simulator
-from bellcrank.emit import constants
+from bellcrank.emit import constant_changes
 
-read, slowly = constants._read, threading.Event()
+read, slowly = constant_changes._read_constants, threading.Event()
 
 def half(name):
     slowly.wait(0.002)  # others come while a module's text is being read
     return read(name)
 
-constants._read = half
-names = constants._loaded_modules()[:60]
+constant_changes._read_constants = half
+names = constant_changes._loaded_modules()[:60]
 found, start = [None] * 4, threading.Barrier(4)
 
 def ask(k):
     start.wait()
-    found[k] = {name: dict(constants.shipped(name)) for name in (names, names[::-1])[k % 2]}
+    found[k] = {name: dict(constant_changes.shipped_texts(name)) for name in (names, names[::-1])[k % 2]}
 
 threads = [threading.Thread(target=ask, args=(k,)) for k in range(4)]
 [t.start() for t in threads]
 [t.join() for t in threads]
-constants._shipped.clear(), constants._values.clear()
-alone = {name: dict(constants.shipped(name)) for name in names}
+constant_changes._shipped_cache.clear(), constant_changes._module_constants.clear()
+alone = {name: dict(constant_changes.shipped_texts(name)) for name in names}
 print([of == alone for of in found])
 """
 
@@ -275,7 +277,7 @@ def test_they_read_whole_tables_of_constants(tmp_path: Path) -> None:
 
 
 def test_one_thread_at_a_time_makes_syntax_trees() -> None:
-    """CPython 3.11 and 3.12 raise a SystemError if several do (bellcrank/syntax.py)."""
+    """CPython 3.11 and 3.12 raise a SystemError if several do (bellcrank/syntax_trees.py)."""
     root = Path(once_module.__file__).parent
     calling = {
         file.name
@@ -283,4 +285,4 @@ def test_one_thread_at_a_time_makes_syntax_trees() -> None:
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in ("ast.parse", "ast.PyCF_ONLY_AST")
     }
-    assert calling == {"syntax.py"}
+    assert calling == {"syntax_trees.py"}

@@ -12,7 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import ReadError
 from bellcrank.forces import Box, Capsule, Cylinder, Sphere
-from bellcrank.formats.primitives import around
+from bellcrank.formats.bounding_primitives import bounding_primitive
 
 HEAVY = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 LINK = f'<link name="{{}}">{HEAVY}{{}}</link>'
@@ -82,9 +82,9 @@ def test_meshes_become_primitives(tmp_path: Path) -> None:
     ):
         assert words in said
     ball = rng.normal(size=(4000, 3))
-    shape, _, _ = around(ball / np.linalg.norm(ball, axis=1, keepdims=True))
+    shape, _, _ = bounding_primitive(ball / np.linalg.norm(ball, axis=1, keepdims=True))
     assert isinstance(shape, Sphere)
     long = ball / np.linalg.norm(ball, axis=1, keepdims=True) + np.where(ball[:, :1] > 0, [[3.0, 0, 0]], [[-3.0, 0, 0]])
-    shape, turn, _ = around(long)
+    shape, turn, _ = bounding_primitive(long)
     assert isinstance(shape, Capsule)
     np.testing.assert_allclose(np.abs(turn[:, 2]), [1, 0, 0])

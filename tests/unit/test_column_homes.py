@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.emit.cpu import llvm
-from bellcrank.emit.cpu.column_homes import homes
+from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.cpu.buffer_reuse import assign_rows
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.scalar import columnwise
 
@@ -42,23 +42,23 @@ def loops(draw: st.DrawFn) -> tuple[int, list[int], list[Any], list[list[Node]],
 @settings(max_examples=300)
 def test_everybody_finds_what_they_left(loop: Any, again: bool) -> None:
     number, over, results, made, read = loop
-    found = homes(number, over, results, made, read, again)
+    found = assign_rows(number, over, results, made, read, again)
     first = {n for tile in read for n in tile if n.op == "input"}
     memory: dict[int, Any] = {n.args[1]: n for n in first}
     for t, (tile, nodes) in enumerate(zip(made, read, strict=True)):
         for n in nodes:
-            assert memory[n.args[1] if n.op == "input" else found.values[n]] is n
+            assert memory[n.args[1] if n.op == "input" else found.row_of_value[n]] is n
         later = {n for after in read[t + 1 :] for n in after}
         for x in tile:
-            assert (x in found.values) == (x in later or x in results)
-            if x in found.values:
-                assert found.values[x] >= number or found.values[x] in over
-                assert again or found.values[x] not in memory
-                memory[found.values[x]] = x
-    assert [memory[place] for place in found.results] == results
-    taken = {*range(number), *found.values.values()}
-    assert found.beyond == max(taken) + 1 - number
-    assert {*found.left} == ({*over} | {p for p in taken if p >= number}) - {*found.results}
+            assert (x in found.row_of_value) == (x in later or x in results)
+            if x in found.row_of_value:
+                assert found.row_of_value[x] >= number or found.row_of_value[x] in over
+                assert again or found.row_of_value[x] not in memory
+                memory[found.row_of_value[x]] = x
+    assert [memory[place] for place in found.result_rows] == results
+    taken = {*range(number), *found.row_of_value.values()}
+    assert found.extra_rows == max(taken) + 1 - number
+    assert {*found.free_rows} == ({*over} | {p for p in taken if p >= number}) - {*found.result_rows}
 
 
 def solved(columns: int, later: bool) -> Graph:
@@ -82,8 +82,8 @@ def solved(columns: int, later: bool) -> Graph:
 @pytest.mark.parametrize("later", [False, True])
 def test_a_loop_in_place_gives_what_the_graph_does(columns: int, later: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = solved(columns, later)
-    monkeypatch.setattr(llvm, "SPARED", 0)
-    assert llvm.condensed(graph, 0).calls
+    monkeypatch.setattr(kernel_module, "MIN_SAVED_OPERATIONS", 0)
+    assert kernel_module.outline_columns(graph, 0).calls
     f = bc.compile(graph)
     rng = np.random.default_rng(columns)
     W, B = rng.normal(size=(21, SIZE, SIZE)), rng.normal(size=(21, SIZE, columns))

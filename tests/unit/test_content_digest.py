@@ -186,8 +186,8 @@ def test_what_has_no_content_says_where_it_is(thing: Any) -> None:
 
 def test_what_stands_instead_and_what_is_left_out() -> None:
     ignoring = ContentDigest(instead={Lazy: lambda x: round(x.x)})
-    assert ignoring.of(Lazy(1.1)) == ignoring.of([Lazy(1.2)][0])
-    assert ignoring.of(Lazy(1.1)) != ignoring.of(Lazy(2.2))
+    assert ignoring.digest(Lazy(1.1)) == ignoring.digest([Lazy(1.2)][0])
+    assert ignoring.digest(Lazy(1.1)) != ignoring.digest(Lazy(2.2))
 
 
 TELL = """
@@ -231,7 +231,7 @@ def test_code_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("many", [1, 7, 4096])
 def test_code_that_is_gone_answers_for_no_other(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Code objects that are made and dropped one after the other get each other's addresses."""
-    monkeypatch.setattr(code_facts, "MANY_CODES", many)
+    monkeypatch.setattr(code_facts, "MAX_CACHED_CODES", many)
     digests = set()
     for k in range(200):
         space: dict[str, Any] = {}

@@ -11,13 +11,13 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
-from bellcrank.emit.cpu import llvm, rolled_module
-from bellcrank.emit.cpu.plan import Item, _Stores
-from bellcrank.emit.cuda.straight import Straight
+from bellcrank.emit.cpu import kernel_module, recursion_module
+from bellcrank.emit.cpu.scheduling import Item, _StoreItems
+from bellcrank.emit.cuda.batch_kernel import BatchKernelText
 from bellcrank.errors import CompileError
-from bellcrank.graph import strip_parts, strips, trace
-from bellcrank.graph.cells import Body
-from bellcrank.graph.coverage import Coverage
+from bellcrank.graph import loop_levels, loop_rolling, trace
+from bellcrank.graph.cells import LoopBody
+from bellcrank.graph.store_coverage import Coverage
 from bellcrank.scalar import sin
 from bellcrank.sim import frame_passes
 from laws.test_strips import N, stepped
@@ -54,75 +54,75 @@ def large() -> Any:
 
 def test_straight_line_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Alone, in lanes, and as threads of a GPU."""
-    llvm.source(small(), 8), Straight(small()).text  # as it is, it is made
-    results = Straight._results
+    kernel_module.source(small(), 8), BatchKernelText(small()).text  # as it is, it is made
+    results = BatchKernelText._results
     with monkeypatch.context() as patch:
-        patch.setattr(_Stores, "ready", lambda self, nodes: list[Item]())
+        patch.setattr(_StoreItems, "ready", lambda self, nodes: list[Item]())
         with pytest.raises(CompileError, match='elements of "y"'):
-            llvm.source(small(), 8)
+            kernel_module.source(small(), 8)
     calls = []
 
-    def fewer(self: Straight) -> Any:
+    def fewer(self: BatchKernelText) -> Any:
         """All results, and one less when they are stored."""
         calls.append(0)
         return list(results(self))[: -1 if len(calls) == 1 else None]
 
-    monkeypatch.setattr(Straight, "_results", fewer)
+    monkeypatch.setattr(BatchKernelText, "_results", fewer)
     with pytest.raises(CompileError, match='elements of "results"'):
-        Straight(small()).text  # noqa: B018
+        BatchKernelText(small()).text  # noqa: B018
 
 
 def test_loops_over_alike_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
     """In whatever language: those that ask a recursion for its loops get none that leave something out."""
-    rolled_module.source(large(), 8, "float64")
-    whole = Body.__init__
+    recursion_module.source(large(), 8, "float64")
+    whole = LoopBody.__init__
 
-    def fewer(self: Body, graph: Any, reads: Any, writes: Any) -> None:
+    def fewer(self: LoopBody, graph: Any, reads: Any, writes: Any) -> None:
         whole(self, graph, reads, tuple(x for x in writes if x.kind != "output"))
 
-    monkeypatch.setattr(Body, "__init__", fewer)
-    for source in (lambda r: rolled_module.source(r, 8, "float64"), c99.source):
+    monkeypatch.setattr(LoopBody, "__init__", fewer)
+    for source in (lambda r: recursion_module.source(r, 8, "float64"), c99.source):
         with pytest.raises(CompileError, match='65 of 65 elements of "forward_dynamics"'):
             source(large())
 
 
 def test_loops_over_alike_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = trace("step", stepped, {"x": (N,), "h": ()})
-    for name, value in (("FEWEST", 1), ("LONG", 1), ("SHARE", 0.0)):
-        monkeypatch.setattr(strip_parts, name, value)
-    strips.strips(graph)
-    monkeypatch.setattr(strips._Body, "loop", _shorter(strips._Body.loop))
+    for name, value in (("MIN_GRAPH_NODES", 1), ("MIN_LOOP_ELEMENTS", 1), ("MIN_ROLLED_FRACTION", 0.0)):
+        monkeypatch.setattr(loop_levels, name, value)
+    loop_rolling.roll(graph)
+    monkeypatch.setattr(loop_rolling._LoopBuilder, "loop", _shorter(loop_rolling._LoopBuilder.loop))
     with pytest.raises(CompileError, match="the generated code does not store"):
-        strips.strips(graph)
+        loop_rolling.roll(graph)
 
 
 def _shorter(loop: Callable[..., Any]) -> Callable[..., Any]:
     def made(self: Any) -> Any:
         found = loop(self)
-        return strips.Loop(found.count, found.graph, found.reads, found.writes[:-1], found.folds)
+        return loop_rolling.ArrayLoop(found.count, found.graph, found.reads, found.writes[:-1], found.reductions)
 
     return made
 
 
 def test_rows_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was wrong: only the last of several outputs was turned back to rows."""
-    outputs = llvm.results
+    outputs = kernel_module.output_sizes
 
     def one_more(graph: Any) -> dict[str, int]:
         return outputs(graph) | {"out_other": 3}
 
-    monkeypatch.setattr(rolled_module.llvm, "results", one_more)
+    monkeypatch.setattr(recursion_module.kernel_module, "output_sizes", one_more)
     with pytest.raises(CompileError, match='3 of 3 elements of "out_other"'):
-        rolled_module._block(large(), rolled_module._loops(large(), 8, 8, "float64", "lanes"))
+        recursion_module._block_function(large(), recursion_module._loop_code(large(), 8, 8, "float64", "lanes"))
 
 
 def test_what_no_place_stores_is_not_read() -> None:
     """Frames on the ground have no place in a recursion: it may be called, and is no kernel by itself."""
     m = bc.zoo.chain(3)
-    frames = frame_passes.seeing(m, ["link2", "ground"])
+    frames = frame_passes.outward_graph(m, ["link2", "ground"])
     assert not frames.stored.all()
     with pytest.raises(CompileError, match='18 of 36 elements of "frames"'):
-        rolled_module.source(frames, 8, "float64")
+        recursion_module.source(frames, 8, "float64")
 
     def read(element: int) -> Any:
         def body(q: Any, v: Any) -> dict[str, Any]:
@@ -131,6 +131,6 @@ def test_what_no_place_stores_is_not_read() -> None:
         return trace("reading", body, {"q": (3,), "v": (3,)})
 
     stored, left_out = np.flatnonzero(frames.stored)[0], np.flatnonzero(~frames.stored)[0]
-    rolled_module.source(read(stored), 8, "float64")
+    recursion_module.source(read(stored), 8, "float64")
     with pytest.raises(CompileError, match=f"reading: it reads element {left_out} of chain3.frames"):
-        rolled_module.source(read(left_out), 8, "float64")
+        recursion_module.source(read(left_out), 8, "float64")

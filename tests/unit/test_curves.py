@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellcrank.view.curves import LARGEST_MISS, Line, Panel, figure, thinned, ticks
+from bellcrank.view.curves import MAX_DEVIATION_PX, Line, Panel, figure, simplified, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 T = np.linspace(0.0, 10.0, 1001)
@@ -68,11 +68,11 @@ def test_ticks_by_example(low: float, high: float, expected: list[float]) -> Non
 
 def test_thinning_misses_no_point() -> None:
     points = np.stack([30 * T, 50 * np.sin(T**1.5)], -1)
-    kept = thinned(points)
+    kept = simplified(points)
     assert len(kept) < 0.3 * len(points)
     assert (kept[0] == points[0]).all()
     assert (kept[-1] == points[-1]).all()
-    assert distance(points, kept).max() <= LARGEST_MISS + 1e-9
+    assert distance(points, kept).max() <= MAX_DEVIATION_PX + 1e-9
 
 
 def distance(points: np.ndarray, line: np.ndarray) -> np.ndarray:

@@ -140,5 +140,5 @@ def test_damaged(kind: str, tmp_path: Path) -> None:
 def test_a_pipe_is_not_waited_for(kind: str, tmp_path: Path) -> None:
     _, name, read = KINDS[kind]
     os.mkfifo(tmp_path / name)
-    with pytest.raises(BellcrankError, match="no plain file|not a regular file"):
+    with pytest.raises(BellcrankError, match=r"no plain file|not a regular file"):
         read(tmp_path / name)

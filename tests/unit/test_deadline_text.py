@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bellcrank.cli import live, screen
+from bellcrank.cli import live_table, screen
 from bellcrank.sim import deadline_text as text
 
 TIMES = {"count": 6, "min": 5e-7, "mean": 2e-6, "p50": 1e-6, "p99": 9e-6, "max": 9.5e-6}
@@ -25,7 +25,7 @@ REPORT: dict[str, Any] = {
 
 
 def test_the_whole_report() -> None:
-    found = text.whole(REPORT)
+    found = text.full_text(REPORT)
     assert "a period took         0.60  0.50  2.00  1.00  9.00  9.50" in found
     assert "6000 steps in periods of 1000 us; real-time factor 0.9800" in found
     assert "2 periods ended late: 1 caught up; 94 periods skipped" in found
@@ -51,17 +51,17 @@ def test_of_many_late_periods_the_newest_are_told() -> None:
 
 
 def test_a_report_with_nothing_in_it() -> None:
-    assert "0 periods ended late" in text.whole({})
+    assert "0 periods ended late" in text.full_text({})
 
 
 class Terminal:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
         self.file, self.now = io.StringIO(), 0.0
         console = Console(file=self.file, force_terminal=terminal, width=100, color_system=None)
-        monkeypatch.setattr(screen, "out", lambda: console)
+        monkeypatch.setattr(screen, "stdout_console", lambda: console)
 
     def watched(self, looks: int) -> str:
-        with live.LiveLine(lambda: self.now) as watch:
+        with live_table.LiveLine(lambda: self.now) as watch:
             for _ in range(looks):
                 self.now += 0.25
                 watch(self.now, "dig drives", lambda: REPORT)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu.words import BINS, bin_edges
+from bellcrank.emit.cpu.realtime_block import HISTOGRAM_BINS, bin_edges
 from bellcrank.errors import InputError
-from bellcrank.sim import urgency
-from bellcrank.sim.exchange import Clock
-from bellcrank.sim.realtime import Drive
-from bellcrank.sim.row_store import Kept
+from bellcrank.sim import thread_priority
+from bellcrank.sim.realtime_drive import Drive
+from bellcrank.sim.realtime_memory import Clock
+from bellcrank.sim.row_store import RowStore
 from waiting import wait
 
 MS = 1_000_000  # nanoseconds
@@ -171,8 +171,8 @@ def test_inputs_newest_wins(arm: bc.Mechanism) -> None:
 
 
 def test_rows_that_the_ring_cannot_hold_are_counted(arm: bc.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bellcrank.sim.exchange.RING", 64)
-    monkeypatch.setattr(Drive, "_write", lambda self: None)
+    monkeypatch.setattr("bellcrank.sim.realtime_memory.RING_ROWS", 64)
+    monkeypatch.setattr(Drive, "_save_periodically", lambda self: None)
     drive = Hand({}, wakes=100).run(arm, q0=START)
     assert len(drive.record()) == 64
     assert drive.report()["lost_rows"] == 36
@@ -218,7 +218,7 @@ def test_the_real_clock(arm: bc.Mechanism) -> None:
 
 def test_bins_hold_what_they_say() -> None:
     edges = bin_edges()
-    assert len(edges) == BINS + 1
+    assert len(edges) == HISTOGRAM_BINS + 1
     assert (np.diff(edges) >= 0).all()
     assert edges[8 * 10] == 1024.0
     assert edges[8 * 10 + 1] == 1024.0 + 128.0
@@ -254,18 +254,20 @@ def test_outputs_are_those_of_the_record(arm: bc.Mechanism) -> None:
 def test_the_record_of_an_endless_run_is_bounded(arm: bc.Mechanism) -> None:
     drive = Hand({}, wakes=400).run(arm, q0=START, keep=0.1)
     run = drive.record()
-    assert len(run) + drive.kept.forgotten == 400
+    assert len(run) + drive.kept.dropped == 400
     assert run.t[-1] == pytest.approx(0.4)
-    kept = Kept(1, 100)
+    kept = RowStore(1, 100)
     for k in range(60):
         kept.add(np.full((10, 1), k))
-    assert kept.forgotten == 500
+    assert kept.dropped == 500
     assert np.array_equal(kept.rows(), np.repeat(np.arange(50, 60), 10)[:, None])
 
 
 def test_code_is_there_before_the_time_runs(arm: bc.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     drive = Drive(arm, 1000.0, q0=START)
-    monkeypatch.setattr("bellcrank.sim.realtime.Code", lambda program: pytest.fail("it is compiled while time runs"))
+    monkeypatch.setattr(
+        "bellcrank.sim.realtime_drive.LoopCode", lambda program: pytest.fail("it is compiled while time runs")
+    )
     with drive:
         wait(lambda: drive.snapshot().n > 0)
 
@@ -306,9 +308,9 @@ def test_what_is_not_permitted_is_said(
         raise OSError(12, "Cannot allocate memory")
 
     system = Refused(permits, cores)
-    monkeypatch.setattr("bellcrank.sim.urgency.os", system)
-    monkeypatch.setattr("bellcrank.sim.urgency._lock_memory", refused)
-    with urgency.urgent(asked) as found:
+    monkeypatch.setattr("bellcrank.sim.thread_priority.os", system)
+    monkeypatch.setattr("bellcrank.sim.thread_priority._lock_memory", refused)
+    with thread_priority.realtime_priority(asked) as found:
         assert system.calls == calls
         assert len(found) == len(notes)
         for text, part in zip(found, notes, strict=True):

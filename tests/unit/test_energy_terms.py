@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bellcrank.dynamics import crba
 from bellcrank.errors import ModelError
 from bellcrank.formats import Builder
-from bellcrank.model import Body, Joint, Mechanism, energy, mechanism_of
+from bellcrank.model import Body, Joint, Mechanism, energy_check, mechanism_of
 from bellcrank.model.parts import matrix
 from trees import few, trees
 
@@ -28,14 +28,14 @@ def diagonal(*moments: float) -> Any:
 def test_the_same_mass_matrix_as_the_composite_bodies_give(m: Mechanism) -> None:
     q = m.random(1)[0]
     M = np.array(crba.mass_matrix(m.tree, q.tolist()), dtype=float)
-    np.testing.assert_allclose(energy.mass_matrix(m, q), M, atol=1e-12 * np.abs(M).max())
+    np.testing.assert_allclose(energy_check.mass_matrix(m, q), M, atol=1e-12 * np.abs(M).max())
 
 
 def turns(*joints: tuple[str, Any]) -> list[int]:
     """How many directions each body of a chain can turn about."""
     names = ["ground", *(f"b{i}" for i in range(len(joints)))]
     chain = [Joint(f"j{i}", kind, names[i], names[i + 1], axis=axis) for i, (kind, axis) in enumerate(joints)]
-    return [len(x) for x in list(energy.turning(chain, "ground").values())[1:]]
+    return [len(x) for x in list(energy_check.turning_directions(chain, "ground").values())[1:]]
 
 
 def test_what_a_body_can_turn_about() -> None:

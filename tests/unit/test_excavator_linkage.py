@@ -13,10 +13,10 @@ from bellcrank.errors import InputError
 from bellcrank.excavators.linkage.digging_cycle import DiggingCycle
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import hydraulics, parts
-from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS, LinkageControl
+from bellcrank.excavators.linkage.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS, LinkageControl
 from bellcrank.parameters import nominal
-from bellcrank.sim.exchange import Clock
-from bellcrank.sim.realtime import Drive
+from bellcrank.sim.realtime_drive import Drive
+from bellcrank.sim.realtime_memory import Clock
 from waiting import wait
 
 Array = np.ndarray[Any, Any]
@@ -188,7 +188,7 @@ def test_sticks_held_for_ever_end_before_the_stops(sign: float) -> None:
 def test_full_sticks_thrown_about_do_no_harm() -> None:
     """Both modes, into the stops and into the ground: no run fails, no loop opens, relief and make-up valves do."""
     rng, runs, lines = np.random.default_rng(3), 8, 6
-    full = np.maximum(RATES, SPEEDS)
+    full = np.maximum(FULL_STICK_RATES, FULL_STICK_SPEEDS)
     inputs = {n: rng.choice([-1, 0, 1], size=(runs, lines)) * full[i] for i, n in enumerate(LinkageControl.inputs[:4])}
     inputs["resolved"] = rng.integers(0, 2, size=(runs, lines)).astype(float)
     inputs["autopilot"] = np.zeros((runs, lines))
@@ -242,12 +242,12 @@ def test_the_engine_slows_down_under_load_and_recovers() -> None:
     d = LinkageControl(hydraulics(LINKAGE)).diesel
     w = d.idle
     for _ in range(4000):
-        w += 1e-3 * d.burdened(w, 30e6, d.available(w, 30e6))
+        w += 1e-3 * d.acceleration(w, 30e6, d.available(w, 30e6))
     assert 0.95 * d.speed < w < 0.99 * d.speed
     power = d.governor * (d.speed - w) * w
     assert power == pytest.approx(d.available(w, 30e6) * 30e6 / d.efficiency, rel=1e-6)  # what it gives is taken
     for _ in range(4000):
-        w += 1e-3 * d.burdened(w, d.margin, 0.0)
+        w += 1e-3 * d.acceleration(w, d.margin, 0.0)
     assert w == pytest.approx(d.speed, rel=1e-3)
 
 

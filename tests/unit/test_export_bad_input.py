@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.exporting import casadi_library
-from bellcrank.exporting.things import export_of
+from bellcrank.exporting.export_content import export_content
 from bellcrank.graph import Graph, trace
 
 
@@ -81,9 +81,13 @@ def doubled(name: str) -> Graph:
     return trace(name, lambda x: {"y": [2.0 * a for a in x]}, {"x": (2,)})
 
 
-@pytest.mark.parametrize("other", [f"f{tail}" for tail in casadi_library.TAILS if tail] + ["jac_f", "jac_f_work"])
+@pytest.mark.parametrize(
+    "other", [f"f{tail}" for tail in casadi_library.NAME_SUFFIXES if tail] + ["jac_f", "jac_f_work"]
+)
 def test_functions_called_like_the_parts_of_another(other: str, tmp_path: Path) -> None:
-    text = casadi_library.source(export_of([doubled("f"), doubled(other), doubled("round")], (), "", bc.Solver()))
+    text = casadi_library.casadi_source(
+        export_content([doubled("f"), doubled(other), doubled("round")], (), "", bc.Solver())
+    )
     (tmp_path / "f.c").write_text(text)
     subprocess.run(["cc", "-std=c99", "-Werror", "-fsyntax-only", "f.c"], cwd=tmp_path, check=True)
 
@@ -98,7 +102,7 @@ def test_paths_of_records(given: Any) -> None:
 
 def test_a_record_in_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "run.npz")
-    with pytest.raises(bc.ReadError, match="is no plain file"):
+    with pytest.raises(bc.ReadError, match="is not a regular file"):
         bc.load_record(tmp_path / "run.npz")
 
 

@@ -10,11 +10,11 @@ import bellcrank as bc
 from bellcrank.actuators import PID, DCMotor
 from bellcrank.emit.c.stepper import Stepper
 from bellcrank.excavators.machines import MACHINES
+from bellcrank.exporting.export_content import effort_driven
+from bellcrank.exporting.fmi_variables import FmiVariables
 from bellcrank.exporting.fmi_xml import unit_definitions
-from bellcrank.exporting.things import driven
-from bellcrank.exporting.units import Unit, parsed
-from bellcrank.exporting.variables import Variables
-from bellcrank.sim.columns import units
+from bellcrank.exporting.unit_parser import FmiUnit, parse_unit
+from bellcrank.sim.observed_columns import observable_units
 
 PRESSURE = {"kg": 1, "m": -1, "s": -2}
 FORCE = {"kg": 1, "m": 1, "s": -2}
@@ -49,7 +49,7 @@ FORCE = {"kg": 1, "m": 1, "s": -2}
     ],
 )
 def test_what_it_is_made_of(text: str, factor: float, powers: dict[str, int]) -> None:
-    found = parsed(text)
+    found = parse_unit(text)
     assert found is not None
     assert found.powers == powers
     assert found.factor == pytest.approx(factor, rel=1e-15)
@@ -57,28 +57,28 @@ def test_what_it_is_made_of(text: str, factor: float, powers: dict[str, int]) ->
 
 
 def test_degrees_of_temperature_have_an_offset() -> None:
-    assert parsed("degC") == Unit(1.0, {"K": 1}, 273.15)
+    assert parse_unit("degC") == FmiUnit(1.0, {"K": 1}, 273.15)
 
 
 @pytest.mark.parametrize(
     "text", ["furlong", "psi^0.5", "m^", "(m", "m)", "()", "", "/", "m2.5", "kkg", "m;s", "2 m", "<m>"]
 )
 def test_what_nobody_knows(text: str) -> None:
-    assert parsed(text) is None
+    assert parse_unit(text) is None
 
 
 def test_everything_of_ours_is_known() -> None:
     """Of the zoo and the machines, free numbers included."""
     sizes = {"chain": "chain:3", "tree": "tree:3", "random_tree": "random_tree:6", "rope": "rope:5"}
-    systems = [driven(bc.zoo.load(sizes.get(n, n))) for n in bc.zoo.names() if n != "excavator_flexible"]
+    systems = [effort_driven(bc.zoo.load(sizes.get(n, n))) for n in bc.zoo.names() if n != "excavator_flexible"]
     systems += [MACHINES[n]().system for n in MACHINES if n != "excavator_flexible"]
     m = bc.zoo.planar3r()
     motors = [DCMotor(m.columns[1][0], k=0.1, R=1.0, L=1e-3, slew=1.0), PID(m.columns[1][1], kp=1.0)]
     systems.append(bc.system(m, motors))
-    written = {unit for s in systems for unit in units(s).values()}
+    written = {unit for s in systems for unit in observable_units(s).values()}
     written |= {s.parameters.unit(p) for s in systems for p in s.parameters}
     assert {"psi", "Pa", "N/m2"} <= written
-    assert [unit for unit in written if unit and (parsed(unit) is None or parsed(f"{unit}/s") is None)] == []
+    assert [unit for unit in written if unit and (parse_unit(unit) is None or parse_unit(f"{unit}/s") is None)] == []
 
 
 def test_definitions() -> None:
@@ -86,7 +86,7 @@ def test_definitions() -> None:
     b.body("link", mass=bc.parameter("mass", 1.0, "lb"), com=(1, 0, 0), inertia=(1, 1, 1))
     b.joint("hinge", "revolute", "ground", "link", axis=(0, 1, 0), damping=bc.parameter("oil", 0.1, "<drops>"))
     program = bc.Simulator(bc.system(b.build())).whole()
-    found = unit_definitions(Variables(Stepper(program, 1e-3)))
+    found = unit_definitions(FmiVariables(Stepper(program, 1e-3)))
     assert '<Unit name="&lt;drops&gt;"/>' in found
     assert '<BaseUnit kg="1" factor="0.45359237"/>' in found
     assert '<Unit name="rad/s">\n    <BaseUnit s="-1" rad="1"/>' in found

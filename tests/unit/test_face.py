@@ -134,7 +134,8 @@ def test_importing_is_quick() -> None:
 
 def test_importing_loads_nothing() -> None:
     code = "import sys, bellcrank; print(*sorted(m for m in sys.modules if m.startswith('bellcrank') or m == 'numpy'))"
-    assert python(code).split() == ["bellcrank", "bellcrank.began", "bellcrank.forks", "bellcrank.once"]  # locks
+    locks = ["bellcrank.single_evaluation", "bellcrank.fork_safety"]
+    assert python(code).split() == ["bellcrank", "bellcrank.code_timestamp", *locks]
 
 
 def test_a_mechanism_that_travels_needs_no_other_import() -> None:

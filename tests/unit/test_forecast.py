@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import bellcrank as bc
-from bellcrank import patience, room
+from bellcrank import memory_limits, progress
 from bellcrank.build import forecast, graphs, schedules
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit import cache
@@ -23,25 +23,25 @@ DYNAMICS = Request("forward_dynamics")
 
 def test_what_is_shared_grows_with_the_bodies_and_what_is_not_with_the_operations() -> None:
     chain = bc.zoo.chain(200)
-    rolled = graphs.expected(chain, DYNAMICS, calls=True)
-    straight = graphs.expected(chain, DYNAMICS, calls=False)
+    rolled = graphs.build_forecast(chain, DYNAMICS, calls=True)
+    straight = graphs.build_forecast(chain, DYNAMICS, calls=False)
     assert rolled.seconds < 2.0 < straight.seconds
     assert straight.bytes > 50 * rolled.bytes
-    assert straight.bytes == forecast.OPERATION * straight.operations
+    assert straight.bytes == forecast.OPERATION_BYTES * straight.operations
 
 
 def test_the_forecast_of_written_out_code_is_about_right() -> None:
     """Its operations, which seconds and bytes are made of: of machines, which are special, there are fewer."""
     for name in ("puma600", "chain:20", "tree:15", "stewart", "n_four_bar:8"):
         m = bc.zoo.load(name)
-        found = graphs.expected(m, DYNAMICS, calls=False)
+        found = graphs.build_forecast(m, DYNAMICS, calls=False)
         assert 0.5 < found.operations / graphs.graph(m, "forward_dynamics").count().arithmetic < 6.0, name
 
 
 def test_what_does_not_fit_is_said_before_it_is_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     monkeypatch.setattr(forecast, "free_memory", lambda: 1e5)
-    monkeypatch.setattr(graphs, "traced", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(graphs, "trace_quantity", lambda *_: pytest.fail("it was begun"))
     what = r"forward_dynamics of chain70: about [\d,]+ operations, .* 0.0 GB are free"
     with pytest.raises(InputError, match=what):
         bc.kernel(bc.zoo.chain(70), "forward_dynamics")
@@ -50,15 +50,15 @@ def test_what_does_not_fit_is_said_before_it_is_traced(tmp_path: Path, monkeypat
 def test_what_is_shared_is_not_written_out_where_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     found = graphs.graph(bc.zoo.chain(100), "forward_dynamics", "aba")
     monkeypatch.setattr(recursion, "free_memory", lambda: 1e6)
-    monkeypatch.setattr(recursion_nodes, "written", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(recursion_nodes, "expand", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(InputError, match=r"operation by operation: [\d,]+ of them, some 0.0 GB, and 0.0 GB are free"):
         _ = found.outputs
 
 
 def test_minutes_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
-    monkeypatch.setattr(forecast, "PATIENCE", 1e-3)
-    monkeypatch.setattr(graphs, "small", lambda *_: False)  # or nobody would look
+    monkeypatch.setattr(forecast, "WARNING_SECONDS", 1e-3)
+    monkeypatch.setattr(graphs, "is_small", lambda *_: False)  # or nobody would look
     with pytest.warns(RuntimeWarning, match="bias of chain3: about .* to compile and .* GB"):
         bc.kernel(bc.zoo.chain(3), "bias")
     graph = graphs.graph(bc.zoo.chain(3), "bias")
@@ -94,7 +94,7 @@ def test_an_interrupted_compilation_leaves_a_clean_cache(
             m.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
             bc.kernel(bc.zoo.chain(2), "forward_dynamics", method="aba")  # "auto" would measure this computer first
-    assert not list(cache.kept())
+    assert not list(cache.cache_files())
     kernel = bc.kernel(bc.zoo.chain(2), "forward_dynamics", method="aba")
     assert not kernel.from_cache
     assert kernel([0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).shape == (2,)
@@ -106,13 +106,13 @@ def test_progress_is_shown_on_a_terminal_once_and_wiped(tmp_path: Path, monkeypa
     screen = io.StringIO()
     monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr(patience, "PATIENCE", 0.02)
+    monkeypatch.setattr(progress, "DISPLAY_DELAY_SECONDS", 0.02)
     bc.kernel(bc.zoo.chain(6), "forward_dynamics", method="aba")
     told = screen.getvalue()
     assert "\rcompiling chain6.forward_dynamics ... 0 s\x1b[K" in told
     assert told.endswith("\r\x1b[K")
     screen.truncate(0)
-    with patience.said("all of it"):
+    with progress.progress_message("all of it"):
         bc.kernel(bc.zoo.chain(7), "forward_dynamics", method="aba")
     assert "compiling" not in screen.getvalue()
     screen.truncate(0)
@@ -121,21 +121,21 @@ def test_progress_is_shown_on_a_terminal_once_and_wiped(tmp_path: Path, monkeypa
 
 
 def test_memory_is_asked_of_the_system() -> None:
-    assert room.free_memory() > 1e6
+    assert memory_limits.free_memory() > 1e6
     with pytest.raises(InputError, match=r"needs .* GB and .* GB are free; take less"):
-        room.check_room("it", 1e18, "take less")
+        memory_limits.check_memory("it", 1e18, "take less")
 
 
 def test_laying_out_what_takes_minutes_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedules, "PATIENCE", 0.1)
+    monkeypatch.setattr(schedules, "WARNING_SECONDS", 0.1)
     with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations are scheduled one by one.*body by body"):
         bc.schedule(bc.zoo.chain(70), machine="complete:2", method="aba")
 
 
 def test_derivatives_against_weights_of_many_bodies_announce_their_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the way back is no recursion: nothing does that to those of aba and rnea, but to that of dca."""
-    monkeypatch.setattr("bellcrank.graph.variations.MANY", 10_000)
+    monkeypatch.setattr("bellcrank.graph.autodiff.SLOW_VJP_OPERATIONS", 10_000)
     monkeypatch.setattr("bellcrank.graph.recursion_adjoint.vjp", lambda *given: None)
-    graph = graphs.chosen(bc.zoo.chain(70), Request("forward_dynamics", "aba"), calls=True)[1]
+    graph = graphs.choose_graph(bc.zoo.chain(70), Request("forward_dynamics", "aba"), calls=True)[1]
     with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations one by one.*jvp"):
         graph.vjp(["tau"])

@@ -204,7 +204,9 @@ def test_a_control_that_remembers_a_symbol_is_told_so() -> None:
             before, self.last = self.last, q[0]
             return [before - q[0], 0.0, 0.0]
 
-    with pytest.raises(TraceError, match=r"(?s)control \(Filter\) returns a different result each time.*self\.last = q\[0\]"):
+    with pytest.raises(
+        TraceError, match=r"(?s)control \(Filter\) returns a different result each time.*self\.last = q\[0\]"
+    ):
         bc.simulate(bc.system(bc.zoo.planar3r(), control=Filter()), seconds=0.01, step=0.001)
 
 

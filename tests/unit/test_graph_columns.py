@@ -10,13 +10,13 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.emit.cpu import llvm
+from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.cpu.column_code import ColumnCode
-from bellcrank.emit.cpu.column_places import Units, places, units
-from bellcrank.emit.cpu.column_tiles import operands, tiles
-from bellcrank.emit.cpu.speller import Speller
+from bellcrank.emit.cpu.column_tiles import tile_sums, visible_operands
+from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
+from bellcrank.emit.cpu.output_layout import ColumnUnits, divide_columns, output_layouts
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.columns import condensed
+from bellcrank.graph.columns import outline_columns
 from bellcrank.scalar import columnwise
 
 N = 5
@@ -47,7 +47,7 @@ def product(columns: int, blocks: int = 1, beside: bool = False, used: bool = Fa
 
 
 def compiled(graph: Graph, monkeypatch: pytest.MonkeyPatch, dtype: str = "float64") -> Any:
-    monkeypatch.setattr(llvm, "SPARED", 0)
+    monkeypatch.setattr(kernel_module, "MIN_SAVED_OPERATIONS", 0)
     return bc.compile(graph, dtype=dtype)
 
 
@@ -59,10 +59,10 @@ def test_loops_over_columns_give_what_the_graph_does(
     columns: int, blocks: int, beside: bool, used: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = product(columns, blocks, beside, used)
-    short = condensed(graph)
+    short = outline_columns(graph)
     assert len(short.calls) == 1
     assert used or short.count() == graph.count()
-    assert bool(places(short)) is not used
+    assert bool(output_layouts(short)) is not used
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(11, N, N - 2)), rng.normal(size=(11, N, columns))
     exact = graph.evaluate(A=A, B=B)["C"]
@@ -79,12 +79,12 @@ def test_columns_that_lie_side_by_side_are_stored_together(order: list[int], mon
     whole = product(len(order))
     C = whole.outputs["C"][:, order]
     graph = Graph(whole.name, whole.inputs, {"C": C}, whole.tape)
-    assert [f.number for f in condensed(graph).calls] == [len(order)]  # type: ignore[attr-defined]
-    short = condensed(graph, apart=True)
+    assert [f.number for f in outline_columns(graph).calls] == [len(order)]  # type: ignore[attr-defined]
+    short = outline_columns(graph, apart=True)
     assert sorted(f.number for f in short.calls) == ([2, 14] if len(order) == 16 else [14])
-    largest = max(places(short).values(), key=lambda to: len(to.columns))
-    assert units(14, 4, largest, any_size=False) == Units([0, 3, 7, 10], 4, [4])
-    assert units(14, 8, largest, any_size=True) == Units([0, 7], 7, [7])
+    largest = max(output_layouts(short).values(), key=lambda to: len(to.columns))
+    assert divide_columns(14, 4, largest, any_size=False) == ColumnUnits([0, 3, 7, 10], 4, [4])
+    assert divide_columns(14, 8, largest, any_size=True) == ColumnUnits([0, 7], 7, [7])
     rng = np.random.default_rng(2)
     A, B = rng.normal(size=(9, N, N - 2)), rng.normal(size=(9, N, len(order)))
     f = compiled(graph, monkeypatch)
@@ -124,7 +124,7 @@ def twice(columns: int) -> Graph:
 @pytest.mark.parametrize("columns", [3, 8, 19])
 @pytest.mark.parametrize("registers", [2, 16, 32])
 def test_sums_in_tiles_are_the_same_sums(columns: int, registers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ColumnCode, "_together", lambda self: max(1, registers // 4 - 1))
+    monkeypatch.setattr(ColumnCode, "_sums_per_tile", lambda self: max(1, registers // 4 - 1))
     graph = twice(columns)
     k = compiled(graph, monkeypatch)
     rng = np.random.default_rng(0)
@@ -135,10 +135,10 @@ def test_sums_in_tiles_are_the_same_sums(columns: int, registers: int, monkeypat
 
 
 def test_a_tile_reads_what_is_known_before_it() -> None:
-    body = condensed(twice(8)).calls[0].body  # type: ignore[attr-defined]
-    s = Speller(body, 1, 1, "float64", [], called={})
+    body = outline_columns(twice(8)).calls[0].body  # type: ignore[attr-defined]
+    s = LLVMPrinter(body, 1, 1, "float64", [], called={})
     for most in (1, 3, 100):
-        found = tiles(body, s.inline, s.added, most)
+        found = tile_sums(body, s.inline, s.addends, most)
         order = [n for tile in found for group in tile for n in group]
         assert {n.serial for n in order} == {n.serial for n in body.nodes if n.op != "input" and not s.inline(n)}
         assert len(order) == len({n.serial for n in order})
@@ -146,8 +146,8 @@ def test_a_tile_reads_what_is_known_before_it() -> None:
         for tile in found:
             before = set(seen)
             for n in (n for group in tile for n in group):
-                for a in operands(n, s.inline):
-                    known = seen if a is s.added.get(n.serial) else before
+                for a in visible_operands(n, s.inline):
+                    known = seen if a is s.addends.get(n.serial) else before
                     assert a.op == "input" or a.serial in known
                 seen.add(n.serial)
 
@@ -167,8 +167,8 @@ def test_what_is_known_by_fewer_operations_is_a_loop_where_lanes_are_empty(monke
         return {"C": square}
 
     graph = trace("gram", body, {"A": (N, 3)})
-    assert condensed(graph) is graph
-    assert [c.number for c in condensed(graph, known=True).calls] == [N]  # type: ignore[attr-defined]
+    assert outline_columns(graph) is graph
+    assert [c.number for c in outline_columns(graph, known=True).calls] == [N]  # type: ignore[attr-defined]
     k = compiled(graph, monkeypatch)
     A = np.random.default_rng(0).normal(size=(9, N, 3))
     want = A @ np.swapaxes(A, 1, 2)
@@ -177,9 +177,9 @@ def test_what_is_known_by_fewer_operations_is_a_loop_where_lanes_are_empty(monke
 
 
 def test_few_columns_and_small_gains_are_no_loops() -> None:
-    assert condensed(product(2)).calls == []
+    assert outline_columns(product(2)).calls == []
     graph = product(8)
-    assert condensed(graph, fewest=10_000) is graph
+    assert outline_columns(graph, fewest=10_000) is graph
 
 
 def limbs() -> bc.Mechanism:
@@ -203,7 +203,7 @@ def test_derivatives_of_a_branched_mechanism_in_loops_are_those_of_another_metho
     """Two limbs of several joints each: columns that are alike, and some that stand alone."""
     m = limbs()
     graph = graphs.graph(m, "forward_dynamics_derivatives", "derivatives")
-    assert len(condensed(graph).calls) > 1
+    assert len(outline_columns(graph).calls) > 1
     q, v, tau = m.random(0, 7)
     exact = graphs.graph(m, "forward_dynamics_derivatives", "aba").evaluate(q=q, v=v, tau=tau)
     f = compiled(graph, monkeypatch)

@@ -13,8 +13,8 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.inline import inlined
-from bellcrank.graph.variations import given as given_nodes
+from bellcrank.graph.autodiff import with_known_values as given_nodes
+from bellcrank.graph.inline import inline
 from trees import few
 
 
@@ -89,7 +89,7 @@ def test_behind_calls_there_are_calls() -> None:
     back = outer.vjp()
     assert {id(g) for g in back.calls} <= {id(g) for g in (inner, deep, inner.pullback, deep.pullback)}
     u, w = np.array([0.7, 0.3, -0.4]), np.array([1.0, 2.0, -0.7])
-    flat = inlined(outer)
+    flat = inline(outer)
     np.testing.assert_allclose(
         back.evaluate(u=u, w_z=w)["g_u"], w @ flat.jacobian("z", "u", "forward").evaluate(u=u)["dz_du"], rtol=1e-13
     )

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.record.growing import GrowingRecord
+from bellcrank.record.growing_files import GrowingRecord
 
 pytest.importorskip("mcap", reason="mcap is not installed")
 DRIVE = """
@@ -63,7 +63,7 @@ def test_every_end_of_a_file_that_was_not_closed(tmp_path: Path) -> None:
     run = bc.simulate(bc.zoo.chain(1), seconds=0.4, step=1e-3, every=1e-3)
     parts = [run.between(a, b) for a, b in ((0.0, 0.0995), (0.0995, 0.1995), (0.1995, 0.2995))]
     file = GrowingRecord(tmp_path / "a.mcap", parts[0], 1000.0)
-    file._out._Writer__chunk_size = 4000  # type: ignore[attr-defined]  # a few chunks in a short run
+    file._writer._Writer__chunk_size = 4000  # type: ignore[attr-defined]  # a few chunks in a short run
     for part in parts[1:]:
         file.add(part)
     whole = (tmp_path / "a.mcap").read_bytes()

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 import bellcrank as bc
 from bellcrank.cli import app
 from bellcrank.errors import InputError, ReadError
-from bellcrank.identify.consistent import pseudo_inertia
-from bellcrank.identify.least_squares import estimated, factored
-from bellcrank.identify.measurement import measured
-from bellcrank.identify.numbers import ten
+from bellcrank.identify.least_squares import estimate_from_regressor, qr_factors
+from bellcrank.identify.linear_parameters import inertial_numbers
+from bellcrank.identify.measurement import read_measurement
+from bellcrank.identify.physical_consistency import pseudo_inertia
 from bellcrank.model import Mechanism
 
 pytest.importorskip("scipy")
@@ -108,7 +108,7 @@ def test_estimates_are_inside_their_errors() -> None:
     clean = Y @ base.nominal
     rng = np.random.default_rng(0)
     sigma = 0.05 * np.sqrt((clean**2).mean(axis=0))
-    found = [estimated(base, Y, clean + sigma * rng.normal(size=clean.shape)) for _ in range(200)]
+    found = [estimate_from_regressor(base, Y, clean + sigma * rng.normal(size=clean.shape)) for _ in range(200)]
     inside = np.mean([np.abs(f.values - base.nominal) < 1.96 * f.errors for f in found])
     assert abs(inside - 0.95) < 0.025
     assert np.allclose(np.mean([f.noise for f in found], axis=0), sigma, rtol=0.02)
@@ -142,7 +142,7 @@ def test_a_mechanism_that_can_be() -> None:
     noisy = tau + 0.3 * np.abs(tau).mean() * rng.normal(size=tau.shape)
     found = idf.consistent_estimate(idf.estimate(base, q, v, a, noisy), q, v, a, noisy)
     for b in found.mechanism.bodies:
-        assert np.linalg.eigvalsh(pseudo_inertia(ten(b))).min() > 0
+        assert np.linalg.eigvalsh(pseudo_inertia(inertial_numbers(b))).min() > 0
     assert abs(found.misfit - 1.0) < 0.1
     assert all(j.damping >= 0 for j in found.mechanism.joints)
     before = np.abs(np.asarray(wrong.inverse_dynamics(q, v, a)) - tau).mean()
@@ -160,9 +160,9 @@ def test_a_panda_from_noisy_torques() -> None:
     assert np.abs(Y @ base.nominal - clean).max() < 1e-10 * np.abs(clean).max()
     sigma = 0.05 * np.sqrt((clean**2).mean(axis=0))
     rng = np.random.default_rng(0)
-    wrong, inside, factors = [], [], factored(Y)
+    wrong, inside, factors = [], [], qr_factors(Y)
     for _ in range(200):
-        found = estimated(base, Y, clean + sigma * rng.normal(size=clean.shape), factors)
+        found = estimate_from_regressor(base, Y, clean + sigma * rng.normal(size=clean.shape), factors)
         off = np.abs(found.values - base.nominal)
         wrong.append(off.mean() / np.abs(base.nominal).mean())
         inside.append(off < 1.96 * found.errors)
@@ -206,7 +206,7 @@ def test_shapes_and_numbers() -> None:
 def test_files_of_measurements(text: str, word: str, tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(text)
     with pytest.raises(ReadError, match=word):
-        measured(two_links(), tmp_path / "m.csv")
+        read_measurement(two_links(), tmp_path / "m.csv")
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def nested():
 
 def test_same_values_and_no_calls() -> None:
     g = nested()
-    flat = inline.inlined(g)
+    flat = inline.inline(g)
     assert g.calls
     assert not flat.calls
     x = np.random.default_rng(0).uniform(0.5, 1.5, (7, 2))
@@ -38,17 +38,17 @@ def test_work_that_two_calls_share_is_done_once() -> None:
     inner = trace("inner", lambda x: {"y": [sin(x[0]) + x[1]]}, {"x": (2,)})
     g = trace("g", lambda x: {"y": [*inner.call(x=[x[0], x[1]])["y"], *inner.call(x=[x[0], x[2]])["y"]]}, {"x": (3,)})
     assert g.count()["trig"] == 2
-    assert inline.inlined(g).count()["trig"] == 1
+    assert inline.inline(g).count()["trig"] == 1
 
 
 def test_a_step_of_a_run_small_and_large() -> None:
     sim = bc.Simulator(bc.zoo.chain(3), "rk4")
     tick = sim.program().tick
-    assert not inline.opened(tick).calls
+    assert not inline.inline_small(tick).calls
     rng = np.random.default_rng(0)
     s = rng.uniform(0.1, 1.0, tick.inputs["s"])
-    np.testing.assert_allclose(inline.opened(tick).evaluate(s=s)["s"], tick.evaluate(s=s)["s"], rtol=1e-12)
-    assert inline.opened(tick, tick.count().arithmetic - 1) is tick
+    np.testing.assert_allclose(inline.inline_small(tick).evaluate(s=s)["s"], tick.evaluate(s=s)["s"], rtol=1e-12)
+    assert inline.inline_small(tick, tick.count().arithmetic - 1) is tick
 
 
 def test_numbers_that_a_caller_gives_are_folded() -> None:
@@ -59,7 +59,7 @@ def test_numbers_that_a_caller_gives_are_folded() -> None:
 
     inner = trace("inner", body, {"x": (2,), "k": ()})
     g = trace("g", lambda x: {"y": [*inner.call(x=x, k=0.5)["y"], *inner.call(x=x, k=1.5)["y"]]}, {"x": (2,)})
-    flat = inline.inlined(g)
+    flat = inline.inline(g)
     assert {node.op for node in flat.nodes} == {"input", "mul", "add"}
     x = np.array([0.3, 0.7])
     np.testing.assert_allclose(flat.evaluate(x=x)["y"], g.evaluate(x=x)["y"], rtol=1e-15)

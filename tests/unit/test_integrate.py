@@ -10,8 +10,8 @@ import pytest
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.integrate import INTEGRATORS, Problem, integrator, interpolate
-from bellcrank.integrate.linear import factored, implicit
-from bellcrank.integrate.problem import hermite
+from bellcrank.integrate.linear_solver import implicit_solver, lu_factors
+from bellcrank.integrate.problem import hermite_polynomial
 
 
 def test_an_unknown_name_lists_the_known() -> None:
@@ -55,7 +55,7 @@ def test_elimination_against_numpy(n: int) -> None:
     jacobian[rng.random((n, n)) < 0.3] = 0.0
     g = 0.2 / np.sqrt(n)
     expected = np.linalg.solve(np.eye(n) - g * jacobian, b)
-    assert np.abs(implicit(jacobian.tolist(), g).solve(b) - expected).max() < 1e-13
+    assert np.abs(implicit_solver(jacobian.tolist(), g).solve(b) - expected).max() < 1e-13
 
 
 @pytest.mark.parametrize("g", [1e-4, 1e-2, 1.0, 1e2])
@@ -70,7 +70,7 @@ def test_stiff_joints_need_no_pivoting(g: float) -> None:
         [[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(mass, np.diag(k)) for k in (springs, dampers)]]
     )
     b = rng.normal(size=2 * n)
-    factors = implicit(jacobian.tolist(), g)
+    factors = implicit_solver(jacobian.tolist(), g)
     assert all(r > 0.0 for r in factors.reciprocal)
     expected = np.linalg.solve(np.eye(2 * n) - g * jacobian, b)
     ours = np.array(factors.solve(b))
@@ -86,18 +86,18 @@ def test_coordinates_cost_no_division() -> None:
     def solution(h: Any, k: Any, b: Any) -> dict[str, Any]:
         identity = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
         rows = [[0.0] * n + identity[i] for i in range(n)] + [[*k[i], *[0.0] * n] for i in range(n)]
-        return {"x": implicit(rows, h).solve(b)}
+        return {"x": implicit_solver(rows, h).solve(b)}
 
     count = trace("solve", solution, {"h": (), "k": (n, n), "b": (2 * n,)})
     divisions = sum(node.op == "div" for node in count.nodes)
-    dense = trace("dense", lambda m, b: {"x": factored(m).solve(b)}, {"m": (2 * n, 2 * n), "b": (2 * n,)})
+    dense = trace("dense", lambda m, b: {"x": lu_factors(m).solve(b)}, {"m": (2 * n, 2 * n), "b": (2 * n,)})
     assert divisions == n
     assert count.count().arithmetic < 0.4 * dense.count().arithmetic
 
 
 def test_hermite() -> None:
     """Values and slopes at both ends; the bump moves neither, and is s^2 (1 - s)^2 between."""
-    plain, bumped = (hermite([1.0], [2.0], [5.0], [-1.0], bump) for bump in (None, [3.0]))
+    plain, bumped = (hermite_polynomial([1.0], [2.0], [5.0], [-1.0], bump) for bump in (None, [3.0]))
     for dense in (plain, bumped):
         assert interpolate(dense, 0.0) == [1.0]
         assert interpolate(dense, 1.0) == [5.0]

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.dynamics.sweep import along
+from bellcrank.dynamics.sweep import subspace_motion
 from bellcrank.errors import ModelError
 from bellcrank.graph import trace
 from bellcrank.model import Body, Frame, Joint, mechanism_of
 from bellcrank.model.joints import KINDS, Kind
 from bellcrank.model.parts import matrix
-from bellcrank.model.quaternion import product, quaternion_rate, rotation_matrix
+from bellcrank.model.quaternion import quaternion_product, quaternion_rate, rotation_matrix
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import IDENTITY, ZERO, Sym, Vec
+from bellcrank.spatial.vector import IDENTITY, ZERO, SymMat, Vec
 from trees import Array, close
 
 # Offsets that fold (quarter turns) and that do not.
@@ -66,7 +66,7 @@ def test_subspace_is_the_derivative_of_the_pose(name: str, angle0: float) -> Non
     X = np.array(four(kind.transform(q)), float)
     X_dot = derivative(lambda x: four(kind.transform(x)), q, kind.rate(q, v))
     twist = np.linalg.inv(X) @ X_dot  # velocity of F against G, seen in F
-    V = along(kind.subspace(q), v)
+    V = subspace_motion(kind.subspace(q), v)
     close([twist[2, 1], twist[0, 2], twist[1, 0]], list(V.ang), 1e-14)
     close(twist[:3, 3], list(V.lin), 1e-14)
     close(twist[:3, :3] + twist[:3, :3].T, np.zeros((3, 3)), 1e-14)
@@ -78,7 +78,7 @@ def test_bias_is_the_change_of_the_subspace(name: str, angle0: float) -> None:
     q, v, _ = state(kind)
 
     def S_v(x: list[Any]) -> list[Any]:
-        m = along(kind.subspace(x), v)
+        m = subspace_motion(kind.subspace(x), v)
         return [*m.ang, *m.lin]
 
     c = kind.bias(q, v)
@@ -197,7 +197,7 @@ def test_forces_on_coordinates_have_the_power_of_forces_on_velocities(name: str)
 def test_what_is_unfelt_looks_the_same_from_the_parent(name: str, angle0: float) -> None:
     """Inertia that the parent may carry instead: seen from there, no motion of the joint changes it."""
     kind = make(name, angle0)
-    given = kind.unfelt(Inertia(1.5, Vec(0.1, 0.2, 0.3), Sym(1.0, 1.2, 1.4, 0.1, 0.2, 0.3)))
+    given = kind.unfelt(Inertia(1.5, Vec(0.1, 0.2, 0.3), SymMat(1.0, 1.2, 1.4, 0.1, 0.2, 0.3)))
 
     def seen(q: list[float]) -> list[float]:
         i = kind.transform(q).inertia(given)
@@ -217,7 +217,7 @@ def test_quaternions() -> None:
 
     close(R(a) @ R(a).T, np.eye(3), 1e-15)
     close(np.linalg.det(R(a)), 1.0, 1e-15)
-    close(R(product(a.tolist(), b.tolist())), R(a) @ R(b), 1e-15)
+    close(R(quaternion_product(a.tolist(), b.tolist())), R(a) @ R(b), 1e-15)
     close(R(-a), R(a), 0)
     c, s = np.cos(0.4), np.sin(0.4)
     close(R([np.sin(0.2), 0.0, 0.0, np.cos(0.2)]), [[1, 0, 0], [0, c, -s], [0, s, c]], 1e-15)

@@ -133,12 +133,12 @@ def test_where_many_points_are_computed() -> None:
     np.testing.assert_array_equal(bc.linearize(arm(), at=MANY, threads=2).A, want.A)
     with pytest.raises(bc.InputError, match="threads is 0"):
         bc.linearize(arm(), threads=0)
-    if device.missing():
+    if device.unavailable_reason():
         with pytest.warns(RuntimeWarning, match="The CPU computes"):
             np.testing.assert_array_equal(bc.linearize(arm(), at=MANY, target="cuda").A, want.A)
 
 
-@pytest.mark.skipif(bool(device.missing()), reason=device.missing())
+@pytest.mark.skipif(bool(device.unavailable_reason()), reason=device.unavailable_reason())
 def test_on_a_gpu() -> None:
     there, here = (bc.linearize(arm(), at=MANY, target=target) for target in ("cuda", "cpu"))
     for a, b in zip(there, here, strict=True):

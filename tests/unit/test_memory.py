@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellcrank.sim import run
-from bellcrank.sim.run import Memory
+from bellcrank.sim import batch_execution
+from bellcrank.sim.batch_execution import RowMemory
 
 
 def place(a) -> int:
@@ -13,8 +13,8 @@ def place(a) -> int:
 
 
 def test_used_again_once_nobody_looks(monkeypatch) -> None:
-    monkeypatch.setattr(run, "LARGE", 50)
-    m = Memory()
+    monkeypatch.setattr(batch_execution, "REUSED_SIZE_NUMBERS", 50)
+    m = RowMemory()
     first = m.rows((10, 10))
     column = first[:, 3].reshape(5, 2).view()
     column[:] = 7.0
@@ -31,15 +31,15 @@ def test_used_again_once_nobody_looks(monkeypatch) -> None:
 
 
 def test_what_is_far_too_large_is_given_back(monkeypatch) -> None:
-    monkeypatch.setattr(run, "LARGE", 50)
-    m = Memory()
+    monkeypatch.setattr(batch_execution, "REUSED_SIZE_NUMBERS", 50)
+    m = RowMemory()
     m.rows((1000,))
     assert m.rows((400,)).base.size == 400
     assert m.rows((500,)).base.size == 500  # too small
 
 
 def test_small_ones_are_not_kept() -> None:
-    m = Memory()
+    m = RowMemory()
     m.rows((10, 10))
     assert m._last is None
     assert m.rows((3, 4)).shape == (3, 4)

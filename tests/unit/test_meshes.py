@@ -18,9 +18,9 @@ import pytest
 import bellcrank as bc
 import mutation
 from bellcrank.errors import ReadError
-from bellcrank.formats.visuals import visuals
-from bellcrank.meshes import Mesh, read_mesh, simpler
-from bellcrank.meshes import reading as limits
+from bellcrank.formats.visuals import read_visuals
+from bellcrank.meshes import Mesh, read_mesh, simplify
+from bellcrank.meshes import mesh_reader as limits
 from bellcrank.view.scene import scene
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]], float)
@@ -105,7 +105,7 @@ def gltf(inside: bool) -> bytes:
 
 FILES = {
     "bytes.stl": stl_bytes(),
-    "text.stl": stl_text().encode(),
+    "text_table.stl": stl_text().encode(),
     "a.obj": obj().encode(),
     "a.dae": dae().encode(),
     "a.gltf": gltf(False),
@@ -197,7 +197,7 @@ def test_what_is_missing_large_or_another_thing_is_said(tmp_path: Path, monkeypa
         read_mesh(tmp_path / "nowhere.stl")
     with pytest.raises(ReadError, match=r"readable are \.stl"):
         read_mesh(tmp_path / "a.blend")
-    monkeypatch.setattr(limits, "LARGEST", 100)
+    monkeypatch.setattr(limits, "MAX_MESH_BYTES", 100)
     (tmp_path / "large.stl").write_bytes(FILES["bytes.stl"])
     with pytest.raises(ReadError, match="Simplify it"):
         read_mesh(tmp_path / "large.stl")
@@ -213,10 +213,10 @@ def test_a_simpler_mesh_is_nearly_the_same_body() -> None:
     ball = Mesh(
         corners, np.concatenate([np.stack([p, r, s], -1).reshape(-1, 3), np.stack([p, s, q], -1).reshape(-1, 3)])
     )
-    few = simpler(ball, 1500)
+    few = simplify(ball, 1500)
     assert len(few.triangles) <= 1500 < len(ball.triangles)
     assert volume(few) == pytest.approx(4.19, rel=0.05)
-    assert simpler(few, 5000) is few
+    assert simplify(few, 5000) is few
 
 
 HEAVY = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
@@ -237,7 +237,7 @@ def test_a_robot_is_drawn_with_its_own_meshes(tmp_path: Path) -> None:
     (tmp_path / "here" / "a.obj").write_bytes(FILES["a.obj"])
     (folder / "r.urdf").write_text(ROBOT)
     m = bc.read(folder / "r.urdf")
-    found, notes = visuals(m)
+    found, notes = read_visuals(m)
     assert len(found) == 2
     assert len(notes) == 1
     assert "nowhere.stl" in notes[0]
@@ -262,7 +262,7 @@ def test_round_shapes_are_closed_and_look_outwards(tmp_path: Path) -> None:
         joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
         links = f'<link name="a"><visual><geometry>{shape}</geometry></visual></link><link name="b">{HEAVY}</link>'
         (tmp_path / "r.urdf").write_text(f'<robot name="r">{links}{joint}</robot>')
-        (found,), notes = visuals(bc.read(tmp_path / "r.urdf"))
+        (found,), notes = read_visuals(bc.read(tmp_path / "r.urdf"))
         assert found.body == -1
         assert notes == []
         assert volume(found.mesh) == pytest.approx(wanted, rel=0.03)

@@ -45,7 +45,7 @@ def nowhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp
     for name, value in FOLDERS[request.param].items():
         if value is not None:
             monkeypatch.setenv(name, value.replace("LOOP", str(tmp_path / "loop")))
-    monkeypatch.setattr(cache, "_said", set())
+    monkeypatch.setattr(cache, "_warned", set())
     return request.param
 
 
@@ -56,7 +56,7 @@ def test_kernels_compile_anew_and_one_line_says_so(nowhere: str) -> None:
             kernel = bc.compile(lambda x, a=scale: {"y": a * x[0] + len(nowhere)}, inputs={"x": 1})
             assert kernel(np.array([2.0])) == 2.0 * scale + len(nowhere)
             assert not kernel.from_cache
-        assert list(cache.kept()) == []
+        assert list(cache.cache_files()) == []
         assert cache.clear() == 0
     mine = [str(w.message) for w in told if "compiled code" in str(w.message)]
     assert len(mine) == 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.view import still
+from bellcrank.view import static_picture
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -65,19 +65,19 @@ def test_a_mechanism_is_a_table_and_a_picture(name: str) -> None:
     picture = ET.fromstring(re.search(r"<svg.*?</svg>", m._repr_html_(), re.DOTALL)[0])  # type: ignore[index]
     assert len(picture) >= len(m.bodies)
     numbers = [float(x) for e in picture for x in re.findall(r"-?\d+\.\d", e.get("points", ""))]
-    assert all(-50 < x < still.WIDTH + 50 for x in numbers)
+    assert all(-50 < x < static_picture.WIDTH + 50 for x in numbers)
 
 
 def test_what_is_near_is_drawn_last() -> None:
     """Two boxes, one behind the other as the eye is placed: the nearer one comes later."""
     b = bc.Builder("two")
-    eye = still._eye(np.array([0.0, 0.0, 1.0]))[2]
+    eye = static_picture._view_rotation(np.array([0.0, 0.0, 1.0]))[2]
     for name, far in (("near", 2.0), ("far", -2.0)):
         b.body(name, mass=1.0, com=tuple(far * eye), inertia=(0.1, 0.1, 0.1))
         b.joint(f"to {name}", "spherical", "ground", name, point=tuple(far * eye))
     m = b.build()
-    fills = re.findall(r'<polygon points="[^"]+" fill="(#\w+)"', still.svg(m, m.neutral()))
-    near, far = (still.palette.LIGHT[i] for i in (0, 1))
+    fills = re.findall(r'<polygon points="[^"]+" fill="(#\w+)"', static_picture.svg(m, m.neutral()))
+    near, far = (static_picture.palette.LIGHT[i] for i in (0, 1))
     assert [x for x in fills if x in (near, far)][-1] == near
 
 

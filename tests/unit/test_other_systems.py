@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import atomic_file, room
+from bellcrank import atomic_file, memory_limits
 from bellcrank.emit.cpu import host
-from bellcrank.sim import exchange, urgency
+from bellcrank.sim import realtime_memory, thread_priority
 
 
 def test_a_drive_by_pythons_clock_is_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange.sys, "platform", "darwin")
-    clock = exchange.usual()
+    monkeypatch.setattr(realtime_memory.sys, "platform", "darwin")
+    clock = realtime_memory.default_clock()
     assert clock is not None
     monkeypatch.undo()
     arm = bc.zoo.pendulum()
@@ -35,13 +35,13 @@ def test_a_drive_by_pythons_clock_is_the_same_run(monkeypatch: pytest.MonkeyPatc
 
 
 def test_on_linux_the_loop_asks_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange.sys, "platform", "linux")
-    assert exchange.usual() is None
+    monkeypatch.setattr(realtime_memory.sys, "platform", "linux")
+    assert realtime_memory.default_clock() is None
 
 
 def test_a_clock_waits_until_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange.sys, "platform", "win32")
-    clock = exchange.usual()
+    monkeypatch.setattr(realtime_memory.sys, "platform", "win32")
+    clock = realtime_memory.default_clock()
     assert clock is not None
     until = clock.now() + 20_000_000
     clock.sleep(until)
@@ -50,7 +50,7 @@ def test_a_clock_waits_until_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_code_that_names_what_a_system_does_not_have_is_loaded() -> None:
-    address = ctypes.cast(host.UNUSED, ctypes.c_void_p).value
+    address = ctypes.cast(host.MISSING_FUNCTION, ctypes.c_void_p).value
     assert address
     assert ctypes.CFUNCTYPE(ctypes.c_int)(address)() == -1
 
@@ -59,7 +59,7 @@ def test_windows_has_its_c_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(host.ctypes, "CDLL", lambda name: asked.append(name))
     monkeypatch.setattr(host.sys, "platform", "win32")
-    host._process()
+    host._c_library()
     assert asked == ["ucrtbase"]
 
 
@@ -67,12 +67,12 @@ def test_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(*_: Any, **__: Any) -> Any:
         raise FileNotFoundError(errno.ENOENT, "there is no /proc")
 
-    here = room.free_memory()
+    here = memory_limits.free_memory()
     monkeypatch.setattr(builtins, "open", absent)
-    total = room.free_memory()
+    total = memory_limits.free_memory()
     assert 0 < here <= total < float("inf")
     monkeypatch.delattr(os, "sysconf")
-    assert room.free_memory() == float("inf")
+    assert memory_limits.free_memory() == float("inf")
 
 
 def test_a_system_without_priorities_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,8 +81,8 @@ def test_a_system_without_priorities_says_so(monkeypatch: pytest.MonkeyPatch) ->
 
     for name in ("sched_setscheduler", "sched_getaffinity", "sched_setaffinity"):
         monkeypatch.delattr(os, name)
-    monkeypatch.setattr(urgency.ctypes, "CDLL", nameless)
-    with urgency.urgent() as notes:
+    monkeypatch.setattr(thread_priority.ctypes, "CDLL", nameless)
+    with thread_priority.realtime_priority() as notes:
         told = "\n".join(notes)
     assert "no SCHED_FIFO" in told
     assert "memory is not locked" in told
@@ -104,7 +104,7 @@ def test_a_rename_waits_for_a_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     with pytest.raises(PermissionError):
         atomic_file.replace(tmp_path / "new", tmp_path / "old")  # elsewhere that is an error at once
     monkeypatch.setattr(atomic_file.os, "name", "nt")
-    monkeypatch.setattr(atomic_file, "PAUSE", 0.0)
+    monkeypatch.setattr(atomic_file, "RENAME_PAUSE_SECONDS", 0.0)
     atomic_file.replace(tmp_path / "new", tmp_path / "old")
     monkeypatch.undo()
     assert (tmp_path / "old").read_text() == "x"

@@ -108,7 +108,7 @@ def test_a_schedule_of_nothing() -> None:
 
 
 def test_steps_have_their_colours(s: Schedule) -> None:
-    steps = palette.order(task.step for task in s.tasks)
+    steps = palette.step_colours(task.step for task in s.tasks)
     assert set(steps) >= {"A", "f", "Ic", "F", "L", "a"}
     nodes = bc.schedule(zoo.excavator(), method="crba", level="node")
     assert {task.step for task in nodes.tasks} == set(steps)
@@ -209,5 +209,5 @@ def test_a_small_graph_reads_from_left_to_right() -> None:
 
 
 def test_a_large_graph_is_refused() -> None:
-    with pytest.raises(InputError, match=f"more than {picture.MOST_NODES} shows nothing"):
+    with pytest.raises(InputError, match=f"more than {picture.MAX_NODES} is unreadable"):
         graphs.graph(zoo.puma600(), "forward_dynamics", "crba").svg()

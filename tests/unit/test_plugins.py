@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bellcrank.content_digest.distributions import files_of, with_dependencies
-from bellcrank.content_digest.files import digest_of_files, stats_of
+from bellcrank.content_digest.distributions import dependency_closure, distribution_files
+from bellcrank.content_digest.file_digests import file_stats, files_digest
 from prose import ROOT
 
 EXAMPLE = ROOT / "examples/plugin"
@@ -69,7 +69,7 @@ from bellcrank.actuators import ACTUATORS
 assert "Winch" in ACTUATORS
 from bellcrank.excavators.machines import MACHINES
 assert MACHINES["workshop"]().mechanism.nv == 3
-assert stages.tables_as_shipped() and stages.sources()
+assert stages.tables_as_shipped() and stages.plugin_key()
 k = bc.kernel(planar, "mass_matrix", method="with_rotors")
 print(k.from_cache, k([0.3, -0.5, 0.8])[0, 0])
 """
@@ -191,10 +191,10 @@ def test_what_a_distribution_consists_of(how: str, tmp_path: Path, monkeypatch: 
     dist = metadata.distribution("workshop")
 
     def told() -> str:
-        found = with_dependencies(dist, ())
+        found = dependency_closure(dist, ())
         assert [x.name for x in found] == ["workshop", "workshop-helpers"][: 1 + (how == "helpers apart")]
-        files = {path: name for x in found for path, name in files_of(x).items()}
-        return digest_of_files(stats_of(files), lambda name: None, lambda name, digest: None)
+        files = {path: name for x in found for path, name in distribution_files(x).items()}
+        return files_digest(file_stats(files), lambda name: None, lambda name, digest: None)
 
     first = told()
     roots = [folder for folder in (source, source.with_name("helpers")) if folder.exists()]
@@ -216,14 +216,14 @@ def test_a_digest_of_files_is_read_once(tmp_path: Path) -> None:
     kept: dict[str, str] = {}
     written(tmp_path, {"a.py": "x"})
     files = {str(tmp_path / "a.py"): "a.py"}
-    first = digest_of_files(stats_of(files), kept.get, kept.__setitem__)
+    first = files_digest(file_stats(files), kept.get, kept.__setitem__)
     (name,) = kept
     kept[name] = "known"
-    assert digest_of_files(stats_of(files), kept.get, kept.__setitem__) == "known"
+    assert files_digest(file_stats(files), kept.get, kept.__setitem__) == "known"
     (tmp_path / "b.py").write_text("y")
     os.utime(tmp_path / "b.py", ns=(10**18, 10**18))
     os.replace(tmp_path / "b.py", tmp_path / "a.py")  # as large, and as old
-    assert digest_of_files(stats_of(files), kept.get, kept.__setitem__) not in (first, "known")
+    assert files_digest(file_stats(files), kept.get, kept.__setitem__) not in (first, "known")
 
 
 @pytest.mark.parametrize("how", ["installed", "editable", "helpers apart"])

@@ -74,13 +74,17 @@ def uses(f: Callable[[Any], Any]) -> dict[str, Callable[[], Any]]:
 @pytest.mark.parametrize("use", uses(abs))
 def test_what_changes_is_refused_wherever_it_is_traced(use: str) -> None:
     for f in (IMPURE["random"], IMPURE["counter"]):
-        with pytest.raises(bc.TraceError, match=r"(?s)test_purity\.py, line \d+\) returns a different result each time"):
+        with pytest.raises(
+            bc.TraceError, match=r"(?s)test_purity\.py, line \d+\) returns a different result each time"
+        ):
             uses(f)[use]()
 
 
 @pytest.mark.parametrize("name", IMPURE)
 def test_every_way_to_change_is_seen(name: str) -> None:
-    with pytest.raises(bc.TraceError, match=r"returns a different result each time it is called: .*, then .*bellcrank\.p"):
+    with pytest.raises(
+        bc.TraceError, match=r"returns a different result each time it is called: .*, then .*bellcrank\.p"
+    ):
         bc.compile(IMPURE[name], inputs={"x": ()})
 
 
@@ -106,7 +110,7 @@ def test_random_starts_are_drawn_in_every_run() -> None:
 
 
 def test_what_takes_long_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purity, "LONGEST_CHECKED", 0.0)
+    monkeypatch.setattr(purity, "MAX_CHECKED_SECONDS", 0.0)
     counting = Remembering()
     bc.compile(counting, inputs={"x": ()})
     assert counting.calls == 1

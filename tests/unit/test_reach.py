@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from bellcrank.emit.cpu.reach import PLACES, near
+from bellcrank.emit.cpu.addressing import MAX_BASE_POINTERS, rebase
 
 
 def test_addresses_are_the_same_and_most_are_near() -> None:
@@ -14,7 +14,7 @@ def test_addresses_are_the_same_and_most_are_near() -> None:
     offsets = [int(64 * k) for k in rng.integers(1, 2000, 500)] + [64 * 40_000]
     lines = [f"%p{i} = getelementptr i8, ptr %ws, i64 {at}" for i, at in enumerate(offsets)]
     lines.insert(7, "%v1 = fadd double %x, %y")
-    found = near(lines, 64)
+    found = rebase(lines, 64)
     bases = {"%ws": 0}
     addresses, short = {}, 0
     for line in found:
@@ -27,9 +27,9 @@ def test_addresses_are_the_same_and_most_are_near() -> None:
             assert line == lines[7]
     assert [addresses[f"%p{i}"] for i in range(len(offsets))] == offsets
     assert short == 500  # windows of 256 vectors: eight of them, and one address far away from all
-    assert sum("asm" in line for line in found) <= PLACES
+    assert sum("asm" in line for line in found) <= MAX_BASE_POINTERS
 
 
 def test_few_addresses_stay_as_they_are() -> None:
     lines = [f"%p{i} = getelementptr i8, ptr %ws, i64 {64 * i}" for i in range(3)]
-    assert near(lines, 64) == lines
+    assert rebase(lines, 64) == lines

@@ -21,7 +21,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import BellcrankError
 from bellcrank.quoting import json_cells
-from bellcrank.record import meta
+from bellcrank.record import description
 
 ROWS = 200_000_000
 
@@ -32,7 +32,7 @@ def run() -> bc.Record:
 
 
 def _description(run: bc.Record, **changed: Any) -> str:
-    data = json.loads(meta.written(run)) | changed
+    data = json.loads(description.describe(run)) | changed
     data.pop("seal")
     return json.dumps(data)
 

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank import atomic_file as whole
 from bellcrank.model import Mechanism
-from bellcrank.quoting import refused
-from bellcrank.record import Column, Record, Stop, meta
+from bellcrank.quoting import name_problem
+from bellcrank.record import Column, Record, Stop, description
 from bellcrank.record import mechanism_json as parts
 from bellcrank.record.formats import SUFFIXES
 from runs import rk4, same
@@ -64,7 +64,9 @@ def test_round_trip(run: Record, batch: Record, tmp_path: Path, kind: str) -> No
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=64)
 LETTERS = st.characters(exclude_categories=["Cs"])
-NAMES = st.text(LETTERS, min_size=1, max_size=8).filter(lambda name: name not in ("t", "run") and not refused(name))
+NAMES = st.text(LETTERS, min_size=1, max_size=8).filter(
+    lambda name: name not in ("t", "run") and not name_problem(name)
+)
 
 
 @st.composite
@@ -99,7 +101,7 @@ def test_times_that_are_as_far_apart_as_numbers_can_be(tmp_path: Path) -> None:
 @few(40)
 @given(m=trees(armature=True, passive=True, coupled=True))
 def test_mechanisms_come_back_as_they_were(m: Mechanism) -> None:
-    back = parts.mechanism(json.loads(json.dumps(parts.to_plain(m), allow_nan=False)))
+    back = parts.read_mechanism(json.loads(json.dumps(parts.to_plain(m), allow_nan=False)))
     assert back.fingerprint == m.fingerprint
     assert (back.name, back.ground, back.gravity) == (m.name, m.ground, m.gravity)
     assert back.bodies == m.bodies
@@ -111,7 +113,7 @@ def test_mechanisms_come_back_as_they_were(m: Mechanism) -> None:
 @pytest.mark.parametrize("name", bc.zoo.names())
 def test_zoo_mechanisms_come_back(name: str) -> None:
     m = bc.zoo.load(name if name not in ("chain", "tree", "random_tree") else f"{name}:5")
-    back = parts.mechanism(json.loads(json.dumps(parts.to_plain(m))))
+    back = parts.read_mechanism(json.loads(json.dumps(parts.to_plain(m))))
     assert back.fingerprint == m.fingerprint
     assert str(back) == str(m)
 
@@ -130,10 +132,10 @@ def test_zoo_mechanisms_come_back(name: str) -> None:
 def test_a_mechanism_that_was_tampered_with(change: dict[str, Any], message: str) -> None:
     data = parts.to_plain(bc.zoo.planar3r()) | change
     with pytest.raises(bc.ReadError, match=message):
-        parts.mechanism(data)
+        parts.read_mechanism(data)
     del data["joints"]
     with pytest.raises(bc.ReadError):
-        parts.mechanism(data)
+        parts.read_mechanism(data)
 
 
 # -- what others see
@@ -191,7 +193,7 @@ def test_a_full_disk(run: Record, tmp_path: Path, kind: str, monkeypatch: pytest
     path.write_bytes(b"old")
     with monkeypatch.context() as patch:
         full = os.open("/dev/full", os.O_WRONLY)
-        patch.setattr(whole, "opened", lambda handle: (os.close(handle), os.fdopen(full, "wb"))[1])
+        patch.setattr(whole, "open_handle", lambda handle: (os.close(handle), os.fdopen(full, "wb"))[1])
         with pytest.raises(bc.InputError, match=r"cannot be written: No space left on device.*still in memory"):
             run.save(path)
     assert path.read_bytes() == b"old"
@@ -217,7 +219,7 @@ def test_no_permission(run: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise PermissionError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr(whole, "opened", forbidden)
+        patch.setattr(whole, "open_handle", forbidden)
         with pytest.raises(bc.InputError, match=r"Permission denied.*still in memory: call save\("):
             run.save(tmp_path / "run.csv")
     if os.geteuid() != 0:  # to root everything is permitted
@@ -327,11 +329,11 @@ def test_the_seal_is_over_every_number_and_every_name(run: Record, tmp_path: Pat
     columns = {name: other.column(name) for name in other.columns}
     changed = Record(columns | {"boom.q": Column("boom.q", "rad", values)}, provenance=run.provenance)
     renamed = Record(columns, provenance={**run.provenance, "step": 1.0})
-    told = meta.written(other)
+    told = description.describe(other)
     for wrong in (changed, renamed):
-        text = json.dumps(json.loads(meta.written(wrong)) | {"seal": json.loads(told)["seal"]})
+        text = json.dumps(json.loads(description.describe(wrong)) | {"seal": json.loads(told)["seal"]})
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(meta, "written", lambda _, text=text: text)
+            patch.setattr(description, "describe", lambda _, text=text: text)
             path = wrong.save(tmp_path / f"x{kind}")
         with pytest.raises(bc.ReadError, match=r"x\.\w+: .*seal made.*damaged or edited\. Use another copy"):
             bc.load_record(path)
@@ -359,7 +361,8 @@ def test_files_of_others(tmp_path: Path) -> None:
         writer.register_channel("/imu", "json", writer.register_schema("imu", "jsonschema", b"{}"))
         writer.finish()
     for kind, found in ((".parquet", "a Parquet file of another program, with the columns speed, time"),
-                        (".npz", "an archive of another program, with a.npy"), (".mcap", "another's log, with")):  # fmt: skip
+                        (".npz", "an archive of another program, with a.npy"),
+                        (".mcap", "another's log, with")):  # fmt: skip
         with pytest.raises(bc.ReadError, match=found):
             bc.load_record(tmp_path / f"x{kind}")
 
@@ -400,4 +403,4 @@ def test_infinite_limits_and_whole_numbers() -> None:
     m = random_tree(3, ["revolute", "prismatic"])
     odd = replace(m.joints[0], damping=2, limits=replace(m.joints[0].limits, upper=1.5))  # an int, and -inf
     m = replace(m, joints=(odd, *m.joints[1:]))
-    assert parts.mechanism(json.loads(json.dumps(parts.to_plain(m)))).fingerprint == m.fingerprint
+    assert parts.read_mechanism(json.loads(json.dumps(parts.to_plain(m)))).fingerprint == m.fingerprint

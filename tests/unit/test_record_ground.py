@@ -15,10 +15,10 @@ from bellcrank.cockpit.replay import with_ground
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import ReadError
 from bellcrank.excavators.offline import dug as dug_offline
-from bellcrank.excavators.rotary import machine as excavator
-from bellcrank.ground.field import CELL, LEAST_CHANGE, Ground, Tool
+from bellcrank.excavators.rotary import rotary_machine as excavator
+from bellcrank.ground.field import CELL_SIZE, MIN_CHANGE, Ground, Tool
 from bellcrank.record import Record, state_columns
-from bellcrank.record.dug_ground import OFTEN, UNIT, dug_ground, read_ground
+from bellcrank.record.dug_ground import HEIGHT_UNIT_M, MERGE_SECONDS, dug_ground, read_ground
 from fake_drive import FakeDrive
 
 TOOL = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 0.8)
@@ -33,8 +33,8 @@ def dug() -> tuple[Ground, list[tuple[float, Any]]]:
                 t += 1 / 60
                 p = np.asarray(a) + s * (np.asarray(b) - a)
                 g.work(t, p, (0.0, 1.0, 0.0), mouth, p)
-                g.news()
-            t += OFTEN  # so that the next change is told by itself
+                g.take_changes()
+            t += MERGE_SECONDS  # so that the next change is told by itself
             seen.append((t, g.heights.copy()))
     return g, seen
 
@@ -54,7 +54,7 @@ def test_every_file_keeps_it(suffix: str, tmp_path: Path) -> None:
     kept = bc.load_record(tmp_path / f"run.{suffix}").ground
     assert kept is not None
     for t, heights in seen:
-        np.testing.assert_allclose(kept.at(t + 1e-9), heights, atol=0.5 * UNIT + LEAST_CHANGE)
+        np.testing.assert_allclose(kept.at(t + 1e-9), heights, atol=0.5 * HEIGHT_UNIT_M + MIN_CHANGE)
     assert np.ptp(seen[-1][1]) > 0.5
     assert abs(kept.volume(seen[-1][0]) + g.load) < 0.02  # what lacks is in the bucket, but for rounding
     assert len(run.provenance["ground"]["heights"]) < 100_000
@@ -66,11 +66,11 @@ def test_a_drive_saves_its_ground() -> None:
     session = Session(excavator.machine(), FakeDrive)
     assert session.ground is not None
     session.ground.heights[50, 60] = -0.7
-    session.ground.news()
-    found = session.saved(0.0, 9.0)
+    session.ground.take_changes()
+    found = session.record_with_ground(0.0, 9.0)
     assert found.ground is not None
     assert found.ground.at(9.0)[50, 60] == pytest.approx(-0.7)
-    assert (found.ground.cell, found.provenance["soil"]) == (CELL, "loam")
+    assert (found.ground.cell, found.provenance["soil"]) == (CELL_SIZE, "loam")
 
 
 def test_an_offline_run_has_its_ground_too() -> None:

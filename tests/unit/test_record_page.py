@@ -20,8 +20,8 @@ from bellcrank.forces import Soil
 from bellcrank.model import Body, Frame, Joint, Mechanism, mechanism_of
 from bellcrank.record import Column, Record, Stop, state_columns
 from bellcrank.view import record_page as page
-from bellcrank.view.record_page import contents, thinned
-from bellcrank.view.scene import box, poses, scene
+from bellcrank.view.record_page import decimated, page_data
+from bellcrank.view.scene import inertia_box, poses, scene
 from runs import rk4
 from trees import ALL, few, random_tree, trees
 
@@ -69,7 +69,7 @@ def test_a_name_that_was_given_away() -> None:
 def test_the_box_has_the_mass_and_the_inertia_of_the_body() -> None:
     m = random_tree(5, ["revolute"] * 3)
     for b in m.bodies:
-        half, axes = box(b)
+        half, axes = inertia_box(b)
         a, c, d = 2 * half
         moments = b.mass / 12 * np.diag([c * c + d * d, a * a + d * d, a * a + c * c])
         np.testing.assert_allclose(axes @ moments @ axes.T, b.inertia, atol=1e-12)
@@ -100,7 +100,7 @@ def test_what_goes_far_does_not_make_the_mechanism_small() -> None:
 
 def test_thinning_keeps_the_ends() -> None:
     for n in (1, 2, 3, 1999, 2000, 2001, 4001, 100_000):
-        kept = thinned(np.arange(n), 2000)
+        kept = decimated(np.arange(n), 2000)
         assert kept[0] == 0
         assert kept[-1] == n - 1
         assert len(kept) <= 2000
@@ -135,8 +135,8 @@ def test_rows_are_thinned_and_it_says_so() -> None:
 
 
 def test_many_bodies_have_fewer_frames(run: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "NUMBERS", 7 * 4 * 30)
-    data = contents(run, (), "x")
+    monkeypatch.setattr(page, "MAX_REPLAY_VALUES", 7 * 4 * 30)
+    data = page_data(run, (), "x")
     times = np.frombuffer(base64.b64decode(data["replay"]["t"]))
     assert times.tolist() == [*run.t[:-1:4], run.t[-1]]
     assert len(base64.b64decode(data["replay"]["poses"])) == 4 * 7 * 4 * len(times)
@@ -146,7 +146,7 @@ def test_many_bodies_have_fewer_frames(run: Record, monkeypatch: pytest.MonkeyPa
 def test_a_run_of_a_batch() -> None:
     m = bc.zoo.planar3r()
     run = rk4(m, np.random.default_rng(0).normal(size=(2, 3, 3)), np.zeros((2, 3, 3)), 0.02, 1e-2)
-    data = contents(run, (1, 2), "x")
+    data = page_data(run, (1, 2), "x")
     values = np.frombuffer(base64.b64decode(data["columns"][0]["values"]))
     np.testing.assert_array_equal(values, run["joint1.q"][1, 2])
     assert "run 1, 2 of the batch 2 x 3" in data["about"]
@@ -177,7 +177,7 @@ def test_without_a_mechanism() -> None:
 )
 def test_every_panel_has_a_name(name: str, unit: str, title: str) -> None:
     run = Record({"t": Column("t", "s", np.arange(2.0)), name: Column(name, unit, np.zeros(2))})
-    assert contents(run, (), "x")["panels"] == [{"title": title, "unit": unit, "columns": [0]}]
+    assert page_data(run, (), "x")["panels"] == [{"title": title, "unit": unit, "columns": [0]}]
 
 
 def labels(run: Record) -> dict[str, str]:
@@ -220,8 +220,8 @@ def test_a_part_does_not_tell_the_end_of_the_whole(run: Record) -> None:
     assert first.stops[0].time == pytest.approx(0.05)
     assert last.stops == broken.stops
     assert labels(first)["shown"] == "0.03"
-    assert "not finite" not in str(contents(first, (), "x")["stops"])
-    assert "0.02 to 0.05 s of a longer run" in str(contents(first, (), "x")["provenance"])
+    assert "not finite" not in str(page_data(first, (), "x")["stops"])
+    assert "0.02 to 0.05 s of a longer run" in str(page_data(first, (), "x")["provenance"])
     assert broken.between(0.0, 1.0) is broken
 
 

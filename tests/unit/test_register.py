@@ -19,13 +19,13 @@ import tables
 from bellcrank import registration
 from bellcrank.actuators import ACTUATORS, Actuator
 from bellcrank.build import graphs, stages
-from bellcrank.build.schedules import Laid
+from bellcrank.build.schedules import MethodSchedule
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, crba, kinematics
-from bellcrank.dynamics.loops.rows import CLOSURES
+from bellcrank.dynamics.loops.constraint_equations import CLOSURES
 from bellcrank.dynamics.table import TREES
 from bellcrank.integrate.runge_kutta import explicit
 from bellcrank.integrate.tableaus import Tableau
-from bellcrank.model.joint_laws import check
+from bellcrank.model.joint_laws import check_joint_type
 from bellcrank.model.joints import KINDS
 from bellcrank.model.kind import FORCES, SLIDE_Z, TURN_Z, Kind, shift_z, turn_z
 from bellcrank.scheduling.machines import complete, ideal, pipeline
@@ -263,7 +263,7 @@ def test_machines_of_ones_own() -> None:
     bc.register("processor", "slow", lambda topology: ideal(topology).with_costs(start=5.0))
     assert bc.schedule(arm, "mass_matrix", "complete:3", kind="slow").makespan >= right
     made = bc.schedule(arm, "mass_matrix", "single")
-    bc.register("program", "mine", lambda mechanism, numbers, kind: Laid("mine", made))
+    bc.register("program", "mine", lambda mechanism, numbers, kind: MethodSchedule("mine", made))
     assert bc.schedule(arm, machine="mine") is made
     bc.register("cut", "whole", lambda mechanism, names, control: [made.tasks])
     assert bc.schedule(arm, strategy="whole", machine=ideal(pipeline(1))).makespan == pytest.approx(made.makespan)
@@ -359,7 +359,7 @@ def test_what_does_not_fit_is_explained(kind: Any, name: Any, thing: Any, words:
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_our_joints_keep_the_laws(name: str) -> None:
-    check(KINDS[name])
+    check_joint_type(KINDS[name])
 
 
 @pytest.mark.parametrize(

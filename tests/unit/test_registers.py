@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu import llvm
-from bellcrank.emit.cpu.plan import items, order
-from bellcrank.emit.cpu.registers import SPARE, departures
-from bellcrank.emit.cpu.speller import Speller
+from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
+from bellcrank.emit.cpu.register_allocation import TEMPORARY_REGISTERS, spills
+from bellcrank.emit.cpu.scheduling import items, order
 from bellcrank.graph import Graph, trace
 
 
@@ -30,8 +30,8 @@ def crossed(n: int) -> Graph:
 def test_no_more_values_wait_than_there_are_registers(registers: int) -> None:
     graph = crossed(12)
     sequence = items(graph, order(graph))
-    speller = Speller(graph, 1, 1, "float64", [sequence])
-    leave = departures(sequence, speller.reads, speller.inline, registers)
+    speller = LLVMPrinter(graph, 1, 1, "float64", [sequence])
+    leave = spills(sequence, speller.reads, speller.inline, registers)
     last = {n.serial: t for t, item in enumerate(sequence) for n in speller.reads(item)}
     here: set[int] = set()
     parked: set[int] = set()
@@ -46,7 +46,7 @@ def test_no_more_values_wait_than_there_are_registers(registers: int) -> None:
         here |= needed | {n.serial for n in item.defines}
         parked |= {n.serial for n in gone}
         here = {s for s in here - {n.serial for n in gone} if last.get(s, -1) > t}
-        assert len(here) <= registers - SPARE
+        assert len(here) <= registers - TEMPORARY_REGISTERS
     assert loads >= (100 if registers < 16 else 1)
 
 
@@ -55,7 +55,7 @@ def test_code_is_the_same_function_however_few_registers_there_are(monkeypatch: 
     x, y = rng.normal(size=(2, 9, 7))
     exact = graph.evaluate(x=x, y=y)["z"]
     for registers in (0, 5, 16):
-        monkeypatch.setattr(llvm, "_registers", lambda graph, n=registers: n)
+        monkeypatch.setattr(kernel_module, "_allocated_registers", lambda graph, n=registers: n)
         f = bc.compile(graph)
         np.testing.assert_allclose(f(x, y), exact, rtol=1e-12)
         np.testing.assert_array_equal([f(a, b) for a, b in zip(x, y, strict=True)], f(x, y))

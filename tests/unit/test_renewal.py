@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu import llvm, renewal
+from bellcrank.emit.cpu import kernel_module, rematerialisation
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.scalar import columnwise, sin
 
@@ -32,9 +32,9 @@ def counted(graph: Graph, op: str) -> int:
 
 @pytest.mark.parametrize("n", [60, 61])
 def test_what_is_cheap_is_computed_again(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renewal, "FAR", 20)
+    monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 20)
     graph = long_way(n)
-    again = renewal.renewed(graph, graph.nodes)
+    again = rematerialisation.rematerialise(graph, graph.nodes)
     # A product that waits is made of what waits, too: both again. What is an output waits all the same.
     assert counted(again, "sin") == 1
     assert len(again.nodes) - len(graph.nodes) == (1 if n % 2 else 2)
@@ -44,18 +44,18 @@ def test_what_is_cheap_is_computed_again(n: int, monkeypatch: pytest.MonkeyPatch
 
 def test_what_is_near_or_dear_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = long_way(60)
-    assert len(renewal.renewed(graph, graph.nodes).nodes) == len(graph.nodes)
-    monkeypatch.setattr(renewal, "FAR", 20)
-    monkeypatch.setattr(renewal, "PRICE", 0)
-    assert len(renewal.renewed(graph, graph.nodes).nodes) == len(graph.nodes)
+    assert len(rematerialisation.rematerialise(graph, graph.nodes).nodes) == len(graph.nodes)
+    monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 20)
+    monkeypatch.setattr(rematerialisation, "MAX_PRICE_OPERATIONS", 0)
+    assert len(rematerialisation.rematerialise(graph, graph.nodes).nodes) == len(graph.nodes)
 
 
 def test_nothing_waits_long_that_could_be_had_for_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a robot's derivatives: they are the same, and in all its values wait less."""
-    monkeypatch.setattr(renewal, "FAR", 300)
-    monkeypatch.setattr(renewal, "PRICE", 3)
+    monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 300)
+    monkeypatch.setattr(rematerialisation, "MAX_PRICE_OPERATIONS", 3)
     graph = bc.kernel(bc.zoo.load("tree:10"), "forward_dynamics_derivatives", method="derivatives").graph
-    again = renewal.renewed(graph, graph.nodes)
+    again = rematerialisation.rematerialise(graph, graph.nodes)
     assert len(again.nodes) > len(graph.nodes)
     assert longest(again) < 0.9 * longest(graph)
 
@@ -79,8 +79,8 @@ def test_results_of_loops_take_the_place_of_what_they_were_given(
     columns: int, stages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where that can be: with several tiles of sums, in one stage and in two."""
-    monkeypatch.setattr(llvm, "SPARED", 0)
-    monkeypatch.setattr(renewal, "FAR", 10)
+    monkeypatch.setattr(kernel_module, "MIN_SAVED_OPERATIONS", 0)
+    monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 10)
     n = 23
 
     def column(shared: Any, c: Any) -> list[Any]:
@@ -110,10 +110,10 @@ def test_what_is_subtracted_from_a_result_needs_no_second_sum() -> None:
         found = columnwise(column, list(A), [list(B[:, k]) for k in range(4)])
         return {"C": [[found[k][0] + A[0] if k % 2 else found[k][0] for k in range(4)], [x[1] for x in found]]}
 
-    from bellcrank.graph.columns import condensed
+    from bellcrank.graph.columns import outline_columns
 
     graph = trace("less", body, {"A": (2,), "B": (2, 4)})
-    short = condensed(graph)
+    short = outline_columns(graph)
     assert not [n for n in short.nodes if isinstance(n, Node) and n.op == "mul"]
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=2), rng.normal(size=(2, 4))

@@ -43,6 +43,6 @@ def test_winches_hold_and_pull_and_never_too_hard(small: rope.Machine) -> None:
     assert np.abs(still["left.q"]).max() < 0.02
     pulls = {"left": -1.5, "right": 1.5}
     run = bc.simulate(small.system, seconds=8.0, step=1e-3, every=0.01, inputs=pulls, form="projected")
-    assert np.abs(run["left.force"]).max() <= rope.FORCE
+    assert np.abs(run["left.force"]).max() <= rope.WINCH_FORCE
     span = run["right.q"][-1] - run["left.q"][-1] + 2 * 8.3 * np.sin(1.2)
     assert 19.0 < span < 20.0  # nearly straight, and never longer than it is

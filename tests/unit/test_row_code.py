@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu import llvm
+from bellcrank.emit.cpu import kernel_module
 from bellcrank.graph import Graph, trace
 from bellcrank.scalar import columnwise
 
@@ -35,7 +35,7 @@ def product(columns: int) -> Graph:
 @pytest.mark.parametrize("columns", [7, 8, 10, 12])
 def test_matrices_are_stored_wherever_lines_begin(columns: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of states begin in the same place of a line, in two places in turn, or in any."""
-    monkeypatch.setattr(llvm, "SPARED", 0)
+    monkeypatch.setattr(kernel_module, "MIN_SAVED_OPERATIONS", 0)
     graph = product(columns)
     f = bc.compile(graph, dtype=dtype)
     assert "@rows" in f.source

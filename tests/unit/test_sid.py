@@ -13,7 +13,7 @@ from bellcrank.dynamics import rnea
 from bellcrank.errors import ModelError, ReadError
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.modes import beam_modes
-from bellcrank.structures.sid_text import written
+from bellcrank.structures.sid_text import block_lines
 
 TAPER = (bc.Section.box(0.08, 0.12, 0.006), bc.Section.box(0.05, 0.06, 0.006))
 
@@ -61,10 +61,10 @@ def two_modes(Me: Any, Ke: Any, De: Any) -> str:
     r, P = np.array([[1.0, 0, 0], [2.0, 0, 0]]), np.array([[[0, 1.0, 0], [0, 0, 0.5]], [[0, 0.2, 0], [0, 0, 1.0]]])
     zero, J = np.zeros((2, 2, 2)), np.array([[0.0], [5], [5], [0], [0], [0]])
     lines = ["1 2 : title", "part", "new modal =", "refmod", "mass = 2.0D+00", "nelastq = 2", "end refmod", "frame"]
-    lines += ["new node = 77", *written("origin", r[1][:, None], P[:, 1].T[:, :, None], 2)]
+    lines += ["new node = 77", *block_lines("origin", r[1][:, None], P[:, 1].T[:, :, None], 2)]
     lines += [
-        *written("phi", P[:, 1].T, np.zeros((3, 2, 2)), 2),
-        *written("psi", np.zeros((3, 2)), np.zeros((3, 2, 2)), 2),
+        *block_lines("phi", P[:, 1].T, np.zeros((3, 2, 2)), 2),
+        *block_lines("psi", np.zeros((3, 2)), np.zeros((3, 2, 2)), 2),
     ]
     lines += ["end node", "end frame"]
     B = np.einsum("ni,knj->kij", r, P)
@@ -76,7 +76,7 @@ def two_modes(Me: Any, Ke: Any, De: Any) -> str:
         ("Gr", Gr, np.zeros((3, 2, 6))), ("Oe", np.zeros((2, 6)), np.zeros((2, 2, 6))),
         ("ksigma", np.zeros((2, 2)), zero), ("Ke", Ke, zero), ("De", De, zero),
     ):  # fmt: skip
-        lines += written(name, m0, m1, 2)
+        lines += block_lines(name, m0, m1, 2)
     return "\n".join([*lines, "end modal", "end part", ""])
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PD, PID
-from bellcrank.sim.amounts import whole
+from bellcrank.sim.quantity_checks import whole_multiple
 from waiting import wait
 
 HERE = __file__
@@ -374,6 +374,6 @@ def test_a_switch_has_no_sensitivities() -> None:
 
 
 def test_whole_numbers_are_meant_and_not_met_by_chance() -> None:
-    assert whole("seconds", 10.0, 0.1, "step") == 100
-    assert whole("seconds", 0.3, 0.1, "step") == 3  # 0.3 / 0.1 is 2.9999999999999996
-    assert whole("seconds", 1e4, 1e-3, "step") == 10_000_000
+    assert whole_multiple("seconds", 10.0, 0.1, "step") == 100
+    assert whole_multiple("seconds", 0.3, 0.1, "step") == 3  # 0.3 / 0.1 is 2.9999999999999996
+    assert whole_multiple("seconds", 1e4, 1e-3, "step") == 10_000_000

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build.kernels import method_for
+from bellcrank.build.kernels import auto_method
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError
@@ -62,7 +62,7 @@ def test_a_program_is_all_that_a_stepper_needs() -> None:
     ports, layout = program.ports, program.layout
     assert ports.elements == {"joint1.q": "rad", "joint2.q": "rad", "joint1.v": "rad/s", "joint2.v": "rad/s"}
     u = np.array(list(ports.inputs.values()))
-    state = program.start.evaluate(s=program.begun(np.array([ports.rest]), 1e-3)[:, 0], u=u)["s"]
+    state = program.start.evaluate(s=program.initial_states(np.array([ports.rest]), 1e-3)[:, 0], u=u)["s"]
     for _ in range(50):
         state = program.tick.evaluate(s=state, u=u)["s"]
     run = simulator.run(0.05)
@@ -78,7 +78,7 @@ def test_a_program_of_loops_is_stepped_alike(form: str) -> None:
     """It rests where its loops are closed, and needs nobody who knows of them."""
     simulator = bc.Simulator(bc.zoo.four_bar(), form=form)
     program = simulator.program()
-    state = program.start.evaluate(s=program.begun(program.ports.rest[None], 1e-3)[:, 0])["s"]
+    state = program.start.evaluate(s=program.initial_states(program.ports.rest[None], 1e-3)[:, 0])["s"]
     for _ in range(50):
         state = program.tick.evaluate(s=state)["s"]
     run = simulator.run(0.05, q0=program.ports.rest[: bc.zoo.four_bar().nq])
@@ -101,7 +101,7 @@ def test_a_method_is_chosen_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         traces = 0
         sys.setprofile(counted)
         try:
-            return method_for(m, request).name, traces
+            return auto_method(m, request).name, traces
         finally:
             sys.setprofile(None)
 

@@ -12,11 +12,11 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import ModelError
-from bellcrank.record.mechanism_json import mechanism, to_plain
+from bellcrank.record.mechanism_json import read_mechanism, to_plain
 from bellcrank.structures.beam import Beam
-from bellcrank.structures.skin import MOST_NODES, pairs, triangles
+from bellcrank.structures.skin import MAX_DRAWN_NODES, neighbour_lines, surface_triangles
 from bellcrank.view.scene import poses, scene
-from bellcrank.view.still import STEEL, svg
+from bellcrank.view.static_picture import STEEL, svg
 
 BAR = Beam(1.0, bc.Section.circle(0.02), bc.Material.steel(), elements=8)
 
@@ -43,7 +43,7 @@ def bricks(nx: int = 3, ny: int = 2) -> Any:
 
 def test_lines_are_the_edges_of_bricks_and_no_diagonals() -> None:
     grid, joined = bricks()
-    found = pairs(grid, joined)
+    found = neighbour_lines(grid, joined)
     assert len(found) == 3 * 3 + 4 * 2
     assert np.linalg.norm(grid[found[:, 0]] - grid[found[:, 1]], axis=1).max() == pytest.approx(1.0)
 
@@ -51,7 +51,7 @@ def test_lines_are_the_edges_of_bricks_and_no_diagonals() -> None:
 def test_lines_without_a_matrix_reach_every_node() -> None:
     grid = np.random.default_rng(3).normal(size=(40, 3))
     reached = {0}
-    lines = [set(x) for x in pairs(grid).tolist()]
+    lines = [set(x) for x in neighbour_lines(grid).tolist()]
     for _ in range(40):
         reached |= {i for line in lines if line & reached for i in line}
     assert len(reached) == 40
@@ -62,22 +62,22 @@ def test_nodes_that_do_not_push_each_other_are_not_joined() -> None:
     grid, (a, b) = bricks()
     n = len(grid)
     both = np.vstack([grid, grid + np.array([0, 0, 0.01])])
-    found = pairs(both, (np.concatenate([a, a + n]), np.concatenate([b, b + n])))
+    found = neighbour_lines(both, (np.concatenate([a, a + n]), np.concatenate([b, b + n])))
     assert np.all((found[:, 0] < n) == (found[:, 1] < n))
 
 
 def test_many_nodes_become_few() -> None:
     grid, joined = bricks(60, 20)
-    found = pairs(grid, joined)
-    assert len(np.unique(found)) <= MOST_NODES
+    found = neighbour_lines(grid, joined)
+    assert len(np.unique(found)) <= MAX_DRAWN_NODES
     assert np.ptp(grid[np.unique(found)], axis=0)[:2] == pytest.approx(np.ptp(grid, axis=0)[:2], rel=0.1)
 
 
 def test_a_surface_with_fewer_nodes_has_no_faces_of_two_corners() -> None:
     grid, _ = bricks(60, 20)
     cells = np.array([(21 * x + y, 21 * x + y + 1, 21 * x + y + 22) for x in range(60) for y in range(20)])
-    found = triangles(grid, cells)
-    assert len(np.unique(found)) <= MOST_NODES
+    found = surface_triangles(grid, cells)
+    assert len(np.unique(found)) <= MAX_DRAWN_NODES
     assert all(len(set(face)) == 3 for face in found.tolist())
 
 
@@ -109,7 +109,7 @@ def test_a_scene_and_a_file_have_it() -> None:
     assert found["nodes"], "what stands on it goes with it"
     assert not any(s["kind"] == "bar" and found["bodies"][s["body"]] == "rod" for s in found["shapes"])
     assert len(poses(m, m.neutral()[None])[0]) == len(found["bodies"])
-    assert mechanism(to_plain(m)).fingerprint == m.fingerprint
+    assert read_mechanism(to_plain(m)).fingerprint == m.fingerprint
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellcrank.spatial.inertia import NO_INERTIA, Articulated, Inertia, about_centre, articulated
-from bellcrank.spatial.moves import STILL, FullRotation, Move, Shift, Transform, Turn
+from bellcrank.spatial.inertia import NO_INERTIA, ArticulatedInertia, Inertia, about_centre, articulated_inertia
+from bellcrank.spatial.moves import IDENTITY_TRANSFORM, FullRotation, Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import (
     IDENTITY,
     ZERO,
@@ -18,7 +18,7 @@ from bellcrank.spatial.vector import (
     Force,
     Mat,
     Motion,
-    Sym,
+    SymMat,
     Vec,
     cross_matrix,
     diagonal,
@@ -52,8 +52,8 @@ def some_force(r: Rng) -> Force:
     return Force(some_vec(r), some_vec(r))
 
 
-def some_sym(r: Rng) -> Sym:
-    return Sym(*r.uniform(-1, 1, 6).tolist())
+def some_sym(r: Rng) -> SymMat:
+    return SymMat(*r.uniform(-1, 1, 6).tolist())
 
 
 def some_mat(r: Rng) -> Mat:
@@ -64,8 +64,8 @@ def some_inertia(r: Rng) -> Inertia:
     return Inertia(float(r.uniform(0.5, 2)), some_vec(r), some_sym(r))
 
 
-def some_articulated(r: Rng) -> Articulated:
-    return Articulated(some_sym(r), some_mat(r), some_sym(r))
+def some_articulated(r: Rng) -> ArticulatedInertia:
+    return ArticulatedInertia(some_sym(r), some_mat(r), some_sym(r))
 
 
 def some_move(r: Rng) -> Move:
@@ -83,14 +83,14 @@ def dense(x: Any) -> Array:
     """3-vectors, matrices, six-vectors [angular, linear] and 6x6 inertias as arrays."""
     if isinstance(x, Vec):
         return np.array([float(e) for e in x])
-    if isinstance(x, Sym | Mat):
+    if isinstance(x, SymMat | Mat):
         return np.array([dense(row) for row in x.rows])
     if isinstance(x, Motion | Force):
         return np.concatenate([dense(x.ang), dense(x.lin)])
     if isinstance(x, Inertia):
         H = hat(dense(x.h))
         return np.block([[dense(x.I), H], [H.T, x.m * np.eye(3)]])
-    if isinstance(x, Articulated):
+    if isinstance(x, ArticulatedInertia):
         return np.block([[dense(x.I), dense(x.H)], [dense(x.H).T, dense(x.M)]])
     raise TypeError(x)
 
@@ -249,7 +249,7 @@ def test_inertia_times_motion(seed: int) -> None:
     close(dense(i + o), dense(i) + dense(o), 0)
     close(dense(i - o), dense(i) - dense(o), 0)
     close(dense(i + NO_INERTIA), dense(i), 0)
-    close(dense(articulated(i)), dense(i), 0)
+    close(dense(articulated_inertia(i)), dense(i), 0)
     close(i.kinetic_energy(v), 0.5 * dense(v) @ dense(i) @ dense(v), 1e-14)
 
 
@@ -281,19 +281,19 @@ def test_freed_inertia_is_blind_to_the_free_motion(seed: int, along_axis: bool) 
     """IA - U U^T / D; and with D = s.U exactly, moving along s costs nothing any more."""
     r = rng_of(seed)
     A = some_articulated(r)
-    A = Articulated(A.I + diagonal(4.0, 4.0, 4.0), A.H, A.M + diagonal(4.0, 4.0, 4.0))  # positive definite
+    A = ArticulatedInertia(A.I + diagonal(4.0, 4.0, 4.0), A.H, A.M + diagonal(4.0, 4.0, 4.0))  # positive definite
     s = some_motion(r)
     if along_axis:
         e = np.eye(6)[int(r.integers(6))].tolist()
         s = Motion(vec(e[:3]), vec(e[3:]))
     u, D = dense(A @ s), s.dot(A @ s)
-    free = A.freed(s)
+    free = A.across_joint(s)
     close([free.D, free.inverse], [D, 1.0 / D], 1e-15)
     close(dense(free.psi), u / D, 1e-14)
     close(s.dot(free.psi), 1.0, 1e-14)
     close(dense(free.rest), dense(A) - np.outer(u, u) / D, 1e-14)
     close(dense(free.rest @ s), np.zeros(6), 1e-14)
-    stiff = A.freed(s, 0.3)  # a rotor resists as well: then nothing is blind
+    stiff = A.across_joint(s, 0.3)  # a rotor resists as well: then nothing is blind
     close([stiff.D, s.dot(stiff.psi)], [D + 0.3, D / (D + 0.3)], 1e-14)
     close(dense(stiff.rest), dense(A) - np.outer(u, u) / (D + 0.3), 1e-14)
 
@@ -312,4 +312,4 @@ def test_acceleration_through_a_joint(seed: int) -> None:
 
 def test_still_is_no_move() -> None:
     v = Motion(Vec(1.0, 2.0, 3.0), Vec(4.0, 5.0, 6.0))
-    assert STILL.motion(v) is v
+    assert IDENTITY_TRANSFORM.motion(v) is v

@@ -50,7 +50,7 @@ def test_bad_input_leaves_everything_as_it_was(env: bc.Stepper, call: Any, says:
     with pytest.raises(bc.InputError, match=says):
         call(env)
     after = env.snapshot()
-    np.testing.assert_array_equal(after.kept, before.kept)
+    np.testing.assert_array_equal(after.run_data, before.run_data)
     env.step(np.zeros((3, 1)))  # and it still works
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.graph import trace
 from bellcrank.graph.program import structure
-from bellcrank.sim import runner
+from bellcrank.sim import lane_blocks
 from carts import plant
 
 
@@ -34,15 +34,15 @@ def test_a_second_run_finds_the_code_and_another_plant_does_not() -> None:
     gain = [10.0]
     s = bc.system(plant().mechanism, control=lambda t, q, v, x, u: {"slide": gain[0] - v["slide"]})
     first = bc.simulate(s, 0.1, step=0.01)
-    known = dict(runner._machines)
+    known = dict(lane_blocks._libraries)
     again = bc.simulate(s, 0.1, step=0.01)
-    assert dict(runner._machines) == known
+    assert dict(lane_blocks._libraries) == known
     np.testing.assert_array_equal(again.q, first.q)
     gain[0] = 20.0  # what a function refers to may change, and so it is traced again
     assert bc.simulate(s, 0.1, step=0.01).q[-1, 0] > 1.5 * first.q[-1, 0]
 
 
 def test_not_more_is_kept_than_is_said() -> None:
-    for k in range(runner.MACHINES + 3):
+    for k in range(lane_blocks.MOST_CACHED_LIBRARIES + 3):
         bc.simulate(bc.zoo.pendulum(length=1.0 + 0.1 * k), 0.01, step=0.01)
-    assert len(runner._machines) == runner.MACHINES
+    assert len(lane_blocks._libraries) == lane_blocks.MOST_CACHED_LIBRARIES

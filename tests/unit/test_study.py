@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.content_digest.package import code_versions
+from bellcrank.content_digest.package_versions import code_versions
 from bellcrank.errors import BellcrankError, InputError, ReadError
-from bellcrank.studies import engine
-from bellcrank.studies import folder as folder_module
-from bellcrank.studies.chunk import worked
-from bellcrank.studies.engine import StudyError
-from bellcrank.studies.folder import Folder
-from bellcrank.studies.identity import Expected
-from bellcrank.studies.replays import _bones, _centres
+from bellcrank.studies import dask_engine
+from bellcrank.studies import study_folder as folder_module
+from bellcrank.studies.chunk_worker import compute_chunk
+from bellcrank.studies.dask_engine import StudyError
+from bellcrank.studies.replays import _bones, _leaf_centres
+from bellcrank.studies.study_folder import StudyFolder
+from bellcrank.studies.study_identity import ExpectedDigests
 from bellcrank.view.scene import poses
 
 distributed = pytest.importorskip("distributed")
@@ -157,7 +157,7 @@ def test_rows_are_kept_as_lists(cluster: Any, tmp_path: Path) -> None:
     assert np.isfinite(found[failed][:, 0]).all()
     assert np.isnan(found[failed][:, -1]).all()
     assert "rows(hinge.q)" not in done.results
-    assert list(Folder(done.folder).missing(done.manifest)) == []
+    assert list(StudyFolder(done.folder).missing_chunks(done.manifest)) == []
     with pytest.raises(InputError, match="a summary is one number"):
         bc.study(pendulum(), over, to=tmp_path / "t", summary=["max(hinge.v)"], **asked)
     with pytest.raises(InputError, match="no rows are kept"):
@@ -168,7 +168,9 @@ def test_a_replay_shows_where_the_mass_at_the_end_is() -> None:
     m = pendulum()
     posed = poses(m, np.array([[0.3], [-1.0]]))
     assert _bones(m) == [-1, 0]
-    np.testing.assert_allclose(_centres(m, posed)[:, 0], [[-np.sin(q), 0, -np.cos(q)] for q in (0.3, -1.0)], atol=1e-15)
+    np.testing.assert_allclose(
+        _leaf_centres(m, posed)[:, 0], [[-np.sin(q), 0, -np.cos(q)] for q in (0.3, -1.0)], atol=1e-15
+    )
 
 
 def test_names_never_reach_the_page_as_markup(cluster: Any, tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_what_is_there(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"to": tmp_path / "s", "cluster": cluster, **ASKED}
-    real, written = folder_module.write_whole, []
+    real, written = folder_module.write_atomically, []
 
     def full(path: Path, write: Any, hint: str) -> Path:
         if len(written) == 2:
@@ -231,7 +233,7 @@ def test_a_full_disk_leaves_what_is_there(cluster: Any, tmp_path: Path, monkeypa
         written.append(path)
         return real(path, write, hint)
 
-    monkeypatch.setattr(folder_module, "write_whole", full)
+    monkeypatch.setattr(folder_module, "write_atomically", full)
     with pytest.raises(InputError, match=r"No space left on device.*What is there stays valid"):
         bc.study(pendulum(), OVER, 60, **asked)
     assert sorted((tmp_path / "s/runs").iterdir()) == sorted(written)
@@ -243,7 +245,7 @@ def test_a_full_disk_leaves_what_is_there(cluster: Any, tmp_path: Path, monkeypa
 def test_a_worker_with_other_code(name: str) -> None:
     """The text of the package counts, not its version: a worker from another commit has the same version."""
     other = {**code_versions(), name: "9.9.9"}
-    found = worked(b"", Expected(other, {}, {}, ""), [], 0, {})
+    found = compute_chunk(b"", ExpectedDigests(other, {}, {}, ""), [], 0, {})
     assert f"it has {name} {code_versions()[name] or 'none'} instead of 9.9.9" in found["error"]
 
 
@@ -267,7 +269,7 @@ def test_a_worker_with_a_gpu_takes_it(tmp_path: Path, cluster: Any, monkeypatch:
     over: dict[str, Any] = {"hinge.q": [0.1, 0.2]}
     how: dict[str, Any] = {"seconds": 0.1, "step": 0.01, "keep": "final", "cluster": cluster, "target": "auto"}
     for reason, place in (("no GPU", "cpu"), ("", "cuda")):
-        monkeypatch.setattr("bellcrank.studies.runs.missing", lambda reason=reason: reason)
+        monkeypatch.setattr("bellcrank.studies.run_batches.unavailable_reason", lambda reason=reason: reason)
         asked.clear()
         bc.study(pendulum(), over, to=tmp_path / place, **how)
         assert set(asked) == {place}
@@ -276,19 +278,19 @@ def test_a_worker_with_a_gpu_takes_it(tmp_path: Path, cluster: Any, monkeypatch:
 def test_without_any_worker_it_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where none can be started, nobody would ever be done with anything."""
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(engine, "PATIENCE", 0.4)
+    monkeypatch.setattr(dask_engine, "NO_WORKER_SECONDS", 0.4)
     points: Any = SimpleNamespace(part=lambda first, last: None)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as nobody,
         distributed.Client(nobody, set_as_default=False) as client,
         pytest.raises(StudyError, match=r"no worker has been there for 0\.4 s"),
     ):
-        list(engine.done_chunks(client, b"", Expected({}, {}, {}, ""), points, [(0, 2), (2, 4)], True))
+        list(dask_engine.computed_chunks(client, b"", ExpectedDigests({}, {}, {}, ""), points, [(0, 2), (2, 4)], True))
 
 
 def test_two_at_once_on_one_folder(cluster: Any, tmp_path: Path) -> None:
     """Each would write a manifest and files of its own size; a killed one holds nothing."""
-    with Folder(tmp_path / "s").held(), pytest.raises(InputError, match="being worked on by another process"):
+    with StudyFolder(tmp_path / "s").locked(), pytest.raises(InputError, match="being worked on by another process"):
         bc.study(pendulum(), OVER, 4, to=tmp_path / "s", cluster=cluster, **ASKED)
     assert not (tmp_path / "s/study.json").exists()
     assert len(bc.study(pendulum(), OVER, 4, to=tmp_path / "s", cluster=cluster, **ASKED).table()) == 4
@@ -318,13 +320,13 @@ def test_manifests_that_are_none(text: str, word: str, tmp_path: Path) -> None:
 def test_numbers_of_a_manifest_that_are_none(key: str, value: Any, tmp_path: Path) -> None:
     """Files of no runs each ended in an error of range()."""
     right = {"chunk": 1, "sessions": 1, "wall": 1.0, "name": "it", "runs": 4}
-    Folder(tmp_path).written(right)
-    assert Folder(tmp_path).manifest() == right
+    StudyFolder(tmp_path).write_manifest(right)
+    assert StudyFolder(tmp_path).manifest() == right
     (tmp_path / "study.json").write_text(json.dumps(right | {key: value}))
     if (key, value) == ("wall", 0.5):
         return
     with pytest.raises(bc.ReadError, match="is not a manifest of a study"):
-        Folder(tmp_path).manifest()
+        StudyFolder(tmp_path).manifest()
 
 
 @pytest.mark.parametrize(
@@ -333,8 +335,8 @@ def test_numbers_of_a_manifest_that_are_none(key: str, value: Any, tmp_path: Pat
 )
 def test_what_another_program_seals_is_looked_at_too(change: dict[str, Any], tmp_path: Path) -> None:
     """The checksum tells damage from intent, and no more: these ended in a KeyError, or in a list of 1e17 files."""
-    folder = Folder(tmp_path)
-    folder.written({"chunk": 1, "sessions": 1, "wall": 1.0, "name": "it", "runs": 4} | change)
+    folder = StudyFolder(tmp_path)
+    folder.write_manifest({"chunk": 1, "sessions": 1, "wall": 1.0, "name": "it", "runs": 4} | change)
     with pytest.raises(ReadError, match=r"is not a manifest of a study: its name is .* and its runs are"):
         folder.manifest()
 

@@ -15,7 +15,7 @@ import bellcrank as bc
 import mutation
 from bellcrank.cli import app
 from bellcrank.errors import ReadError
-from bellcrank.studies.toml import read_study
+from bellcrank.studies.study_toml import read_study
 
 GOOD = """
 mechanism = "chain:2"
@@ -117,5 +117,5 @@ def test_only_what_came_with_it_is_run(plant: str, tmp_path: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "study.toml")
-    with pytest.raises(ReadError, match="no plain file|not a regular file"):
+    with pytest.raises(ReadError, match=r"no plain file|not a regular file"):
         read_study(tmp_path / "study.toml", bc.zoo.load)

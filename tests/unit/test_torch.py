@@ -12,7 +12,7 @@ from carts import plant
 
 torch = pytest.importorskip("torch")
 
-from bellcrank.build.differentiable import function_of  # noqa: E402
+from bellcrank.build.differentiable_function import differentiable_function  # noqa: E402
 from bellcrank.torch import operator, wrap  # noqa: E402
 
 ARM = bc.zoo.planar3r()
@@ -36,7 +36,7 @@ def test_the_numbers_are_the_kernels() -> None:
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # of what it makes itself
 def test_opcheck_finds_nothing() -> None:
-    torch.library.opcheck(operator(function_of(KERNEL)), tensors())
+    torch.library.opcheck(operator(differentiable_function(KERNEL)), tensors())
 
 
 def test_gradcheck_finds_nothing() -> None:

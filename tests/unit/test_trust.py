@@ -33,8 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    cache._distrust.cache_clear()
-    cache._said.clear()
+    cache._cached_distrust_reason.cache_clear()
+    cache._warned.clear()
 
 
 def others(path: Path) -> None:
@@ -44,7 +44,7 @@ def others(path: Path) -> None:
 def test_a_folder_of_ones_own(folder: Path) -> None:
     assert cache.save(NAME, b"code")
     assert cache.load(NAME) == b"code"
-    assert cache.distrust(folder) == ""
+    assert cache.distrust_reason(folder) == ""
 
 
 @pytest.mark.parametrize("where", ["file", "folder", "above"])
@@ -52,7 +52,9 @@ def test_what_others_may_write_is_not_loaded(folder: Path, where: str) -> None:
     assert cache.save(NAME, b"code")
     others({"file": folder / NAME, "folder": folder, "above": folder.parent}[where])
     forget()
-    with pytest.warns(RuntimeWarning, match=r"no compiled code is loaded from the cache: .*can be written by other users"):
+    with pytest.warns(
+        RuntimeWarning, match=r"no compiled code is loaded from the cache: .*can be written by other users"
+    ):
         assert cache.load(NAME) is None
     with warnings.catch_warnings():  # and it is said once
         warnings.simplefilter("error")
@@ -121,7 +123,7 @@ def test_without_owners_nothing_is_asked(folder: Path, monkeypatch: pytest.Monke
     monkeypatch.delattr(os, "getuid")
     assert cache.save(NAME, b"code")
     assert cache.load(NAME) == b"code"
-    assert cache.distrust(folder) == ""
+    assert cache.distrust_reason(folder) == ""
 
 
 # -- how much is kept
@@ -138,10 +140,10 @@ def test_what_was_not_used_longest_goes_first(folder: Path, monkeypatch: pytest.
     files = [kept(folder, f"{k:064x}.o", 400_000, days=k) for k in range(5)]
     foreign = kept(folder, "notes.txt", 9_000_000, days=1000)
     monkeypatch.setenv("BELLCRANK_CACHE_MB", "1.3")
-    assert cache.tidy() == 2
+    assert cache.evict() == 2
     assert [f.exists() for f in files] == [True, True, True, False, False]
     monkeypatch.setenv("BELLCRANK_CACHE_DAYS", "1.5")
-    assert cache.tidy() == 1
+    assert cache.evict() == 1
     assert [f.exists() for f in files] == [True, True, False, False, False]
     assert foreign.exists()
 
@@ -155,7 +157,7 @@ def test_reading_is_using(folder: Path) -> None:
 
 def test_what_a_killed_process_left_goes(folder: Path) -> None:
     old, new = kept(folder, ".new-abc", 10, days=1), kept(folder, ".new-def", 10, days=0)
-    cache.tidy()
+    cache.evict()
     assert not old.exists()
     assert new.exists()
 
@@ -164,7 +166,7 @@ def test_saving_keeps_the_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("BELLCRANK_CACHE_MB", "1")
     for k in range(200):
         cache.save(f"{k:064x}.o", bytes(100_000))
-    assert sum(f.size for f in cache.kept()) < 64 * 100_100 + 1e6
+    assert sum(f.size for f in cache.cache_files()) < 64 * 100_100 + 1e6
 
 
 def test_the_command(folder: Path) -> None:

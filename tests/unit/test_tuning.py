@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.cockpit.inverse_kinematics import lever_positions, tool_frame
 from bellcrank.cockpit.machines import generic
-from bellcrank.cockpit.reach import reached, tool
 from bellcrank.errors import InputError
 from waiting import wait
 
@@ -62,7 +62,7 @@ def test_a_drive_keeps_its_state_where_no_body_can_have_it(bad: Any) -> None:
     for values in ({"link1.mass": 3.0, "link2.mass": bad}, bad):  # nothing of it, also not what could be
         with pytest.raises(InputError, match="tune: "):
             drive.tune(values)
-    assert drive._tuning.rows(np.zeros(3), 1e-3) is None
+    assert drive._parameter_log.rows(np.zeros(3), 1e-3) is None
     np.testing.assert_array_equal(drive.shared.parameters[:2], drive.system.parameters.nominal)
     drive.tune({"link1.mass": 3.0})
     assert drive.shared.parameters[0] == 3.0
@@ -100,16 +100,16 @@ def test_a_drive_records_what_held_in_each_row() -> None:
 def test_sliders_bring_a_tool_to_a_place() -> None:
     machine = generic(bc.zoo.puma600())
     m, q = machine.mechanism, np.array(machine.start, float)
-    at = np.asarray(m.pose(q, tool(machine)))[:3, 3]
+    at = np.asarray(m.pose(q, tool_frame(machine)))[:3, 3]
     for way in ((0.1, -0.1, 0.1), (-0.2, 0.2, 0.0)):
-        there = np.array(reached(machine, q, at + way))
-        np.testing.assert_allclose(np.asarray(m.pose(there, tool(machine)))[:3, 3], at + way, atol=2e-4)
-    far = np.array(reached(machine, q, (50.0, 0.0, 0.0)))  # as near as it comes
+        there = np.array(lever_positions(machine, q, at + way))
+        np.testing.assert_allclose(np.asarray(m.pose(there, tool_frame(machine)))[:3, 3], at + way, atol=2e-4)
+    far = np.array(lever_positions(machine, q, (50.0, 0.0, 0.0)))  # as near as it comes
     assert np.isfinite(far).all()
-    assert np.asarray(m.pose(far, tool(machine)))[0, 3] > at[0]
+    assert np.asarray(m.pose(far, tool_frame(machine)))[0, 3] > at[0]
     for lever, x in zip(machine.levers, far, strict=True):
         assert lever.low <= x <= lever.high
     with pytest.raises(bc.InputError, match="x, y and z"):
-        reached(machine, q, (1.0, 2.0))
+        lever_positions(machine, q, (1.0, 2.0))
     with pytest.raises(bc.InputError, match="no tool"):
-        reached(generic(bc.zoo.puma600(), "torque"), q, (1.0, 0.0, 0.0))
+        lever_positions(generic(bc.zoo.puma600(), "torque"), q, (1.0, 0.0, 0.0))

@@ -19,10 +19,10 @@ import pytest
 import bellcrank as bc
 from bellcrank.actuators import DCMotor
 from bellcrank.actuators.actuator import StateVariable
+from bellcrank.argument_errors import explain_argument_errors, misfit_text
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.formats.builder import Vector
-from bellcrank.identify.output_error import _nominal as output_error_nominal
-from bellcrank.misfits import explained, misfit
+from bellcrank.identify.output_error import _starting_point as output_error_nominal
 from bellcrank.model import Mechanism
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.modes import beam_modes
@@ -55,7 +55,7 @@ def test_many(part: int) -> None:
     assert wrong(10_000 * (part + 1), 2000) == []
 
 
-@explained
+@explain_argument_errors
 def _told(m: Mechanism, count: int, names: list[str], weights: Any = None, path: str | None = None) -> Any:
     return [m.nv * count, *(len(n) for n in names), 1.0 / weights if weights is not None else 0.0]
 
@@ -76,7 +76,7 @@ def test_the_argument_that_does_not_fit_is_named() -> None:
         _told(m, 2, [], 0)  # where all fit, an error stays what it is
     with pytest.raises(TypeError, match="missing"):
         _told(m)
-    assert misfit(_told, (m, np.int64(2), ("a",)), {"path": None}) is None
+    assert misfit_text(_told, (m, np.int64(2), ("a",)), {"path": None}) is None
 
 
 def test_what_is_no_float_is_expected_where_numbers_are_read() -> None:
@@ -245,7 +245,7 @@ def test_a_progress_that_fails_is_named(tmp_path: Path) -> None:
 def test_a_table_of_points_that_does_not_fit_is_refused_before_it_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bellcrank.room.free_memory", lambda: 2e10)
+    monkeypatch.setattr("bellcrank.memory_limits.free_memory", lambda: 2e10)
     m = bc.zoo.chain(2).free("link1.mass")
     with pytest.raises(InputError, match=r"2,147,483,648 points needs 51.5 GB .* take fewer runs"):
         bc.study(m, {"link1.mass": bc.uniform(1, 2)}, runs=2**31, seconds=0.01, to=tmp_path / "s")
@@ -282,7 +282,7 @@ def test_a_deviation_is_of_numbers(v: Any) -> None:
     assert len(lin.deviation([0.0, 0.0], [np.float64(0.1), 0])) == 4
 
 
-@explained
+@explain_argument_errors
 def _listed(names: Sequence[str], weights: Sequence[float], places: Sequence[Vector] = ()) -> int:
     return len(names or ["none"]) + len(weights[0]) + len(places)  # type: ignore[arg-type]
 

@@ -224,10 +224,10 @@ def test_what_is_suggested_can_be_loaded(name: str) -> None:
         with pytest.raises(InputError) as said:
             zoo.load(wrong)
         (told,) = re.findall(r'Write "(.*?)"', str(said.value))
-        assert told == zoo.example(name)
+        assert told == zoo.example_spec(name)
     assert zoo.load(told).nq > 0
     for wrong in (f"{name}x", f"{name}x({'3, ' * 12})", f"{name}x:", f"{name}x(", f"{name}x:colour"):
-        assert zoo.meant(wrong) == told
+        assert zoo.suggestion(wrong) == told
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_what_is_suggested_can_be_loaded(name: str) -> None:
     ],
 )  # fmt: skip
 def test_what_was_given_stays_in_a_suggestion(given: str, meant: str) -> None:
-    assert zoo.meant(given) == meant
+    assert zoo.suggestion(given) == meant
 
 
 def test_unknown_data() -> None:

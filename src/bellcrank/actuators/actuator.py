@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from bellcrank.parameters.part_numbers import check_range
+from bellcrank.parameters.validation import check_range
 from bellcrank.scalar import Scalar, clip, fabs, is_real, maximum, minimum, where
 
 
@@ -122,7 +122,7 @@ class Actuator(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "joint"}
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{k} {float(x):g}" if known(x) else f"{k} {x}" for k, x in self.numbers().items())
+        shown = ", ".join(f"{k} {float(x):g}" if is_known(x) else f"{k} {x}" for k, x in self.numbers().items())
         states = f"; states {', '.join(f'{s.name} [{s.unit}]' for s in self.states)}" if self.states else ""
         command = f"command [{self.command_unit}]" if self.commanded else "passive"
         return f"{type(self).__name__:<17} {self.joint:<8} {command:<13} {shown}{states}"
@@ -132,22 +132,22 @@ class Actuator(ABC):
         check_range(self, f'{type(self).__name__} on "{self.joint}"', names, above_zero)
 
 
-def known(x: Scalar) -> bool:
+def is_known(x: Scalar) -> bool:
     """Return whether `x` is a number now, rather than a free parameter."""
     return is_real(x)
 
 
-def endless(limit: Scalar) -> bool:
+def is_unlimited(limit: Scalar) -> bool:
     """Return whether `limit` is infinite in every run: a property of the model, so that code may branch on it."""
-    return known(limit) and limit == math.inf
+    return is_known(limit) and limit == math.inf
 
 
 def limited(x: Scalar, limit: Scalar) -> Scalar:
     """Return `x` clipped to -`limit` and `limit`; no operation for an infinite limit."""
-    return x if endless(limit) else clip(x, -limit, limit)
+    return x if is_unlimited(limit) else clip(x, -limit, limit)
 
 
-def damping_below(force: Scalar, limit: Scalar, damping: Scalar) -> Scalar:
+def limited_damping(force: Scalar, limit: Scalar, damping: Scalar) -> Scalar:
     """Return the damping of a servo with a force limit, as the slope of the chord beyond the limit.
 
     Parameters
@@ -159,12 +159,12 @@ def damping_below(force: Scalar, limit: Scalar, damping: Scalar) -> Scalar:
     damping
         Damping within the limit.
     """
-    if endless(limit) or (known(limit) and limit == 0.0):
-        return damping if endless(limit) else 0.0
+    if is_unlimited(limit) or (is_known(limit) and limit == 0.0):
+        return damping if is_unlimited(limit) else 0.0
     return damping * (limit / maximum(fabs(force), limit))
 
 
-def held(x: Scalar, rate: Scalar, low: Scalar, high: Scalar) -> Scalar:
+def bounded_rate(x: Scalar, rate: Scalar, low: Scalar, high: Scalar) -> Scalar:
     """Return the rate of a bounded state: at a bound it does not move outwards.
 
     Parameters
@@ -179,7 +179,7 @@ def held(x: Scalar, rate: Scalar, low: Scalar, high: Scalar) -> Scalar:
     return where(x <= low, maximum(rate, 0.0), where(x >= high, minimum(rate, 0.0), rate))
 
 
-def end_stops(q: Scalar, v: Scalar, low: Scalar, high: Scalar, stiffness: Scalar, damping: Scalar) -> Scalar:
+def end_stop_force(q: Scalar, v: Scalar, low: Scalar, high: Scalar, stiffness: Scalar, damping: Scalar) -> Scalar:
     """Return the force of Hunt-Crossley stops at both limits: max(k z (1 + d dz/dt), 0) at a depth z beyond one.
 
     Parameters
@@ -193,5 +193,5 @@ def end_stops(q: Scalar, v: Scalar, low: Scalar, high: Scalar, stiffness: Scalar
     damping
         Damping d.
     """
-    below, above = maximum(low - q, 0.0), maximum(q - high, 0.0)
-    return stiffness * (below * maximum(1.0 - damping * v, 0.0) - above * maximum(1.0 + damping * v, 0.0))
+    depth_below, depth_above = maximum(low - q, 0.0), maximum(q - high, 0.0)
+    return stiffness * (depth_below * maximum(1.0 - damping * v, 0.0) - depth_above * maximum(1.0 + damping * v, 0.0))

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, endless, limited
+from bellcrank.actuators.actuator import Actuator, StateVariable, is_unlimited, limited
 from bellcrank.scalar import Scalar
 
 
@@ -66,17 +66,21 @@ class DCMotor(Actuator):
     @property
     def states(self) -> tuple[StateVariable, ...]:
         """Armature current; with a slew limit also the voltage."""
-        driven = 0.0 if endless(self.voltage) else self.voltage
-        current = StateVariable("current", "A", 0.0, driven / self.R if endless(self.current) else self.current)
-        return (current,) if endless(self.slew) else (current, StateVariable("voltage", "V", 0.0, driven))
+        nominal_voltage = 0.0 if is_unlimited(self.voltage) else self.voltage
+        current = StateVariable(
+            "current", "A", 0.0, nominal_voltage / self.R if is_unlimited(self.current) else self.current
+        )
+        return (current,) if is_unlimited(self.slew) else (current, StateVariable("voltage", "V", 0.0, nominal_voltage))
 
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
     ) -> tuple[Scalar, list[Scalar]]:
         """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
-        wanted, i, slewing = limited(command, self.voltage), x[0], not endless(self.slew)
-        V = x[1] if slewing else wanted
+        target_voltage, i, has_slew_limit = limited(command, self.voltage), x[0], not is_unlimited(self.slew)
+        V = x[1] if has_slew_limit else target_voltage
         emf = self.k * self.n * v
-        drop = limited(V - emf, self.R * self.current) if not endless(self.current) else V - emf
+        drop = limited(V - emf, self.R * self.current) if not is_unlimited(self.current) else V - emf
         di = (drop - self.R * i) / self.L
-        return self.n * self.k * i, [di, limited((wanted - V) / self.lag, self.slew)] if slewing else [di]
+        return self.n * self.k * i, [di, limited((target_voltage - V) / self.lag, self.slew)] if has_slew_limit else [
+            di
+        ]

@@ -24,8 +24,8 @@ from bellcrank.actuators.proportional_valve import ProportionalValve
 from bellcrank.errors import InputError, brief
 from bellcrank.scalar import Scalar, maximum, tanh
 
-ATMOSPHERE = 1.0e5  # Pa, p_0
-LEAST_PRESSURE = 2.0e4  # Pa, absolute; lower bound for the pressure of the air
+ATMOSPHERIC_PRESSURE = 1.0e5  # Pa, p_0
+MIN_ABSOLUTE_PRESSURE = 2.0e4  # Pa, absolute; lower bound for the pressure of the air
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,11 @@ class Hydraulic(Actuator):
     @property
     def states(self) -> tuple[StateVariable, ...]:
         """Pressures of both chambers and the spool position."""
-        usual = self.valve.p_pump
-        pressures = StateVariable("p_A", "Pa", self.p_A, usual), StateVariable("p_B", "Pa", self.p_B, usual)
+        nominal_pressure = self.valve.p_pump
+        pressures = (
+            StateVariable("p_A", "Pa", self.p_A, nominal_pressure),
+            StateVariable("p_B", "Pa", self.p_B, nominal_pressure),
+        )
         return (*pressures, StateVariable("spool", "1", 0.0, 1.0))
 
     @property
@@ -94,8 +97,8 @@ class Hydraulic(Actuator):
 
     def modulus(self, p: Scalar) -> Scalar:
         """Return the bulk modulus of the oil with its air at pressure `p` (Pa above the tank's), Pa."""
-        absolute = maximum(p + ATMOSPHERE, LEAST_PRESSURE)
-        return 1.0 / (1.0 / self.bulk_modulus + self.air * ATMOSPHERE / (absolute * absolute))
+        absolute = maximum(p + ATMOSPHERIC_PRESSURE, MIN_ABSOLUTE_PRESSURE)
+        return 1.0 / (1.0 / self.bulk_modulus + self.air * ATMOSPHERIC_PRESSURE / (absolute * absolute))
 
     def force(self, q: Scalar, v: Scalar, p_A: Scalar, p_B: Scalar) -> Scalar:
         """Return the force on the joint, with friction and end stops.
@@ -115,8 +118,8 @@ class Hydraulic(Actuator):
             Force, N or N m.
         """
         a_A, a_B = self.areas
-        rubbing = self.friction * tanh(v / self.friction_speed) + self.viscous * v
-        return a_A * p_A - a_B * p_B - rubbing + self.stops(q, v)
+        friction = self.friction * tanh(v / self.friction_speed) + self.viscous * v
+        return a_A * p_A - a_B * p_B - friction + self.stops(q, v)
 
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar

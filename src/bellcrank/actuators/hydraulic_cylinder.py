@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import pi
 
-from bellcrank.actuators.actuator import end_stops, known
+from bellcrank.actuators.actuator import end_stop_force, is_known
 from bellcrank.actuators.hydraulic import Hydraulic
 from bellcrank.errors import InputError
 from bellcrank.scalar import Scalar, clip
@@ -76,7 +76,7 @@ class HydraulicCylinder(Hydraulic):
         self._check_valve()
         self._check("bore", "stroke", "count", "hoses", "bulk_modulus", "friction_speed", above_zero=True)
         self._check("rod", "air", "leakage", "friction", "viscous", "stop_stiffness", "stop_damping")
-        if known(self.rod) and known(self.bore) and not self.rod < self.bore:
+        if is_known(self.rod) and is_known(self.bore) and not self.rod < self.bore:
             raise InputError(
                 f'HydraulicCylinder on "{self.joint}": the rod is {self.rod!r} m and the bore {self.bore!r} m; '
                 "expected a rod that is thinner than the bore."
@@ -85,8 +85,8 @@ class HydraulicCylinder(Hydraulic):
     @property
     def areas(self) -> tuple[Scalar, Scalar]:
         """Piston areas of sides A and B, m^2."""
-        whole = self.count * (pi / 4) * self.bore * self.bore
-        return whole, whole - self.count * (pi / 4) * self.rod * self.rod
+        bore_area = self.count * (pi / 4) * self.bore * self.bore
+        return bore_area, bore_area - self.count * (pi / 4) * self.rod * self.rod
 
     def volumes(self, q: Scalar) -> tuple[Scalar, Scalar]:
         """Return the oil volumes of both chambers with their lines at the coordinate `q`, m^3."""
@@ -96,4 +96,4 @@ class HydraulicCylinder(Hydraulic):
 
     def stops(self, q: Scalar, v: Scalar) -> Scalar:
         """Return the force of the end stops at the coordinate `q` and velocity `v`, N."""
-        return end_stops(q + self.offset, v, 0.0, self.stroke, self.stop_stiffness, self.stop_damping)
+        return end_stop_force(q + self.offset, v, 0.0, self.stroke, self.stop_stiffness, self.stop_damping)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, damping_below, limited
+from bellcrank.actuators.actuator import Actuator, limited, limited_damping
 from bellcrank.scalar import Scalar
 
 
@@ -51,4 +51,4 @@ class PD(Actuator):
 
     def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
         """Return the damping slope in N m s/rad; `t`, `q`, `v`, `x` and `command` as in `Actuator.resistance`."""
-        return damping_below(self.kp * (command - q) - self.kd * v, self.limit, self.kd)
+        return limited_damping(self.kp * (command - q) - self.kd * v, self.limit, self.kd)

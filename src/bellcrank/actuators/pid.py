@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, damping_below, endless, limited
+from bellcrank.actuators.actuator import Actuator, StateVariable, is_unlimited, limited, limited_damping
 from bellcrank.scalar import Scalar, maximum, minimum, where
 
 
@@ -58,7 +58,7 @@ class PID(Actuator):
         (I,) = x
         e = command - q
         w = self.kp * e + self.ki * I - self.kd * v
-        if endless(self.limit):
+        if is_unlimited(self.limit):
             return w, [e]
         back = where(w > self.limit, minimum(e, 0.0), where(w < -self.limit, maximum(e, 0.0), e))
         return limited(w, self.limit), [back]
@@ -66,4 +66,4 @@ class PID(Actuator):
     def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
         """Return the damping slope in N m s/rad; `t`, `q`, `v`, `x` and `command` as in `Actuator.resistance`."""
         (I,) = x
-        return damping_below(self.kp * (command - q) + self.ki * I - self.kd * v, self.limit, self.kd)
+        return limited_damping(self.kp * (command - q) + self.ki * I - self.kd * v, self.limit, self.kd)

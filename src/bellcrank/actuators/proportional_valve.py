@@ -19,20 +19,20 @@ simulation. ASME Journal of Dynamic Systems, Measurement, and Control 121(4), 72
 this one has all derivatives).
 
 Departs: every function has a pump of its own, as strong as the machine's; sharing one pump is left to the controller
-(excavators/linkage/modes.py shares the flow). Pump dynamics are neglected: the pump is faster than the spool.
+(excavators/linkage/linkage_control.py shares the flow). Pump dynamics are neglected: the pump is faster than the spool.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.actuators.actuator import known
+from bellcrank.actuators.actuator import is_known
 from bellcrank.errors import InputError
-from bellcrank.parameters.part_numbers import check_range
+from bellcrank.parameters.validation import check_range
 from bellcrank.scalar import Scalar, clip, maximum, minimum, sqrt
 
-RELIEVED = 3.0e6  # Pa above its setting at which a relief valve passes the rated flow
-SUCKED = 3.0e4  # Pa below the tank's at which a make-up valve passes the rated flow
+RELIEF_RANGE_PA = 3.0e6  # Pa above its setting at which a relief valve passes the rated flow
+MAKE_UP_RANGE_PA = 3.0e4  # Pa below the tank's at which a make-up valve passes the rated flow
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class ProportionalValve:
         positive = ("flow", "p_pump", "relief", "margin", "lag", "laminar")
         check_range(self, "ProportionalValve", positive, above_zero=True)
         check_range(self, "ProportionalValve", ("overlap",))
-        if known(self.overlap) and not 0 <= self.overlap < 1:
+        if is_known(self.overlap) and not 0 <= self.overlap < 1:
             raise InputError(f"ProportionalValve: overlap is {self.overlap!r}; expected 0 or more, and less than 1.")
         if not isinstance(self.drops, tuple | list) or len(self.drops) != 2:
             raise InputError(f"ProportionalValve: drops is {self.drops!r}; expected two pressures, of A and of B.")
 
     def __str__(self) -> str:
-        shown = (f"{x:g}" if known(x) else str(x) for x in (self.flow, self.p_pump))
+        shown = (f"{x:g}" if is_known(x) else str(x) for x in (self.flow, self.p_pump))
         return " m3/s and ".join(shown) + " Pa"
 
     def moved(self, s: Scalar, command: Scalar) -> Scalar:
@@ -147,8 +147,8 @@ class ProportionalValve:
 
     def ports(self, p: Scalar) -> Scalar:
         """Return the flow into a chamber at pressure `p` (Pa) through its relief and make-up valves, m^3/s."""
-        out, back = maximum(p - self.relief, 0.0), maximum(-p, 0.0)
-        return back * (self.flow / SUCKED) - out * (self.flow / RELIEVED)
+        overpressure, underpressure = maximum(p - self.relief, 0.0), maximum(-p, 0.0)
+        return underpressure * (self.flow / MAKE_UP_RANGE_PA) - overpressure * (self.flow / RELIEF_RANGE_PA)
 
     def flows(self, s: Scalar, p_A: Scalar, p_B: Scalar) -> tuple[Scalar, Scalar]:
         """Return the flows into both chambers.

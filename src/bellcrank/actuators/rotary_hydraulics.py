@@ -28,10 +28,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, end_stops, held, known
+from bellcrank.actuators.actuator import Actuator, StateVariable, bounded_rate, end_stop_force, is_known
 from bellcrank.errors import InputError
 from bellcrank.parameters import nominal
-from bellcrank.parameters.part_numbers import one_number
+from bellcrank.parameters.validation import one_number
 from bellcrank.scalar import Scalar, clip, sqrt, where
 
 
@@ -98,7 +98,7 @@ class RotaryHydraulics(Actuator):
     def __post_init__(self) -> None:
         self._check("P_s", "G", "k_f", "D_m", "beta_v", "opening", above_zero=True)
         self._check("beta_m", "deadband", "limit", "laminar", "stop_stiffness", "stop_damping")
-        if known(self.P_e) and known(self.P_s) and not self.P_e < self.P_s:
+        if is_known(self.P_e) and is_known(self.P_s) and not self.P_e < self.P_s:
             raise InputError(
                 f'RotaryHydraulics on "{self.joint}": the drain P_e is {self.P_e!r} psi and the supply P_s '
                 f"{self.P_s!r} psi; expected P_e < P_s."
@@ -110,8 +110,8 @@ class RotaryHydraulics(Actuator):
         if p is None:
             return
         p = one_number(f'RotaryHydraulics on "{self.joint}"', name, p)
-        below = known(self.P_e) and p < self.P_e
-        above = known(self.P_s) and p > self.P_s
+        below = is_known(self.P_e) and p < self.P_e
+        above = is_known(self.P_s) and p > self.P_s
         if below or above:
             raise InputError(
                 f'RotaryHydraulics on "{self.joint}": {name} is {p!r} psi at the start; expected a pressure '
@@ -150,14 +150,14 @@ class RotaryHydraulics(Actuator):
         tuple[Scalar, Scalar]
             Q_in and Q_out, in^3/s.
         """
-        opens = s > 0.0
-        Q_in = self.k_f * s * self.root(where(opens, self.P_s - p_in, p_in - self.P_e))
-        Q_out = self.k_f * s * self.root(where(opens, p_out - self.P_e, self.P_s - p_out))
+        is_positive = s > 0.0
+        Q_in = self.k_f * s * self.root(where(is_positive, self.P_s - p_in, p_in - self.P_e))
+        Q_out = self.k_f * s * self.root(where(is_positive, p_out - self.P_e, self.P_s - p_out))
         return Q_in, Q_out  # 5.2
 
     def root(self, drop: Scalar) -> Scalar:
         """Return the square root of the pressure drop `drop` (psi), linear below `laminar`."""
-        return sqrt(drop) if known(self.laminar) and self.laminar == 0 else drop / sqrt(drop + self.laminar)
+        return sqrt(drop) if is_known(self.laminar) and self.laminar == 0 else drop / sqrt(drop + self.laminar)
 
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
@@ -166,8 +166,8 @@ class RotaryHydraulics(Actuator):
         p_in, p_out = (clip(p, self.P_e, self.P_s) for p in x)
         Q_in, Q_out = self.flows(self.spool(command), p_in, p_out)
         tau = (p_in - p_out) * (self.D_m / 8.0 * self.G) - self.beta_m * v  # 5.3
-        if not known(self.stop_stiffness) or self.stop_stiffness > 0:
-            tau = tau + end_stops(q, v, self.low, self.high, self.stop_stiffness, self.stop_damping)
-        swept = v * (self.D_m * self.G)
-        rates = (Q_in - swept) * self.beta_v, (swept - Q_out) * self.beta_v  # 5.4
-        return tau, [held(p, rate, self.P_e, self.P_s) for p, rate in zip(x, rates, strict=True)]
+        if not is_known(self.stop_stiffness) or self.stop_stiffness > 0:
+            tau = tau + end_stop_force(q, v, self.low, self.high, self.stop_stiffness, self.stop_damping)
+        swept_flow = v * (self.D_m * self.G)
+        rates = (Q_in - swept_flow) * self.beta_v, (swept_flow - Q_out) * self.beta_v  # 5.4
+        return tau, [bounded_rate(p, rate, self.P_e, self.P_s) for p, rate in zip(x, rates, strict=True)]

@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.build import forecast
-from bellcrank.build.stages import Job, Where, built
-from bellcrank.build.stages import target as target_of
+from bellcrank.build.stages import Job, Where, build_kernel
+from bellcrank.build.stages import target_of as target_of
 from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.inline import inlined
-from bellcrank.graph.purity import steady
-from bellcrank.misfits import explained
+from bellcrank.graph.inline import inline
+from bellcrank.graph.purity import call_checked_pure
 from bellcrank.nodes import Node
 from bellcrank.parameters import Parameters
-from bellcrank.quoting import refused
+from bellcrank.quoting import name_problem
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
 
 Shape = int | tuple[int, ...]
-CPU = Where()
-TAKEN = ("out", "parameters")  # keywords that every kernel has
-MOST_SYMBOLS = 1_000_000  # symbols: each is a node with code of its own
+DEFAULT_TARGET = Where()
+RESERVED_NAMES = ("out", "parameters")  # keywords that every kernel has
+MAX_SYMBOLS = 1_000_000  # symbols: each is a node with code of its own
 SCALARS = (int, float, np.integer, np.floating, Node)
 
 
-@explained
+@explain_argument_errors
 def compile(  # as in `re.compile`
     function_or_graph: Callable[..., Any] | Graph,
     inputs: Mapping[str, Shape] | None = None,
@@ -68,7 +68,7 @@ def compile(  # as in `re.compile`
     dtype : str
         "float64" or "float32".
     threads : int
-        CPU threads that share the states of a batch.
+        DEFAULT_TARGET threads that share the states of a batch.
     name : str
         Name of the kernel and of an output that has none; by default the function's own name.
     machine, processors
@@ -94,16 +94,16 @@ def compile(  # as in `re.compile`
     if isinstance(function_or_graph, Graph):
         if inputs is not None:
             raise InputError(f"a Graph defines its inputs ({', '.join(function_or_graph.inputs)}); leave out inputs=.")
-        return of_graph(function_or_graph, where, name)
-    graph = traced(function_or_graph, inputs, name)
+        return compile_graph(function_or_graph, where, name)
+    graph = trace_function(function_or_graph, inputs, name)
     again = partial(compile, name=name, machine=machine, processors=processors)
     recipe = again, (function_or_graph, inputs, target, dtype, threads)
-    return of_graph(graph, where, doc=inspect.getdoc(function_or_graph) or "", recipe=recipe)
+    return compile_graph(graph, where, doc=inspect.getdoc(function_or_graph) or "", recipe=recipe)
 
 
-def of_graph(
+def compile_graph(
     graph: Graph,
-    where: Where = CPU,
+    where: Where = DEFAULT_TARGET,
     name: str = "",
     parameters: Parameters | None = None,
     doc: str = "",
@@ -129,14 +129,14 @@ def of_graph(
     called = name or graph.name.rpartition(".")[2]
     shared = not where.machine and any(g.opaque for g in graph.calls)
     if not graph.opaque and not shared:
-        forecast.of_graph(graph).announced(graph.name)
+        forecast.graph_forecast(graph).warn_if_long(graph.name)
     # Code for several cores per state supports no calls; other targets support calls of recursions.
-    flat = inlined(graph, recursions=not shared) if any(not (shared and g.opaque) for g in graph.calls) else graph
-    job = Job(called, lambda _: ("", flat), doc=doc, parameters=parameters, recipe=recipe)
-    return built(job, target_of(where, called))
+    flat_graph = inline(graph, recursions=not shared) if any(not (shared and g.opaque) for g in graph.calls) else graph
+    job = Job(called, lambda _: ("", flat_graph), doc=doc, parameters=parameters, recipe=recipe)
+    return build_kernel(job, target_of(where, called))
 
 
-def traced(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, name: str = "") -> Graph:
+def trace_function(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, name: str = "") -> Graph:
     """Trace a user's function into a graph.
 
     Parameters
@@ -154,22 +154,22 @@ def traced(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, nam
         raise InputError(
             f'inputs is {inputs!r}; expected the shape of every argument by name, as in inputs={{"x": 3, "k": ()}}.'
         )
-    called = name or _name(function)
-    shapes = {key: _shape(key, shape) for key, shape in inputs.items()}
-    if (size := sum(map(math.prod, shapes.values()))) > MOST_SYMBOLS:
+    called = name or _function_name(function)
+    shapes = {key: _checked_shape(key, shape) for key, shape in inputs.items()}
+    if (size := sum(map(math.prod, shapes.values()))) > MAX_SYMBOLS:
         raise InputError(
-            f"inputs: {size} symbols in all are more than can be compiled; expected at most {MOST_SYMBOLS}."
+            f"inputs: {size} symbols in all are more than can be compiled; expected at most {MAX_SYMBOLS}."
         )
-    call = _caller(function, called, shapes)
+    call = _symbol_caller(function, called, shapes)
 
     def body(**symbols: Any) -> dict[str, Any]:
-        shown = {key: x.view(Symbols) if isinstance(x, np.ndarray) else x for key, x in symbols.items()}
-        return _outputs(called, steady(f"{called}()", function, call, shown))
+        shown = {key: x.view(SymbolArray) if isinstance(x, np.ndarray) else x for key, x in symbols.items()}
+        return _checked_outputs(called, call_checked_pure(f"{called}()", function, call, shown))
 
     return trace(called, body, shapes)
 
 
-class Symbols(np.ndarray[Any, Any]):
+class SymbolArray(np.ndarray[Any, Any]):
     """An array of symbols whose comparisons give arrays of symbols; plain numpy would convert each result to bool."""
 
     def __lt__(self, other: Any) -> Any:
@@ -185,7 +185,9 @@ class Symbols(np.ndarray[Any, Any]):
         return np.greater_equal(self, other, dtype=object)
 
 
-def _caller(function: Callable[..., Any], name: str, inputs: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
+def _symbol_caller(
+    function: Callable[..., Any], name: str, inputs: Mapping[str, Any]
+) -> Callable[[Mapping[str, Any]], Any]:
     """Return a wrapper that calls the function with arguments by name, or by position where it has no names."""
     try:
         signature = inspect.signature(function)
@@ -205,18 +207,18 @@ def _caller(function: Callable[..., Any], name: str, inputs: Mapping[str, Any]) 
     return lambda symbols: function(**symbols)
 
 
-def _outputs(name: str, found: Any) -> dict[str, Any]:
+def _checked_outputs(name: str, returned: Any) -> dict[str, Any]:
     """Return the function's results by name; raise an InputError if a kernel cannot return them."""
-    named = dict(found) if isinstance(found, Mapping) else {name: found}
+    named = dict(returned) if isinstance(returned, Mapping) else {name: returned}
     if not named:
         raise InputError(f"{name} returned an empty mapping; expected at least one result.")
     for key, value in named.items():
-        if not isinstance(key, str) or not key or refused(key):
+        if not isinstance(key, str) or not key or name_problem(key):
             raise InputError(f"{name} returned a result named {brief(key)}; expected a valid Python name.")
         array = np.array(value, dtype=object)
-        wrong = next((x for x in array.flat if not isinstance(x, SCALARS)), None)
-        if wrong is not None or not array.size or value is None:
-            what = f'"{key}" of {name}' if isinstance(found, Mapping) else name
+        invalid = next((x for x in array.flat if not isinstance(x, SCALARS)), None)
+        if invalid is not None or not array.size or value is None:
+            what = f'"{key}" of {name}' if isinstance(returned, Mapping) else name
             raise InputError(
                 f"{what} returned {brief(value)}; expected a scalar, an array or a sequence of scalars (rows of one "
                 "length), or a mapping of those by name."
@@ -224,16 +226,16 @@ def _outputs(name: str, found: Any) -> dict[str, Any]:
     return named
 
 
-def _name(function: Callable[..., Any]) -> str:
+def _function_name(function: Callable[..., Any]) -> str:
     found = getattr(function, "__name__", "function")
     return found if found.isidentifier() else "function"
 
 
-def _shape(name: Any, shape: Any) -> tuple[int, ...]:
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name in TAKEN:
+def _checked_shape(name: Any, shape: Any) -> tuple[int, ...]:
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name in RESERVED_NAMES:
         raise InputError(
             f'an input is named {brief(name)}; expected a valid Python name such as "x". '
-            f"{' and '.join(TAKEN)} are reserved."
+            f"{' and '.join(RESERVED_NAMES)} are reserved."
         )
     sizes = (shape,) if isinstance(shape, int | np.integer) else shape
     whole = isinstance(sizes, Sequence) and all(isinstance(n, int | np.integer) and n > 0 for n in sizes)

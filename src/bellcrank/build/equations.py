@@ -11,48 +11,53 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, method, quantity, shape_of
-from bellcrank.dynamics.requests import Request, check
+from bellcrank.dynamics.requests import Request, check_request
 from bellcrank.emit.equations import c as ctext
 from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as page
 from bellcrank.emit.equations.formula import Sheet
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
-from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.spatial.vector import ZERO
 from bellcrank.version import __version__
 
 # The blocks of the equations of motion: description and arguments of each.
-BLOCKS = {
+MOTION_BLOCKS = {
     "M": ("mass matrix", ("q",)),
     "h": ("Coriolis and centrifugal forces", ("q", "v")),
     "g": ("gravity forces", ("q",)),
     "f": ("damping, friction and springs of the joints", ("q", "v")),
 }
-MOTION = "M a + h + g = tau + f"
+MOTION_RELATION = "M a + h + g = tau + f"
 
-TARGETS: dict[str, Callable[[Sheet, int], str]] = {
+TEXT_TARGETS: dict[str, Callable[[Sheet, int], str]] = {
     "latex": latex.source,
     "python": python.source,
     "sympy": sympy.source,
     "c": ctext.source,
 }
-DIGITS = {"latex": 6, "python": 13, "sympy": 13, "c": 13}  # significant digits of numbers that have no shorter form
+DEFAULT_DIGITS = {
+    "latex": 6,
+    "python": 13,
+    "sympy": 13,
+    "c": 13,
+}  # significant digits of numbers that have no shorter form
 
 
-def graph(mechanism: Mechanism) -> Graph:
+def motion_graph(mechanism: Mechanism) -> Graph:
     """Return the four blocks of the equations of motion of `mechanism` as one graph."""
-    check(mechanism, Request("bias"))
+    check_request(mechanism, Request("bias"))
     if mechanism.loops:
         raise InputError(
             f'the equations of motion of "{mechanism.name}" are printed for trees, and it has loops. Print its terms '
             "one by one: mass_matrix, bias, closure_jacobian, closure_bias."
         )
-    tree = graphs.tree(mechanism, "bias", METHODS["rnea"])
+    tree = graphs.quantity_tree(mechanism, "bias", METHODS["rnea"])
     weightless = replace(tree, gravity=ZERO)
     M = method("crba", "mass_matrix", tree).function("mass_matrix")
     bias = method("rnea", "bias", tree).function("bias")
@@ -66,7 +71,7 @@ def graph(mechanism: Mechanism) -> Graph:
     return trace(f"{mechanism.name}.equations", body, inputs, mechanism.parameters)
 
 
-def sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = page.LONGEST_ENTRY) -> Sheet:
+def formula_sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = page.MAX_ENTRY_TERMS) -> Sheet:
     """Return a graph of the mechanism as formulas.
 
     Parameters
@@ -82,64 +87,64 @@ def sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = page.LON
     """
     q, v = mechanism.columns
     columns = {"q, v, a, tau": q} if q == v else {"q": q, "v, a, tau": v}
-    outputs, relation, what = BLOCKS, MOTION, "equations of motion"
-    if g.outputs.keys() != BLOCKS.keys():
+    outputs, relation, what = MOTION_BLOCKS, MOTION_RELATION, "equations of motion"
+    if g.outputs.keys() != MOTION_BLOCKS.keys():
         (what,) = g.outputs
         outputs, relation = {what: (quantity(what).what, quantity(what).inputs)}, ""
     if mechanism.parameters:
         columns["p"] = tuple(mechanism.parameters)
         outputs = {key: (said, (*inputs, "p")) for key, (said, inputs) in outputs.items()}
     title = f"{mechanism.name}: {what}{' of ' * bool(frame)}{frame}, printed by bellcrank {__version__}"
-    return page.sheet(g, mechanism.name, title, outputs, relation, columns, (_units(mechanism),), terms)
+    return page.build_sheet(g, mechanism.name, title, outputs, relation, columns, (_units_note(mechanism),), terms)
 
 
-def _units(mechanism: Mechanism) -> str:
+def _units_note(mechanism: Mechanism) -> str:
     kinds = dict.fromkeys(j.kind for j in mechanism.own_joints)
     turned = [kind for kind in kinds if KINDS[kind].nq > KINDS[kind].nv or kind == "planar"]
     where = f"that of {' and '.join(turned)} joints as seen in the child; elsewhere " if turned else ""
     return f"SI units and radians; v is {where}dq/dt."
 
 
-def text(
+def equation_text(
     mechanism: Mechanism,
     g: Graph,
     target: str = "latex",
     digits: int = 0,
-    terms: int = page.LONGEST_ENTRY,
+    terms: int = page.MAX_ENTRY_TERMS,
     frame: str = "",
-    alone: bool = False,
+    standalone: bool = False,
 ) -> str:
     """Return a graph of the mechanism as text.
 
     Parameters
     ----------
     mechanism, g, frame, terms
-        As in `sheet`.
+        As in `formula_sheet`.
     target
         "latex", "python", "sympy" or "c".
     digits
         Significant digits of numbers that have no shorter form; 0 for the default of the target.
-    alone
+    standalone
         Return a complete LaTeX document.
     """
-    if target not in TARGETS:
-        raise InputError(unknown("target", target, TARGETS))
+    if target not in TEXT_TARGETS:
+        raise InputError(unknown("target", target, TEXT_TARGETS))
     if digits and not 1 <= digits <= 17:
         raise InputError(f"digits is {digits!r}; expected a whole number from 1 to 17.")
     if terms < 0:
         raise InputError(f"terms is {terms!r}; expected the most terms that an entry may have, from 0 up.")
-    found = TARGETS[target](sheet(mechanism, g, frame, terms), digits or DIGITS.get(target, 13))
-    return latex.document(found) if alone and target == "latex" else found
+    source = TEXT_TARGETS[target](formula_sheet(mechanism, g, frame, terms), digits or DEFAULT_DIGITS.get(target, 13))
+    return latex.document(source) if standalone and target == "latex" else source
 
 
-@explained
+@explain_argument_errors
 def equations(
     mechanism: Mechanism,
     target: str = "latex",
     quantity: str = "",
     frame: str = "",
     digits: int = 0,
-    terms: int = page.LONGEST_ENTRY,
+    terms: int = page.MAX_ENTRY_TERMS,
 ) -> str:
     """Return the equations of motion, or one quantity, as text to read.
 
@@ -168,7 +173,7 @@ def equations(
     InputError
         If an argument is not valid, or equations of motion are requested of a mechanism with loops.
     """
-    if target not in TARGETS:
-        raise InputError(unknown("target", target, TARGETS))
-    g = graphs.graph(mechanism, quantity, frame=frame) if quantity else graph(mechanism)
-    return text(mechanism, g, target, digits, terms, frame)
+    if target not in TEXT_TARGETS:
+        raise InputError(unknown("target", target, TEXT_TARGETS))
+    g = graphs.graph(mechanism, quantity, frame=frame) if quantity else motion_graph(mechanism)
+    return equation_text(mechanism, g, target, digits, terms, frame)

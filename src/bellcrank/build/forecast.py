@@ -11,13 +11,17 @@ from dataclasses import dataclass
 
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph
-from bellcrank.room import free_memory
+from bellcrank.memory_limits import free_memory
 
-TRACED, COMPILED = 2e-5, 3e-4  # seconds per straight-line operation, to trace it and to compile it
-OPERATION = 2_700.0  # bytes per straight-line operation while it is compiled
-FIRST, BODY, BODY_BYTES = 0.5, 2.5e-4, 6_000.0  # rolled loops: fixed seconds, seconds per body, bytes per body
-EQUATION = 0.15  # work for one loop equation, in passes over the bodies that it moves
-PATIENCE = 60.0  # seconds above which a warning is given
+TRACE_SECONDS, COMPILE_SECONDS = 2e-5, 3e-4  # seconds per straight-line operation, to trace it and to compile it
+OPERATION_BYTES = 2_700.0  # bytes per straight-line operation while it is compiled
+ROLLED_SECONDS, BODY_SECONDS, BODY_BYTES = (
+    0.5,
+    2.5e-4,
+    6_000.0,
+)  # rolled loops: fixed seconds, seconds per body, bytes per body
+EQUATION_PASSES = 0.15  # work for one loop equation, in passes over the bodies that it moves
+WARNING_SECONDS = 60.0  # seconds above which a warning is given
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Forecast:
         size = self.bytes / 1e9
         return f"{self.operations:,.0f} operations, some {time} to compile and {size:,.{1 if size < 10 else 0}f} GB"
 
-    def announced(self, what: str) -> Forecast:
+    def warn_if_long(self, what: str) -> Forecast:
         """Return the forecast after warning about a long build.
 
         `what` names the kernel. Raises an InputError where the forecast exceeds the free memory; warns where it takes
@@ -44,7 +48,7 @@ class Forecast:
                 f"{what}: about {self}, and {free / 1e9:.1f} GB are free. Nothing was started. Use fewer bodies, or a "
                 "quantity with a rolled loop over identical bodies (docs/size.md lists them)."
             )
-        if self.seconds > PATIENCE:
+        if self.seconds > WARNING_SECONDS:
             warn(
                 f"{what}: about {self}, once; the result is cached. Rolled loops over identical bodies are "
                 "compiled in seconds: docs/size.md lists the quantities that have them."
@@ -52,16 +56,16 @@ class Forecast:
         return self
 
 
-def written_out(work: Sequence[float]) -> Forecast:
+def straight_forecast(work: Sequence[float]) -> Forecast:
     """Return the forecast of straight-line code by several methods, whose operations are `work`.
 
     Each is traced, and the one with the fewest operations is compiled.
     """
     least = min(work)
-    return Forecast(least, TRACED * sum(work) + COMPILED * least, OPERATION * least)
+    return Forecast(least, TRACE_SECONDS * sum(work) + COMPILE_SECONDS * least, OPERATION_BYTES * least)
 
 
-def shared(work: float, bodies: int, kinds: int) -> Forecast:
+def rolled_forecast(work: float, bodies: int, kinds: int) -> Forecast:
     """Return the forecast of rolled loops.
 
     Parameters
@@ -74,10 +78,10 @@ def shared(work: float, bodies: int, kinds: int) -> Forecast:
         Number of link classes, each of which is compiled once.
     """
     code = work / bodies * kinds
-    return Forecast(work, FIRST + BODY * bodies + COMPILED * code, BODY_BYTES * bodies)
+    return Forecast(work, ROLLED_SECONDS + BODY_SECONDS * bodies + COMPILE_SECONDS * code, BODY_BYTES * bodies)
 
 
-def of_graph(graph: Graph) -> Forecast:
+def graph_forecast(graph: Graph) -> Forecast:
     """Return the forecast of compiling an existing `graph` as straight-line code."""
     work = float(graph.count().arithmetic)
-    return Forecast(work, COMPILED * work, OPERATION * work)
+    return Forecast(work, COMPILE_SECONDS * work, OPERATION_BYTES * work)

@@ -23,28 +23,28 @@ from bellcrank.dynamics import (
     quantity,
     shape_of,
 )
-from bellcrank.dynamics.requests import Request, brief, check, straight
+from bellcrank.dynamics.requests import Request, check_request, fits_straight_code, has_few_numbers
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.inline import inlined
-from bellcrank.graph.recursion import MOST_WRITTEN
+from bellcrank.graph.inline import inline
+from bellcrank.graph.recursion import MAX_WRITTEN_OPERATIONS
 from bellcrank.model import Mechanism, Tree, regrouped
 
 if TYPE_CHECKING:
     from bellcrank.build.forecast import Forecast
-    from bellcrank.dynamics.loops.layer import Layer
+    from bellcrank.dynamics.loops.loop_layer import LoopLayer
 
-MOST_OPERATIONS = 10_000_000  # operations of a graph, roughly
-RATE, BYTES = 30_000, 1_600  # operations traced per second, and bytes for each
-Choose = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
+MAX_OPERATIONS = 10_000_000  # operations of a graph, roughly
+OPERATIONS_PER_SECOND, OPERATION_BYTES = 30_000, 1_600  # operations traced per second, and bytes for each
+GraphChoice = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
 
 
-def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
+def quantity_tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
     """Return the tree of `mechanism`, regrouped where quantity `name` and method `by` allow it."""
     return regrouped(mechanism.tree) if quantity(name).regrouped and by.regrouped else mechanism.tree
 
 
-def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
+def with_layer(mechanism: Mechanism, request: Request, base_method: Method) -> Method | LoopLayer:
     """Return the method that answers a request, with a layer on top for loops and springs.
 
     Parameters
@@ -53,17 +53,17 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
         The mechanism.
     request
         The quantity and its options.
-    by
+    base_method
         The method for the open tree.
     """
     if not (mechanism.loops or mechanism.springs):
-        return by
-    from bellcrank.build.beneath import layered
+        return base_method
+    from bellcrank.build.rolled_tree_terms import make_layer
 
-    return layered(mechanism, request, by)
+    return make_layer(mechanism, request, base_method)
 
 
-def fits(mechanism: Mechanism, name: str, by: Method, tree: Tree | None = None) -> None:
+def check_size(mechanism: Mechanism, name: str, by: Method, tree: Tree | None = None) -> None:
     """Raise an InputError where tracing would take minutes and gigabytes.
 
     Parameters
@@ -78,15 +78,16 @@ def fits(mechanism: Mechanism, name: str, by: Method, tree: Tree | None = None) 
         The part of the mechanism that the quantity depends on; by default all of it.
     """
     work = estimate(by.name, name, tree or mechanism.tree)
-    if work > MOST_OPERATIONS:
+    if work > MAX_OPERATIONS:
         raise InputError(
-            f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {MOST_OPERATIONS:,} "
-            f"are traced: it would take some {work / RATE / 60:.0f} minutes and {work * BYTES / 1e9:.0f} GB. Lock "
-            "joints, or use a quantity or a method whose work does not grow with the square of the number of bodies."
+            f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {MAX_OPERATIONS:,} "
+            f"are traced: it would take some {work / OPERATIONS_PER_SECOND / 60:.0f} minutes and "
+            f"{work * OPERATION_BYTES / 1e9:.0f} GB. Lock joints, or use a quantity or a method whose work does not "
+            "grow with the square of the number of bodies."
         )
 
 
-def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
+def is_rolled(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Return whether identical bodies share their code.
 
     The method must support it, and the straight-line code must be too long to compile.
@@ -100,24 +101,26 @@ def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     by
         The method.
     """
-    small = straight(by.name, request.quantity, mechanism.tree) and brief(request.quantity, mechanism.tree)
+    small = fits_straight_code(by.name, request.quantity, mechanism.tree) and has_few_numbers(
+        request.quantity, mechanism.tree
+    )
     if small or request.packed:
         return False
-    from bellcrank.build.sharing import shares
+    from bellcrank.build.rolling_policy import should_roll
 
-    return shares(mechanism, concerned(mechanism, request), request, by)
+    return should_roll(mechanism, relevant_tree(mechanism, request), request, by)
 
 
-def concerned(mechanism: Mechanism, request: Request) -> Tree:
+def relevant_tree(mechanism: Mechanism, request: Request) -> Tree:
     """Return the part of the tree of `mechanism` that the `request` depends on."""
     if not request.frame:
         return mechanism.tree
-    from bellcrank.build.places import path
+    from bellcrank.build.recursion_layout import path_tree
 
-    return path(mechanism.tree, request.frame)
+    return path_tree(mechanism.tree, request.frame)
 
 
-def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph], bool]) -> tuple[Method, Graph] | None:
+def parallel_dca(mechanism: Mechanism, request: Request, worth: Callable[[Graph], bool]) -> tuple[Method, Graph] | None:
     """Return divide and conquer for several cores, or None where it does not pay.
 
     It is chosen by "auto" where aba would be loops along one branch, which only one core can run.
@@ -131,27 +134,27 @@ def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph]
     worth
         Returns whether several cores share the work on a graph.
     """
-    by = METHODS["dca"]
-    asked = request.method == "auto" and by.applies(mechanism.tree, request.quantity)
-    if not asked or not divides(mechanism, request, by):
+    dca = METHODS["dca"]
+    is_applicable = request.method == "auto" and dca.applies(mechanism.tree, request.quantity)
+    if not is_applicable or not is_rolled_dca(mechanism, request, dca):
         return None
-    from bellcrank.build.sharing import assembled
+    from bellcrank.build.rolling_policy import request_dca
 
-    found = assembled(mechanism, request)
-    return (by, found) if found is not None and worth(found) else None
+    chosen_graph = request_dca(mechanism, request)
+    return (dca, chosen_graph) if chosen_graph is not None and worth(chosen_graph) else None
 
 
-def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
+def is_rolled_dca(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Return whether `by` is divide and conquer, and identical bodies of `mechanism` share their code by aba as well.
 
     The `request` must be plain forward dynamics.
     """
-    asked = by.name == "dca" and request.quantity == "forward_dynamics"
+    is_dca = by.name == "dca" and request.quantity == "forward_dynamics"
     plain = not (request.wrenches or mechanism.parameters or mechanism.springs)
-    return asked and plain and rolls(mechanism, request, METHODS["aba"])
+    return is_dca and plain and is_rolled(mechanism, request, METHODS["aba"])
 
 
-def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
+def prefer_rolled(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
     """Return the methods of `able` with rolled loops, or all of them if there are none.
 
     Parameters
@@ -163,18 +166,18 @@ def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[M
     able
         Methods that can compute the quantity.
     """
-    if mechanism.tree.following and METHODS["crba"] in able:  # rolled aba also supports mimic joints
-        able = [METHODS["aba"], *able] if rolls(mechanism, request, METHODS["aba"]) else able
-    if sharing := [m for m in able if rolls(mechanism, request, m)]:
+    if mechanism.tree.has_mimics and METHODS["crba"] in able:  # rolled aba also supports mimic joints
+        able = [METHODS["aba"], *able] if is_rolled(mechanism, request, METHODS["aba"]) else able
+    if sharing := [m for m in able if is_rolled(mechanism, request, m)]:
         return sharing
     if not mechanism.loops or request.quantity != "forward_dynamics":
         return able
-    from bellcrank.build.beneath import rolls_beneath
+    from bellcrank.build.rolled_tree_terms import has_rolled_tree_terms
 
-    return [m for m in able if rolls_beneath(mechanism, m)] or able
+    return [m for m in able if has_rolled_tree_terms(mechanism, m)] or able
 
 
-def considered(mechanism: Mechanism, request: Request) -> list[Method]:
+def possible_methods(mechanism: Mechanism, request: Request) -> list[Method]:
     """Return the methods that may answer: the requested one, or for "auto" all promising ones.
 
     Parameters
@@ -186,16 +189,16 @@ def considered(mechanism: Mechanism, request: Request) -> list[Method]:
     """
     named = request.method != "auto"
     by = [method(request.method, request.quantity, mechanism.tree)] if named else []
-    return shared(mechanism, request, by or candidates(request.quantity, mechanism.tree))
+    return prefer_rolled(mechanism, request, by or candidates(request.quantity, mechanism.tree))
 
 
-def small(mechanism: Mechanism, request: Request) -> bool:
+def is_small(mechanism: Mechanism, request: Request) -> bool:
     """Return whether the `request` for `mechanism` is so little work by any method that no forecast is needed."""
-    of, by = (request.quantity, concerned(mechanism, request)), considered(mechanism, request)
-    return not mechanism.loops and all(estimate(m.name, *of) > 0.0 and straight(m.name, *of) for m in by)
+    of, by = (request.quantity, relevant_tree(mechanism, request)), possible_methods(mechanism, request)
+    return not mechanism.loops and all(estimate(m.name, *of) > 0.0 and fits_straight_code(m.name, *of) for m in by)
 
 
-def expected(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
+def build_forecast(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
     """Return the forecast of the time and memory to build a kernel.
 
     Parameters
@@ -208,19 +211,21 @@ def expected(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
         Whether the target supports rolled loops.
     """
     from bellcrank.build import forecast
-    from bellcrank.build.beneath import passes, rolls_beneath
-    from bellcrank.build.rolling import kinds
+    from bellcrank.build.rolled_recursion import count_classes
+    from bellcrank.build.rolled_tree_terms import count_passes, has_rolled_tree_terms
 
-    tree, by = concerned(mechanism, request), considered(mechanism, request)
-    work = [passes(tree) * estimate(m.name, request.quantity, tree) for m in by]
-    beneath = [bool(tree.loops) and rolls_beneath(mechanism, m) for m in by]
-    rolled_up = calls and all(rolls(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
-    if rolled_up or all(divides(mechanism, request, m) for m in by):  # divide and conquer is rolled on every target
-        return forecast.shared(min(work), len(tree.links), kinds(tree))
-    return forecast.written_out(work)
+    tree, by = relevant_tree(mechanism, request), possible_methods(mechanism, request)
+    work = [count_passes(tree) * estimate(m.name, request.quantity, tree) for m in by]
+    beneath = [bool(tree.loops) and has_rolled_tree_terms(mechanism, m) for m in by]
+    rolled_up = calls and all(is_rolled(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
+    if rolled_up or all(
+        is_rolled_dca(mechanism, request, m) for m in by
+    ):  # divide and conquer is rolled on every target
+        return forecast.rolled_forecast(min(work), len(tree.links), count_classes(tree))
+    return forecast.straight_forecast(work)
 
 
-def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
+def trace_quantity(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     """Trace a request by one method.
 
     Parameters
@@ -233,24 +238,24 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         The method.
     """
     q = quantity(request.quantity)
-    if rolls(mechanism, request, by):
-        from bellcrank.build.sharing import recursion
+    if is_rolled(mechanism, request, by):
+        from bellcrank.build.rolling_policy import request_recursion
 
-        return recursion(mechanism, request, by)
-    if divides(mechanism, request, by):
-        from bellcrank.build.sharing import assembled
+        return request_recursion(mechanism, request, by)
+    if is_rolled_dca(mechanism, request, by):
+        from bellcrank.build.rolling_policy import request_dca
 
-        if (cut := assembled(mechanism, request)) is not None:
-            return cut
-    fits(mechanism, q.name, by, concerned(mechanism, request))
-    form = tree(mechanism, q.name, by)
+        if (segmented := request_dca(mechanism, request)) is not None:
+            return segmented
+    check_size(mechanism, q.name, by, relevant_tree(mechanism, request))
+    form_tree = quantity_tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
-        base = traced(mechanism, replace(request, quantity=q.differentiates), by)
-        return tangents(_flat(base), form, mechanism.name, q)
-    function = layer(mechanism, request, by).function(q.name)
-    inputs = {name: shape_of(name, form) for name in q.inputs}
+        base = trace_quantity(mechanism, replace(request, quantity=q.differentiates), by)
+        return derivative_graph(_flat_graph(base), form_tree, mechanism.name, q)
+    function = with_layer(mechanism, request, by).function(q.name)
+    inputs = {name: shape_of(name, form_tree) for name in q.inputs}
     if request.wrenches:
-        inputs["wrench"] = shape_of("wrench", form, request.wrenches)
+        inputs["wrench"] = shape_of("wrench", form_tree, request.wrenches)
 
     def body(**symbols: Any) -> dict[str, Any]:
         wrench = symbols.pop("wrench", None)
@@ -258,13 +263,13 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         options |= {"reference": request.reference} if request.reference != "aligned" else {}
         if wrench is not None:
             options |= {"frames": request.wrenches, "wrench": wrench}
-        found = function(form, *symbols.values(), **options)
+        found = function(form_tree, *symbols.values(), **options)
         return {q.name: [x for k, row in enumerate(found) for x in row[k:]] if request.packed else found}
 
     return trace(f"{mechanism.name}.{q.name}", body, inputs, mechanism.parameters)
 
 
-def tangents(base: Graph, form: Tree, mechanism: str, row: Quantity) -> Graph:
+def derivative_graph(base: Graph, form: Tree, mechanism: str, row: Quantity) -> Graph:
     """Return the derivatives of the one output of a graph, (inputs, nv, nv), as tangents of a single sweep.
 
     Derivatives are taken with respect to q (along the velocities) and to the other inputs.
@@ -281,7 +286,7 @@ def tangents(base: Graph, form: Tree, mechanism: str, row: Quantity) -> Graph:
         The derivative quantity.
     """
     name, names = row.name, row.inputs
-    (of, output), n = next(iter(base.outputs.items())), form.nv
+    (output_name, output), n = next(iter(base.outputs.items())), form.nv
     q = list(base.tape.inputs("q", (form.nq,)))
     moves = {}
     for i, x in enumerate(names):
@@ -289,8 +294,8 @@ def tangents(base: Graph, form: Tree, mechanism: str, row: Quantity) -> Graph:
         for k in range(n):
             unit = [float(j == k) for j in range(n)]
             moves[x][:, i * n + k] = kinematics.rate(form, q, unit) if x == "q" else unit
-    found = base.along(moves, [of])[of].reshape(output.size, len(names), n)
-    return Graph(f"{mechanism}.{name}", base.inputs, {name: np.moveaxis(found, 1, 0)}, base.tape)
+    derivatives = base.along(moves, [output_name])[output_name].reshape(output.size, len(names), n)
+    return Graph(f"{mechanism}.{name}", base.inputs, {name: np.moveaxis(derivatives, 1, 0)}, base.tape)
 
 
 def graph(
@@ -321,11 +326,13 @@ def graph(
     reference
         "aligned", "local" or "world".
     """
-    return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated), reference=reference))[1]
+    return choose_graph(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated), reference=reference))[
+        1
+    ]
 
 
-def chosen(
-    mechanism: Mechanism, request: Request, choose: Choose | None = None, calls: bool = False
+def choose_graph(
+    mechanism: Mechanism, request: Request, choose: GraphChoice | None = None, calls: bool = False
 ) -> tuple[Method, Graph]:
     """Return the requested method and its graph, or for "auto" the fastest.
 
@@ -340,29 +347,29 @@ def chosen(
     calls
         Whether the caller supports a graph that calls other graphs.
     """
-    check(mechanism, request)
-    if quantity(request.quantity).inverts and not mechanism.tree.massive:
-        from bellcrank.dynamics import immobility
+    check_request(mechanism, request)
+    if quantity(request.quantity).inverts and not mechanism.tree.has_massive_bodies:
+        from bellcrank.dynamics import singular_mass
 
-        immobility.check(mechanism)
-    graphs = [(m, traced(mechanism, request, m)) for m in considered(mechanism, request)]
-    by, found = graphs[0]
+        singular_mass.check_mass_matrix(mechanism)
+    graphs = [(m, trace_quantity(mechanism, request, m)) for m in possible_methods(mechanism, request)]
+    by, chosen_graph = graphs[0]
     if len(graphs) > 1:
         from bellcrank.emit.cpu.costs import cheapest  # imported here because cached kernels need no choice
 
-        by, found = (choose or cheapest)(graphs)
-    return by, found if calls else _flat(found)
+        by, chosen_graph = (choose or cheapest)(graphs)
+    return by, chosen_graph if calls else _flat_graph(chosen_graph)
 
 
-def _flat(graph: Graph) -> Graph:
+def _flat_graph(graph: Graph) -> Graph:
     """Return the graph with its calls inlined."""
     if not graph.calls:
         return graph
     operations = graph.count().arithmetic
-    if operations > MOST_WRITTEN:
+    if operations > MAX_WRITTEN_OPERATIONS:
         raise InputError(
             f"{graph.name} is {operations:,} operations, and this use needs straight-line code; at most "
-            f'{MOST_WRITTEN:,} are written out. Kernels for target="cpu" and target="cuda", and runs on both, use '
-            "rolled loops over identical bodies."
+            f'{MAX_WRITTEN_OPERATIONS:,} are written out. Kernels for target="cpu" and target="cuda", and runs on '
+            "both, use rolled loops over identical bodies."
         )
-    return inlined(graph)
+    return inline(graph)

@@ -21,30 +21,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.build import attributes
-from bellcrank.build.stages import Job, Where, built, shared_out, sources, steady, tables_as_shipped
-from bellcrank.build.stages import target as target_of
-from bellcrank.build.wrench_arguments import extended
+from bellcrank.argument_errors import explain_argument_errors
+from bellcrank.build import kernel_selection
+from bellcrank.build.stages import (
+    Job,
+    Where,
+    build_kernel,
+    plugin_key,
+    sources_unchanged,
+    tables_as_shipped,
+    uses_several_cores,
+)
+from bellcrank.build.stages import target_of as target_of
+from bellcrank.build.wrench_arguments import kernel_with_wrenches
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, quantity
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-from bellcrank.dynamics.requests import Request, check, straight
+from bellcrank.dynamics.requests import Request, check_request, fits_straight_code
 from bellcrank.emit import cache as store
-from bellcrank.emit.constants import code_fingerprint
+from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.cpu.host import host
 from bellcrank.errors import InputError, brief
-from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
-from bellcrank.quoting import line
+from bellcrank.quoting import single_line
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
     from bellcrank.graph import Graph
 
 
-LISTED = 16  # names in a help text
+MAX_LISTED_NAMES = 16  # names in a help text
 
 
-@explained
+@explain_argument_errors
 def kernel(
     mechanism: Mechanism,
     name: str,
@@ -106,11 +114,11 @@ def kernel(
     where = Where(target, dtype, threads, machine, processors)
     if not isinstance(packed, bool | np.bool_):
         raise InputError(f"kernel: packed is {brief(packed)}; expected True or False.")
-    driven = attributes.joint_names(name, actuated)
-    return made(mechanism, Request(name, method, frame, tuple(wrenches), driven, bool(packed), reference), where)
+    driven = kernel_selection.checked_joint_names(name, actuated)
+    return make_kernel(mechanism, Request(name, method, frame, tuple(wrenches), driven, bool(packed), reference), where)
 
 
-def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
+def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     """Return the kernel that answers a request.
 
     Parameters
@@ -122,46 +130,50 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     where
         Target, number type and threads.
     """
-    check(mechanism, request)
-    on, q = target_of(where, request.quantity), quantity(request.quantity)
+    check_request(mechanism, request)
+    target, q = target_of(where, request.quantity), quantity(request.quantity)
 
-    def graph(known: str) -> tuple[str, Graph]:
+    def graph(cached_method: str) -> tuple[str, Graph]:
         from bellcrank.build import graphs  # imported here because cached kernels are not traced
 
         calls = not where.machine  # code for several cores per state supports no calls
-        asked = replace(request, method=known) if known and calls else request
-        if where.machine and (wide := graphs.side_by_side(mechanism, request, lambda g: shared_out(g, on))):
+        method_request = replace(request, method=cached_method) if cached_method and calls else request
+        if where.machine and (wide := graphs.parallel_dca(mechanism, request, lambda g: uses_several_cores(g, target))):
             return wide[0].name, wide[1]
-        if not graphs.small(mechanism, asked):
-            graphs.expected(mechanism, asked, calls).announced(f"{request.quantity} of {mechanism.name}")
-        by, found = graphs.chosen(mechanism, asked, on.choose, calls)
-        return by.name, found
+        if not graphs.is_small(mechanism, method_request):
+            graphs.build_forecast(mechanism, method_request, calls).warn_if_long(
+                f"{request.quantity} of {mechanism.name}"
+            )
+        by, chosen_graph = graphs.choose_graph(mechanism, method_request, target.choose, calls)
+        return by.name, chosen_graph
 
     @cache
     def with_wrenches(frames: tuple[str, ...]) -> Kernel:
-        return made(mechanism, replace(request, wrenches=frames), where)
+        return make_kernel(mechanism, replace(request, wrenches=frames), where)
 
-    signature, doc = _help(mechanism, q)
+    signature, doc = _signature_and_help(mechanism, q)
     job = Job(
         q.name,
         graph,
-        (mechanism.fingerprint, json.dumps(asdict(request)), *sources()) if _decided(mechanism) else (),
-        columns(mechanism),
+        (mechanism.fingerprint, json.dumps(asdict(request)), *plugin_key())
+        if _request_decides_graph(mechanism)
+        else (),
+        column_names(mechanism),
         str(signature),
         doc,
         mechanism.parameters,
-        (made, (mechanism, request, where)),
-        partial(extended, q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
+        (make_kernel, (mechanism, request, where)),
+        partial(kernel_with_wrenches, q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
     )
-    return built(job, on)
+    return build_kernel(job, target)
 
 
-def _decided(mechanism: Mechanism) -> bool:
+def _request_decides_graph(mechanism: Mechanism) -> bool:
     """Return whether the request determines the graph: tables are as shipped, and the user set no loop closures."""
     return tables_as_shipped() and not getattr(vars(mechanism).get("_closure"), "told", False)
 
 
-def columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
+def column_names(mechanism: Mechanism) -> dict[str, Sequence[str]]:
     """Return the names of the elements of each input of kernels of `mechanism`."""
     q, v = mechanism.columns
     return {**{x: q if x in POSITIONS else v for x in INPUTS}, "p": tuple(mechanism.parameters)}
@@ -184,59 +196,61 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
     """
     q = quantity(name)
     if q.option == "frame":
-        return _taught(attributes.of_frame(q, partial(kernel, mechanism, name)), mechanism, q)
+        return _documented(kernel_selection.select_by_frame(q, partial(kernel, mechanism, name)), mechanism, q)
     if q.driven and mechanism.loops:
-        return _taught(attributes.of_actuated(q, partial(kernel, mechanism, name)), mechanism, q)
-    if not mechanism.loops and _long(mechanism, q.differentiates or name):
-        from bellcrank.build import by_tangents
+        return _documented(kernel_selection.select_by_actuation(q, partial(kernel, mechanism, name)), mechanism, q)
+    if not mechanism.loops and _exceeds_straight_code(mechanism, q.differentiates or name):
+        from bellcrank.build import columnwise_jacobians
 
-        if by_columns := by_tangents.function(mechanism, q):
-            return _taught(by_columns, mechanism, q)
+        if by_columns := columnwise_jacobians.columnwise_function(mechanism, q):
+            return _documented(by_columns, mechanism, q)
     if q.result:
-        return _taught(attributes.in_parts(made(mechanism, Request(name), Where()).function, q), mechanism, q)
-    return made(mechanism, Request(name), Where()).function
+        return _documented(
+            kernel_selection.with_named_parts(make_kernel(mechanism, Request(name), Where()).function, q), mechanism, q
+        )
+    return make_kernel(mechanism, Request(name), Where()).function
 
 
-def _long(mechanism: Mechanism, name: str) -> bool:
+def _exceeds_straight_code(mechanism: Mechanism, name: str) -> bool:
     """Return whether a quantity is too large for straight-line code by some method that may answer."""
-    return not all(straight(m.name, name, mechanism.tree) for m in candidates(name, mechanism.tree))
+    return not all(fits_straight_code(m.name, name, mechanism.tree) for m in candidates(name, mechanism.tree))
 
 
-def _taught(function: Callable[..., Any], mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
+def _documented(function: Callable[..., Any], mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
     """Return the function with the name, signature and documentation of the quantity."""
-    signature, doc = _help(mechanism, q)
+    signature, doc = _signature_and_help(mechanism, q)
     function.__name__, function.__qualname__, function.__doc__ = q.name, f"Mechanism.{q.name}", doc
     function.__signature__ = signature  # type: ignore[attr-defined]
     return function
 
 
-def _help(mechanism: Mechanism, q: Quantity) -> tuple[Signature, str]:
+def _signature_and_help(mechanism: Mechanism, q: Quantity) -> tuple[Signature, str]:
     """Return the signature and the help text of a quantity of this mechanism."""
-    without = [] if mechanism.loops else ["actuated"]
-    without += [] if mechanism.parameters else ["p", "parameters"]
-    positions, velocities = map(_listed, mechanism.columns)
-    more = [f"Here nq is {mechanism.nq} and nv is {mechanism.nv}. q: {positions}."]
+    omitted = [] if mechanism.loops else ["actuated"]
+    omitted += [] if mechanism.parameters else ["p", "parameters"]
+    positions, velocities = map(_name_list, mechanism.columns)
+    extra_lines = [f"Here nq is {mechanism.nq} and nv is {mechanism.nv}. q: {positions}."]
     if velocities != positions:
-        more.append(f"v: {velocities}.")
+        extra_lines.append(f"v: {velocities}.")
     if mechanism.loops and (q.inverts or q.driven):
-        more.append("It has loops, which q and v must close: use mechanism.assemble().")
+        extra_lines.append("It has loops, which q and v must close: use mechanism.assemble().")
     if q.option:
-        more.append(f"Frames: {_listed(list(mechanism.frames))}.")
+        extra_lines.append(f"Frames: {_name_list(list(mechanism.frames))}.")
     if mechanism.parameters:
-        more.append(f"Free parameters: {_listed(list(mechanism.parameters))}.")
-    return q.signature(without), q.help(without, more)
+        extra_lines.append(f"Free parameters: {_name_list(list(mechanism.parameters))}.")
+    return q.signature(omitted), q.help(omitted, extra_lines)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join([*map(line, names[:LISTED]), *(["..."] if len(names) > LISTED else [])])
+def _name_list(names: Sequence[str]) -> str:
+    return ", ".join([*map(single_line, names[:MAX_LISTED_NAMES]), *(["..."] if len(names) > MAX_LISTED_NAMES else [])])
 
 
 # -- cached methods
 
-_methods: dict[str, str] = {}  # methods by their keys, to avoid reading the disk again
+_cached_methods: dict[str, str] = {}  # methods by their keys, to avoid reading the disk again
 
 
-def method_for(mechanism: Mechanism, request: Request) -> Method:
+def auto_method(mechanism: Mechanism, request: Request) -> Method:
     """Return the method that graphs.chosen selects on this computer.
 
     Parameters
@@ -247,27 +261,27 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
         The quantity and its options.
     """
     from bellcrank.build import graphs
-    from bellcrank.dynamics import immobility
+    from bellcrank.dynamics import singular_mass
 
-    check(mechanism, request)
-    if quantity(request.quantity).inverts and not mechanism.tree.massive:
-        immobility.check(mechanism)
-    able = graphs.considered(mechanism, request)
-    if len(able) == 1 and graphs.rolls(mechanism, request, able[0]):
-        return able[0]
-    if len(able) == 1:
-        graphs.fits(mechanism, request.quantity, able[0], graphs.concerned(mechanism, request))
-        return able[0]
+    check_request(mechanism, request)
+    if quantity(request.quantity).inverts and not mechanism.tree.has_massive_bodies:
+        singular_mass.check_mass_matrix(mechanism)
+    methods = graphs.possible_methods(mechanism, request)
+    if len(methods) == 1 and graphs.is_rolled(mechanism, request, methods[0]):
+        return methods[0]
+    if len(methods) == 1:
+        graphs.check_size(mechanism, request.quantity, methods[0], graphs.relevant_tree(mechanism, request))
+        return methods[0]
     if not tables_as_shipped():
-        return graphs.chosen(mechanism, request)[0]
-    h, asked = host(), json.dumps(asdict(request))
-    here = (h.cpu, h.features, h.llvm, code_fingerprint(), *sources())
-    name = store.key("method", mechanism.fingerprint, asked, *here)
-    if name not in _methods:
+        return graphs.choose_graph(mechanism, request)[0]
+    h, request_text = host(), json.dumps(asdict(request))
+    computer_key = (h.cpu, h.features, h.llvm, code_fingerprint(), *plugin_key())
+    name = store.key("method", mechanism.fingerprint, request_text, *computer_key)
+    if name not in _cached_methods:
         if (found := store.load(f"{name}.json")) is not None:
-            _methods[name] = str(json.loads(found))
+            _cached_methods[name] = str(json.loads(found))
         else:
-            _methods[name] = graphs.chosen(mechanism, request)[0].name
-            if steady():
-                store.save(f"{name}.json", json.dumps(_methods[name]).encode())
-    return METHODS[_methods[name]]
+            _cached_methods[name] = graphs.choose_graph(mechanism, request)[0].name
+            if sources_unchanged():
+                store.save(f"{name}.json", json.dumps(_cached_methods[name]).encode())
+    return METHODS[_cached_methods[name]]

@@ -11,52 +11,55 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.build import graphs
-from bellcrank.build.stages import fitted, shared_out
+from bellcrank.build.stages import fit_segments, uses_several_cores
 from bellcrank.dynamics import Method
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit.target import Target
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph import Graph, Recursion
-from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
-from bellcrank.scheduling import Machine, Schedule, Tasks, laid_out, listing
+from bellcrank.scheduling import Machine, Schedule, Tasks, list_schedule, list_scheduling
 from bellcrank.scheduling import machine as by_name
 from bellcrank.scheduling.machines import LAYOUTS
 
-MOST_PROCESSORS = 8  # default number of processors, unless the shape follows from the mechanism
-WARP = 32  # lanes, as graphics processors have them
-LAYING, PATIENCE = 1e-4, 30.0  # seconds to schedule one operation; seconds above which a warning is given
+MAX_DEFAULT_PROCESSORS = 8  # default number of processors, unless the shape follows from the mechanism
+WARP_LANES = 32  # lanes, as graphics processors have them
+OPERATION_SECONDS, WARNING_SECONDS = (
+    1e-4,
+    30.0,
+)  # seconds to schedule one operation; seconds above which a warning is given
 
 
 @dataclass(frozen=True)
-class Laid:
+class MethodSchedule:
     """A schedule and the method that it follows."""
 
-    by: str  # the method, or the author of the program
+    method: str  # the method, or the author of the program
     schedule: Schedule
 
 
 # Machines with a program of their own for (mechanism, numbers after the name, kind), and functions that divide the
 # equations of (mechanism, names of strategies, control law) into tasks, of which the best division is used.
-PROGRAMS: dict[str, Callable[[Mechanism, str, str], Laid]] = {}
+PROGRAMS: dict[str, Callable[[Mechanism, str, str], MethodSchedule]] = {}
 CUTS: dict[str, Callable[[Mechanism, Sequence[str], str], list[Tasks]]] = {}
 
 
-def _few(n: int) -> int:
-    return max(1, min(n, MOST_PROCESSORS))
+def _default_processors(n: int) -> int:
+    return max(1, min(n, MAX_DEFAULT_PROCESSORS))
 
 
 # Sizes of machines named without numbers, for n degrees of freedom.
-SIZES: dict[str, Callable[[int], str]] = {
-    "complete": lambda n: f"{_few(n)}",
-    "pipeline": lambda n: f"{_few(n)}",
-    "bus": lambda n: f"{_few(n)}",
-    "mesh": lambda n: f"2,{(_few(n) + 1) // 2}",
+DEFAULT_SIZES: dict[str, Callable[[int], str]] = {
+    "complete": lambda n: f"{_default_processors(n)}",
+    "pipeline": lambda n: f"{_default_processors(n)}",
+    "bus": lambda n: f"{_default_processors(n)}",
+    "mesh": lambda n: f"2,{(_default_processors(n) + 1) // 2}",
     "triangle": lambda n: f"{max(n, 1)}",  # Wong's: as many rows and columns as joints
     "cone": lambda n: f"{max(n, 1)}",
-    "hypercube": lambda n: f"{(_few(n) - 1).bit_length()}",
-    "warp": lambda n: f"{WARP}",
+    "hypercube": lambda n: f"{(_default_processors(n) - 1).bit_length()}",
+    "warp": lambda n: f"{WARP_LANES}",
 }
 
 
@@ -72,30 +75,32 @@ def machine(name: str, kind: str = "", freedoms: int = 1) -> Machine:
     freedoms
         Degrees of freedom of that mechanism.
     """
-    layout, numbers = _split(name)
+    layout, numbers = _split_machine_name(name)
     if layout == "threads":
-        return _threads(numbers, kind)
+        return _threads_machine(numbers, kind)
     if layout == "gpu":
         raise InputError('machine "gpu" takes its size from the plan for a graph; it has no costs without one.')
     if layout in PROGRAMS:
         raise InputError(f'machine "{layout}" is a program for a mechanism; call bc.schedule with one.')
     if layout not in LAYOUTS:
         known = (*LAYOUTS, "threads", "gpu", *PROGRAMS)
-        raise InputError(unknown("machine", layout, known) + _more("wong" in PROGRAMS))
-    if numbers is None and layout in SIZES:
-        numbers = SIZES[layout](freedoms)
+        raise InputError(unknown("machine", layout, known) + _papers_hint("wong" in PROGRAMS))
+    if numbers is None and layout in DEFAULT_SIZES:
+        numbers = DEFAULT_SIZES[layout](freedoms)
     return by_name(f"{layout}:{numbers}" if numbers else layout, kind or "ideal")
 
 
-def _split(name: str) -> tuple[str, str | None]:
+def _split_machine_name(name: str) -> tuple[str, str | None]:
     given = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\)|:(.*))?\s*", name)
     if given is None:
         raise InputError(f'machine "{name}": expected a name and numbers, such as mesh:2,3 or triangle:4.')
     return given[1], given[2] if given[2] is not None else given[3]
 
 
-def _threads(numbers: str | None, kind: str) -> Machine:
-    from bellcrank.emit.cores import kernel as threads  # imported here because it loads a compiler, to measure costs
+def _threads_machine(numbers: str | None, kind: str) -> Machine:
+    from bellcrank.emit.cores import (
+        multicore_kernel as threads,  # imported here because it loads a compiler, to measure costs
+    )
 
     if kind:
         raise InputError(f'machine "threads" has costs measured on this computer; leave out kind "{kind}".')
@@ -104,7 +109,7 @@ def _threads(numbers: str | None, kind: str) -> Machine:
     return threads.machine("threads", int(numbers) if numbers else None, "float64")
 
 
-@explained
+@explain_argument_errors
 def schedule(
     what: Mechanism | Graph,
     quantity: str = "forward_dynamics",
@@ -157,10 +162,10 @@ def schedule(
     InputError
         If a name or a combination of options is not valid.
     """
-    return laid(what, Request(quantity, method, frame), machine, kind, level, strategy, control).schedule
+    return method_schedule(what, Request(quantity, method, frame), machine, kind, level, strategy, control).schedule
 
 
-def laid(
+def method_schedule(
     what: Mechanism | Graph,
     request: Request,
     machine: str | Machine = "",
@@ -168,7 +173,7 @@ def laid(
     level: str = "",
     strategy: str = "",
     control: str = "none",
-) -> Laid:
+) -> MethodSchedule:
     """Return the schedule together with the method that it follows.
 
     Parameters
@@ -180,58 +185,62 @@ def laid(
     machine, kind, level, strategy, control
         As in `schedule`.
     """
-    own, numbers = _split(machine) if isinstance(machine, str) and machine else ("", None)
-    if strategy or own in PROGRAMS:
-        who = "a strategy" if strategy else f'machine "{own}"'
+    machine_name, numbers = _split_machine_name(machine) if isinstance(machine, str) and machine else ("", None)
+    if strategy or machine_name in PROGRAMS:
+        option_text = "a strategy" if strategy else f'machine "{machine_name}"'
         if isinstance(what, Graph):
-            raise InputError(f"{who} needs a mechanism; got a graph.")
+            raise InputError(f"{option_text} needs a mechanism; got a graph.")
         if (request.quantity, request.method, level) != ("forward_dynamics", "auto", ""):
             raise InputError(
-                f"{who} has its own equations and tasks: forward dynamics only, without method= and level=."
+                f"{option_text} has its own equations and tasks: forward dynamics only, without method= and level=."
             )
-        return _cut(what, strategy, control, machine, kind) if strategy else PROGRAMS[own](what, numbers or "", kind)
+        return (
+            _strategy_schedule(what, strategy, control, machine, kind)
+            if strategy
+            else PROGRAMS[machine_name](what, numbers or "", kind)
+        )
     if control != "none":
         raise InputError(f'control "{control}" goes with a strategy, such as modules.')
     if isinstance(what, Graph):
         by, graph, freedoms = "", what, max((shape[0] for shape in what.inputs.values() if shape), default=1)
     else:
-        found, graph = _chosen(what, request, own, numbers, kind)
+        found, graph = _choose_graph(what, request, machine_name, numbers, kind)
         by, freedoms = found.name, what.nv
-    if own == "gpu":
-        return Laid(by, _gpu(graph, numbers, kind))
-    on = _made(machine or "complete", kind, freedoms)
-    if on.name.startswith("threads("):
+    if machine_name == "gpu":
+        return MethodSchedule(by, _gpu_schedule(graph, numbers, kind))
+    target_machine = _checked_machine(machine or "complete", kind, freedoms)
+    if target_machine.name.startswith("threads("):
         from bellcrank.emit.cores.target import Cores
 
-        target = Cores(on)
-        return Laid(by, target.schedule(fitted(by, graph, target)[1]))
-    if not (isinstance(graph, Recursion) and listing.by_places(graph, on)):
-        _announced(graph)
-    return Laid(by, listing.schedule(graph, on, level or "auto"))
+        target = Cores(target_machine)
+        return MethodSchedule(by, target.schedule(fit_segments(by, graph, target)[1]))
+    if not (isinstance(graph, Recursion) and list_scheduling.is_place_scheduled(graph, target_machine)):
+        _warn_if_long(graph)
+    return MethodSchedule(by, list_scheduling.schedule(graph, target_machine, level or "auto"))
 
 
-def _announced(graph: Graph) -> None:
+def _warn_if_long(graph: Graph) -> None:
     """Warn where scheduling will take long."""
     operations = graph.count().arithmetic
-    if (seconds := LAYING * operations) > PATIENCE:
+    if (seconds := OPERATION_SECONDS * operations) > WARNING_SECONDS:
         warn(
             f"{graph.name}: {operations:,} operations are scheduled one by one, which takes about {seconds / 60:.0f} "
             "minutes. Identical bodies are scheduled body by body, in seconds, on every machine but a warp."
         )
 
 
-def _chosen(what: Mechanism, request: Request, own: str, numbers: str | None, kind: str) -> tuple[Method, Graph]:
+def _choose_graph(what: Mechanism, request: Request, own: str, numbers: str | None, kind: str) -> tuple[Method, Graph]:
     """Return the method and the graph of a kernel; on several cores long branches are divided."""
     if own == "threads":
         from bellcrank.emit.cores.target import Cores
 
-        on = Cores(_threads(numbers, kind))
-        if wide := graphs.side_by_side(what, request, lambda g: shared_out(g, on)):
+        on = Cores(_threads_machine(numbers, kind))
+        if wide := graphs.parallel_dca(what, request, lambda g: uses_several_cores(g, on)):
             return wide
-    return graphs.chosen(what, request, _target(own).choose)
+    return graphs.choose_graph(what, request, _default_target(own).choose)
 
 
-def _target(machine: str) -> Target:
+def _default_target(machine: str) -> Target:
     if machine == "gpu":
         from bellcrank.emit.cuda.target import Cuda
 
@@ -241,35 +250,35 @@ def _target(machine: str) -> Target:
     return Cpu()
 
 
-def _gpu(graph: Graph, numbers: str | None, kind: str) -> Schedule:
+def _gpu_schedule(graph: Graph, numbers: str | None, kind: str) -> Schedule:
     from bellcrank.emit.cuda import team_schedule as shown  # imported here because it loads a compiler
-    from bellcrank.emit.cuda.choice import STATES
+    from bellcrank.emit.cuda.occupancy import STATES_PER_BLOCK
 
     if kind:
         raise InputError(f'machine "gpu" has costs measured on a GPU; leave out kind "{kind}".')
-    if numbers is not None and numbers.strip() not in map(str, STATES):
-        sizes = ", ".join(f"gpu:{k}" for k in STATES)
+    if numbers is not None and numbers.strip() not in map(str, STATES_PER_BLOCK):
+        sizes = ", ".join(f"gpu:{k}" for k in STATES_PER_BLOCK)
         raise InputError(f'machine "gpu:{numbers}": expected {sizes}, or gpu for the fastest by prediction.')
-    return shown.schedule(graph, int(numbers or 0))
+    return shown.team_schedule(graph, int(numbers or 0))
 
 
-def _cut(m: Mechanism, strategy: str, control: str, machine: str | Machine, kind: str) -> Laid:
+def _strategy_schedule(m: Mechanism, strategy: str, control: str, machine: str | Machine, kind: str) -> MethodSchedule:
     """Return the best schedule by strategies; by default on three transputers, as in the paper."""
     names = [name.strip() for name in re.split(r"[+,]", strategy)]
     for name in names:
         if name not in CUTS:
-            raise InputError(unknown("strategy", name, CUTS) + _more(bool(CUTS)))
-    on = _made(machine or "complete:3", kind or "t800", m.nv)
-    found = [laid_out(tasks, on) for tasks in CUTS[names[0]](m, names, control)]
-    return Laid(" + ".join(names), min(found, key=lambda s: s.makespan))
+            raise InputError(unknown("strategy", name, CUTS) + _papers_hint(bool(CUTS)))
+    on = _checked_machine(machine or "complete:3", kind or "t800", m.nv)
+    found = [list_schedule(tasks, on) for tasks in CUTS[names[0]](m, names, control)]
+    return MethodSchedule(" + ".join(names), min(found, key=lambda s: s.makespan))
 
 
-def _more(known: bool) -> str:
+def _papers_hint(known: bool) -> str:
     """Return a hint where the machines and strategies of the papers are not imported."""
     return "" if known else " `import bellcrank.papers` adds those of the papers."
 
 
-def _made(asked: str | Machine, kind: str, freedoms: int) -> Machine:
+def _checked_machine(asked: str | Machine, kind: str, freedoms: int) -> Machine:
     if isinstance(asked, Machine):
         return asked
     if not isinstance(asked, str):

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank import patience, plugins
+from bellcrank import plugins, progress
 from bellcrank.emit import cache as store
-from bellcrank.emit.constants import code_fingerprint
+from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.target import DTYPES, About, Extend, Signature, Target
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.model import parts
@@ -52,47 +52,47 @@ class Job:
     extend: Extend | None = None
 
 
-def built(job: Job, on: Target) -> Kernel:
+def build_kernel(job: Job, backend: Target) -> Kernel:
     """Return the kernel of a job, from the cache or compiled now.
 
     Parameters
     ----------
     job
         The kernel to compile.
-    on
+    backend
         The target.
     """
-    index = store.key(*job.key, *on.key, code_fingerprint()) if job.key else ""
-    facts, code, cached = _recalled(index, on) if index else (None, None, False)
-    by = facts["method"] if facts else ""  # the cached method, even if others were added
-    made = cache(lambda: fitted(*job.graph(by), on))
+    index = store.key(*job.key, *backend.key, code_fingerprint()) if job.key else ""
+    facts, code, cached = _load_cached(index, backend) if index else (None, None, False)
+    cached_method = facts["method"] if facts else ""  # the cached method, even if others were added
+    traced = cache(lambda: fit_segments(*job.graph(cached_method), backend))
     if facts is None:
-        with patience.uncollected(), patience.said(f"tracing {job.name}"):
-            method, graph = made()
-        with patience.uncollected(), patience.said(f"compiling {graph.name}"):
-            facts, code, cached = on.compile(graph)
+        with progress.garbage_collection_paused(), progress.progress_message(f"tracing {job.name}"):
+            method, graph = traced()
+        with progress.garbage_collection_paused(), progress.progress_message(f"compiling {graph.name}"):
+            facts, code, cached = backend.compile(graph)
         facts |= {
             "method": method,
             "inputs": {key: list(shape) for key, shape in graph.inputs.items()},
             "outputs": {key: list(shape) for key, shape in graph.shapes.items()},
         }
-        if index and steady():
+        if index and sources_unchanged():
             store.save(f"{index}.json", json.dumps(facts).encode())
     about = About(
-        _signature(job, facts, on.dtype),
-        lambda: made()[1],
-        cache(lambda: on.source(made()[1])),
+        _kernel_signature(job, facts, backend.dtype),
+        lambda: traced()[1],
+        cache(lambda: backend.source(traced()[1])),
         facts["method"],
         cached,
         job.recipe,
         job.extend,
         Parameters() if job.parameters is None else job.parameters,
     )
-    made_of_it: Kernel = on.load(code, facts, about)
-    return made_of_it
+    kernel: Kernel = backend.load(code, facts, about)
+    return kernel
 
 
-def fitted(method: str, graph: Graph, on: Target) -> tuple[str, Graph]:
+def fit_segments(method: str, graph: Graph, backend: Target) -> tuple[str, Graph]:
     """Return the method and the graph, divided into as many segments as the target uses.
 
     Parameters
@@ -100,30 +100,30 @@ def fitted(method: str, graph: Graph, on: Target) -> tuple[str, Graph]:
     method
         Name of the method.
     graph
-        A graph; if build/segments.py made it, it can be divided again.
-    on
+        A graph; if build/segmented_recursion.py made it, it can be divided again.
+    backend
         The target.
     """
-    if (recut := getattr(graph, "recut", None)) and (cut := getattr(on, "segments", None)):
+    if (recut := getattr(graph, "recut", None)) and (cut := getattr(backend, "segments", None)):
         return method, recut(*cut)
     return method, graph
 
 
-def shared_out(graph: Graph, on: Target) -> bool:
-    """Return whether several cores of target `on` would share the work of `graph` on one state."""
-    used = getattr(on, "used", None)
-    return used is not None and used(fitted("", graph, on)[1]) > 1
+def uses_several_cores(graph: Graph, backend: Target) -> bool:
+    """Return whether several cores of target `backend` would share the work of `graph` on one state."""
+    used = getattr(backend, "used", None)
+    return used is not None and used(fit_segments("", graph, backend)[1]) > 1
 
 
-def _recalled(index: str, on: Target) -> tuple[dict[str, Any] | None, Any, bool]:
+def _load_cached(index: str, backend: Target) -> tuple[dict[str, Any] | None, Any, bool]:
     """Return facts and code that an earlier process compiled for the same request, package and computer."""
     found = store.load(f"{index}.json")
     facts = json.loads(found) if found is not None else None
-    code = on.recall(facts) if facts is not None else None
+    code = backend.recall(facts) if facts is not None else None
     return (facts, code, True) if code is not None else (None, None, False)
 
 
-def _signature(job: Job, facts: Mapping[str, Any], dtype: str) -> Signature:
+def _kernel_signature(job: Job, facts: Mapping[str, Any], dtype: str) -> Signature:
     columns = {key: job.columns[key] for key in facts["inputs"] if key in job.columns} if job.columns else None
     return Signature(
         job.name,
@@ -138,7 +138,7 @@ def _signature(job: Job, facts: Mapping[str, Any], dtype: str) -> Signature:
 
 
 TARGETS = ("cpu", "cuda")
-MOST_THREADS = 1024  # threads: far more than processors, because every requested thread is started
+MAX_THREADS = 1024  # threads: far more than processors, because every requested thread is started
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Where:
         if dtype not in DTYPES:
             raise InputError(unknown("dtype", dtype, DTYPES))
         whole = is_whole(self.threads)
-        if not whole or not 1 <= self.threads <= MOST_THREADS:
+        if not whole or not 1 <= self.threads <= MAX_THREADS:
             raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
         object.__setattr__(self, "threads", int(self.threads))
         if isinstance(self.machine, np.ndarray):  # has no truth value, and is not a machine
@@ -187,7 +187,7 @@ class Where:
             raise InputError('threads= and machine= apply to the CPU only; target="cuda" has a thread for every state.')
 
 
-def target(where: Where, what: str) -> Target:
+def target_of(where: Where, what: str) -> Target:
     """Return the target of `where`, with a warning about `what` where the CPU replaces a missing GPU.
 
     The runtime for several cores or for a GPU is imported only when used.
@@ -195,22 +195,22 @@ def target(where: Where, what: str) -> Target:
     if where.target == "cuda":
         from bellcrank.emit.cuda import device
 
-        if not (why := device.missing()):
+        if not (why := device.unavailable_reason()):
             from bellcrank.emit.cuda.target import Cuda
 
             return Cuda(where.dtype, where.waves)
         warn(f"{why} The CPU computes {what} instead.")
     if not isinstance(where.machine, str) or where.machine:
-        from bellcrank.emit.cores.kernel import machine
+        from bellcrank.emit.cores.multicore_kernel import machine
         from bellcrank.emit.cores.target import Cores
 
-        made = machine(where.machine, where.processors, where.dtype)
+        core_machine = machine(where.machine, where.processors, where.dtype)
         if where.threads > 1:
             raise InputError(
                 "threads= and machine= exclude each other: one shares states of a batch, the other the work on each "
                 "state."
             )
-        return Cores(made, where.dtype)
+        return Cores(core_machine, where.dtype)
     from bellcrank.emit.cpu.target import Cpu
 
     return Cpu(where.dtype, where.threads)
@@ -218,12 +218,12 @@ def target(where: Where, what: str) -> Target:
 
 # -- check that the tables are as shipped
 
-NAME = __name__.partition(".")[0]
+PACKAGE_NAME = __name__.partition(".")[0]
 # Tables that users can extend, with their modules; each module keeps the shipped rows in SHIPPED.
-TABLES = {
+EXTENSIBLE_TABLES = {
     "method": ("dynamics.table", "METHODS"),
     "quantity": ("dynamics.quantities", "QUANTITIES"),
-    "closure": ("dynamics.loops.rows", "CLOSURES"),
+    "closure": ("dynamics.loops.constraint_equations", "CLOSURES"),
     "joint": ("model.joints", "KINDS"),
 }
 
@@ -233,28 +233,28 @@ def tables_as_shipped() -> bool:
 
     The sources of both are part of the key. A function of the package that is replaced at run time is not detected.
     """
-    rows = dict(plugins.rows)  # a copy: another thread may be adding to it
+    rows = dict(plugins.entries)  # a copy: another thread may be adding to it
     counts = {name: len(row[0]) for (kind, name), row in rows.items() if kind == "closure"}
     if {**parts.SHIPPED, **counts} != dict(parts.EQUATIONS):
         return False
-    return all(_as_shipped(kind, *place, rows) for kind, place in TABLES.items())
+    return all(_is_as_shipped(kind, *place, rows) for kind, place in EXTENSIBLE_TABLES.items())
 
 
-def _as_shipped(kind: str, module: str, attribute: str, rows: Mapping[tuple[str, str], Any]) -> bool:
+def _is_as_shipped(kind: str, module: str, attribute: str, rows: Mapping[tuple[str, str], Any]) -> bool:
     """Return whether one table has only shipped rows, as one that is not loaded yet."""
-    if f"{NAME}.{module}" not in sys.modules:
+    if f"{PACKAGE_NAME}.{module}" not in sys.modules:
         return True
-    found = import_module(f"{NAME}.{module}")  # waits while another thread is loading it
+    found = import_module(f"{PACKAGE_NAME}.{module}")  # waits while another thread is loading it
     now = dict(getattr(found, attribute))
     expected = {**found.SHIPPED, **{name: row for (of, name), row in rows.items() if of == kind}}
     return now.keys() == expected.keys() and all(now[key] is expected[key] for key in expected)
 
 
-def steady() -> bool:
+def sources_unchanged() -> bool:
     """Return whether the loaded code equals the files of the package and of installed packages."""
-    return store.steady() and (not plugins.packages or plugins.steady())
+    return store.sources_unchanged() and (not plugins.packages or plugins.sources_unchanged())
 
 
-def sources() -> tuple[str, ...]:
+def plugin_key() -> tuple[str, ...]:
     """Return the part of a cache key for the sources of installed packages that extend the tables."""
     return (plugins.fingerprint(),) if plugins.packages else ()

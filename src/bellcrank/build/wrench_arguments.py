@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.arguments import symbolic
+from bellcrank.emit.cpu.arguments import contains_symbols
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import InputError
 
 
-def extended(
-    name: str, made: Callable[[tuple[str, ...]], Kernel], named: Mapping[str, Any]
+def kernel_with_wrenches(
+    name: str, kernel_of_frames: Callable[[tuple[str, ...]], Kernel], keywords: Mapping[str, Any]
 ) -> tuple[Kernel, dict[str, Any]] | None:
     """Return the kernel for the frames with wrenches, and its keywords; None where no wrenches are given.
 
@@ -21,20 +21,20 @@ def extended(
     ----------
     name
         The quantity, for messages.
-    made
+    kernel_of_frames
         Returns the kernel for a set of frames.
-    named
+    keywords
         The keywords of a call.
     """
-    wrenches = named.get("wrenches")
+    wrenches = keywords.get("wrenches")
     if wrenches is None:
         return None
-    frames, wrench = stacked(name, wrenches)
-    rest = {key: x for key, x in named.items() if key != "wrenches"}
-    return made(frames), rest | ({"wrench": wrench} if frames else {})
+    frames, wrench = stack_wrenches(name, wrenches)
+    rest = {key: x for key, x in keywords.items() if key != "wrenches"}
+    return kernel_of_frames(frames), rest | ({"wrench": wrench} if frames else {})
 
 
-def stacked(name: str, wrenches: Any) -> tuple[tuple[str, ...], Any]:
+def stack_wrenches(name: str, wrenches: Any) -> tuple[tuple[str, ...], Any]:
     """Return the sorted frames and their wrenches, (..., frames, 6).
 
     Parameters
@@ -56,7 +56,7 @@ def stacked(name: str, wrenches: Any) -> tuple[tuple[str, ...], Any]:
 
 def _wrench(name: str, frame: str, value: Any) -> Any:
     try:
-        array = np.asarray(value, object if symbolic(value) else float)
+        array = np.asarray(value, object if contains_symbols(value) else float)
     except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     if array.shape[-1:] != (6,):

@@ -25,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import bellcrank as bc
 from bellcrank.cli import examples, screen
-from bellcrank.cli.python_objects import from_python, named_in_python
+from bellcrank.cli.python_objects import is_python_object, load_python_object
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.formats import SUFFIXES
 from bellcrank.model import Mechanism
@@ -71,7 +71,7 @@ class CommandGroup(TyperGroup):
             screen.fail("there is not enough memory for this; use fewer rows, bodies or columns.")
             raise typer.Exit(2) from None
         except OSError as error:
-            raise typer.Exit(_unwritten(error)) from None
+            raise typer.Exit(_report_output_error(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 
@@ -112,7 +112,10 @@ app = typer.Typer(
 MechanismArg = Annotated[
     str,
     typer.Argument(
-        metavar="MECHANISM", help="A file, or a built-in name.", show_default=False, autocompletion=examples.mechanisms
+        metavar="MECHANISM",
+        help="A file, or a built-in name.",
+        show_default=False,
+        autocompletion=examples.complete_mechanism,
     ),
 ]
 BaseOpt = Annotated[
@@ -124,12 +127,18 @@ CheckOpt = Annotated[
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuantityOpt = Annotated[
     str,
-    typer.Option("--quantity", "-q", metavar="NAME", help="Quantity to compute.", autocompletion=examples.quantities),
+    typer.Option(
+        "--quantity", "-q", metavar="NAME", help="Quantity to compute.", autocompletion=examples.complete_quantity
+    ),
 ]
 MethodOpt = Annotated[
     str,
     typer.Option(
-        "--method", "-m", metavar="NAME", help="Method; auto takes the cheapest.", autocompletion=examples.methods
+        "--method",
+        "-m",
+        metavar="NAME",
+        help="Method; auto takes the cheapest.",
+        autocompletion=examples.complete_method,
     ),
 ]
 FrameOpt = Annotated[str, typer.Option("--frame", "-f", metavar="NAME", help="Frame, for pose, jacobian and similar.")]
@@ -149,28 +158,28 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
-        sys.exit(_unwritten(error))
+        sys.exit(_report_output_error(error))
     finally:
         try:
             sys.stdout.flush()
         except OSError as error:
-            sys.exit(_unwritten(error))
+            sys.exit(_report_output_error(error))
 
 
-def _unwritten(error: OSError) -> int:
+def _report_output_error(error: OSError) -> int:
     """Report an output error and return the exit code; discard later output, so that Python exits without complaint."""
     with contextlib.suppress(OSError, ValueError):  # a test may have put an object without descriptor there
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):  # the reader, e.g. head, has closed the pipe
         return 141
     with contextlib.suppress(OSError):
-        what = "the output cannot be written" if error.filename is None else str(error.filename)
-        screen.fail(f"{what}: {error.strerror or error}.")
+        subject = "the output cannot be written" if error.filename is None else str(error.filename)
+        screen.fail(f"{subject}: {error.strerror or error}.")
     return 1
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"bellcrank {bc.__version__}")
         raise typer.Exit
 
@@ -183,7 +192,7 @@ def _options(version: VersionOpt = False) -> None:
     pass
 
 
-def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool = False) -> Mechanism:
+def load_mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool = False) -> Mechanism:
     """Load the mechanism that a command line names.
 
     Parameters
@@ -203,17 +212,19 @@ def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool =
         if base != "fixed":
             raise InputError(f'"{name}" is built in and has a fixed base; --base {base} applies to files only.')
         return bc.zoo.load(name)
-    if named_in_python(name):
-        return from_python(name)
+    if is_python_object(name):
+        return load_python_object(name)
     if os.sep in name or Path(name).suffix or Path(name).exists():
-        found = bc.read(name, base=base, check=check)
-        doubts = found.report.warnings
-        if doubts and not quiet:
-            told = f"{name}: {len(doubts)} warning{'s' if len(doubts) > 1 else ''}, which `bellcrank show` prints"
-            screen.note(f"{told}. {doubts[0].element}: {doubts[0].outcome}")
-        return found
-    told = unknown("mechanism", name, bc.zoo.names(), bc.zoo.meant(name))
-    raise InputError(f"{told} A file ends in {', '.join(SUFFIXES)}.")
+        loaded = bc.read(name, base=base, check=check)
+        warnings = loaded.report.warnings
+        if warnings and not quiet:
+            message = (
+                f"{name}: {len(warnings)} warning{'s' if len(warnings) > 1 else ''}, which `bellcrank show` prints"
+            )
+            screen.note(f"{message}. {warnings[0].element}: {warnings[0].outcome}")
+        return loaded
+    message = unknown("mechanism", name, bc.zoo.names(), bc.zoo.suggestion(name))
+    raise InputError(f"{message} A file ends in {', '.join(SUFFIXES)}.")
 
 
 for _file in COMMANDS:  # last, because these modules import the definitions above

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, mechanism, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, load_mechanism, screen
+from bellcrank.cli.screen import TableColumn
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
 from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bellcrank.cli.step_timing import StepTiming
     from bellcrank.cli.timing import Timing
 
-STEPS = ("rk4", "euler")
-TIMED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "gravity_torque", "kinetic_energy")
+STEP_INTEGRATORS = ("rk4", "euler")
+TIMED_QUANTITIES = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "gravity_torque", "kinetic_energy")
 
 
 @app.command()
@@ -50,65 +50,67 @@ def bench(
     from bellcrank.cli.step_timing import measure_step
     from bellcrank.emit.cpu.host import host
 
-    m = mechanism(name, base, check)
-    timing.room(m, rows)
+    m = load_mechanism(name, base, check)
+    timing.check_memory(m, rows)
     jobs = _jobs(m, quantity_names, method_name, frame)
     _check_frame(m, jobs, frame)
-    found = []
-    with screen.working(f"compiling {m.name}") as say:
+    timings = []
+    with screen.progress(f"compiling {m.name}") as say:
         for i, (q, by) in enumerate(jobs):
             say(f"{i + 1} of {len(jobs)}: {q.name} by {by.name}")
-            found.append(timing.measure(m, q.name, by.name, frame if q.option == "frame" else "", dtype, rows))
+            timings.append(
+                timing.measure_quantity(m, q.name, by.name, frame if q.option == "frame" else "", dtype, rows)
+            )
         steps = []
-        for integrator in () if quantity_names else STEPS:
+        for integrator in () if quantity_names else STEP_INTEGRATORS:
             say(f"a step by {integrator}")
             steps.append(measure_step(m, integrator, rows))
     n, cpu, lanes = timing.cores(), host().cpu, host().lanes(dtype)
     if json:
         about = {"mechanism": m.name, "dtype": dtype, "cpu": cpu, "lanes": lanes, "cores": n, "rows": rows}
-        screen.data(about | {"seconds": [asdict(t) for t in found], "steps": [asdict(t) for t in steps]})
+        screen.data(about | {"seconds": [asdict(t) for t in timings], "steps": [asdict(t) for t in steps]})
         return
     screen.line(f"{m.name} on {cpu}, {lanes} lanes of {dtype}", style="bold")
     screen.line()
-    _table(found, n)
+    _print_timings(timings, n)
     screen.line()
     screen.line(f"Minimum of {timing.REPEATS} repeats. One state: a call from Python with numpy arrays.", style="dim")
-    least, most = (pick(t.rows_all_cores for t in found) for pick in (min, max))
+    least, most = (pick(t.rows_all_cores for t in timings) for pick in (min, max))
     span = f"{least}" if least == most else f"{least} to {most}"
     wide = f", on {n} cores of {span}, so that all are busy" if n > 1 else ""
     screen.line(f"Batch: time per state of {rows} states{wide}.", style="dim")
     if steps:
         screen.line()
-        _step_table(steps)
+        _print_step_timings(steps)
 
 
 def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -> list[tuple[Quantity, Method]]:
     """Return the quantities and methods to time: the requested quantities, or the usual ones of the method."""
-    from bellcrank.build.graphs import chosen
+    from bellcrank.build.graphs import choose_graph
 
     jobs = []
-    timed = TIMED if method_name not in METHODS else METHODS[method_name].solves
-    for q in map(quantity, names or [name for name in timed if name in TIMED and _defined(m, name)]):
+    timed = TIMED_QUANTITIES if method_name not in METHODS else METHODS[method_name].solves
+    for q in map(quantity, names or [name for name in timed if name in TIMED_QUANTITIES and _needs_no_joints(m, name)]):
         able = candidates(q.name, m.tree)
         if method_name == "auto":
-            able = [chosen(m, Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
+            able = [choose_graph(m, Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
         elif method_name != "all":
             able = [method(method_name, q.name, m.tree)]
         jobs += [(q, by) for by in able]
     return jobs
 
 
-def _defined(m: Mechanism, name: str) -> bool:
+def _needs_no_joints(m: Mechanism, name: str) -> bool:
     """Return whether the quantity needs no more arguments: with loops, inverse dynamics needs the driven joints."""
     return not (m.loops and name == "inverse_dynamics")
 
 
-def _step_table(steps: list[StepTiming]) -> None:
+def _print_step_timings(steps: list[StepTiming]) -> None:
     head = [
-        Column("\nstep by"),
-        Column("predicted\nns", right=True),
-        Column("one run\nns", right=True),
-        Column("batch,\n1 core\nns", right=True),
+        TableColumn("\nstep by"),
+        TableColumn("predicted\nns", right=True),
+        TableColumn("one run\nns", right=True),
+        TableColumn("batch,\n1 core\nns", right=True),
     ]
     numbers = [(t.predicted, t.one, t.batch) for t in steps]
     screen.table(
@@ -132,16 +134,16 @@ def _check_frame(m: Mechanism, jobs: list[tuple[Quantity, Method]], frame: str) 
         )
 
 
-def _table(found: list[Timing], cores: int) -> None:
+def _print_timings(timings: list[Timing], cores: int) -> None:
     head = [
-        Column("\n\nquantity", wrap=True),
-        Column("\n\nmethod"),
-        Column("\n\noperations", right=True, optional=True),
-        Column("\ncompile\nms", right=True),
-        Column("from\ncache\nms", right=True, optional=True),
-        Column("one\nstate\nns", right=True),
-        Column("batch,\n1 core\nns", right=True),
-        Column(f"batch,\n{cores} cores\nns", right=True),
+        TableColumn("\n\nquantity", wrap=True),
+        TableColumn("\n\nmethod"),
+        TableColumn("\n\noperations", right=True, optional=True),
+        TableColumn("\ncompile\nms", right=True),
+        TableColumn("from\ncache\nms", right=True, optional=True),
+        TableColumn("one\nstate\nns", right=True),
+        TableColumn("batch,\n1 core\nns", right=True),
+        TableColumn(f"batch,\n{cores} cores\nns", right=True),
     ]
     body = [
         (
@@ -154,6 +156,6 @@ def _table(found: list[Timing], cores: int) -> None:
             f"{t.batch * 1e9:.1f}",
             f"{t.batch_all_cores * 1e9:.1f}",
         )
-        for t in found
+        for t in timings
     ]
     screen.table(head[:-1] if cores == 1 else head, [row[:-1] if cores == 1 else row for row in body])

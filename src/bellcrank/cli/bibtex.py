@@ -25,13 +25,13 @@ _VOLUME = re.compile(r"(?P<journal>.+?) (?P<volume>\d+) ?(?:\((?P<number>[\d-]+)
 
 def bibtex(citation: str) -> str:
     """Return `citation` as @article, @phdthesis or @book; as @misc where it has another form."""
-    found = next((match for form in _FORMS if (match := form.fullmatch(citation))), None)
-    if found is None:
+    parsed = next((match for form in _FORMS if (match := form.fullmatch(citation))), None)
+    if parsed is None:
         return _entry("misc", "reference", {"note": citation})
-    authors = re.split(r", and | and |, ", found["authors"])
-    key = re.sub(r"\W", "", authors[0].rpartition(" ")[2]).lower() + found["year"]
-    fields: dict[str, str | None] = {"author": " and ".join(authors), "title": found["title"], "year": found["year"]}
-    place, pages = found["place"], (found["pages"] or "").replace("-", "--")
+    authors = re.split(r", and | and |, ", parsed["authors"])
+    key = re.sub(r"\W", "", authors[0].rpartition(" ")[2]).lower() + parsed["year"]
+    fields: dict[str, str | None] = {"author": " and ".join(authors), "title": parsed["title"], "year": parsed["year"]}
+    place, pages = parsed["place"], (parsed["pages"] or "").replace("-", "--")
     if place.startswith("PhD thesis, "):
         return _entry("phdthesis", key, fields | {"school": place.removeprefix("PhD thesis, ")})
     if place in PUBLISHERS:

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from bellcrank.cli import JsonOpt, app, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli.screen import TableColumn
 
-WHAT = {
+FILE_KINDS = {
     ".o": "compiled kernels",
     ".cubin": "GPU kernels",
     ".json": "requests and measured costs",
@@ -33,24 +33,30 @@ def cache(
     The options `clear` and `json` are described by their help texts.
     """  # noqa: D301
     from bellcrank.emit import cache as store
-    from bellcrank.emit.cache import distrust
+    from bellcrank.emit.cache import distrust_reason
 
     removed = store.clear() if clear else 0
-    found, (most, oldest), (folder, why) = list(store.kept()), store.limits(), store.location()
-    why = distrust(folder) if folder is not None else why
+    cached_files, (max_bytes, max_age_seconds), (folder, why) = (
+        list(store.cache_files()),
+        store.limits(),
+        store.location(),
+    )
+    why = distrust_reason(folder) if folder is not None else why
     now = time.time()
     if json:
-        used = {"oldest_days": max(now - f.used for f in found) / store.DAY} if found else {}
+        used = {"oldest_days": max(now - f.last_used for f in cached_files) / store.DAY_SECONDS} if cached_files else {}
         about: dict[str, object] = {"folder": None if folder is None else str(folder), "trusted": not why, "why": why}
-        about |= {"files": len(found), "bytes": sum(f.size for f in found), "removed": removed}
-        screen.data(about | {"most_bytes": most, "most_days": oldest / store.DAY} | used)
+        about |= {"files": len(cached_files), "bytes": sum(f.size for f in cached_files), "removed": removed}
+        screen.data(about | {"most_bytes": max_bytes, "most_days": max_age_seconds / store.DAY_SECONDS} | used)
         return
     rows = []
-    for suffix, what in WHAT.items():
-        mine = [f for f in found if os.path.splitext(f.path)[1] == suffix]
-        if mine:
-            age = max(now - f.used for f in mine) / store.DAY
-            rows.append((what, str(len(mine)), f"{sum(f.size for f in mine) / 1e6:.1f}", f"{age:.1f}"))
+    for suffix, what in FILE_KINDS.items():
+        files_of_kind = [f for f in cached_files if os.path.splitext(f.path)[1] == suffix]
+        if files_of_kind:
+            age = max(now - f.last_used for f in files_of_kind) / store.DAY_SECONDS
+            rows.append(
+                (what, str(len(files_of_kind)), f"{sum(f.size for f in files_of_kind) / 1e6:.1f}", f"{age:.1f}")
+            )
     if folder is None:
         screen.line(f"no cache: {why}", style="bold")
         return
@@ -59,10 +65,13 @@ def cache(
     screen.line()
     if clear:
         screen.line(f"removed {removed} file{'s' * (removed != 1)}")
-    numbers = [Column(what, right=True) for what in ("files", "MB", "oldest use, days")]
+    numbers = [TableColumn(what, right=True) for what in ("files", "MB", "oldest use, days")]
     if rows:
-        screen.table([Column("what", wrap=True), *numbers], rows)
+        screen.table([TableColumn("what", wrap=True), *numbers], rows)
     elif not clear:
         screen.line("the cache is empty")
     screen.line()
-    screen.line(f"limits: {most / 1e6:g} MB, and files used in the last {oldest / store.DAY:g} days", style="dim")
+    screen.line(
+        f"limits: {max_bytes / 1e6:g} MB, and files used in the last {max_age_seconds / store.DAY_SECONDS:g} days",
+        style="dim",
+    )

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 import bellcrank as bc
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
+from bellcrank.cli.screen import TableColumn
 from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
 from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError
@@ -28,10 +28,10 @@ def methods(json: JsonOpt = False) -> None:
         return
     screen.table(
         [
-            Column("method"),
-            Column("solves", wrap=True),
-            Column("topology", optional=True),
-            Column("source", wrap=True, least=30),
+            TableColumn("method"),
+            TableColumn("solves", wrap=True),
+            TableColumn("topology", optional=True),
+            TableColumn("source", wrap=True, min_width=30),
         ],
         [(m.name, ", ".join(m.solves), m.topology, m.citation) for m in METHODS.values()],
     )
@@ -56,35 +56,35 @@ def cite(
     from bellcrank.build import graphs
     from bellcrank.cli.bibtex import bibtex as entry
 
-    m = mechanism(name, base, check)
+    m = load_mechanism(name, base, check)
     used: dict[str, list[str]] = {}
     if method_name != "auto":
         for q in bc.methods()[method_name].solves:
             used.setdefault(method(method_name, q, m.tree).name, []).append(q)
     else:
-        with screen.working(f"tracing {m.name}"):
+        with screen.progress(f"tracing {m.name}"):
             for q in QUANTITIES:
                 able = candidates(q, m.tree)
                 if not able:
                     continue
-                by = able[0] if len(able) == 1 else graphs.chosen(m, Request(q))[0]
+                by = able[0] if len(able) == 1 else graphs.choose_graph(m, Request(q))[0]
                 used.setdefault(by.name, []).append(q)
-    found: list[dict[str, Any]] = [{"what": "mechanism", "name": m.name, "citation": c} for c in _papers(name)]
+    references: list[dict[str, Any]] = [{"what": "mechanism", "name": m.name, "citation": c} for c in _sources(name)]
     for by_name, names in used.items():
         citation = METHODS[by_name].citation
-        found.append({"what": "method", "name": by_name, "quantities": names, "citation": citation})
+        references.append({"what": "method", "name": by_name, "quantities": names, "citation": citation})
     if json:
-        screen.data([row | {"bibtex": entry(row["citation"])} for row in found])
+        screen.data([row | {"bibtex": entry(row["citation"])} for row in references])
     elif bibtex:
-        print("\n\n".join(entry(row["citation"]) for row in found))
+        print("\n\n".join(entry(row["citation"]) for row in references))
     else:
         screen.table(
-            [Column(""), Column("used for", wrap=True), Column("reference", wrap=True, least=30)],
-            [(row["name"], ", ".join(row.get("quantities", ["the mechanism"])), row["citation"]) for row in found],
+            [TableColumn(""), TableColumn("used for", wrap=True), TableColumn("reference", wrap=True, min_width=30)],
+            [(row["name"], ", ".join(row.get("quantities", ["the mechanism"])), row["citation"]) for row in references],
         )
 
 
-def _papers(name: str) -> list[str]:
+def _sources(name: str) -> list[str]:
     """Return the papers of a built-in mechanism; none for a family or a file."""
     try:
         return list(bc.zoo.data(name)["cite"])

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from bellcrank.cli import DtypeOpt, JsonOpt, app, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli.screen import TableColumn
 from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 
-WHAT = {
+COST_DESCRIPTIONS = {
     "arithmetic": "mul, add, sub, comparison and selection",
     "roots": "div, sqrt",
     "angles": "sine and cosine of one angle",
@@ -44,12 +44,12 @@ def costs(
 
     if dtype not in DTYPES:
         raise InputError(unknown("dtype", dtype, DTYPES))
-    with screen.working("measuring what operations cost"):
-        found = model.measured(dtype) if again else model.costs(dtype)
+    with screen.progress("measuring what operations cost"):
+        measured_costs = model.measure_costs(dtype) if again else model.costs(dtype)
     if json:
-        screen.data({"cpu": host().cpu, "dtype": dtype, "nanoseconds": asdict(found)})
+        screen.data({"cpu": host().cpu, "dtype": dtype, "nanoseconds": asdict(measured_costs)})
         return
     screen.line(f"{host().cpu}, {host().lanes(dtype)} lanes of {dtype}", style="bold")
     screen.line()
-    rows = [(name, f"{x:.3f}", WHAT[name]) for name, x in asdict(found).items()]
-    screen.table([Column("part"), Column("ns", right=True), Column("for each", wrap=True)], rows)
+    rows = [(name, f"{x:.3f}", COST_DESCRIPTIONS[name]) for name, x in asdict(measured_costs).items()]
+    screen.table([TableColumn("part"), TableColumn("ns", right=True), TableColumn("for each", wrap=True)], rows)

@@ -15,10 +15,10 @@ from bellcrank.cli import (
     MechanismArg,
     MethodOpt,
     app,
-    mechanism,
+    load_mechanism,
     screen,
 )
-from bellcrank.cli.screen import Column
+from bellcrank.cli.screen import TableColumn
 from bellcrank.dynamics import candidates, quantity
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit.target import DTYPES
@@ -26,7 +26,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
 
-HEADS = ("operations", "constants in a table", "numbers kept")  # facts about a link class
+LINK_CLASS_HEADINGS = ("operations", "constants in a table", "numbers kept")  # facts about a link class
 
 
 @app.command()
@@ -58,7 +58,7 @@ def count(
     The options `name`, `quantity_name`, `method_name`, `frame`, `every`, `measure`, `target`, `dtype`, `papers`,
     `base`, `check` and `json` are described by their help texts.
     """  # noqa: D301
-    from bellcrank.cli import compare, gpu
+    from bellcrank.cli import gpu_plans, method_tables
 
     if target not in ("cpu", "cuda"):
         raise InputError(unknown("target", target, ("cpu", "cuda"), "cuda" if target == "gpu" else ""))
@@ -71,41 +71,41 @@ def count(
             raise InputError(
                 f'the papers count a general chain of revolute joints, not "{name}"; use: count chain --papers.'
             )
-        compare.with_papers(json)
+        method_tables.print_paper_counts(json)
         return
     if quantity_name:
         quantity(quantity_name)
-    m = mechanism(name, base, check)
+    m = load_mechanism(name, base, check)
     if target == "cuda":
-        gpu.plans(m, Request(quantity_name or "forward_dynamics", method_name, frame), dtype, every, json)
+        gpu_plans.print_plans(m, Request(quantity_name or "forward_dynamics", method_name, frame), dtype, every, json)
         return
     if every:
         if method_name != "auto":
             raise InputError(f"--all shows every method; leave it out to see {method_name} alone.")
-        compare.methods(m, quantity_name, frame, measure, json)
+        method_tables.print_methods(m, quantity_name, frame, measure, json)
         return
-    _one(m, quantity_name or "forward_dynamics", method_name, frame, json)
+    _print_quantity(m, quantity_name or "forward_dynamics", method_name, frame, json)
 
 
-def _one(m: Mechanism, asked: str, method_name: str, frame: str, json: bool) -> None:
+def _print_quantity(m: Mechanism, quantity_name: str, method_name: str, frame: str, json: bool) -> None:
     """Print one quantity by one method."""
     from bellcrank.build import graphs
-    from bellcrank.cli import compare
+    from bellcrank.cli import method_tables
 
-    with screen.working(f"tracing {asked} of {m.name}"):
-        by, graph = graphs.chosen(m, Request(asked, method_name, frame), calls=True)
-        row = compare.counted(asked, by.name, graph)
+    with screen.progress(f"tracing {quantity_name} of {m.name}"):
+        by, graph = graphs.choose_graph(m, Request(quantity_name, method_name, frame), calls=True)
+        row = method_tables.count_row(quantity_name, by.name, graph)
     if isinstance(graph, Recursion):
-        row["kinds"] = [dict(zip(("bodies", "as", *HEADS), kind, strict=True)) for kind in graph.kinds]
+        row["kinds"] = [dict(zip(("bodies", "as", *LINK_CLASS_HEADINGS), kind, strict=True)) for kind in graph.kinds]
     if json:
         screen.data({"mechanism": m.name, "frame": frame or None, "rows": [row]})
         return
-    able = ", ".join(by.name for by in candidates(asked, m.tree))
+    able = ", ".join(by.name for by in candidates(quantity_name, m.tree))
     chosen = f", chosen from {able}" if method_name == "auto" and "," in able else ""
-    screen.line(f"{m.name}: {asked} by {by.name}{chosen}", style="bold")
+    screen.line(f"{m.name}: {quantity_name} by {by.name}{chosen}", style="bold")
     screen.line()
     screen.table(
-        [Column("operation"), Column("number", right=True), Column("", wrap=True)],
+        [TableColumn("operation"), TableColumn("number", right=True), TableColumn("", wrap=True)],
         [
             *((kind, str(n), "") for kind, n in row["count"].items() if n),
             ("total", str(row["total"]), "mul + add + sub + div"),
@@ -119,6 +119,10 @@ def _one(m: Mechanism, asked: str, method_name: str, frame: str, json: bool) -> 
         screen.line(f"Rolled loops: {len(graph.cells)} link classes of identical bodies (docs/size.md)", style="bold")
         screen.line()
         screen.table(
-            [Column("bodies", right=True), Column("as"), *(Column(x, right=True) for x in HEADS)],
+            [
+                TableColumn("bodies", right=True),
+                TableColumn("as"),
+                *(TableColumn(x, right=True) for x in LINK_CLASS_HEADINGS),
+            ],
             [tuple(map(str, kind)) for kind in graph.kinds],
         )

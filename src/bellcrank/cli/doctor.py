@@ -22,7 +22,7 @@ import typer
 import bellcrank as bc
 from bellcrank import plugins
 from bellcrank.cli import JsonOpt, app, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli.screen import TableColumn
 
 GOOD, POOR, BAD = "ok", "-", "BROKEN"
 MEGABYTE = 1e6
@@ -49,14 +49,19 @@ def doctor(json: JsonOpt = False) -> None:
     The option `json` prints JSON.
     """  # noqa: D301
     found: list[Finding] = []
-    with screen.working("checking") as say:
+    with screen.progress("checking") as say:
         for check in CHECKS:
             say(f"checking {check.__name__.strip('_')}")
             found += check()
     if json:
         screen.data([asdict(finding) for finding in found])
     else:
-        columns = [Column(""), Column("what"), Column("here", wrap=True), Column("what to do", wrap=True)]
+        columns = [
+            TableColumn(""),
+            TableColumn("what"),
+            TableColumn("here", wrap=True),
+            TableColumn("what to do", wrap=True),
+        ]
         screen.table(columns, [(f.state, f.what, f.here, f.remedy) for f in found])
     if any(f.state == BAD for f in found):
         raise typer.Exit(1)
@@ -78,12 +83,12 @@ def _processor() -> Iterator[Finding]:
     lanes = f"{h.cpu}: {h.lanes('float64')} lanes of float64, {h.lanes('float32')} of float32; LLVM {h.llvm}"
     forced = os.environ.get("BELLCRANK_CPU")
     yield Finding("lanes", POOR if forced else GOOD, lanes, "unset BELLCRANK_CPU to use all of it" if forced else "")
-    total, mine = os.cpu_count() or 1, _usable()
+    total, mine = os.cpu_count() or 1, _usable_cores()
     told = "" if mine > 1 else "threads= and machine= need more than one"
     yield Finding("cores", GOOD if mine > 1 else POOR, f"{mine} of {total} may be used", told)
 
 
-def _usable() -> int:
+def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -109,7 +114,7 @@ def _kernels() -> Iterator[Finding]:
 
 def _cache() -> Iterator[Finding]:
     from bellcrank.emit import cache as store
-    from bellcrank.emit.cache import distrust
+    from bellcrank.emit.cache import distrust_reason
 
     folder, why = store.location()
     if folder is None:
@@ -117,8 +122,8 @@ def _cache() -> Iterator[Finding]:
             "cache", POOR, why, "every process compiles its kernels; set BELLCRANK_CACHE to a folder of your own"
         )
         return
-    why = distrust(folder)
-    size = sum(f.size for f in store.kept()) / MEGABYTE
+    why = distrust_reason(folder)
+    size = sum(f.size for f in store.cache_files()) / MEGABYTE
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, MechanismArg, MethodOpt, app, mechanism, screen
-from bellcrank.cli.live import LiveLine
+from bellcrank.cli import BaseOpt, CheckOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
+from bellcrank.cli.live_table import LiveLine
 from bellcrank.errors import InputError
-from bellcrank.extras import extra
+from bellcrank.optional_imports import optional_import
 
 if TYPE_CHECKING:
-    from bellcrank.record.growing import RecordFiles
+    from bellcrank.record.growing_files import RecordFiles
 
-PORT = 8731
-ROWS = 1000.0  # 1/s, rows of the record per second
-KEEP = 600.0  # s, length of the record in memory: a drive may run for days
+DEFAULT_PORT = 8731
+RECORD_ROWS_PER_SECOND = 1000.0  # 1/s, rows of the record per second
+RECORD_SECONDS = 600.0  # s, length of the record in memory: a drive may run for days
 
 
 @app.command()
 def drive(
     name: MechanismArg,
-    port: Annotated[int, typer.Option(metavar="N", help="Port of the page; 0 takes a free one.")] = PORT,
+    port: Annotated[int, typer.Option(metavar="N", help="Port of the page; 0 takes a free one.")] = DEFAULT_PORT,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to serve; by default this computer only.")
     ] = "127.0.0.1",
@@ -58,52 +58,52 @@ def drive(
     from dataclasses import replace
 
     from bellcrank.cockpit.machines import generic
-    from bellcrank.cockpit.session import Session, Settings, patience
+    from bellcrank.cockpit.session import Session, Settings, compile_warning
     from bellcrank.excavators.machines import MACHINES
-    from bellcrank.sim.amounts import duration
+    from bellcrank.sim.quantity_checks import duration
 
     if not 0 <= port < 65536:
         raise InputError(f"--port {port}: expected 0 to 65535.")
     if seconds is not None:
         duration("--seconds", seconds)
     for package in ("starlette", "uvicorn", "websockets"):
-        extra(package, "cockpit", "`bellcrank drive`")
+        optional_import(package, "cockpit", "`bellcrank drive`")
     from bellcrank.cockpit.app import BUILD, STATIC
-    from bellcrank.cockpit.server import bound, serve
-    from bellcrank.record.growing import RecordFiles
-    from bellcrank.sim.deadline_text import whole
+    from bellcrank.cockpit.server import listening_socket, serve
+    from bellcrank.record.growing_files import RecordFiles
+    from bellcrank.sim.deadline_text import full_text
 
     files = None if record is None else RecordFiles(record)
-    machine = MACHINES[name]() if name in MACHINES else generic(mechanism(name, base, check), by)
-    listening = bound(host, port)
+    machine = MACHINES[name]() if name in MACHINES else generic(load_mechanism(name, base, check), by)
+    listening = listening_socket(host, port)
     try:
         if not (STATIC / "index.html").exists():
             screen.note(f"The page is not built; the websocket works without it. To build it: {BUILD}")
-        wanted = Settings(machine.rate, machine.integrator, method)
+        settings = Settings(machine.rate, machine.integrator, method)
         if rate is not None:
-            wanted = replace(wanted, rate=rate)
+            settings = replace(settings, rate=rate)
         if integrator is not None:
-            wanted = replace(wanted, integrator=integrator)
-        if slow := patience(machine.system.size, wanted.integrator):
-            screen.note(f"{slow[0].upper()}{slow[1:]}.")
-        with screen.working(f"compiling {name}"):
-            session = Session(machine, maker(files), wanted)
-        session.fly(pilot)
-        with ended_by_signals() as ended, contextlib.suppress(KeyboardInterrupt), LiveLine() as watch:
-            shown = browser and screen.out().is_terminal
+            settings = replace(settings, integrator=integrator)
+        if warning := compile_warning(machine.system.size, settings.integrator):
+            screen.note(f"{warning[0].upper()}{warning[1:]}.")
+        with screen.progress(f"compiling {name}"):
+            session = Session(machine, drive_factory(files), settings)
+        session.start_pilot(pilot)
+        with stop_event_of_signals() as ended, contextlib.suppress(KeyboardInterrupt), LiveLine() as watch:
+            shown = browser and screen.stdout_console().is_terminal
             serve(
                 session,
                 listening,
                 host,
                 shown,
                 seconds,
-                ready=_say(seconds),
-                each=lambda s: _look(watch, s),
+                ready=_announcer(seconds),
+                each=lambda s: _update_live_line(watch, s),
                 ended=ended.is_set,
             )
         with contextlib.suppress(OSError):  # after a hang-up there is no terminal
             screen.line()
-            screen.lines(whole(session.drive.report()))
+            screen.lines(full_text(session.drive.report()))
             for path in files.written if files is not None else ():
                 screen.lines(f"record: {path}")
     finally:
@@ -111,7 +111,7 @@ def drive(
 
 
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[threading.Event]:
+def stop_event_of_signals() -> Iterator[threading.Event]:
     """Yield an event that SIGTERM and SIGHUP set, so that a drive ends with its report and record, as at Ctrl-C."""
     ended = threading.Event()
     kinds = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -125,18 +125,20 @@ def ended_by_signals() -> Iterator[threading.Event]:
             signal.signal(kind, handler)
 
 
-def maker(files: RecordFiles | None = None) -> Any:
+def drive_factory(files: RecordFiles | None = None) -> Any:
     """Return a function that makes a drive of a system, with `files` for its record."""
-    from bellcrank.sim.realtime import Drive
+    from bellcrank.sim.realtime_drive import Drive
 
-    def made(system: Any, rate: float, integrator: str, method: str) -> Any:
-        every = max(1, round(rate / ROWS))
-        return Drive(system, rate=rate, integrator=integrator, method=method, every=every, keep=KEEP, record=files)
+    def make_drive(system: Any, rate: float, integrator: str, method: str) -> Any:
+        every = max(1, round(rate / RECORD_ROWS_PER_SECOND))
+        return Drive(
+            system, rate=rate, integrator=integrator, method=method, every=every, keep=RECORD_SECONDS, record=files
+        )
 
-    return made
+    return make_drive
 
 
-def _say(seconds: float | None) -> Callable[[str], None]:
+def _announcer(seconds: float | None) -> Callable[[str], None]:
     def say(address: str) -> None:
         screen.line(f"drive it at {address}", style="bold")
         screen.line("Ctrl-C ends it" + ("" if seconds is None else f", or {seconds:g} s"), style="dim")
@@ -144,7 +146,7 @@ def _say(seconds: float | None) -> Callable[[str], None]:
     return say
 
 
-def _look(watch: LiveLine, session: Any) -> None:
+def _update_live_line(watch: LiveLine, session: Any) -> None:
     shot = session.drive.snapshot()
     by = f"{session.pilot} drives" if session.pilot else "by hand"
     watch(shot.t, by if shot.status == "running" else f"{by}, {shot.status}", session.drive.report)

@@ -19,7 +19,7 @@ from bellcrank.cli import (
     MechanismArg,
     MethodOpt,
     app,
-    mechanism,
+    load_mechanism,
     screen,
 )
 from bellcrank.dynamics.requests import Request
@@ -28,7 +28,11 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 
 TARGETS = ("llvm", "c", "cuda", "graph", "svg", "dot", "json", "asm", "latex", "python", "sympy")
-TO_READ = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # equations to read, and the suffixes of their files
+EQUATION_SUFFIXES = {
+    "latex": ".tex",
+    "python": ".py",
+    "sympy": ".py",
+}  # equations to read, and the suffixes of their files
 
 
 @app.command()
@@ -72,36 +76,36 @@ def emit(
         raise InputError(unknown("target", target, TARGETS))
     if dtype not in DTYPES:
         raise InputError(unknown("dtype", dtype, DTYPES))
-    m = mechanism(name, base, check)
-    quantity_name = quantity_name or ("equations" if target in (*TO_READ, "c") else "forward_dynamics")
+    m = load_mechanism(name, base, check)
+    quantity_name = quantity_name or ("equations" if target in (*EQUATION_SUFFIXES, "c") else "forward_dynamics")
     stem = _stem([m.name, quantity_name], [frame, reference, method_name, dtype], out)
-    with screen.working(f"tracing {quantity_name} of {m.name}") as say:
+    with screen.progress(f"tracing {quantity_name} of {m.name}") as say:
         if quantity_name == "equations":
             _check_equations(method_name, frame, reference)
-            by, graph = "crba, rnea", printed.graph(m)
+            method_used, graph = "crba, rnea", printed.motion_graph(m)
         else:
-            on = Cuda(dtype) if target == "cuda" else Cpu(dtype)
+            backend = Cuda(dtype) if target == "cuda" else Cpu(dtype)
             request = Request(quantity_name, method_name, frame, reference=reference)
-            chosen, graph = graphs.chosen(m, request, on.choose)
-            by = chosen.name
+            chosen, graph = graphs.choose_graph(m, request, backend.choose)
+            method_used = chosen.name
         say(f"writing {target}")
-        if target in TO_READ or (target, quantity_name) == ("c", "equations"):
-            seen = ", ".join([frame, reference]).removesuffix(", aligned")
-            text = printed.text(m, graph, target, digits, terms, seen, alone=out is not None)
-            files = {stem + TO_READ.get(target, ".c"): text}
+        if target in EQUATION_SUFFIXES or (target, quantity_name) == ("c", "equations"):
+            frame_text = ", ".join([frame, reference]).removesuffix(", aligned")
+            text = printed.equation_text(m, graph, target, digits, terms, frame_text, standalone=out is not None)
+            files = {stem + EQUATION_SUFFIXES.get(target, ".c"): text}
         else:
-            files = _texts(m, graph, target, dtype, stem)
-    there = {str(path) for path in _paths(files, out) if path.exists()} if out is not None else set()
-    written = _write(files, out) if out is not None else []
+            files = _generated_files(m, graph, target, dtype, stem)
+    existing = {str(path) for path in _output_paths(files, out) if path.exists()} if out is not None else set()
+    written = _write_files(files, out) if out is not None else []
     if json:
-        about: dict[str, Any] = {"mechanism": m.name, "quantity": quantity_name, "method": by}
+        about: dict[str, Any] = {"mechanism": m.name, "quantity": quantity_name, "method": method_used}
         about |= {"target": target, "dtype": dtype}
         screen.data(about | ({"files": files} if out is None else {"written": written}))
     elif out is not None:
         for path in written:
-            screen.note(f"{'replaced' if path in there else 'wrote'} {path}")
+            screen.note(f"{'replaced' if path in existing else 'wrote'} {path}")
     else:
-        print(_one_text(files))
+        print(_joined_text(files))
 
 
 def _check_equations(method_name: str, frame: str, reference: str) -> None:
@@ -109,15 +113,15 @@ def _check_equations(method_name: str, frame: str, reference: str) -> None:
         raise InputError("the equations of motion take no --method, no --frame and no --reference; a --quantity does.")
 
 
-def _stem(what: list[str], how: list[str], out: Path | None) -> str:
+def _stem(subjects: list[str], options: list[str], out: Path | None) -> str:
     """Return the stem of file and function names, unique for each request within a folder or a linked program."""
     if out is not None and out.suffix and not out.is_dir():  # a folder's name may also contain a dot
         return quoting.stem(out.stem)
-    asked = [x for x in how if x not in ("", "auto", "float64", "aligned")]
-    return quoting.stem("_".join([*what, *asked]))
+    special_options = [x for x in options if x not in ("", "auto", "float64", "aligned")]
+    return quoting.stem("_".join([*subjects, *special_options]))
 
 
-def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
+def _generated_files(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
     """Return the texts of the files by name."""
     from bellcrank.emit.cpu.target import Cpu
 
@@ -147,7 +151,7 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
     return {f"{stem}.txt": str(graph)}
 
 
-def _one_text(files: dict[str, str]) -> str:
+def _joined_text(files: dict[str, str]) -> str:
     """Return the files as one text, with a header in place of the line that includes it."""
     headers = {name: text for name, text in files.items() if name.endswith(".h")}
     parts = []
@@ -160,15 +164,15 @@ def _one_text(files: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
-def _paths(files: dict[str, str], out: Path) -> list[Path]:
+def _output_paths(files: dict[str, str], out: Path) -> list[Path]:
     folder = out.parent if out.suffix and not out.is_dir() else out
     return [out if len(files) == 1 and folder != out else folder / name for name in files]
 
 
-def _write(files: dict[str, str], out: Path) -> list[str]:
+def _write_files(files: dict[str, str], out: Path) -> list[str]:
     written = []
     try:
-        for path, text in zip(_paths(files, out), files.values(), strict=True):
+        for path, text in zip(_output_paths(files, out), files.values(), strict=True):
             path.parent.mkdir(parents=True, exist_ok=True)
             written.append(str(write_text(path, text if text.endswith("\n") else text + "\n", "Try again")))
     except OSError as error:

@@ -68,7 +68,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "cite": ("bellcrank cite excavator --bibtex", "bellcrank cite robot.urdf -m aba"),
     "doctor": ("bellcrank doctor", "bellcrank doctor --json"),
 }
-FILES = (".urdf", ".xml", ".toml")
+MECHANISM_SUFFIXES = (".urdf", ".xml", ".toml")
 
 
 def epilog(command: str, more: str = "") -> str:
@@ -78,25 +78,25 @@ def epilog(command: str, more: str = "") -> str:
     return "\n\n".join(part for part in (shown, more) if part)
 
 
-def mechanisms(incomplete: str) -> list[str]:
+def complete_mechanism(incomplete: str) -> list[str]:
     """Return the completions of `incomplete`: built-in mechanisms, folders and mechanism files."""
     folder = Path(incomplete if incomplete.endswith("/") else Path(incomplete).parent)
     try:
-        found = sorted(p for p in folder.iterdir() if p.is_dir() or p.suffix.lower() in FILES)
+        paths = sorted(p for p in folder.iterdir() if p.is_dir() or p.suffix.lower() in MECHANISM_SUFFIXES)
     except OSError:
-        found = []
-    files = [f"{p}/" if p.is_dir() else str(p) for p in found if not p.name.startswith(".")]
+        paths = []
+    files = [f"{p}/" if p.is_dir() else str(p) for p in paths if not p.name.startswith(".")]
     return [name for name in (*bc.zoo.names(), *files) if name.startswith(incomplete)]
 
 
-def quantities(incomplete: str) -> list[str]:
+def complete_quantity(incomplete: str) -> list[str]:
     """Return the quantities whose names begin with `incomplete`."""
     from bellcrank.dynamics import QUANTITIES
 
     return [name for name in QUANTITIES if name.startswith(incomplete)]
 
 
-def methods(incomplete: str) -> list[str]:
+def complete_method(incomplete: str) -> list[str]:
     """Return the methods whose names begin with `incomplete`."""
     from bellcrank.dynamics import METHODS
 

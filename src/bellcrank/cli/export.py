@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import bellcrank as bc
-from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
+from bellcrank.cli.screen import TableColumn
 from bellcrank.errors import InputError
 from bellcrank.quoting import stem
 
@@ -63,31 +63,35 @@ def export(
         raise InputError(f"--report needs --to c; got --to {to}.")
     if report and functions:
         raise InputError("--report needs an export that takes steps; leave out --function.")
-    m = mechanism(name, base, check)
+    m = load_mechanism(name, base, check)
     machine = MACHINES[name]() if name in MACHINES and not functions else None
     thing = m if machine is None else machine if to == "page" else machine.system
     path = out or Path(stem(m.name) + {"fmu2": ".fmu", "fmu3": ".fmu", "casadi": ".so"}.get(to, ""))
-    wanted = platforms if platforms == "all" else [x for x in platforms.split(",") if x]
-    how = bc.Solver(integrator or "rk4", step, method=method, form=form if m.loops else "minimal")
-    with screen.working(f"exporting {m.name}") as tell:
+    platform_names = platforms if platforms == "all" else [x for x in platforms.split(",") if x]
+    solver = bc.Solver(integrator or "rk4", step, method=method, form=form if m.loops else "minimal")
+    with screen.progress(f"exporting {m.name}") as say:
         bc.export(
-            thing, path, to, functions or (), name=m.name, dtype=dtype, solver=how, platforms=wanted,
-            progress=lambda text: tell(f"exporting {m.name}: {text}"),
+            thing, path, to, functions or (), name=m.name, dtype=dtype, solver=solver, platforms=platform_names,
+            progress=lambda text: say(f"exporting {m.name}: {text}"),
         )  # fmt: skip
-    found = measures(thing, functions or (), m.name, how, dtype) if report else []
+    measurements = processor_report(thing, functions or (), m.name, solver, dtype) if report else []
     if json:
-        screen.data({"to": to, "written": str(path), **({"report": found} if found else {})})
+        screen.data({"to": to, "written": str(path), **({"report": measurements} if measurements else {})})
     else:
-        _told(path, found)
+        _print_report(path, measurements)
 
 
-def _told(path: Path, found: Sequence[dict[str, Any]]) -> None:
+def _print_report(path: Path, measurements: Sequence[dict[str, Any]]) -> None:
     screen.note(f"wrote {path}")
-    if found:
-        screen.table([Column(x, right=x != "processor") for x in found[0]], [_words(row) for row in found])
+    if measurements:
+        screen.table(
+            [TableColumn(x, right=x != "processor") for x in measurements[0]], [_cells(row) for row in measurements]
+        )
 
 
-def measures(thing: Any, functions: Sequence[str], name: str, how: bc.Solver, dtype: str) -> list[dict[str, Any]]:
+def processor_report(
+    thing: Any, functions: Sequence[str], name: str, solver: bc.Solver, dtype: str
+) -> list[dict[str, Any]]:
     """Return size, stack and instructions of a step on each processor, beside the bound that the header promises.
 
     Parameters
@@ -98,35 +102,38 @@ def measures(thing: Any, functions: Sequence[str], name: str, how: bc.Solver, dt
         Functions to export; empty for a stepper.
     name
         Name of the package.
-    how
+    solver
         Solver of the steps.
     dtype
         "float64" or "float32".
     """
     from bellcrank.emit.c.package import Package
     from bellcrank.exporting import embedded_targets
-    from bellcrank.exporting.things import export_of
+    from bellcrank.exporting.export_content import export_content
 
-    made = export_of(thing, functions, name, how, dtype=dtype)
-    package = Package(made.name, made.graphs, made.stepper, dtype)
-    assert made.stepper is not None  # functions are rejected before anything is written
-    tick = next(t for t in package.texts if t.name == package.machine["tick"])
+    exported = export_content(thing, functions, name, solver, dtype=dtype)
+    package = Package(exported.name, exported.graphs, exported.stepper, dtype)
+    assert exported.stepper is not None  # functions are rejected before anything is written
+    tick = next(t for t in package.routines if t.name == package.program_functions["tick"])
     operations = sum(tick.graph.count().by_kind.values())
-    if gone := embedded_targets.missing():
-        screen.note(f"not found: {', '.join(gone)} (Debian: {embedded_targets.DEBIAN}); there is no emulated run")
-    with screen.working("measuring") as tell:
-        found = [embedded_targets.host_size(package)]
-        for processor in embedded_targets.PROCESSORS if not gone else ():
-            tell(f"on an emulated {processor}")
-            found.append(embedded_targets.emulated(package, processor))
+    if missing_tools := embedded_targets.missing_tools():
+        screen.note(
+            f"not found: {', '.join(missing_tools)} (Debian: {embedded_targets.DEBIAN_INSTALL}); "
+            "there is no emulated run"
+        )
+    with screen.progress("measuring") as say:
+        sizes = [embedded_targets.host_size(package)]
+        for processor in embedded_targets.PROCESSORS if not missing_tools else ():
+            say(f"on an emulated {processor}")
+            sizes.append(embedded_targets.emulate(package, processor))
     return [
         {
             "processor": x.processor, "code [B]": x.code, "stack [B]": x.stack, "bound [B]": tick.stack,
             "instructions": x.instructions, "operations": operations,
         }
-        for x in found
+        for x in sizes
     ]  # fmt: skip
 
 
-def _words(row: dict[str, Any]) -> list[str]:
+def _cells(row: dict[str, Any]) -> list[str]:
     return ["-" if x is None else f"{x:,}" if isinstance(x, int) else str(x) for x in row.values()]

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, mechanism, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, screen
+from bellcrank.cli.screen import TableColumn
 from bellcrank.errors import InputError
 
 
@@ -43,41 +43,47 @@ def identify(
     are described by their help texts.
     """  # noqa: D301
     import bellcrank as bc
-    from bellcrank.identify.measurement import measured
+    from bellcrank.identify.measurement import read_measurement
 
-    locked = _listed(lock)
-    m = bc.read(name, base=base, check=check, lock=locked) if locked else mechanism(name, base, check)
-    found = bc.identify.base_parameters(m, _listed(joints) if joints is not None else None, _listed(actuated))
+    locked = _split_names(lock)
+    m = bc.read(name, base=base, check=check, lock=locked) if locked else load_mechanism(name, base, check)
+    identifiable = bc.identify.base_parameters(
+        m, _split_names(joints) if joints is not None else None, _split_names(actuated)
+    )
     if excite is not None:
         if excite.suffix.lower() != ".csv":
             raise InputError(f"--excite {excite}: expected the name of a .csv file.")
-        with screen.working("looking for a motion"):
-            motion = bc.identify.excite(found, seconds, rate)
+        with screen.progress("looking for a motion"):
+            motion = bc.identify.excite(identifiable, seconds, rate)
         screen.note(f"condition {motion.cost:.3g}, wrote {motion.save(excite)}")
-    told = bc.identify.estimate(found, *measured(m, data, found.actuated, found.at)) if data is not None else None
-    values = told.values if told is not None else found.nominal
+    estimated = (
+        bc.identify.estimate(identifiable, *read_measurement(m, data, identifiable.actuated, identifiable.at))
+        if data is not None
+        else None
+    )
+    values = estimated.values if estimated is not None else identifiable.nominal
     if json:
         rows = [
-            {"name": n, "combination": found.combination(k), "value": float(values[k])}
-            | ({"error": float(told.errors[k])} if told is not None else {})
-            for k, n in enumerate(found.names)
+            {"name": n, "combination": identifiable.combination(k), "value": float(values[k])}
+            | ({"error": float(estimated.errors[k])} if estimated is not None else {})
+            for k, n in enumerate(identifiable.names)
         ]
-        screen.data({"mechanism": m.name, "numbers": len(found.numbers), "base": rows})
+        screen.data({"mechanism": m.name, "numbers": len(identifiable.numbers), "base": rows})
         return
-    screen.line(f"{m.name}: {len(found)} base parameters of {len(found.numbers)} numbers", style="bold")
+    screen.line(f"{m.name}: {len(identifiable)} base parameters of {len(identifiable.numbers)} numbers", style="bold")
     screen.line()
-    head = [Column("base parameter", wrap=True, least=24), Column("nominal", right=True)]
-    cells = [[found.combination(k), f"{x:.6g}"] for k, x in enumerate(found.nominal)]
-    if told is not None:
-        head += [Column("found", right=True), Column("error", right=True)]
-        cells = [[*row, f"{told.values[k]:.6g}", f"{told.errors[k]:.2g}"] for k, row in enumerate(cells)]
+    head = [TableColumn("base parameter", wrap=True, min_width=24), TableColumn("nominal", right=True)]
+    cells = [[identifiable.combination(k), f"{x:.6g}"] for k, x in enumerate(identifiable.nominal)]
+    if estimated is not None:
+        head += [TableColumn("found", right=True), TableColumn("error", right=True)]
+        cells = [[*row, f"{estimated.values[k]:.6g}", f"{estimated.errors[k]:.2g}"] for k, row in enumerate(cells)]
     screen.table(head, cells)
-    if told is not None:
-        for words in told.untold:
+    if estimated is not None:
+        for words in estimated.untold:
             screen.line(f"the motion does not identify {words}", style="yellow")
-        if told.lost:
-            screen.line(f"lost in the noise: {', '.join(told.lost)}", style="dim")
+        if estimated.lost:
+            screen.line(f"lost in the noise: {', '.join(estimated.lost)}", style="dim")
 
 
-def _listed(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]

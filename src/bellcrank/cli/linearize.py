@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, mechanism, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, screen
+from bellcrank.cli.screen import TableColumn
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
-    from bellcrank.sim.linear import Linear
+    from bellcrank.sim.linearisation import Linear
     from bellcrank.sim.modes import Mode
 
 AtOpt = Annotated[
@@ -64,37 +64,37 @@ def linearize(
 
     if mode is not None and report is None:
         raise InputError("--mode selects the mode of a page; add --report PAGE.")
-    m = mechanism(name, base, check)
-    with screen.working(f"linearising {m.name}"), warnings.catch_warnings(record=True) as told:
+    m = load_mechanism(name, base, check)
+    with screen.progress(f"linearising {m.name}"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         resting = bool(rest or hold or free)
-        point: Any = _at(m, at or [], closed=not resting)
+        point: Any = _operating_point(m, at or [], closed=not resting)
         if resting:
-            point = bc.equilibrium(m, point, _held(m, hold or []), free or None)
-        found = bc.linearize(m, point, step=step, integrator=integrator)
-    for warning in told:
+            point = bc.equilibrium(m, point, _held_elements(m, hold or []), free or None)
+        linear = bc.linearize(m, point, step=step, integrator=integrator)
+    for warning in caught:
         screen.note(str(warning.message))
-    modes = found.modes()
+    modes = linear.modes()
     if report is not None:
-        shown = _picked(list(modes), mode)
+        shown = _selected_mode(list(modes), mode)
         screen.note(f"wrote {shown.record().report(report)}: {shown}")
     if json:
-        screen.data(_described(found, list(modes)))
+        screen.data(_json_data(linear, list(modes)))
         return
-    what = f"a step of {found.step:g} s" if found.step is not None else "the rate"
-    screen.line(f"{m.name}: {what}, {len(found.states)} states, {len(modes)} modes", style="bold")
+    what = f"a step of {linear.step:g} s" if linear.step is not None else "the rate"
+    screen.line(f"{m.name}: {what}, {len(linear.states)} states, {len(modes)} modes", style="bold")
     screen.line()
     names = ("#", "pole 1/s", "Hz", "damping", "time s")
     screen.table(
-        [*(Column(n, right=True) for n in names), Column("moves", wrap=True)],
-        [(str(k), _pole(x.eigenvalue), *x.row) for k, x in enumerate(modes)],
+        [*(TableColumn(n, right=True) for n in names), TableColumn("moves", wrap=True)],
+        [(str(k), _pole_text(x.eigenvalue), *x.row) for k, x in enumerate(modes)],
     )
     if modes.unrest:
         screen.line(modes.unrest, style="yellow")
     if matrices:
         screen.line()
-        _matrix("A", found.A, found.states, found.states)
-        _matrix("B", found.B, found.states, found.inputs)
+        _print_matrix("A", linear.A, linear.states, linear.states)
+        _print_matrix("B", linear.B, linear.states, linear.inputs)
 
 
 @app.command()
@@ -117,50 +117,52 @@ def equilibrium(
     """  # noqa: D301
     import bellcrank as bc
 
-    m = mechanism(name, base, check)
-    with screen.working(f"solving for an equilibrium of {m.name}"):
-        found = bc.equilibrium(m, _at(m, at or [], closed=False), _held(m, hold or []), free or None)
+    m = load_mechanism(name, base, check)
+    with screen.progress(f"solving for an equilibrium of {m.name}"):
+        solution = bc.equilibrium(
+            m, _operating_point(m, at or [], closed=False), _held_elements(m, hold or []), free or None
+        )
     if json:
         keys = ("name", "value", "how")
-        rows = [dict(zip(keys, row, strict=True)) for row in found.rows]
-        screen.data({"mechanism": m.name, "rounds": found.rounds, "elements": rows})
+        rows = [dict(zip(keys, row, strict=True)) for row in solution.rows]
+        screen.data({"mechanism": m.name, "rounds": solution.rounds, "elements": rows})
         return
-    screen.line(f"{m.name}: equilibrium after {found.rounds} iterations", style="bold")
+    screen.line(f"{m.name}: equilibrium after {solution.rounds} iterations", style="bold")
     screen.line()
-    cells = [(element, f"{x:.6g}", word) for element, x, word in found.rows]
-    screen.table([Column("element", wrap=True), Column("value", right=True), Column("")], cells)
+    cells = [(element, f"{x:.6g}", word) for element, x, word in solution.rows]
+    screen.table([TableColumn("element", wrap=True), TableColumn("value", right=True), TableColumn("")], cells)
 
 
-def _at(m: Mechanism, asked: list[str], closed: bool) -> dict[str, Any]:
+def _operating_point(m: Mechanism, assignments: list[str], closed: bool) -> dict[str, Any]:
     """Return the operating point for bc.linearize; `closed` moves it to the nearest one that closes the loops."""
-    found: dict[str, Any] = {}
-    for text in asked:
+    point: dict[str, Any] = {}
+    for text in assignments:
         element, sign, value = text.rpartition("=")
         if not sign:
             raise InputError(f'--at is "{text}"; expected NAME=NUMBER, as in --at {m.columns[0][0]}=1.5.')
-        found[_element(m, element)] = _number(f"--at {element}", value)
+        point[_element_name(m, element)] = _number(f"--at {element}", value)
     if not (m.loops and closed):
-        return found
+        return point
     q, names = m.neutral(), [f"{n}.q" for n in m.columns[0]]
-    here = {n: found.pop(n) for n in names if n in found}
-    for n, x in here.items():
+    positions = {n: point.pop(n) for n in names if n in point}
+    for n, x in positions.items():
         q[names.index(n)] = x
-    fixed = [j.name for j in m.own_joints if any(n == f"{j.name}.q" or n.startswith(f"{j.name}.") for n in here)]
-    return {"q": m.assemble(q, fixed=fixed)[0], **found}
+    fixed = [j.name for j in m.own_joints if any(n == f"{j.name}.q" or n.startswith(f"{j.name}.") for n in positions)]
+    return {"q": m.assemble(q, fixed=fixed)[0], **point}
 
 
-def _held(m: Mechanism, asked: list[str]) -> list[str] | dict[str, float | None]:
+def _held_elements(m: Mechanism, assignments: list[str]) -> list[str] | dict[str, float | None]:
     """Return the held elements, with their values where some are given."""
-    pairs = [text.partition("=") for text in asked]
+    pairs = [text.partition("=") for text in assignments]
     if not any(sign for _, sign, _ in pairs):
-        return [_element(m, name) for name, _, _ in pairs]
+        return [_element_name(m, name) for name, _, _ in pairs]
     for name, sign, _ in pairs:
         if not sign:
             raise InputError(f'--hold "{name}" has no value, but others have one; write --hold {name}=0.5.')
-    return {_element(m, name): _number(f"--hold {name}", value) for name, _, value in pairs}
+    return {_element_name(m, name): _number(f"--hold {name}", value) for name, _, value in pairs}
 
 
-def _element(m: Mechanism, name: str) -> str:
+def _element_name(m: Mechanism, name: str) -> str:
     """Complete the name of a coordinate to that of its position."""
     return f"{name}.q" if name in m.columns[0] else name
 
@@ -172,7 +174,7 @@ def _number(what: str, text: str) -> float:
         raise InputError(f'{what}: "{text}" is not a number; expected radians, metres, or their rates.') from None
 
 
-def _picked(modes: list[Mode], k: int | None) -> Mode:
+def _selected_mode(modes: list[Mode], k: int | None) -> Mode:
     """Return mode `k`; by default the slowest that oscillates, or the first in which joints move."""
     if k is not None:
         if not 0 <= k < len(modes):
@@ -184,17 +186,17 @@ def _picked(modes: list[Mode], k: int | None) -> Mode:
     return next((mode for mode in moving if mode.oscillates), moving[0])
 
 
-def _pole(x: complex) -> str:
+def _pole_text(x: complex) -> str:
     return f"{x.real:.4g} \u00b1 {x.imag:.4g}i" if x.imag else f"{x.real:.4g}"
 
 
-def _matrix(name: str, rows: Any, down: tuple[str, ...], across: tuple[str, ...]) -> None:
+def _print_matrix(name: str, rows: Any, down: tuple[str, ...], across: tuple[str, ...]) -> None:
     cells = [(state, *(f"{x:.5g}" for x in row)) for state, row in zip(down, rows, strict=True)]
-    screen.table([Column(name), *(Column(n, right=True) for n in across)], cells)
+    screen.table([TableColumn(name), *(TableColumn(n, right=True) for n in across)], cells)
     screen.line()
 
 
-def _described(found: Linear, modes: list[Mode]) -> dict[str, Any]:
+def _json_data(linear: Linear, modes: list[Mode]) -> dict[str, Any]:
     shown = [
         {
             "pole": [x.eigenvalue.real, x.eigenvalue.imag],
@@ -205,10 +207,10 @@ def _described(found: Linear, modes: list[Mode]) -> dict[str, Any]:
         for x in modes
     ]
     return {
-        "mechanism": found.plant.system.mechanism.name,
-        "step": found.step,
-        **{key: list(getattr(found, key)) for key in ("states", "inputs", "outputs")},
-        **{key: getattr(found, key).tolist() for key in "ABCD"},
-        "rate": found.rate.tolist(),
+        "mechanism": linear.plant.system.mechanism.name,
+        "step": linear.step,
+        **{key: list(getattr(linear, key)) for key in ("states", "inputs", "outputs")},
+        **{key: getattr(linear, key).tolist() for key in "ABCD"},
+        "rate": linear.rate.tolist(),
         "modes": shown,
     }

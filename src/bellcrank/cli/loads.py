@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from bellcrank.cli import JsonOpt, MechanismArg, app, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli.screen import TableColumn
 from bellcrank.errors import InputError, unknown
 
-MACHINES = ("excavator_linkage",)
-LETTERS = {"boom cylinder": "b", "stick cylinder": "s", "bucket cylinder": "k", "tipping": "t"}
+CYLINDER_MACHINES = ("excavator_linkage",)
+LIMIT_LETTERS = {"boom cylinder": "b", "stick cylinder": "s", "bucket cylinder": "k", "tipping": "t"}
 
 
 @app.command()
@@ -27,10 +27,10 @@ def loads(name: MechanismArg, json: JsonOpt = False) -> None:
     """  # noqa: D301
     from bellcrank.excavators.linkage.tool_forces import ToolForces
 
-    if name not in MACHINES:
-        raise InputError(f"loads: {unknown('machine with cylinders', name, MACHINES)}")
-    made = ToolForces()
-    forces, lifts = [made.best(what) for what in ("bucket", "stick")], made.lifts()
+    if name not in CYLINDER_MACHINES:
+        raise InputError(f"loads: {unknown('machine with cylinders', name, CYLINDER_MACHINES)}")
+    tool_forces = ToolForces()
+    forces, lifts = [tool_forces.best(what) for what in ("bucket", "stick")], tool_forces.lifts()
     if json:
         rows = [vars(f) | {"angles": list(f.angles)} for f in forces]
         screen.data({"machine": name, "forces": rows, "lifts": [vars(x) for x in lifts]})
@@ -38,26 +38,26 @@ def loads(name: MechanismArg, json: JsonOpt = False) -> None:
     screen.line(f"{name}: forces at the teeth, kN, by limit")
     words = {w.replace(f.what, "own") if w == f"{f.what} cylinder" else w: None for f in forces for w in f.limits}
     table = [
-        [word, *(_shown(f.limits.get(word.replace("own", f.what), math.inf), f.newtons) for f in forces)]
+        [word, *(_force_text(f.limits.get(word.replace("own", f.what), math.inf), f.newtons) for f in forces)]
         for word in words
     ]
-    screen.table([Column("limit"), *(Column(f"by the {f.what}", right=True) for f in forces)], table)
+    screen.table([TableColumn("limit"), *(TableColumn(f"by the {f.what}", right=True) for f in forces)], table)
     for side in ("front", "side"):
-        _lifts([x for x in lifts if x.side == side], side)
-    screen.line(", ".join(f"{letter}: {word}" for word, letter in LETTERS.items()), style="dim")
+        _print_lifts([x for x in lifts if x.side == side], side)
+    screen.line(", ".join(f"{letter}: {word}" for word, letter in LIMIT_LETTERS.items()), style="dim")
 
 
-def _lifts(mine: Any, side: str) -> None:
+def _print_lifts(lifts: Any, side: str) -> None:
     """Print the lift capacities over one side, by radius and height."""
-    radii = sorted({x.radius for x in mine})
+    radii = sorted({x.radius for x in lifts})
     screen.line()
     screen.line(f"lift capacity over the {side}, kg, at the bucket's pin; by radius and height in m")
-    cells = {(x.radius, x.height): f"{x.kilograms:.0f} {LETTERS.get(x.binds, '?')}" for x in mine}
-    heights = sorted({x.height for x in mine}, reverse=True)
+    cells = {(x.radius, x.height): f"{x.kilograms:.0f} {LIMIT_LETTERS.get(x.binds, '?')}" for x in lifts}
+    heights = sorted({x.height for x in lifts}, reverse=True)
     table = [[f"{z:g}", *(cells.get((r, z), "") for r in radii)] for z in heights]
-    screen.table([Column("height", right=True), *(Column(f"{r:g} m", right=True) for r in radii)], table)
+    screen.table([TableColumn("height", right=True), *(TableColumn(f"{r:g} m", right=True) for r in radii)], table)
 
 
-def _shown(x: float, least: float) -> str:
+def _force_text(x: float, least: float) -> str:
     """Format a force in kN, with a star if it is the binding limit."""
     return f"{x / 1e3:.1f}{'*' if x == least else ' '}" if math.isfinite(x) else "- "

@@ -9,10 +9,10 @@ from typing import IO, Annotated, Any
 import typer
 
 from bellcrank.cli import JsonOpt, app, screen
-from bellcrank.cli.screen import Column
-from bellcrank.cli.write import write
+from bellcrank.cli.page_files import write_pages
+from bellcrank.cli.screen import TableColumn
 from bellcrank.errors import InputError
-from bellcrank.text import Table
+from bellcrank.text_table import Table
 
 NamesArg = Annotated[
     list[str] | None,
@@ -52,15 +52,18 @@ def papers(
         if json:
             screen.data([dict(zip(("name", "paper", "section", "title"), row, strict=True)) for row in rows])
         else:
-            screen.table([Column("name"), Column("paper"), Column("section"), Column("what", wrap=True)], rows)
+            screen.table(
+                [TableColumn("name"), TableColumn("paper"), TableColumn("section"), TableColumn("what", wrap=True)],
+                rows,
+            )
         return
-    found: list[Any] = []
+    results: list[Any] = []
     for k, e in enumerate(chosen):
-        with screen.working(f"repeating {e.name}"):
+        with screen.progress(f"repeating {e.name}"):
             result = e.run()
             written = _write(e.name, result, figures, records)
         if json:
-            found.append(_data(e, result) | {"written": [str(path) for path in written]})
+            results.append(_data(e, result) | {"written": [str(path) for path in written]})
             continue
         screen.line(("\n" if k else "") + f"{e.paper}, section {e.section}: {e.title}", style="bold")
         screen.line()
@@ -68,7 +71,7 @@ def papers(
         for path in written:
             screen.line(f"wrote {path}", style="dim")
     if json:
-        screen.data(found)
+        screen.data(results)
 
 
 def _data(e: Any, result: Any) -> dict[str, Any]:
@@ -82,10 +85,10 @@ def _data(e: Any, result: Any) -> dict[str, Any]:
 def _print(result: Any) -> None:
     if result.rows:
         head = [
-            Column("what", wrap=True, least=30),
-            Column("printed", wrap=True),
-            Column("ours", right=True),
-            Column(""),
+            TableColumn("what", wrap=True, min_width=30),
+            TableColumn("printed", wrap=True),
+            TableColumn("ours", right=True),
+            TableColumn(""),
         ]
         screen.table(head, [(r.what, r.printed, r.shown, r.verdict) for r in result.rows])
     for k, t in enumerate(result.tables):
@@ -99,25 +102,25 @@ def _print(result: Any) -> None:
 def _print_table(t: Table) -> None:
     screen.line(t.title, style="bold")
     screen.line()
-    screen.table([Column(name, right=i in t.right) for i, name in enumerate(t.head)], t.rows)
+    screen.table([TableColumn(name, right=i in t.right) for i, name in enumerate(t.head)], t.rows)
     if t.below:
         screen.line()
         screen.lines(t.below)
 
 
 def _write(name: str, result: Any, figures: Path | None, records: Path | None) -> list[Path]:
-    from bellcrank.atomic_file import write_whole
+    from bellcrank.atomic_file import write_atomically
 
     written: list[Path] = []
     if figures is not None:
         for what, svg in result.figures.items():
             path = figures / f"{name}-{what}.svg"
-            written.append(write_whole(path, partial(_put, svg.encode()), "Try again"))
-        written += map(Path, write({figures / file: draw() for file, draw in result.drawings.items()}))
+            written.append(write_atomically(path, partial(_write_bytes, svg.encode()), "Try again"))
+        written += map(Path, write_pages({figures / file: draw() for file, draw in result.drawings.items()}))
     if records is not None:
         written += [run.save(records / f"{name}-{what}.parquet") for what, run in result.records.items()]
     return written
 
 
-def _put(text: bytes, stream: IO[bytes]) -> None:
+def _write_bytes(text: bytes, stream: IO[bytes]) -> None:
     stream.write(text)

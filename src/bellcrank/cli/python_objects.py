@@ -16,40 +16,42 @@ from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.formats import Builder
 from bellcrank.model import Mechanism
 
-NAMED = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)", re.IGNORECASE | re.DOTALL)
+FILE_AND_NAME = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)", re.IGNORECASE | re.DOTALL)
 
 
-def named_in_python(text: str) -> bool:
+def is_python_object(text: str) -> bool:
     """Return whether `text` has the form FILE.py:NAME."""
-    return NAMED.fullmatch(text) is not None
+    return FILE_AND_NAME.fullmatch(text) is not None
 
 
-def from_python(text: str) -> Mechanism:
+def load_python_object(text: str) -> Mechanism:
     """Run the file of `text`, FILE.py:NAME, and return NAME: a mechanism, a Builder, or a function that returns one."""
-    found = NAMED.fullmatch(text)
-    assert found is not None
-    path, name = Path(found["path"]), found["name"]
+    match = FILE_AND_NAME.fullmatch(text)
+    assert match is not None
+    path, name = Path(match["path"]), match["name"]
     if not path.is_file():
         raise InputError(f"{path} does not exist. Expected FILE.py:NAME, a mechanism in a Python file.")
     sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script, so that files beside it are found
     try:
-        inside = runpy.run_path(str(path), run_name="bellcrank.file")
-        if name not in inside:
-            raise InputError(f"{path}: {unknown('name', name, [x for x, y in inside.items() if _may_be(x, y)])}")
-        thing = inside[name]() if callable(inside[name]) else inside[name]
+        namespace = runpy.run_path(str(path), run_name="bellcrank.file")
+        if name not in namespace:
+            raise InputError(
+                f"{path}: {unknown('name', name, [x for x, y in namespace.items() if _is_candidate(x, y)])}"
+            )
+        thing = namespace[name]() if callable(namespace[name]) else namespace[name]
     except BellcrankError:
         raise
     except Exception as error:
         raise InputError(f"{path}: running it failed: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
-    made = thing.build() if isinstance(thing, Builder) else thing
-    if not isinstance(made, Mechanism):
+    built = thing.build() if isinstance(thing, Builder) else thing
+    if not isinstance(built, Mechanism):
         raise InputError(
             f"{path}: {name} is a {type(thing).__name__}; expected a mechanism, a Builder, or a function of one."
         )
-    return made
+    return built
 
 
-def _may_be(name: str, thing: Any) -> bool:
+def _is_candidate(name: str, thing: Any) -> bool:
     return isinstance(thing, Mechanism | Builder) and not name.startswith("_")

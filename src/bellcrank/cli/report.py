@@ -47,7 +47,7 @@ def report(
         target /= f"{file.stem}.html"
     if target.exists() and GENERATOR.encode() not in target.read_bytes()[:2000]:
         raise InputError(f"{target} exists and is not a report of bellcrank; move it away or choose another --out.")
-    with screen.working(f"drawing {len(run)} rows"):
+    with screen.progress(f"drawing {len(run)} rows"):
         run.report(target, lane=tuple(map(int, np.unravel_index(lane, run.batch))) if run.batch else ())
     screen.line()
     screen.line(f"wrote {target}: open it in a browser", style="dim")

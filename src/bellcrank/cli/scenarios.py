@@ -10,7 +10,7 @@ from typing import Any
 from bellcrank.control import Cycloid, InverseDynamics
 from bellcrank.errors import InputError, unknown
 from bellcrank.excavators.rotary import experiments as wong_experiments
-from bellcrank.excavators.rotary.modes import SpoolControl
+from bellcrank.excavators.rotary.spool_control import SpoolControl
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.papers.wong import excavator as wong_excavator
@@ -18,11 +18,11 @@ from bellcrank.sim.systems import System, system
 from bellcrank.zoo import TABLE, data, excavator
 
 KP, KV = 100.0, 20.0  # 1/s^2, 1/s: errors decay in about half a second
-TURN, SLIDE = pi, 0.1  # rad, m: how far inverse dynamics moves a joint (Wong's eq 3.43; Saha's b_3)
+TURN_RAD, SLIDE_M = pi, 0.1  # rad, m: how far inverse dynamics moves a joint (Wong's eq 3.43; Saha's b_3)
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
+class RunSetup:
     """System, start and duration of a run."""
 
     system: System
@@ -36,52 +36,52 @@ class Scenario:
     """Named way to set up a run of a mechanism."""
 
     name: str
-    what: str
-    make: Callable[[Mechanism], Setup]
+    description: str
+    make: Callable[[Mechanism], RunSetup]
 
 
-def published(m: Mechanism) -> Mapping[str, Any]:
+def published_run(m: Mechanism) -> Mapping[str, Any]:
     """Return start, end and seconds of the run that the paper of `m` prints; empty for a mechanism of no paper."""
     if m.name in TABLE and m.nq == m.nv:
         try:
-            given = data(m.name)
+            run_data = data(m.name)
         except InputError:  # the mechanism is from no paper
             return {}
         if m.fingerprint == TABLE[m.name]().fingerprint:
-            return given
+            return run_data
     return {}
 
 
-def start(m: Mechanism) -> list[float]:
+def start_configuration(m: Mechanism) -> list[float]:
     """Return the start configuration that the paper of `m` prints; else the neutral configuration."""
-    return [float(x) for x in published(m).get("start", m.neutral())]
+    return [float(x) for x in published_run(m).get("start", m.neutral())]
 
 
-def _free_fall(m: Mechanism) -> Setup:
-    return Setup(system(m), start(m))
+def _free_fall(m: Mechanism) -> RunSetup:
+    return RunSetup(system(m), start_configuration(m))
 
 
-def _driven(m: Mechanism, kp: float, kv: float) -> Setup:
+def _along_path(m: Mechanism, kp: float, kv: float) -> RunSetup:
     if m.nq != m.nv:
         raise InputError(
             f'scenario inverse-dynamics: "{m.name}" has nq {m.nq} and nv {m.nv}; expected one coordinate for each '
             "joint. free-fall takes any mechanism."
         )
-    begin = start(m)
-    way = [SLIDE if KINDS[j.kind].name == "prismatic" else TURN for j in m.own_joints]
-    about = published(m)
-    end = about.get("end", [a + w for a, w in zip(begin, way, strict=True)])
-    seconds = float(about.get("seconds", 10.0))
+    begin = start_configuration(m)
+    displacements = [SLIDE_M if KINDS[j.kind].name == "prismatic" else TURN_RAD for j in m.own_joints]
+    run_data = published_run(m)
+    end = run_data.get("end", [a + w for a, w in zip(begin, displacements, strict=True)])
+    seconds = float(run_data.get("seconds", 10.0))
     path = Cycloid(tuple(begin), tuple(end), seconds)
-    return Setup(system(m, control=InverseDynamics(m, path, kp, kv)), begin, seconds)
+    return RunSetup(system(m, control=InverseDynamics(m, path, kp, kv)), begin, seconds)
 
 
-def _excavator(m: Mechanism, mode: str, control: Callable[[], SpoolControl]) -> Setup:
+def _excavator(m: Mechanism, mode: str, control: Callable[[], SpoolControl]) -> RunSetup:
     if m.fingerprint != excavator().fingerprint:
         raise InputError(f'scenario {mode} is for the built-in excavator; got "{m.name}". Write: simulate excavator')
-    made = control()
+    controller = control()
     start, seconds = wong_experiments.poses()[0], wong_experiments.SECONDS
-    return Setup(wong_excavator.built(made), start, seconds, wong_excavator.RESOLVED_STEP)
+    return RunSetup(wong_excavator.excavator_system(controller), start, seconds, wong_excavator.RESOLVED_STEP)
 
 
 # In the order a newcomer should meet them.
@@ -92,9 +92,9 @@ SCENARIOS: dict[str, Scenario] = {
         Scenario(
             "inverse-dynamics",
             "the forces of a smooth path, open loop (Wong 3.5, Saha's forced runs)",
-            lambda m: _driven(m, 0.0, 0.0),
+            lambda m: _along_path(m, 0.0, 0.0),
         ),
-        Scenario("computed-torque", "the same path with feedback", lambda m: _driven(m, KP, KV)),
+        Scenario("computed-torque", "the same path with feedback", lambda m: _along_path(m, KP, KV)),
         Scenario(
             "joint-mode",
             "the excavator's sticks are joint rates (Wong 5.5.2)",

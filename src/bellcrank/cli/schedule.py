@@ -19,27 +19,35 @@ from bellcrank.cli import (
     MethodOpt,
     QuantityOpt,
     app,
-    mechanism,
+    load_mechanism,
     screen,
 )
-from bellcrank.cli.screen import Column
-from bellcrank.cli.write import write
+from bellcrank.cli.page_files import write_pages
+from bellcrank.cli.screen import TableColumn
 from bellcrank.dynamics.requests import Request
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.machines import KINDS, LAYOUTS
 from bellcrank.scheduling.task import LEVELS
 
-LISTED = 4  # processors whose tasks are listed one by one
-SHOWN = 64  # processors in the table
-BAR = 20  # characters of a full bar
-NAMES = (*LAYOUTS, "threads", "gpu", "wong")  # same as in build/schedules.py, whose import would load the compiler
+MAX_LISTED_PROCESSORS = 4  # processors whose tasks are listed one by one
+MAX_TABLE_PROCESSORS = 64  # processors in the table
+BAR_CHARACTERS = 20  # characters of a full bar
+MACHINE_NAMES = (
+    *LAYOUTS,
+    "threads",
+    "gpu",
+    "wong",
+)  # same as in build/schedules.py, whose import would load the compiler
 
 
 @app.command()
 def schedule(
     name: MechanismArg,
     machine_name: Annotated[
-        str, typer.Option("--machine", metavar="NAME[:N]", help=f"{', '.join(NAMES)}; mesh:2,3  [default: complete]")
+        str,
+        typer.Option(
+            "--machine", metavar="NAME[:N]", help=f"{', '.join(MACHINE_NAMES)}; mesh:2,3  [default: complete]"
+        ),
     ] = "",
     kind: Annotated[
         str, typer.Option(metavar="|".join(KINDS), help="Cost of operations and messages  [default: ideal]")
@@ -87,18 +95,18 @@ def schedule(
     import bellcrank.papers  # noqa: F401  # adds its machines and strategies
     from bellcrank.build import schedules as machines
 
-    m = mechanism(name, base, check)
+    m = load_mechanism(name, base, check)
     request = Request(quantity_name, method_name, frame)
-    with screen.working(f"tracing {quantity_name} of {m.name}, and laying it out"):
-        laid = machines.laid(m, request, machine_name, kind, level, strategy, control)
-        found, what = laid.schedule, quoting.stem(strategy or machine_name or "complete")
-        stem = quoting.stem(f"{m.name}_{quantity_name}_{what}").strip("_")
-        written = write(_files(found, stem, out, svg, page and not (json and out is None)))
+    with screen.progress(f"tracing {quantity_name} of {m.name}, and laying it out"):
+        planned = machines.method_schedule(m, request, machine_name, kind, level, strategy, control)
+        timetable, file_part = planned.schedule, quoting.stem(strategy or machine_name or "complete")
+        stem = quoting.stem(f"{m.name}_{quantity_name}_{file_part}").strip("_")
+        written = write_pages(_output_files(timetable, stem, out, svg, page and not (json and out is None)))
     if json:
-        screen.data({"mechanism": m.name, "quantity": quantity_name, "method": laid.by, "written": written}
-                    | json_module.loads(found.json()))  # fmt: skip
+        screen.data({"mechanism": m.name, "quantity": quantity_name, "method": planned.method, "written": written}
+                    | json_module.loads(timetable.json()))  # fmt: skip
         return
-    _print(found, f"{m.name}: {quantity_name} by {laid.by} on {found.machine}")
+    _print(timetable, f"{m.name}: {quantity_name} by {planned.method} on {timetable.machine}")
     if written:
         screen.line()
     for path in written:
@@ -114,10 +122,10 @@ def _print(s: Schedule, title: str) -> None:
     screen.line(title, style="bold")
     screen.line()
     screen.table(
-        [Column(""), Column("number", right=True), Column("", wrap=True)],
+        [TableColumn(""), TableColumn("number", right=True), TableColumn("", wrap=True)],
         [
             ("makespan", _number(s.makespan), f"{unit}, {len(s.tasks)} tasks; one processor takes {_number(s.work)}"),
-            ("speed-up", f"{s.speedup:.2f}", _used(s)),
+            ("speed-up", f"{s.speedup:.2f}", _usage_text(s)),
             ("efficiency", f"{100 * s.efficiency:.0f} %", "speed-up for each processor"),
             ("work/p", _number(s.work / p), f"{unit}; lower bound of any schedule"),
             ("span", _number(s.span), f"{unit}; longest chain of operations, also a lower bound"),
@@ -126,27 +134,31 @@ def _print(s: Schedule, title: str) -> None:
         ],
     )
     screen.line()
-    listed = s.used <= LISTED and s.tasks.level == "cluster"
-    head = [Column("processor", right=True), Column("tasks", right=True), Column(f"busy {unit}", right=True)]
-    head += [Column("share", right=True), Column("load", optional=True)]
+    listed = s.used <= MAX_LISTED_PROCESSORS and s.tasks.level == "cluster"
+    head = [
+        TableColumn("processor", right=True),
+        TableColumn("tasks", right=True),
+        TableColumn(f"busy {unit}", right=True),
+    ]
+    head += [TableColumn("share", right=True), TableColumn("load", optional=True)]
     if listed:
-        head.append(Column("tasks in order", wrap=True, least=24))
+        head.append(TableColumn("tasks in order", wrap=True, min_width=24))
     rows = []
     busy, used = s.busy, sorted(set(s.where))
-    for i in used[:SHOWN]:
+    for i in used[:MAX_TABLE_PROCESSORS]:
         share = busy[i] / s.makespan if s.makespan else 0.0
         mine = sorted((s.start[k], k) for k, at in enumerate(s.where) if at == i)
-        bar = "#" * round(BAR * share)
+        bar = "#" * round(BAR_CHARACTERS * share)
         row = [str(i), str(len(mine)), _number(busy[i]), f"{100 * share:.0f} %", bar]
         rows.append([*row, _sequence([s.tasks[k].name for _, k in mine])] if listed else row)
     screen.table(head, rows)
-    rest = [f"{len(used) - SHOWN} more are used"] if len(used) > SHOWN else []
+    rest = [f"{len(used) - MAX_TABLE_PROCESSORS} more are used"] if len(used) > MAX_TABLE_PROCESSORS else []
     rest += [f"{p - len(used)} have nothing to do"] if p > len(used) else []
     if rest:
         screen.line(f"({', '.join(rest)})", style="dim")
 
 
-def _used(s: Schedule) -> str:
+def _usage_text(s: Schedule) -> str:
     p = s.machine.processors
     if p == 1:
         return "one processor"
@@ -169,7 +181,7 @@ def _number(x: float) -> str:
 # -- files
 
 
-def _files(s: Schedule, stem: str, out: Path | None, svg: bool, page: bool) -> dict[Path, str]:
+def _output_files(s: Schedule, stem: str, out: Path | None, svg: bool, page: bool) -> dict[Path, str]:
     """Return the text of each file to write: the page, the picture, or both."""
     target = out if out is not None else Path(f"{stem}.html")
     if target.is_dir():

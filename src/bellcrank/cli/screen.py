@@ -23,35 +23,35 @@ from rich.text import Text
 
 from bellcrank.quoting import visible
 
-GAP = 2
-UNLIMITED = 100_000
-NARROWEST = 10  # characters; in a narrower terminal the lines run over the edge
-RULE = box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
+COLUMN_GAP = 2
+UNLIMITED_WIDTH = 100_000
+MIN_WIDTH = 10  # characters; in a narrower terminal the lines run over the edge
+HEADING_RULE = box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """Column of a table."""
 
     name: str
     right: bool = False  # a number, aligned right
     wrap: bool = False  # text that may take several lines
-    least: int = 12  # minimum width of wrapped text, characters
+    min_width: int = 12  # minimum width of wrapped text, characters
     optional: bool = False  # may be left out of a narrow table
 
 
-def out() -> Console:
+def stdout_console() -> Console:
     """Return the console of stdout: as wide as the terminal or $COLUMNS, and unlimited in a pipe."""
     piped = not sys.stdout.isatty() and not _columns()
-    return _console(sys.stdout, UNLIMITED if piped else None)
+    return _console(sys.stdout, UNLIMITED_WIDTH if piped else None)
 
 
-def err() -> Console:
+def stderr_console() -> Console:
     """Return the console of stderr."""
     return _console(sys.stderr, None)
 
 
-class Screen(Console):
+class PipeAwareConsole(Console):
     """Console that leaves the handling of a closed pipe to the command line."""
 
     def on_broken_pipe(self) -> None:
@@ -61,9 +61,9 @@ class Screen(Console):
 
 def _console(file: TextIO, width: int | None) -> Console:
     columns, lines = _terminal()
-    wide = max(width or _columns() or columns, NARROWEST)
+    wide = max(width or _columns() or columns, MIN_WIDTH)
     # With both numbers rich does not read $COLUMNS itself: it takes "²" for a number, and fails.
-    return Screen(file=file, highlight=False, markup=False, emoji=False, width=wide, height=lines)
+    return PipeAwareConsole(file=file, highlight=False, markup=False, emoji=False, width=wide, height=lines)
 
 
 def _terminal() -> tuple[int, int]:
@@ -77,40 +77,40 @@ def _terminal() -> tuple[int, int]:
 def _columns() -> int:
     """Return $COLUMNS where it is a positive number; else 0, which some shells write for "unknown"."""
     text = os.environ.get("COLUMNS", "")
-    return min(int(text), UNLIMITED) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+    return min(int(text), UNLIMITED_WIDTH) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
 def line(text: str = "", style: str = "") -> None:
     """Print the line `text` in the rich `style`, wrapped to the width of the terminal."""
-    console = out()
+    console = stdout_console()
     console.print(Text(_wrapped(visible(text), console.width), style=style))
 
 
 def lines(text: str) -> None:
     """Print `text` as it is, without wrapping."""
     for part in visible(text).split("\n"):
-        out().print(Text(part), soft_wrap=True)
+        stdout_console().print(Text(part), soft_wrap=True)
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> None:
     """Print the cells of `rows` under the headings of `columns`, in the widest form that fits the terminal."""
-    console = out()
+    console = stdout_console()
     rows = [[visible(cell) for cell in row] for row in rows]
     natural = [max(_width(cell) for cell in (c.name, *(row[i] for row in rows))) for i, c in enumerate(columns)]
-    for keep in _selections(columns):
-        widths = _fitted([columns[i] for i in keep], [natural[i] for i in keep], console.width)
+    for keep in _column_selections(columns):
+        widths = _fitted_widths([columns[i] for i in keep], [natural[i] for i in keep], console.width)
         if widths is not None:
             break
     else:
-        _blocks(console, columns, rows)
+        _print_blocks(console, columns, rows)
         return
-    _print(console, [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], widths)
+    _print_table(console, [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], widths)
     left_out = [" ".join(c.name.split()) for i, c in enumerate(columns) if i not in keep]
     if left_out:
         line(f"(no room for {', '.join(left_out)}: widen the terminal or use --json)", style="dim")
 
 
-def _selections(columns: Sequence[Column]) -> Iterator[list[int]]:
+def _column_selections(columns: Sequence[TableColumn]) -> Iterator[list[int]]:
     """Yield the indices of columns to try: all, then without the last optional one, and so on."""
     keep = list(range(len(columns)))
     yield keep
@@ -124,10 +124,10 @@ def _width(text: str) -> int:
     return max(len(part) for part in text.split("\n"))
 
 
-def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int] | None:
+def _fitted_widths(columns: Sequence[TableColumn], natural: Sequence[int], room: int) -> list[int] | None:
     """Return widths of the columns: numbers as needed, texts share the rest; None where the rest is too little."""
-    widths = [min(w, c.least) if c.wrap else w for c, w in zip(columns, natural, strict=True)]
-    room -= GAP * (len(widths) - 1) + sum(widths)
+    widths = [min(w, c.min_width) if c.wrap else w for c, w in zip(columns, natural, strict=True)]
+    room -= COLUMN_GAP * (len(widths) - 1) + sum(widths)
     texts = sorted((natural[i] - widths[i], i) for i, c in enumerate(columns) if c.wrap)
     for k, (wanted, i) in enumerate(texts):
         more = min(wanted, max(room, 0) // (len(texts) - k))
@@ -151,32 +151,36 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join([*lines, current])
 
 
-def _print(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
-    rule = box.SIMPLE_HEAD if console.is_terminal else RULE
-    drawn = Table(box=rule, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0), header_style="bold")
+def _print_table(
+    console: Console, columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], widths: Sequence[int]
+) -> None:
+    rule = box.SIMPLE_HEAD if console.is_terminal else HEADING_RULE
+    rich_table = Table(
+        box=rule, show_edge=False, pad_edge=False, padding=(0, COLUMN_GAP - 1, 0, 0), header_style="bold"
+    )
     for c, width in zip(columns, widths, strict=True):
         name = c.name if _width(c.name) <= width else _wrapped(c.name, width)
-        drawn.add_column(Text(name), justify="right" if c.right else "left", no_wrap=True, width=width)
+        rich_table.add_column(Text(name), justify="right" if c.right else "left", no_wrap=True, width=width)
     for row in rows:
         cells = (_wrapped(x, w) if c.wrap else x for x, c, w in zip(row, columns, widths, strict=True))
-        drawn.add_row(*map(Text, cells))
+        rich_table.add_row(*map(Text, cells))
     if console.is_terminal:
-        console.print(drawn)
+        console.print(rich_table)
         return
     with console.capture() as captured:
-        console.print(drawn)
+        console.print(rich_table)
     for text in captured.get().splitlines():
         console.file.write(text.rstrip() + "\n")
 
 
-def _blocks(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+def _print_blocks(console: Console, columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> None:
     names = [" ".join(c.name.split()) for c in columns]
     width = max(map(len, names))
     for row in rows:
         for name, cell in zip(names, row, strict=True):
             if not cell:
                 continue
-            console.print(Text(name.ljust(width + GAP), style="bold"), Text(cell), sep="")
+            console.print(Text(name.ljust(width + COLUMN_GAP), style="bold"), Text(cell), sep="")
         console.print()
 
 
@@ -195,18 +199,18 @@ def _finite(value: Any) -> Any:
 
 def note(text: str) -> None:
     """Print the remark `text` to stderr."""
-    err().print(Text(visible(text), style="dim"), soft_wrap=True)
+    stderr_console().print(Text(visible(text), style="dim"), soft_wrap=True)
 
 
 def fail(message: str) -> None:
     """Print the error `message` to stderr."""
-    err().print(Text.assemble(("error: ", "bold red"), (visible(message), "red")), soft_wrap=True)
+    stderr_console().print(Text.assemble(("error: ", "bold red"), (visible(message), "red")), soft_wrap=True)
 
 
 @contextmanager
-def working(text: str) -> Iterator[Callable[[str], None]]:
+def progress(text: str) -> Iterator[Callable[[str], None]]:
     """Show the progress `text` on a terminal's stderr during the context; call the result to change the text."""
-    console = err()
+    console = stderr_console()
     if not console.is_terminal:
         yield lambda _: None
         return

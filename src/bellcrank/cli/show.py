@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 import bellcrank as bc
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, mechanism, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, screen
+from bellcrank.cli.screen import TableColumn
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
 from bellcrank.parameters import nominal
 
-MARKS = {"ok": "", "note": "-", "warning": "!"}
+LEVEL_MARKS = {"ok": "", "note": "-", "warning": "!"}
 
 
 @app.command()
@@ -33,37 +33,40 @@ def show(
 
     The options `name`, `base`, `check`, `report` and `json` are described by their help texts.
     """  # noqa: D301
-    m = mechanism(name, base, check, quiet=True)
+    m = load_mechanism(name, base, check, quiet=True)
     if json:
-        screen.data(_described(m))
+        screen.data(_json_data(m))
         return
     mass = sum(nominal(b.mass) for b in m.bodies)
     about = f"nq {m.nq}, nv {m.nv}, {_number(mass)} kg, gravity {_vector(m.gravity)}"
     screen.line(f"{m.name}: {len(m.bodies)} moving bodies, {about}", style="bold")
     screen.line()
-    _joints(m)
-    doubts = _loops(m) if m.loops else 0
+    _print_joints(m)
+    doubts = _print_loops(m) if m.loops else 0
     if m.springs:
-        numbers = [Column(what, right=True) for what in ("stiffness", "length", "damping")]
+        numbers = [TableColumn(what, right=True) for what in ("stiffness", "length", "damping")]
         screen.table(
-            [Column("spring", wrap=True), Column("between", wrap=True), *numbers], [m.between(s) for s in m.springs]
+            [TableColumn("spring", wrap=True), TableColumn("between", wrap=True), *numbers],
+            [m.between(s) for s in m.springs],
         )
         screen.line()
-    _frames(m)
+    _print_frames(m)
     if m.parameters:
         free = [(name, _number(x), m.parameters.unit(name)) for name, x in m.parameters.items()]
-        screen.table([Column("parameter", wrap=True), Column("nominal", right=True), Column("unit")], free)
+        screen.table(
+            [TableColumn("parameter", wrap=True), TableColumn("nominal", right=True), TableColumn("unit")], free
+        )
         screen.line()
     if report:
         screen.table(
-            [Column(""), Column("element", wrap=True), Column("outcome", wrap=True)],
-            [(MARKS[line.level], line.element, line.outcome) for line in m.report.lines],
+            [TableColumn(""), TableColumn("element", wrap=True), TableColumn("outcome", wrap=True)],
+            [(LEVEL_MARKS[line.level], line.element, line.outcome) for line in m.report.lines],
         )
     else:
-        _warnings(m, doubts)
+        _print_warnings(m, doubts)
 
 
-def _joints(m: Mechanism) -> None:
+def _print_joints(m: Mechanism) -> None:
     rows = []
     for i, (b, j) in enumerate(zip(m.bodies, m.joints, strict=True)):
         kind = j.kind if j.mimic is None else f"{j.kind} = {j.mimic.multiplier:g} * {j.mimic.joint}"
@@ -71,37 +74,42 @@ def _joints(m: Mechanism) -> None:
         limits = f"{_number(low)} .. {_number(high)}" if math.isfinite(low) or math.isfinite(high) else ""
         rows.append((str(i), j.name, kind, j.parent, b.name, _number(b.mass), limits))
     head = [
-        Column("#", right=True, optional=True),
-        Column("joint", wrap=True),
-        Column("type", wrap=True),
-        Column("parent", wrap=True),
-        Column("body", wrap=True),
-        Column("mass kg", right=True),
-        Column("limits", optional=True),
+        TableColumn("#", right=True, optional=True),
+        TableColumn("joint", wrap=True),
+        TableColumn("type", wrap=True),
+        TableColumn("parent", wrap=True),
+        TableColumn("body", wrap=True),
+        TableColumn("mass kg", right=True),
+        TableColumn("limits", optional=True),
     ]
     limited = any(row[-1] for row in rows)
     screen.table(head if limited else head[:-1], [row if limited else row[:-1] for row in rows])
     screen.line()
 
 
-def _loops(m: Mechanism) -> int:
+def _print_loops(m: Mechanism) -> int:
     """Print the loops and the mobility they leave; return the number of warnings."""
-    loops = [Column("loop", wrap=True), Column("type"), Column("closes", wrap=True), Column("value", right=True)]
+    loops = [
+        TableColumn("loop", wrap=True),
+        TableColumn("type"),
+        TableColumn("closes", wrap=True),
+        TableColumn("value", right=True),
+    ]
     screen.table(loops, [m.closing(loop) for loop in m.loops])
     screen.line()
-    return _mobility(m)
+    return _print_mobility(m)
 
 
-def _frames(m: Mechanism) -> None:
-    on: dict[str, list[str]] = {}
+def _print_frames(m: Mechanism) -> None:
+    frames_on_body: dict[str, list[str]] = {}
     for f in m.frames.values():
-        on.setdefault(f.body, []).append(f.name)
-    carried = [(body, ", ".join(names)) for body, names in on.items()]
-    screen.table([Column("body", wrap=True), Column("frames on it", wrap=True)], carried)
+        frames_on_body.setdefault(f.body, []).append(f.name)
+    carried = [(body, ", ".join(names)) for body, names in frames_on_body.items()]
+    screen.table([TableColumn("body", wrap=True), TableColumn("frames on it", wrap=True)], carried)
     screen.line()
 
 
-def _warnings(m: Mechanism, doubts: int) -> None:
+def _print_warnings(m: Mechanism, doubts: int) -> None:
     """Print the warnings of the report; `doubts` is the number of warnings printed before."""
     for line in m.report.warnings:
         screen.line(f"warning: {line.element}: {line.outcome}", style="yellow")
@@ -112,47 +120,49 @@ def _warnings(m: Mechanism, doubts: int) -> None:
     screen.line(f"{counted}{more}", style="dim")
 
 
-def _mobility(m: Mechanism) -> int:
+def _print_mobility(m: Mechanism) -> int:
     """Print the mobility and the redundant loop equations; return the number of warnings."""
     try:
-        found = m.loop_analysis
+        analysis = m.loop_analysis
     except ModelError as error:
         screen.line(f"warning: {error}", style="yellow")
         screen.line()
         return 1
-    equations = f"{len(found.kept)} of {len(found.names)} loop equations are independent"
-    screen.line(f"mobility {found.mobility}: {m.nv} coordinates, {equations} (Gruebler counts {found.gruebler})")
-    if found.blocks:
-        screen.line(found.gap_in_words, style="dim")
-    for warning in found.warnings:
+    equations = f"{len(analysis.kept)} of {len(analysis.names)} loop equations are independent"
+    screen.line(f"mobility {analysis.mobility}: {m.nv} coordinates, {equations} (Gruebler counts {analysis.gruebler})")
+    if analysis.blocks:
+        screen.line(analysis.gap_in_words, style="dim")
+    for warning in analysis.warnings:
         screen.line(f"warning: {warning}", style="yellow")
-    idle = [(name, "follows from the others") for name in found.redundant]
-    idle += [(found.names[k], "holds identically") for k in found.trivial]
-    if idle:
+    redundant_rows = [(name, "follows from the others") for name in analysis.redundant]
+    redundant_rows += [(analysis.names[k], "holds identically") for k in analysis.trivial]
+    if redundant_rows:
         screen.line()
-        screen.table([Column("redundant equation", wrap=True), Column("because it", wrap=True)], idle)
+        screen.table(
+            [TableColumn("redundant equation", wrap=True), TableColumn("because it", wrap=True)], redundant_rows
+        )
     screen.line()
-    return len(found.warnings)
+    return len(analysis.warnings)
 
 
-def _looped(m: Mechanism) -> dict[str, Any]:
+def _loop_facts(m: Mechanism) -> dict[str, Any]:
     if not m.loops:
         return {}
     try:
-        found = m.loop_analysis
+        analysis = m.loop_analysis
     except ModelError as error:
         return {"cannot_be_closed": str(error)}
     return {
-        "mobility": found.mobility,
-        "gruebler": found.gruebler,
-        "gap": list(found.gap),
-        "redundant": list(found.redundant),
-        "holding_by_themselves": [found.names[k] for k in found.trivial],
-        "singular_start": bool(found.more),
+        "mobility": analysis.mobility,
+        "gruebler": analysis.gruebler,
+        "gap": list(analysis.gap),
+        "redundant": list(analysis.redundant),
+        "holding_by_themselves": [analysis.names[k] for k in analysis.trivial],
+        "singular_start": bool(analysis.more),
     }
 
 
-def _described(m: Mechanism) -> dict[str, Any]:
+def _json_data(m: Mechanism) -> dict[str, Any]:
     q, v = m.columns
     parameters = {"parameters": dict(m.parameters)} if m.parameters else {}
     m = m.at() if m.parameters else m
@@ -169,7 +179,7 @@ def _described(m: Mechanism) -> dict[str, Any]:
         "frames": [asdict(f) for f in m.frames.values()],
         "loops": [asdict(loop) for loop in m.loops],
         "springs": [asdict(s) for s in m.springs],
-        **_looped(m),
+        **_loop_facts(m),
         "report": {"source": m.report.source, "lines": [asdict(line) for line in m.report.lines]},
     }
 
@@ -190,12 +200,12 @@ def zoo_command(json: JsonOpt = False) -> None:
 
     The option `json` prints JSON.
     """  # noqa: D301
-    found = [
+    descriptions = [
         (name, (maker.__doc__ or "").split("\n")[0].split(". ")[0].rstrip(".")) for name, maker in bc.zoo.TABLE.items()
     ]
     if json:
-        screen.data([{"name": name, "what": what} for name, what in found])
+        screen.data([{"name": name, "what": what} for name, what in descriptions])
         return
-    screen.table([Column("mechanism"), Column("description", wrap=True)], found)
+    screen.table([TableColumn("mechanism"), TableColumn("description", wrap=True)], descriptions)
     screen.line()
     screen.line("chain, tree, random_tree and n_four_bar take numbers: chain:8, tree:15:3", style="dim")

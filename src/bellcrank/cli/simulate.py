@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
+from bellcrank.cli.screen import TableColumn
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shell
@@ -78,25 +78,25 @@ def simulate(
     """  # noqa: D301
     from bellcrank.cli.scenarios import scenario as scenario_of
     from bellcrank.integrate import integrator as integrator_of
-    from bellcrank.sim.outcome import Interrupted
+    from bellcrank.sim.record_builder import Interrupted
     from bellcrank.sim.settings import Solver
     from bellcrank.sim.simulator import Simulator
 
-    case, how = scenario_of(scenario), integrator_of(integrator)
+    chosen_scenario, scheme = scenario_of(scenario), integrator_of(integrator)
     for path, what in ((out, "--out"), (plot, "--plot"), (report, "--report")):
-        _ready(path, what)
-    m = mechanism(name, base, check)
-    setup = case.make(m)
-    if step is None and tolerance is None and not how.adaptive:
+        _check_output(path, what)
+    m = load_mechanism(name, base, check)
+    setup = chosen_scenario.make(m)
+    if step is None and tolerance is None and not scheme.adaptive:
         step = setup.step
-    q0 = _start(m, setup.q0, begin or [])
-    made = Simulator(setup.system, integrator, method, form=form, summary=summary or (), solver=Solver(step=step))
+    q0 = _start_positions(m, setup.q0, begin or [])
+    simulator = Simulator(setup.system, integrator, method, form=form, summary=summary or (), solver=Solver(step=step))
     try:
         with warnings.catch_warnings():  # reported at the end, as an error
             warnings.filterwarnings("ignore", ".*is not resolved")
-            run = made.run(
+            run = simulator.run(
                 seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance,
-                every=_every(every), max_steps=max_steps,
+                every=_row_interval(every), max_steps=max_steps,
             )  # fmt: skip
     except Interrupted as stopped:
         screen.note("interrupted; the results until then follow")
@@ -104,11 +104,11 @@ def simulate(
     else:
         interrupted = False
     run = _with_forces(run, setup.system)
-    written = _written(run, out, plot, [c.strip() for c in columns.split(",") if c.strip()], report)
+    written = _write_outputs(run, out, plot, [c.strip() for c in columns.split(",") if c.strip()], report)
     if json:
-        screen.data(_described(run, scenario, written))
+        screen.data(_json_data(run, scenario, written))
     else:
-        _shown(run, scenario)
+        _print_record(run, scenario)
         for path in written:
             screen.line(f"wrote {path}", style="dim")
     if interrupted:
@@ -120,7 +120,7 @@ def simulate(
         raise typer.Exit(1)
 
 
-def _every(text: str | None) -> float | str | None:
+def _row_interval(text: str | None) -> float | str | None:
     if text is None or text == "step":
         return text
     try:
@@ -131,21 +131,21 @@ def _every(text: str | None) -> float | str | None:
         ) from None
 
 
-def _with_forces(run: Record, driven: System) -> Record:
+def _with_forces(run: Record, plant: System) -> Record:
     """Add the columns of forces and outputs, which cannot be derived from a file: it does not hold the controller."""
-    if driven.control is None and not driven.actuators and not driven.wrenches:
+    if plant.control is None and not plant.actuators and not plant.wrenches:
         return run
-    kinds = ("tau", "external") if driven.wrenches else ("tau",)
-    columns = [f"{n}.{kind}" for kind in kinds for n in driven.mechanism.columns[1]]
-    columns += [f"{frame}.{c}" for frame in driven.wrenches for c in COMPONENTS]
-    return run.including(*columns, *(n for n in run.names if n.endswith(".command")), *driven.outputs)
+    kinds = ("tau", "external") if plant.wrenches else ("tau",)
+    columns = [f"{n}.{kind}" for kind in kinds for n in plant.mechanism.columns[1]]
+    columns += [f"{frame}.{c}" for frame in plant.wrenches for c in COMPONENTS]
+    return run.including(*columns, *(n for n in run.names if n.endswith(".command")), *plant.outputs)
 
 
-def _start(m: Mechanism, q0: Any, asked: list[str]) -> list[float]:
+def _start_positions(m: Mechanism, q0: Any, assignments: list[str]) -> list[float]:
     """Return the start of the scenario, changed by --start; with loops, the nearest start that closes them."""
     names = m.columns[0]
     q = [float(x) for x in q0]
-    for text in asked:
+    for text in assignments:
         name, sign, value = text.rpartition("=")
         if not sign:
             raise InputError(f'--start is "{text}"; expected NAME=NUMBER, as in --start {names[0]}=1.5.')
@@ -155,16 +155,16 @@ def _start(m: Mechanism, q0: Any, asked: list[str]) -> list[float]:
             q[names.index(name)] = float(value)
         except ValueError:
             raise InputError(f'--start {name}: "{value}" is not a number; expected radians or metres.') from None
-    return _assembled(m, q, [text.rpartition("=")[0] for text in asked]) if m.loops else q
+    return _assembled_start(m, q, [text.rpartition("=")[0] for text in assignments]) if m.loops else q
 
 
-def _assembled(m: Mechanism, q0: list[float], asked: list[str]) -> list[float]:
+def _assembled_start(m: Mechanism, q0: list[float], moved_names: list[str]) -> list[float]:
     """Return the nearest start that closes the loops; joints named by --start keep their positions."""
-    fixed = [j.name for j in m.own_joints if any(x == j.name or x.startswith(f"{j.name}.") for x in asked)]
+    fixed = [j.name for j in m.own_joints if any(x == j.name or x.startswith(f"{j.name}.") for x in moved_names)]
     return [float(x) for x in m.assemble(q0, fixed=fixed)[0]]
 
 
-def _ready(path: Path | None, what: str) -> None:
+def _check_output(path: Path | None, what: str) -> None:
     """Check before a long run that a file can be written and has a supported suffix."""
     from bellcrank.record.formats import SUFFIXES
 
@@ -180,20 +180,22 @@ def _ready(path: Path | None, what: str) -> None:
         raise InputError(f'--out {path}: a record is saved as {", ".join(SUFFIXES)}; got "{path.suffix}".')
 
 
-def _written(run: Record, out: Path | None, plot: Path | None, columns: list[str], report: Path | None) -> list[Path]:
-    done = []
+def _write_outputs(
+    run: Record, out: Path | None, plot: Path | None, columns: list[str], report: Path | None
+) -> list[Path]:
+    paths = []
     if out is not None:
-        done.append(run.save(out))
+        paths.append(run.save(out))
     if plot is not None:
         run.plot(*columns, path=plot)
-        done.append(plot)
+        paths.append(plot)
     if report is not None:
-        with screen.working("drawing the page"):
-            done.append(run.report(report))
-    return done
+        with screen.progress("drawing the page"):
+            paths.append(run.report(report))
+    return paths
 
 
-def _shown(run: Record, scenario: str) -> None:
+def _print_record(run: Record, scenario: str) -> None:
     p = run.provenance
     how = f"step {p['step']:g} s" if "step" in p else f"tolerance {p['tolerance']:g}"
     head = (
@@ -203,14 +205,17 @@ def _shown(run: Record, scenario: str) -> None:
     screen.line()
     if len(run) == 1:  # the end, and the summaries of the whole run
         ends = [(name, f"{run[name][0] + 0.0:.6g}", run.column(name).unit) for name in run.columns]
-        screen.table([Column("column", wrap=True), Column("value", right=True), Column("unit")], ends)
+        screen.table([TableColumn("column", wrap=True), TableColumn("value", right=True), TableColumn("unit")], ends)
         return
     rows = []
     for name in run.columns:
         x = run[name]
         rows.append((name, *(f"{y + 0.0:.6g}" for y in (x[0], x[-1], x.min(), x.max())), run.column(name).unit))
-    head_of = [Column("column", wrap=True), *(Column(n, right=True) for n in ("first", "last", "least", "greatest"))]
-    screen.table([*head_of, Column("unit")], rows)
+    head_of = [
+        TableColumn("column", wrap=True),
+        *(TableColumn(n, right=True) for n in ("first", "last", "least", "greatest")),
+    ]
+    screen.table([*head_of, TableColumn("unit")], rows)
     screen.line()
     if not run.v.any():
         first = run.columns[1].removesuffix(".q")
@@ -219,7 +224,7 @@ def _shown(run: Record, scenario: str) -> None:
         screen.line(f"energy error: {run.residuals()['energy']:.1e} of the largest kinetic energy", style="dim")
 
 
-def _described(run: Record, scenario: str, written: list[Path]) -> dict[str, Any]:
+def _json_data(run: Record, scenario: str, written: list[Path]) -> dict[str, Any]:
     return {
         **run.provenance,
         "scenario": scenario,

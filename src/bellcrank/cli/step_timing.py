@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from bellcrank.cli.timing import REPEATS, ROWS, SECONDS
+from bellcrank.cli.timing import BATCH_ROWS, REPEAT_SECONDS, REPEATS
 from bellcrank.model import Mechanism
 from bellcrank.sim.simulator import Simulator
 
-STEP = 1e-7  # s, size of the timed steps
+STEP_SECONDS = 1e-7  # s, size of the timed steps
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class StepTiming:
     batch: float  # per run of a batch, one thread
 
 
-def measure_step(mechanism: Mechanism, integrator: str, rows: int = ROWS) -> StepTiming:
+def measure_step(mechanism: Mechanism, integrator: str, rows: int = BATCH_ROWS) -> StepTiming:
     """Predict and measure a step without recording, as the difference of two runs of different length.
 
     The steps are so short that the mechanism hardly moves, so the time does not depend on its motion.
@@ -36,20 +36,20 @@ def measure_step(mechanism: Mechanism, integrator: str, rows: int = ROWS) -> Ste
     rows
         Runs in the batch.
     """
-    made = Simulator(mechanism, integrator)
-    predicted = made.predicted
+    simulator = Simulator(mechanism, integrator)
+    predicted = simulator.predicted
 
-    def spent(steps: int, batch: int | None) -> float:
+    def run_seconds(steps: int, batch: int | None) -> float:
         began = time.perf_counter()
-        seconds = steps * STEP
-        made.run(seconds, step=STEP, every=seconds, batch=batch, threads=1)
+        seconds = steps * STEP_SECONDS
+        simulator.run(seconds, step=STEP_SECONDS, every=seconds, batch=batch, threads=1)
         return time.perf_counter() - began
 
     def measured(batch: int | None, guess: float) -> float:
         runs = batch or 1
-        steps = max(2, int(SECONDS / (guess * runs)))
-        spent(steps, batch)  # compiles
-        short, long = (min(spent(n, batch) for _ in range(REPEATS)) for n in (steps, 3 * steps))
+        steps = max(2, int(REPEAT_SECONDS / (guess * runs)))
+        run_seconds(steps, batch)  # compiles
+        short, long = (min(run_seconds(n, batch) for _ in range(REPEATS)) for n in (steps, 3 * steps))
         return (long - short) / (2 * steps * runs)
 
     return StepTiming(integrator, predicted.one, measured(None, predicted.one), measured(rows, predicted.batch))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bellcrank.cli import JsonOpt, app, mechanism, screen
-from bellcrank.cli.screen import Column
+from bellcrank.cli import JsonOpt, app, load_mechanism, screen
+from bellcrank.cli.screen import TableColumn
 
 
 @app.command()
@@ -31,32 +31,35 @@ def study(
     The options `path`, `cluster`, `workers`, `page`, `run` and `json` are described by their help texts.
     """  # noqa: D301
     import bellcrank as bc
-    from bellcrank.studies.toml import read_study
+    from bellcrank.studies.study_toml import read_study
 
-    plant, asked = read_study(path, lambda name: mechanism(name))
-    asked |= {k: x for k, x in {"cluster": cluster, "workers": workers}.items() if x is not None}
-    done = bc.study(plant, **asked)
-    written = [done.folder / "runs"]
+    plant, settings = read_study(path, lambda name: load_mechanism(name))
+    settings |= {k: x for k, x in {"cluster": cluster, "workers": workers}.items() if x is not None}
+    result = bc.study(plant, **settings)
+    written = [result.folder / "runs"]
     if run is not None:
-        written.append(done.replay(run).report(done.folder / f"run-{run}.html"))
+        written.append(result.replay(run).report(result.folder / f"run-{run}.html"))
     if page:
-        with screen.working("drawing the page"):
-            written.append(done.report())
-    table = done.table()
-    cuts = {}
+        with screen.progress("drawing the page"):
+            written.append(result.report())
+    table = result.table()
+    quantiles = {}
     import numpy as np
 
-    for name in done.results:
+    for name in result.results:
         x = table.column(name).to_numpy()
-        good = x[np.isfinite(x)]
-        cuts[name] = [float(c) for c in np.quantile(good, (0.0, 0.05, 0.5, 0.95, 1.0))] if len(good) else []
+        finite = x[np.isfinite(x)]
+        quantiles[name] = [float(c) for c in np.quantile(finite, (0.0, 0.05, 0.5, 0.95, 1.0))] if len(finite) else []
     if json:
         files = [str(p) for p in written]
-        screen.data({**done.manifest, "failures": done.failures, "quantiles": cuts, "files": files})
+        screen.data({**result.manifest, "failures": result.failures, "quantiles": quantiles, "files": files})
         return
-    screen.line(str(done), style="bold")
+    screen.line(str(result), style="bold")
     screen.line()
-    head = [Column("result", wrap=True), *(Column(n, right=True) for n in ("least", "5 %", "median", "95 %", "most"))]
-    screen.table(head, [(name, *(f"{c:.6g}" for c in (x or [float("nan")] * 5))) for name, x in cuts.items()])
+    head = [
+        TableColumn("result", wrap=True),
+        *(TableColumn(n, right=True) for n in ("least", "5 %", "median", "95 %", "most")),
+    ]
+    screen.table(head, [(name, *(f"{c:.6g}" for c in (x or [float("nan")] * 5))) for name, x in quantiles.items()])
     for place in written:
         screen.line(f"wrote {place}", style="dim")

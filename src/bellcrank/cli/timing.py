@@ -26,9 +26,9 @@ from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 
-ROWS = 4096
+BATCH_ROWS = 4096
 REPEATS = 7
-SECONDS = 0.02  # duration of one repeat
+REPEAT_SECONDS = 0.02  # duration of one repeat
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,27 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def room(mechanism: Mechanism, rows: int) -> None:
+def check_memory(mechanism: Mechanism, rows: int) -> None:
     """Raise an InputError if a batch of `rows` states of `mechanism` does not fit into memory."""
-    needed = 8 * rows * (mechanism.nq + (3 + mechanism.nv) * mechanism.nv)  # inputs and at most one matrix of results
-    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
-    if needed > have / 2:
-        most = max(1, int(rows * have / 2 / needed))
+    needed_bytes = (
+        8 * rows * (mechanism.nq + (3 + mechanism.nv) * mechanism.nv)
+    )  # inputs and at most one matrix of results
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed_bytes
+    if needed_bytes > memory_bytes / 2:
+        max_rows = max(1, int(rows * memory_bytes / 2 / needed_bytes))
         raise InputError(
-            f"{rows:,} rows of {mechanism.name} take up to {needed / 1e9:,.1f} GB, and this computer has "
-            f"{have / 1e9:,.1f} GB; at most {most:,}."
+            f"{rows:,} rows of {mechanism.name} take up to {needed_bytes / 1e9:,.1f} GB, and this computer has "
+            f"{memory_bytes / 1e9:,.1f} GB; at most {max_rows:,}."
         )
 
 
-def measure(
-    mechanism: Mechanism, quantity: str, method: str = "auto", frame: str = "", dtype: str = "float64", rows: int = ROWS
+def measure_quantity(
+    mechanism: Mechanism,
+    quantity: str,
+    method: str = "auto",
+    frame: str = "",
+    dtype: str = "float64",
+    rows: int = BATCH_ROWS,
 ) -> Timing:
     """Compile and time a quantity.
 
@@ -83,33 +90,35 @@ def measure(
     rows
         States in the batch.
     """
-    able = graphs.considered(mechanism, Request(quantity, method, frame))
+    methods = graphs.possible_methods(mechanism, Request(quantity, method, frame))
     # Loaded before: imports and the measurement of costs are no part of the compile time.
-    [m.file for m in able], host(), store.package_fingerprint(), costs(dtype)
+    [m.file for m in methods], host(), store.package_fingerprint(), costs(dtype)
     with _empty_cache():
         make = partial(kernels.kernel, name=quantity, method=method, dtype=dtype, frame=frame)
-        made, cold = _once(lambda: make(replace(mechanism)))  # a copy without derived data
-        _, warm = _once(lambda: make(replace(mechanism)), repeats=3)
-        wide = make(mechanism, threads=cores()) if cores() > 1 else made
-    one, many = _arguments(mechanism, made, ()), _arguments(mechanism, made, (rows,))
-    enough = max(rows, 4 * cores() * wide.signature.rows_per_thread)  # with fewer, some threads have no work
-    batch = _call(made, many) / rows
+        kernel, cold = _timed(lambda: make(replace(mechanism)))  # a copy without derived data
+        _, warm = _timed(lambda: make(replace(mechanism)), repeats=3)
+        threaded_kernel = make(mechanism, threads=cores()) if cores() > 1 else kernel
+    one, many = _arguments(mechanism, kernel, ()), _arguments(mechanism, kernel, (rows,))
+    busy_rows = max(
+        rows, 4 * cores() * threaded_kernel.signature.rows_per_thread
+    )  # with fewer, some threads have no work
+    batch = _call_time(kernel, many) / rows
     return Timing(
         quantity,
-        made.method,
-        made.graph.count().arithmetic,
+        kernel.method,
+        kernel.graph.count().arithmetic,
         cold,
         warm,
-        _call(made, one),
+        _call_time(kernel, one),
         batch,
-        _call(wide, _arguments(mechanism, made, (enough,))) / enough if cores() > 1 else batch,
-        enough,
+        _call_time(threaded_kernel, _arguments(mechanism, kernel, (busy_rows,))) / busy_rows if cores() > 1 else batch,
+        busy_rows,
     )
 
 
-def batch(mechanism: Mechanism, kernel: Kernel, rows: int = 1024) -> float:
+def batch_time(mechanism: Mechanism, kernel: Kernel, rows: int = 1024) -> float:
     """Return the seconds of `kernel` per state for a batch of `rows` states of `mechanism`; short, for large tables."""
-    return _call(kernel, _arguments(mechanism, kernel, (rows,)), SECONDS / 5) / rows
+    return _call_time(kernel, _arguments(mechanism, kernel, (rows,)), REPEAT_SECONDS / 5) / rows
 
 
 @contextmanager
@@ -126,13 +135,13 @@ def _empty_cache() -> Iterator[None]:
                 os.environ["BELLCRANK_CACHE"] = before
 
 
-def _once(make: Callable[[], Kernel], repeats: int = 1) -> tuple[Kernel, float]:
+def _timed(make: Callable[[], Kernel], repeats: int = 1) -> tuple[Kernel, float]:
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        made = make()
+        kernel = make()
         times.append(time.perf_counter() - start)
-    return made, min(times)
+    return kernel, min(times)
 
 
 def _arguments(mechanism: Mechanism, kernel: Kernel, batch: tuple[int, ...]) -> dict[str, Any]:
@@ -140,9 +149,9 @@ def _arguments(mechanism: Mechanism, kernel: Kernel, batch: tuple[int, ...]) -> 
     return {name: {"q": q, "v": v}.get(name, tau) for name in kernel.signature.inputs}
 
 
-def _call(kernel: Kernel, arguments: Mapping[str, Any], enough: float = SECONDS) -> float:
+def _call_time(kernel: Kernel, arguments: Mapping[str, Any], min_seconds: float = REPEAT_SECONDS) -> float:
     timer = Timer(f"kernel({', '.join(arguments)})", globals={"kernel": kernel, **arguments})
     n = 1
-    while (spent := timer.timeit(n)) < enough:
-        n = max(2 * n, int(1.2 * n * enough / max(spent, 1e-9)) if spent > enough / 100 else 10 * n)
+    while (spent := timer.timeit(n)) < min_seconds:
+        n = max(2 * n, int(1.2 * n * min_seconds / max(spent, 1e-9)) if spent > min_seconds / 100 else 10 * n)
     return min(spent, *timer.repeat(REPEATS, n)) / n

@@ -19,18 +19,18 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketClose
 
-from bellcrank.cockpit.downloads import BusyError, Saving, pieces
+from bellcrank.cockpit.downloads import BusyError, RecordDownloads, pieces
 from bellcrank.cockpit.guard import Guard
-from bellcrank.cockpit.hub import Hub, log, tell_failure
+from bellcrank.cockpit.hub import Hub, log, log_failure
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
-from bellcrank.quoting import shown
+from bellcrank.quoting import quoted_name
 
 STATIC = Path(__file__).with_name("static")
 BUILD = "make page"
-FILES = {"cockpit.js": "text/javascript", "line.js": "text/javascript", "cockpit.css": "text/css"}
+STATIC_FILES = {"cockpit.js": "text/javascript", "line.js": "text/javascript", "cockpit.css": "text/css"}
 FORMATS = ("csv", "npz", "parquet", "mcap")
-MOST_TOLD = 20  # refusals that are logged
+MAX_LOGGED_REFUSALS = 20  # refusals that are logged
 OWN_SOURCES = "; ".join(f"{what}-src 'self'" for what in ("script", "worker", "style", "connect"))
 POLICY = f"default-src 'none'; {OWN_SOURCES}; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'"
 HEADERS = {
@@ -45,12 +45,12 @@ NOT_BUILT = f"""<!doctype html><title>Bellcrank</title><h1>The page is not built
 <pre>{BUILD}</pre><p>then load this page again.</p>"""
 
 
-class Files:
+class FileEndpoints:
     """Files for browsers. The page itself needs no token: it contains only public code."""
 
-    def __init__(self, session: Session, guard: Guard, saving: Saving) -> None:
-        self.session, self.guard, self.saving = session, guard, saving
-        self._one = asyncio.Semaphore(1)  # a replay is large: one at a time
+    def __init__(self, session: Session, guard: Guard, saving: RecordDownloads) -> None:
+        self.session, self.guard, self.downloads = session, guard, saving
+        self._replay_slot = asyncio.Semaphore(1)  # a replay is large: one at a time
 
     async def index(self, request: Request) -> Response:
         """Answer a `request` for the page."""
@@ -60,28 +60,28 @@ class Files:
     async def file(self, request: Request) -> Response:
         """Answer a `request` for a file of the page."""
         name = request.path_params["name"]
-        if name not in FILES or not (STATIC / name).exists():
+        if name not in STATIC_FILES or not (STATIC / name).exists():
             return PlainTextResponse("There is no such file.\n", 404)
-        return FileResponse(STATIC / name, media_type=FILES[name])
+        return FileResponse(STATIC / name, media_type=STATIC_FILES[name])
 
     async def replay(self, request: Request) -> Response:
         """Answer a `request` for replay data."""
-        if not self.guard.knows(request.headers):
-            return _stranger()
-        span = _span(request)
-        async with self._one:
+        if not self.guard.has_token(request.headers):
+            return _missing_token()
+        span = _time_span(request)
+        async with self._replay_slot:
             content = await run_in_threadpool(self.session.replay, *span)
         return Response(content, media_type="application/octet-stream")
 
     async def record(self, request: Request) -> Response:
         """Answer a `request` for the record as a file."""
-        if not self.guard.knows(request.headers):
-            return _stranger()
+        if not self.guard.has_token(request.headers):
+            return _missing_token()
         suffix = request.path_params["suffix"]
         if suffix not in FORMATS:
             return PlainTextResponse(f"There is no such format; there are {', '.join(FORMATS)}.\n", 404)
         try:
-            stream = await self.saving.file(suffix, *_span(request))
+            stream = await self.downloads.file(suffix, *_time_span(request))
         except BellcrankError as error:
             return PlainTextResponse(f"{error}\n", 400)
         except BusyError:
@@ -98,36 +98,36 @@ class Files:
         )
 
 
-def _stranger() -> Response:
+def _missing_token() -> Response:
     text = "The token is missing or wrong: open the address that the terminal shows.\n"
     return PlainTextResponse(text, 401, {"WWW-Authenticate": "Bearer"})
 
 
-def _span(request: Request) -> tuple[float, float]:
+def _time_span(request: Request) -> tuple[float, float]:
     """Parse ?from=...&to=..., in seconds of the run; missing or invalid values are the beginning or the end."""
-    found = []
+    times = []
     for key, otherwise in (("from", -math.inf), ("to", math.inf)):
         try:
             x = float(request.query_params.get(key, ""))
         except ValueError:
             x = math.nan
-        found.append(otherwise if math.isnan(x) else x)
-    return found[0], found[1]
+        times.append(otherwise if math.isnan(x) else x)
+    return times[0], times[1]
 
 
-class Checked:
+class RequestChecks:
     """Middleware that checks Host and Origin, and adds security headers to every answer."""
 
     def __init__(self, app: Any, guard: Guard) -> None:
-        self.app, self.guard, self.told = app, guard, 0
+        self.app, self.guard, self.refusals = app, guard, 0
 
-    def _tell(self, path: str, headers: Mapping[str, str]) -> None:
+    def _log_refusal(self, path: str, headers: Mapping[str, str]) -> None:
         """Log a refused request: its text is quoted, and the number of log lines is limited."""
-        self.told += 1
-        if self.told <= MOST_TOLD:
-            said = [shown(x, 80) for x in (path, headers.get("origin", ""), headers.get("host", ""))]
+        self.refusals += 1
+        if self.refusals <= MAX_LOGGED_REFUSALS:
+            said = [quoted_name(x, 80) for x in (path, headers.get("origin", ""), headers.get("host", ""))]
             log.warning("refused %s, origin %s, host %s", *said)
-        if self.told == MOST_TOLD:
+        if self.refusals == MAX_LOGGED_REFUSALS:
             log.warning("further refusals are not logged")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -137,12 +137,12 @@ class Checked:
             return
         headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
         refusal = None
-        if not self.guard.host(headers.get("host")):
+        if not self.guard.allows_host(headers.get("host")):
             refusal = PlainTextResponse("This computer does not answer to that name.\n", 421)
-        elif not self.guard.origin(headers, arrival=scope["type"] == "http" and scope["path"] == "/"):
+        elif not self.guard.allows_origin(headers, page_request=scope["type"] == "http" and scope["path"] == "/"):
             refusal = PlainTextResponse("Not for pages of other sites.\n", 403)
         if refusal is not None:
-            self._tell(scope["path"], headers)
+            self._log_refusal(scope["path"], headers)
             refused: Any = refusal if scope["type"] == "http" else WebSocketClose(1008)
             await refused(scope, receive, send)
             return
@@ -168,14 +168,14 @@ def application(session: Session, guard: Guard | None = None, clock: Callable[[]
         Time in seconds.
     """
     guard = guard or Guard()
-    hub, saving = Hub(session, guard, clock), Saving(session, clock)
-    files = Files(session, guard, saving)
+    hub, downloads = Hub(session, guard, clock), RecordDownloads(session, clock)
+    files = FileEndpoints(session, guard, downloads)
 
     @contextlib.asynccontextmanager
-    async def life(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         session.start()
         task = asyncio.create_task(hub.run())
-        task.add_done_callback(tell_failure)
+        task.add_done_callback(log_failure)
         try:
             yield
         finally:
@@ -183,16 +183,16 @@ def application(session: Session, guard: Guard | None = None, clock: Callable[[]
             with contextlib.suppress(asyncio.CancelledError):
                 await task
             session.stop()
-            saving.close()
+            downloads.close()
 
     routes = [
         Route("/", files.index),
         Route("/replay", files.replay),
         Route("/record.{suffix}", files.record),
         Route("/{name}", files.file),
-        WebSocketRoute("/live", hub.meet),
+        WebSocketRoute("/live", hub.serve_page),
     ]
-    app = Starlette(routes=routes, lifespan=life)
-    app.state.hub, app.state.saving = hub, saving
-    app.add_middleware(Checked, guard=guard)
+    app = Starlette(routes=routes, lifespan=lifespan)
+    app.state.hub, app.state.saving = hub, downloads
+    app.add_middleware(RequestChecks, guard=guard)
     return app

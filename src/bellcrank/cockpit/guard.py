@@ -21,12 +21,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-PROTOCOL, TICKET = "bellcrank", "token."  # subprotocols of the websocket: ours, and the prefix of the token
-PACE, BURST = 200.0, 400.0  # messages per second; messages at once
-MOST_DROPPED = 2000  # dropped messages, after which the connection is closed
+SUBPROTOCOL, TOKEN_PREFIX = "bellcrank", "token."  # subprotocols of the websocket: ours, and the prefix of the token
+MESSAGES_PER_SECOND, BURST_MESSAGES = 200.0, 400.0  # messages per second; messages at once
+MAX_DROPPED_MESSAGES = 2000  # dropped messages, after which the connection is closed
 
 
-def loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Return whether `host` is an address of this computer only."""
     if host == "localhost":
         return True
@@ -36,7 +36,7 @@ def loopback(host: str) -> bool:
         return False
 
 
-def host_of(header: str | None) -> str:
+def host_name(header: str | None) -> str:
     """Return the host name in the Host `header` without port and brackets, or ""."""
     try:
         return (urlsplit(f"//{header}").hostname or "") if header else ""
@@ -48,39 +48,39 @@ def host_of(header: str | None) -> str:
 class Guard:
     """Checks of every request. Names of headers are in lower case."""
 
-    bound: str = "127.0.0.1"  # the address served
+    served_address: str = "127.0.0.1"  # the address served
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     def __post_init__(self) -> None:
         if not self.token or not self.token.isascii():
             raise ValueError("a guard needs a token of ASCII letters")
 
-    def host(self, header: str | None) -> bool:
+    def allows_host(self, header: str | None) -> bool:
         """Return whether the Host `header` names this computer; a server for others accepts any numeric address."""
-        name = host_of(header)
-        if not name or loopback(name):
+        name = host_name(header)
+        if not name or is_loopback(name):
             return bool(name)
-        if loopback(self.bound):
+        if is_loopback(self.served_address):
             return False
         try:
             ipaddress.ip_address(name)
         except ValueError:
-            return name in (self.bound, socket.gethostname().lower(), socket.getfqdn().lower())
+            return name in (self.served_address, socket.gethostname().lower(), socket.getfqdn().lower())
         return True
 
-    def origin(self, headers: Mapping[str, str], arrival: bool = False) -> bool:
+    def allows_origin(self, headers: Mapping[str, str], page_request: bool = False) -> bool:
         """Return whether a request comes from our own page, or from no page at all.
 
         Parameters
         ----------
         headers
             Headers of the request.
-        arrival
+        page_request
             The page itself is requested, possibly by a link on another site. This is harmless, because all further
             requests come from our page.
         """
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return arrival and headers.get("sec-fetch-mode") == "navigate" and "origin" not in headers
+            return page_request and headers.get("sec-fetch-mode") == "navigate" and "origin" not in headers
         origin, host = headers.get("origin"), headers.get("host")
         if origin is None:
             return True
@@ -90,11 +90,11 @@ class Guard:
             return False
         return parts.scheme in ("http", "https") and bool(host) and parts.netloc == host
 
-    def knows(self, headers: Mapping[str, str]) -> bool:
+    def has_token(self, headers: Mapping[str, str]) -> bool:
         """Return whether `headers` have the token, in constant time."""
         kind, _, given = headers.get("authorization", "").partition(" ")
         offered = [x.strip() for x in headers.get("sec-websocket-protocol", "").split(",")]
-        tickets = [x.removeprefix(TICKET) for x in offered if x.startswith(TICKET)]
+        tickets = [x.removeprefix(TOKEN_PREFIX) for x in offered if x.startswith(TOKEN_PREFIX)]
         given = given.strip() if kind.lower() == "bearer" else tickets[0] if tickets else ""
         return hmac.compare_digest(self.token.encode(), given.encode("utf-8", "surrogateescape"))
 
@@ -103,16 +103,18 @@ class Guard:
 class MessageBucket:
     """Token bucket that limits messages to the rate PACE."""
 
-    left: float = BURST
+    tokens: float = BURST_MESSAGES
     last: float = 0.0
     dropped: int = field(default=0)
 
     def allows(self, now: float) -> bool:
         """Return whether a message at time `now` is within the limit, and count it."""
-        self.left = min(BURST, self.left + (now - self.last) * PACE) if self.last else self.left
+        self.tokens = (
+            min(BURST_MESSAGES, self.tokens + (now - self.last) * MESSAGES_PER_SECOND) if self.last else self.tokens
+        )
         self.last = now
-        if self.left < 1.0:
+        if self.tokens < 1.0:
             self.dropped += 1
             return False
-        self.left -= 1.0
+        self.tokens -= 1.0
         return True

@@ -1,8 +1,8 @@
 """Hub of all connected pages and the session: states go out, messages come in, one page drives.
 
-One task sends states, RATE times a second: a snapshot becomes one message, and each page has a slot for it. Each page
-has a task that empties its slots as fast as the page reads, and a task that receives. Nothing here can delay the drive:
-it runs in a separate thread, and only its newest state is read.
+One task sends states, STATE_RATE_HZ times a second: a snapshot becomes one message, and each page has a slot for it.
+Each page has a task that empties its slots as fast as the page reads, and a task that receives. Nothing here can delay
+the drive: it runs in a separate thread, and only its newest state is read.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bellcrank.cockpit import messages as m
-from bellcrank.cockpit.guard import MOST_DROPPED, PROTOCOL, Guard, MessageBucket
+from bellcrank.cockpit.guard import MAX_DROPPED_MESSAGES, SUBPROTOCOL, Guard, MessageBucket
 from bellcrank.cockpit.helm import Helm
-from bellcrank.cockpit.outbox import FullError, Outbox
+from bellcrank.cockpit.outbox import Outbox, QueueFullError
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
 from bellcrank.record.contents import plain
 
-RATE = 60.0  # 1/s, rate of states while the mechanism moves
-STILL_PERIOD = 0.5  # s between states while nothing changes
-REPORTS = 0.5  # s between deadline reports
-LATE = 8  # newest late periods in a report
-VIEWERS = 64  # maximum number of pages
-STRANGER = 4401  # close code: no token, or a wrong one
-LINE_GONE = (WebSocketDisconnect, RuntimeError, OSError)  # raised by Starlette when a page has disconnected
+STATE_RATE_HZ = 60.0  # 1/s, rate of states while the mechanism moves
+STILL_SECONDS = 0.5  # s between states while nothing changes
+REPORT_SECONDS = 0.5  # s between deadline reports
+REPORTED_LATE_PERIODS = 8  # newest late periods in a report
+MAX_VIEWERS = 64  # maximum number of pages
+CLOSE_NO_TOKEN = 4401  # close code: no token, or a wrong one
+DISCONNECT_ERRORS = (WebSocketDisconnect, RuntimeError, OSError)  # raised by Starlette when a page has disconnected
 log = logging.getLogger("bellcrank.cockpit")
 
 
@@ -42,7 +42,7 @@ class Viewer:
 
     id: int
     outbox: Outbox = field(default_factory=Outbox)
-    pace: MessageBucket = field(default_factory=MessageBucket)
+    bucket: MessageBucket = field(default_factory=MessageBucket)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -54,8 +54,8 @@ class Hub:
         self.helm, self.viewers = Helm(), dict[int, Viewer]()
         self._next, self._serial, self._roles, self._settings = 1, 0, "", dict[str, Any]()
         self._was_neutral = True
-        self._shown: tuple[Any, ...] = ()
-        self._shown_at = -1e9  # time of the newest state message
+        self._sent_key: tuple[Any, ...] = ()
+        self._sent_time = -1e9  # time of the newest state message
         self._changes = set[asyncio.Task[None]]()
 
     # -- states
@@ -64,117 +64,117 @@ class Hub:
         """Send states and reports to all pages, until cancelled."""
         due, report_due = self.clock(), 0.0
         while True:
-            self.look()
+            self.send_state()
             now = self.clock()
             if now >= report_due and self.viewers:
-                report_due = now + REPORTS
+                report_due = now + REPORT_SECONDS
                 text = self.report()
                 for viewer in self.viewers.values():
-                    viewer.outbox.report(text)
-            due = max(due + 1.0 / RATE, now)
+                    viewer.outbox.put_report(text)
+            due = max(due + 1.0 / STATE_RATE_HZ, now)
             await asyncio.sleep(due - now)
 
     def report(self) -> str:
         """Return the deadline report as a message."""
         drive = self.session.drive
         found = drive.report()
-        found = {**found, "log": list(found.get("log", ()))[-LATE:], "status": drive.snapshot().status}
-        return m.said("report", **plain(found))
+        found = {**found, "log": list(found.get("log", ()))[-REPORTED_LATE_PERIODS:], "status": drive.snapshot().status}
+        return m.json_message("report", **plain(found))
 
-    def look(self) -> None:
+    def send_state(self) -> None:
         """Send one state to all pages, and release the levers if the driver does not hold them."""
         now, s = self.clock(), self.session
         self.helm.tick(now)
         held = self.helm.held(now)
         if s.pilot:
-            s.piloted()
+            s.run_pilot()
         elif not held and not self._was_neutral:
-            s.let_go()
+            s.release_levers()
         self._was_neutral = not held
         flags = (0 if held else m.NEUTRAL) | (m.DRIVEN if self.helm.driver is not None else 0)
         if patch := s.dig():
             for viewer in self.viewers.values():
-                viewer.outbox.ground(patch)
-        if self.viewers and self._fresh((flags, len(self.viewers), *s.shown()), now):
+                viewer.outbox.put_ground(patch)
+        if self.viewers and self._is_due((flags, len(self.viewers), *s.state_key()), now):
             self._serial = (self._serial + 1) % 2**32
             frame = s.frame(flags, self._serial)
             for viewer in self.viewers.values():
-                viewer.outbox.state(frame, self._serial)
-        self.tell_roles()
-        self.tell_settings()
+                viewer.outbox.put_state(frame, self._serial)
+        self.send_roles()
+        self.send_settings()
 
-    def _fresh(self, what: tuple[Any, ...], now: float) -> bool:
-        """Return whether the state has changed, or the last message is STILL_PERIOD ago."""
-        if what == self._shown and now - self._shown_at < STILL_PERIOD:
+    def _is_due(self, key: tuple[Any, ...], now: float) -> bool:
+        """Return whether the state has changed, or the last message is STILL_SECONDS ago."""
+        if key == self._sent_key and now - self._sent_time < STILL_SECONDS:
             return False
-        self._shown, self._shown_at = what, now
+        self._sent_key, self._sent_time = key, now
         return True
 
     # -- text messages
 
-    def say(self, viewer: Viewer, kind: str, **content: Any) -> None:
+    def send(self, viewer: Viewer, kind: str, **content: Any) -> None:
         """Send a message of type `kind` with fields `content` to `viewer`."""
         try:
-            viewer.outbox.say(m.said(kind, **content))
-        except FullError:
+            viewer.outbox.put(m.json_message(kind, **content))
+        except QueueFullError:
             viewer.gone.set()
 
-    def tell(self, kind: str, **content: Any) -> None:
+    def send_all(self, kind: str, **content: Any) -> None:
         """Send a message of type `kind` with fields `content` to all pages."""
         for viewer in self.viewers.values():
-            self.say(viewer, kind, **content)
+            self.send(viewer, kind, **content)
 
-    def tell_roles(self) -> None:
+    def send_roles(self) -> None:
         """Send the roles to all pages if they have changed."""
         for who in self.helm.refused:
             if who in self.viewers:
-                self.say(self.viewers[who], "note", text="The driver keeps the controls for now.", bad=True)
+                self.send(self.viewers[who], "note", text="The driver keeps the controls for now.", bad=True)
         self.helm.refused.clear()
         roles = {"driver": self.helm.driver, "asking": self.helm.asking, "viewers": len(self.viewers)}
         if str(roles) != self._roles:
             self._roles = str(roles)
             for viewer in self.viewers.values():
-                self.say(viewer, "roles", **roles, you=viewer.id)
+                self.send(viewer, "roles", **roles, you=viewer.id)
 
-    def tell_settings(self) -> None:
+    def send_settings(self) -> None:
         """Send the settings to all pages if they have changed."""
-        now = self.session.now()
+        now = self.session.current_settings()
         if now != self._settings:
             self._settings = now
-            self.tell("settings", **now)
+            self.send_all("settings", **now)
 
     # -- one page
 
-    async def meet(self, socket: WebSocket) -> None:
+    async def serve_page(self, socket: WebSocket) -> None:
         """Serve the page at `socket` until it disconnects; app.Checked has checked Host and Origin."""
-        if not self.guard.knows(socket.headers):
+        if not self.guard.has_token(socket.headers):
             await socket.accept(_protocol(socket))  # a page can read the close code only of an accepted connection
-            await socket.close(STRANGER)
+            await socket.close(CLOSE_NO_TOKEN)
             return
-        if len(self.viewers) >= VIEWERS:
+        if len(self.viewers) >= MAX_VIEWERS:
             await socket.close(1013)
             return
         await socket.accept(_protocol(socket))
         viewer = Viewer(self._next)
         self._next += 1
-        self.say(viewer, "welcome", **plain(self.session.welcome()), you=viewer.id)
-        self.say(viewer, "settings", **self.session.now())
+        self.send(viewer, "welcome", **plain(self.session.welcome()), you=viewer.id)
+        self.send(viewer, "settings", **self.session.current_settings())
         if self.session.ground is not None:
-            viewer.outbox.ground(self.session.ground.whole())
+            viewer.outbox.put_ground(self.session.ground.full_state())
         self.viewers[viewer.id] = viewer
         if self.helm.driver is None:
             self.helm.ask(viewer.id, self.clock())
-        self.tell_roles()
+        self.send_roles()
         jobs: list[asyncio.Task[Any]] = [
             asyncio.create_task(_deliver(viewer, socket)),
             asyncio.create_task(self._listen(viewer, socket)),
             asyncio.create_task(viewer.gone.wait()),
         ]
         for job in jobs:
-            job.add_done_callback(tell_failure)
+            job.add_done_callback(log_failure)
         try:
             await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
-            with contextlib.suppress(*LINE_GONE):
+            with contextlib.suppress(*DISCONNECT_ERRORS):
                 await socket.close(1008 if viewer.gone.is_set() else 1000)
         finally:
             del self.viewers[viewer.id]
@@ -188,28 +188,28 @@ class Hub:
             if got["type"] == "websocket.disconnect":
                 return
             text = got.get("text")
-            if not viewer.pace.allows(self.clock()):
-                if viewer.pace.dropped > MOST_DROPPED:
+            if not viewer.bucket.allows(self.clock()):
+                if viewer.bucket.dropped > MAX_DROPPED_MESSAGES:
                     viewer.gone.set()
                 continue
             try:
-                await self.obey(viewer, m.parsed(text if text is not None else got.get("bytes") or b""))
+                await self.handle(viewer, m.parse_message(text if text is not None else got.get("bytes") or b""))
             except BellcrankError as error:
-                self.say(viewer, "note", text=str(error), bad=True)
+                self.send(viewer, "note", text=str(error), bad=True)
 
-    async def obey(self, viewer: Viewer, message: m.Message) -> None:
+    async def handle(self, viewer: Viewer, message: m.Message) -> None:
         """Carry out a `message` of `viewer`; most are for the driver only."""
         now, helm, s = self.clock(), self.helm, self.session
         match message:
             case m.Input():
                 values = s.machine.values(message.values)
-                if helm.hand(viewer.id, now) and not (s.pilot and values == s.machine.neutral(values)):
-                    s.move(values, message.n)
+                if helm.hold(viewer.id, now) and not (s.pilot and values == s.machine.neutral(values)):
+                    s.move_levers(values, message.n)
                     self._was_neutral = False
             case m.Seen():
-                viewer.outbox.seen(message.serial)
+                viewer.outbox.acknowledge(message.serial)
             case m.Blur():
-                helm.let_go(viewer.id)
+                helm.release(viewer.id)
             case m.Ask():
                 helm.ask(viewer.id, now)
             case m.Answer():
@@ -217,7 +217,7 @@ class Hub:
             case m.Release():
                 helm.leave(viewer.id, now)
             case _ if helm.driver != viewer.id:
-                self.say(viewer, "note", text="Only the driver can do this; ask for the controls.", bad=True)
+                self.send(viewer, "note", text="Only the driver can do this; ask for the controls.", bad=True)
             case m.Pause():
                 s.pause()
             case m.Resume():
@@ -227,39 +227,39 @@ class Hub:
             case m.Slow():
                 s.slow(message.factor)
             case m.Pilot():
-                s.fly(message.name)
+                s.start_pilot(message.name)
             case m.Step():
                 await run_in_threadpool(s.step)
             case m.Tune() | m.Soil() | m.Task():
-                s.site.obey(message)
+                s.site.handle(message)
             case m.Reach():
-                self.say(viewer, "levers", values=await run_in_threadpool(s.reached, message.point))
+                self.send(viewer, "levers", values=await run_in_threadpool(s.slider_targets, message.point))
             case m.Switch():
                 change = asyncio.create_task(self._change(viewer, message))
                 self._changes.add(change)
                 change.add_done_callback(self._changes.discard)
-                change.add_done_callback(tell_failure)
+                change.add_done_callback(log_failure)
 
     async def _change(self, viewer: Viewer, message: m.Switch) -> None:
         """Compile and switch in another thread, which takes seconds; meanwhile the drive and the pages continue."""
         try:
             await run_in_threadpool(self.session.switch, message.rate, message.integrator, message.method)
         except BellcrankError as error:
-            self.say(viewer, "note", text=str(error), bad=True)
-            self.say(viewer, "settings", **self.session.now())  # the page shows the requested settings
+            self.send(viewer, "note", text=str(error), bad=True)
+            self.send(viewer, "settings", **self.session.current_settings())  # the page shows the requested settings
 
 
 def _protocol(socket: WebSocket) -> str | None:
     """Return our subprotocol if the page offers it: the handshake must confirm it."""
-    return PROTOCOL if PROTOCOL in socket.scope.get("subprotocols", ()) else None
+    return SUBPROTOCOL if SUBPROTOCOL in socket.scope.get("subprotocols", ()) else None
 
 
-def tell_failure(task: asyncio.Task[Any]) -> None:
+def log_failure(task: asyncio.Task[Any]) -> None:
     """Log the exception of a finished `task`."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("a task of the cockpit failed", exc_info=error)
 
 
 async def _deliver(viewer: Viewer, socket: WebSocket) -> None:
-    with contextlib.suppress(*LINE_GONE):
+    with contextlib.suppress(*DISCONNECT_ERRORS):
         await viewer.outbox.deliver(socket.send_text, socket.send_bytes)

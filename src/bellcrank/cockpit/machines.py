@@ -13,30 +13,41 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank import patience
+from bellcrank import progress
 from bellcrank.actuators import IdealTorque
-from bellcrank.cockpit.plant import Snapshot
-from bellcrank.cockpit.servos import Servos, Sliders, gains, met, movable, sliders, steadiest
+from bellcrank.cockpit.drive_interface import Snapshot
+from bellcrank.cockpit.servos import (
+    Servos,
+    SliderRanges,
+    driven_inertia,
+    independent_joints,
+    servo_gains,
+    slider_ranges,
+    well_conditioned_joints,
+)
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
 from bellcrank.ground.contact import Array, GroundContact
 from bellcrank.ground.field import Tool
 from bellcrank.integrate import integrator
 from bellcrank.model import Mechanism
-from bellcrank.quoting import line
+from bellcrank.quoting import single_line
 from bellcrank.record.contents import RATES, units
-from bellcrank.sim.fast_modes import check_modes
+from bellcrank.sim.mode_stability import check_modes
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.view.scene import typical_length
 
 Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
 Pilot = Callable[[Snapshot], Sequence[float]]
-BY = ("position", "torque")
-POSES = 8  # random poses at which the loads and the inertia of joints are computed
-NARROW = 0.02  # of the full range: a slider with a smaller range is useless
-EVERY_NTH = 4  # step of a slider's path is a position for which its servo is designed
-MOST_SLIDERS = 250  # on a page
-WORTH, FEWEST = 2e7, 8  # servos are designed for positions * coordinates^3 <= 2e7, but at least 8 positions
+SLIDER_KINDS = ("position", "torque")
+RANDOM_POSES = 8  # random poses at which the loads and the inertia of joints are computed
+MIN_RANGE_SHARE = 0.02  # of the full range: a slider with a smaller range is useless
+DESIGN_POSITION_STEP = 4  # step of a slider's path is a position for which its servo is designed
+MAX_SLIDERS = 250  # on a page
+DESIGN_WORK, MIN_DESIGN_POSITIONS = (
+    2e7,
+    8,
+)  # servos are designed for positions * coordinates^3 <= 2e7, but at least 8 positions
 
 
 @dataclass(frozen=True)
@@ -150,40 +161,50 @@ class Machine:
 
 def generic(m: Mechanism, by: str = "position") -> Machine:
     """Return a machine with sliders for the joints of `m`, whose values are, `by` choice, positions or torques."""
-    if by not in BY:
-        raise InputError(unknown("way to drive", by, BY))
+    if by not in SLIDER_KINDS:
+        raise InputError(unknown("way to drive", by, SLIDER_KINDS))
     start = np.asarray(m.assemble(m.neutral())[0] if m.loops else m.neutral(), float)
-    moved = movable(m, start)
-    if not moved:
+    driven_joints = independent_joints(m, start)
+    if not driven_joints:
         raise InputError(
-            f'"{m.name}": {_why(m)}, so there is no joint for a slider; give bellcrank.cockpit a Machine of your own.'
+            f'"{m.name}": {_immobility_reason(m)}, so there is no joint for a slider; give bellcrank.cockpit a Machine '
+            "of your own."
         )
-    if len(moved) > MOST_SLIDERS:
+    if len(driven_joints) > MAX_SLIDERS:
         raise InputError(
-            f'"{m.name}" has {len(moved)} joints to move, and a page shows at most {MOST_SLIDERS} sliders; give '
+            f'"{m.name}" has {len(driven_joints)} joints to move, and a page shows at most {MAX_SLIDERS} sliders; give '
             "bellcrank.cockpit a Machine of your own, whose inputs move several joints at once."
         )
-    with patience.said(f"servos for {len(moved)} joints of {line(m.name)}"):
-        return _driven(m, by, start, moved)
+    with progress.progress_message(f"servos for {len(driven_joints)} joints of {single_line(m.name)}"):
+        return _machine_with_sliders(m, by, start, driven_joints)
 
 
-def _driven(m: Mechanism, by: str, start: Array, moved: list[str]) -> Machine:
-    measured = dict(zip(m.columns[1], units(m)[1], strict=True))
+def _machine_with_sliders(m: Mechanism, by: str, start: Array, driven_joints: list[str]) -> Machine:
+    unit_of_joint = dict(zip(m.columns[1], units(m)[1], strict=True))
     control: Control
     if by == "torque":
-        inertia = met(m, start[None], moved)[0][0]
-        levers = [_forced(m, name, measured[name], k) for name, k in zip(moved, np.diag(inertia), strict=True)]
-        control = _passed_on
+        inertia = driven_inertia(m, start[None], driven_joints)[0][0]
+        levers = [
+            _force_lever(m, name, unit_of_joint[name], k)
+            for name, k in zip(driven_joints, np.diag(inertia), strict=True)
+        ]
+        control = _pass_inputs
     else:
-        size = {name: math.pi if unit == "rad" else typical_length(m) for name, unit in measured.items()}
-        moved, found = _reaching(m, start, moved, size)
-        levers = [Lever(name, measured[name], *pair, None) for name, pair in zip(moved, found.ends, strict=True)]
+        size = {name: math.pi if unit == "rad" else typical_length(m) for name, unit in unit_of_joint.items()}
+        driven_joints, ranges = _slider_ranges(m, start, driven_joints, size)
+        levers = [
+            Lever(name, unit_of_joint[name], *pair, None) for name, pair in zip(driven_joints, ranges.ends, strict=True)
+        ]
         # Moving from end to end takes at least a second, even if the loops leave only a small range.
-        speeds = (min(size[name] / 2.0, high - low) for name, (low, high) in zip(moved, found.ends, strict=True))
-        control = _servos(m, start, moved, found.ways, tuple(speeds), met(m, start[None], moved)[1][0])
-    actuators = [IdealTorque(name) for name in moved]
-    made = system(m, actuators=actuators, control=control, inputs=dict.fromkeys(moved, 0.0))
-    return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start), integrator=_integrator(made))
+        speeds = (
+            min(size[name] / 2.0, high - low) for name, (low, high) in zip(driven_joints, ranges.ends, strict=True)
+        )
+        control = _designed_servos(
+            m, start, driven_joints, ranges.paths, tuple(speeds), driven_inertia(m, start[None], driven_joints)[1][0]
+        )
+    actuators = [IdealTorque(name) for name in driven_joints]
+    plant = system(m, actuators=actuators, control=control, inputs=dict.fromkeys(driven_joints, 0.0))
+    return Machine(plant, tuple(levers), state_plots(m), tuple(float(x) for x in start), integrator=_integrator(plant))
 
 
 def _integrator(s: System) -> str:
@@ -195,60 +216,66 @@ def _integrator(s: System) -> str:
     return Machine.integrator
 
 
-def _reaching(m: Mechanism, start: Array, usual: list[str], size: Mapping[str, float]) -> tuple[list[str], Sliders]:
+def _slider_ranges(
+    m: Mechanism, start: Array, usual: list[str], size: Mapping[str, float]
+) -> tuple[list[str], SliderRanges]:
     """Return the driven joints and the ranges of their sliders.
 
     If a range is very small because dependent joints are near a dead point, another choice of joints is tried, and
     taken if its ranges are larger.
     """
 
-    def tried(moved: list[str]) -> tuple[float, Sliders]:
-        found = sliders(m, start, moved, _ends(m, start, moved, [size[name] for name in moved]))
+    def tried(moved: list[str]) -> tuple[float, SliderRanges]:
+        found = slider_ranges(m, start, moved, _joint_ranges(m, start, moved, [size[name] for name in moved]))
         return min((high - low) / size[name] for name, (low, high) in zip(moved, found.ends, strict=True)), found
 
-    wide, found = tried(usual)
-    other = steadiest(m, start) if m.loops and wide < NARROW else usual
+    range_share, ranges = tried(usual)
+    other = well_conditioned_joints(m, start) if m.loops and range_share < MIN_RANGE_SHARE else usual
     if len(other) == len(usual) and other != usual:
-        wider, another = tried(other)
-        if wider > wide:
-            return other, another
-    return usual, found
+        other_share, other_ranges = tried(other)
+        if other_share > range_share:
+            return other, other_ranges
+    return usual, ranges
 
 
-def _passed_on(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
+def _pass_inputs(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
     """Pass the inputs on as forces: the controller of torque sliders."""
     return list(u)
 
 
-def _places(m: Mechanism, names: Sequence[str]) -> list[int]:
+def _position_indices(m: Mechanism, names: Sequence[str]) -> list[int]:
     return [m.columns[0].index(name) for name in names]
 
 
-def _ends(m: Mechanism, start: Array, moved: Sequence[str], sizes: Sequence[float]) -> list[tuple[float, float]]:
+def _joint_ranges(
+    m: Mechanism, start: Array, moved: Sequence[str], sizes: Sequence[float]
+) -> list[tuple[float, float]]:
     """Return the range of each slider: the joint's limits, at most +-size, and including the start."""
     joints = {j.name: j for j in m.own_joints}
-    found = []
-    for name, size, i in zip(moved, sizes, _places(m, moved), strict=True):
+    ranges = []
+    for name, size, i in zip(moved, sizes, _position_indices(m, moved), strict=True):
         low, high = max(joints[name].limits.lower, -size), min(joints[name].limits.upper, size)
-        found.append((min(low, start[i]), max(high, start[i])))
-    return found
+        ranges.append((min(low, start[i]), max(high, start[i])))
+    return ranges
 
 
-def _servos(
+def _designed_servos(
     m: Mechanism, start: Array, moved: Sequence[str], ways: Array, speeds: tuple[float, ...], hold: Array
 ) -> Servos:
     """Return servos designed for the paths to the ends of the sliders and, in a tree, for random poses."""
-    poses = [] if m.loops else [m.random(seed)[0] for seed in range(POSES)]
-    met_there = np.concatenate([start[None], *(p[None] for p in poses), *ways[EVERY_NTH - 1 :: EVERY_NTH]])
-    most = max(FEWEST, int(WORTH / len(moved) ** 3))
-    found = gains(m, met_there[:: -(-len(met_there) // most)], moved)
-    places = tuple(float(start[i]) for i in _places(m, moved))
-    whole = not m.loops and len(moved) == m.nv == m.nq
-    tree = InverseDynamics(m, lambda t: ([*places], [*places], [*places])) if whole else None
-    return Servos(tuple(moved), places, speeds, found, hold, tree)
+    poses = [] if m.loops else [m.random(seed)[0] for seed in range(RANDOM_POSES)]
+    positions = np.concatenate(
+        [start[None], *(p[None] for p in poses), *ways[DESIGN_POSITION_STEP - 1 :: DESIGN_POSITION_STEP]]
+    )
+    most = max(MIN_DESIGN_POSITIONS, int(DESIGN_WORK / len(moved) ** 3))
+    designed_gains = servo_gains(m, positions[:: -(-len(positions) // most)], moved)
+    places = tuple(float(start[i]) for i in _position_indices(m, moved))
+    all_driven = not m.loops and len(moved) == m.nv == m.nq
+    tree = InverseDynamics(m, lambda t: ([*places], [*places], [*places])) if all_driven else None
+    return Servos(tuple(moved), places, speeds, designed_gains, hold, tree)
 
 
-def _why(m: Mechanism) -> str:
+def _immobility_reason(m: Mechanism) -> str:
     """Return the reason why no joint can be driven."""
     if m.loops and m.loop_analysis.mobility == 0:
         return "the loops leave it no freedom"
@@ -257,22 +284,22 @@ def _why(m: Mechanism) -> str:
     return f"no joint{free} has a single coordinate; it has {kinds}"
 
 
-def _forced(m: Mechanism, name: str, unit: str, inertia: float) -> Lever:
+def _force_lever(m: Mechanism, name: str, unit: str, inertia: float) -> Lever:
     """Return a slider for a force: up to the joint's effort limit, or twice the load or inertia it has to move."""
     effort = {j.name: j for j in m.own_joints}[name].limits.effort
-    q = np.stack([m.neutral(), *(m.random(seed)[0] for seed in range(POSES))])
+    q = np.stack([m.neutral(), *(m.random(seed)[0] for seed in range(RANDOM_POSES))])
     weight = np.abs(m.gravity_torque(q))[:, m.columns[1].index(name)].max()
     most = effort if math.isfinite(effort) else 2.0 * max(float(weight), float(inertia))
     return Lever(name, RATES[unit][2], -most, most)
 
 
-def plots_of(m: Mechanism) -> tuple[Plot, ...]:
+def state_plots(m: Mechanism) -> tuple[Plot, ...]:
     """Return plots of the positions and velocities of `m`, angles in degrees."""
-    found = []
+    plots = []
     for key, names, measured in (("q", m.columns[0], units(m)[0]), ("v", m.columns[1], units(m)[1])):
         for unit, shown, scale in (("rad", "deg", 180.0 / math.pi), ("m", "m", 1.0)):
-            mine = tuple(f"{n}.{key}" for n, u in zip(names, measured, strict=True) if u == unit)
+            columns = tuple(f"{n}.{key}" for n, u in zip(names, measured, strict=True) if u == unit)
             title = {"q": "Angles" if unit == "rad" else "Positions", "v": "Rates" if unit == "rad" else "Speeds"}[key]
-            if mine:
-                found.append(Plot(title, shown + ("/s" if key == "v" else ""), mine, scale))
-    return tuple(found)
+            if columns:
+                plots.append(Plot(title, shown + ("/s" if key == "v" else ""), columns, scale))
+    return tuple(plots)

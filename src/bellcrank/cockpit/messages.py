@@ -33,9 +33,9 @@ from bellcrank.ground.field import Patch
 
 Array = np.ndarray[Any, Any]
 PROTOCOL = 3
-LARGEST_MESSAGE = 4096  # bytes of a message from a page
-VALUES = 256  # numbers in a message
-TEXT = 64  # characters of a name in a message
+MAX_MESSAGE_BYTES = 4096  # bytes of a message from a page
+MAX_VALUES = 256  # numbers in a message
+MAX_NAME_CHARACTERS = 64  # characters of a name in a message
 STATE, GROUND = 1, 2  # kinds of binary messages
 HEADER = struct.Struct("<BBHIQdfI")
 GROUND_HEADER = struct.Struct("<BBHIdff")
@@ -201,67 +201,67 @@ MESSAGES: dict[str, type[Any]] = {
 }
 
 
-def parsed(text: str | bytes) -> Message:
+def parse_message(text: str | bytes) -> Message:
     """Parse and check the message `text`; raise MessageError if it is invalid."""
-    if len(text) > LARGEST_MESSAGE:
-        raise MessageError(f"a message of {len(text)} bytes; at most {LARGEST_MESSAGE} are allowed.")
+    if len(text) > MAX_MESSAGE_BYTES:
+        raise MessageError(f"a message of {len(text)} bytes; at most {MAX_MESSAGE_BYTES} are allowed.")
     if isinstance(text, bytes):
         raise MessageError("a binary message; expected JSON text.")
     try:
-        given = json.loads(text, parse_constant=_no_constant)
+        data = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
-        raise MessageError(f"a message that is not JSON: {text[:TEXT]!r}.") from None
-    if not isinstance(given, dict):
-        raise MessageError(f"a message that is not a JSON object: {text[:TEXT]!r}.")
-    name = given.pop("type", None)
+        raise MessageError(f"a message that is not JSON: {text[:MAX_NAME_CHARACTERS]!r}.") from None
+    if not isinstance(data, dict):
+        raise MessageError(f"a message that is not a JSON object: {text[:MAX_NAME_CHARACTERS]!r}.")
+    name = data.pop("type", None)
     if not isinstance(name, str) or name not in MESSAGES:
-        raise MessageError(unknown("message", str(name)[:TEXT], MESSAGES))
+        raise MessageError(unknown("message", str(name)[:MAX_NAME_CHARACTERS], MESSAGES))
     kind = MESSAGES[name]
-    wanted = {f.name: f for f in fields(kind)}
-    for key in given:
-        if key not in wanted:
-            raise MessageError(f'message "{name}": {unknown("field", key[:TEXT], wanted)}')
+    known_fields = {f.name: f for f in fields(kind)}
+    for key in data:
+        if key not in known_fields:
+            raise MessageError(f'message "{name}": {unknown("field", key[:MAX_NAME_CHARACTERS], known_fields)}')
     values = {}
-    for key, f in wanted.items():
-        if key in given:
-            values[key] = _CHECKS[str(f.type)](f'message "{name}", {key}', given[key])
+    for key, f in known_fields.items():
+        if key in data:
+            values[key] = _CHECKS[str(f.type)](f'message "{name}", {key}', data[key])
         elif f.default is MISSING:
             raise MessageError(f'message "{name}" has no "{key}".')
-    made: Message = kind(**values)
-    return made
+    message: Message = kind(**values)
+    return message
 
 
-def _no_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(name)
 
 
 def _number(where: str, x: Any) -> float:
     if isinstance(x, bool) or not isinstance(x, (int, float)) or not abs(x) < 1e12 or not math.isfinite(x):
-        raise MessageError(f"{where}: expected a finite number, got {str(x)[:TEXT]}.")
+        raise MessageError(f"{where}: expected a finite number, got {str(x)[:MAX_NAME_CHARACTERS]}.")
     return float(x)
 
 
 def _count(where: str, x: Any) -> int:
     if isinstance(x, bool) or not isinstance(x, int) or not 0 <= x < 2**32:
-        raise MessageError(f"{where}: expected a whole number below 2^32, got {str(x)[:TEXT]}.")
+        raise MessageError(f"{where}: expected a whole number below 2^32, got {str(x)[:MAX_NAME_CHARACTERS]}.")
     return x
 
 
 def _flag(where: str, x: Any) -> bool:
     if not isinstance(x, bool):
-        raise MessageError(f"{where}: expected true or false, got {str(x)[:TEXT]}.")
+        raise MessageError(f"{where}: expected true or false, got {str(x)[:MAX_NAME_CHARACTERS]}.")
     return x
 
 
 def _text(where: str, x: Any) -> str:
-    if not isinstance(x, str) or len(x) > TEXT:
-        raise MessageError(f"{where}: expected a name, got {str(x)[:TEXT]}.")
+    if not isinstance(x, str) or len(x) > MAX_NAME_CHARACTERS:
+        raise MessageError(f"{where}: expected a name, got {str(x)[:MAX_NAME_CHARACTERS]}.")
     return x
 
 
 def _numbers(where: str, x: Any) -> tuple[float, ...]:
-    if not isinstance(x, list) or len(x) > VALUES:
-        raise MessageError(f"{where}: expected a list of at most {VALUES} numbers.")
+    if not isinstance(x, list) or len(x) > MAX_VALUES:
+        raise MessageError(f"{where}: expected a list of at most {MAX_VALUES} numbers.")
     return tuple(_number(where, v) for v in x)
 
 
@@ -271,7 +271,7 @@ _CHECKS = {"float": _number, "int": _count, "bool": _flag, "str": _text, "tuple[
 # -- from the server
 
 
-def state(
+def state_message(
     flags: int, epoch: int, number: int, n: int, t: float, slow: float, serial: int, numbers: Sequence[Array]
 ) -> bytes:
     """Return a binary state message.
@@ -299,12 +299,12 @@ def state(
     return head + np.concatenate([x.ravel() for x in numbers]).astype("<f4").tobytes()
 
 
-def ground(patch: Patch) -> bytes:
+def ground_message(patch: Patch) -> bytes:
     """Return a binary message with the changed cells of `patch`."""
     head = GROUND_HEADER.pack(GROUND, patch.whole, 0, len(patch.cells), patch.t, patch.load, patch.dug)
     return head + np.array(list(patch.cells.values()), "<f4").tobytes() + np.array(list(patch.cells), "<u2").tobytes()
 
 
-def said(kind: str, /, **content: Any) -> str:
+def json_message(kind: str, /, **content: Any) -> str:
     """Return a JSON message of the server, of type `kind` with fields `content`."""
     return json.dumps({**content, "type": kind}, allow_nan=False)

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.ground.field import CELL, Ground
+from bellcrank.ground.field import CELL_SIZE, Ground
 from bellcrank.record import Record
 from bellcrank.record.dug_ground import dug_ground
 
 Array = np.ndarray[Any, Any]
-ROWS = 3600  # maximum number of rows: a minute at the rate of a screen
+MAX_ROWS = 3600  # maximum number of rows: a minute at the rate of a screen
 NO_CELL = 2**32 - 1
 
 
-def packed(run: Record, names: Sequence[str], poses: Callable[[Array], Array], ground: Ground | None) -> bytes:
+def pack_replay(run: Record, names: Sequence[str], poses: Callable[[Array], Array], ground: Ground | None) -> bytes:
     """Pack a record as little-endian binary data.
 
     The layout is: u32 number of rows, their width, number of ground changes, number of ground heights; f64 times of the
@@ -34,18 +34,22 @@ def packed(run: Record, names: Sequence[str], poses: Callable[[Array], Array], g
     ground
         Ground of the machine, if it has one.
     """
-    kept = np.arange(len(run))[:: max(1, -(-len(run) // ROWS))]
-    t = np.ascontiguousarray(run.t[kept], "<f8")
-    placed = poses(np.ascontiguousarray(run.q[kept])).reshape(len(kept), -1) if len(kept) else np.empty((0, 0))
-    columns = [run[name][kept] for name in names if name in run.names]
-    rows = np.concatenate([placed, np.stack(columns, -1)], axis=1) if len(kept) else placed
-    span = (float(t[0]), float(t[-1])) if len(kept) else (0.0, 0.0)
-    base, patches = ground.between(*span) if ground is not None else (np.empty(0), [])
+    rows_kept = np.arange(len(run))[:: max(1, -(-len(run) // MAX_ROWS))]
+    t = np.ascontiguousarray(run.t[rows_kept], "<f8")
+    pose_rows = (
+        poses(np.ascontiguousarray(run.q[rows_kept])).reshape(len(rows_kept), -1)
+        if len(rows_kept)
+        else np.empty((0, 0))
+    )
+    columns = [run[name][rows_kept] for name in names if name in run.names]
+    rows = np.concatenate([pose_rows, np.stack(columns, -1)], axis=1) if len(rows_kept) else pose_rows
+    span = (float(t[0]), float(t[-1])) if len(rows_kept) else (0.0, 0.0)
+    base, patches = ground.history(*span) if ground is not None else (np.empty(0), [])
     changes = [
         (p.t, height, p.load, p.dug, cell) for p in patches for cell, height in (p.cells or {NO_CELL: 0.0}).items()
     ]
     when, *numbers, cells = zip(*changes, strict=True) if changes else ([], [], [], [], [])
-    head = np.array([len(kept), rows.shape[1], len(changes), base.size], "<u4")
+    head = np.array([len(rows_kept), rows.shape[1], len(changes), base.size], "<u4")
     floats = [rows.ravel(), base.ravel(), *numbers]
     parts = [head, t, np.array(when, "<f8"), *(np.asarray(x, "<f4") for x in floats), np.array(cells, "<u4")]
     return b"".join(part.tobytes() for part in parts)
@@ -55,6 +59,6 @@ def with_ground(run: Record, ground: Ground | None) -> Record:
     """Return `run` with the changes of `ground` added as facts, for a file."""
     if ground is None or not len(run):
         return run
-    base, patches = ground.between(float(run.t[0]), float(run.t[-1]))
-    found = dug_ground(ground.level, CELL, base, [(patch.t, patch.cells) for patch in patches])
+    base, patches = ground.history(float(run.t[0]), float(run.t[-1]))
+    found = dug_ground(ground.level, CELL_SIZE, base, [(patch.t, patch.cells) for patch in patches])
     return run.noting({"ground": found.plain, "soil": ground.soil.name})

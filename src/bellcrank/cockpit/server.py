@@ -21,9 +21,9 @@ import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from bellcrank.cockpit.app import application
-from bellcrank.cockpit.door import Door
-from bellcrank.cockpit.guard import Guard, loopback
-from bellcrank.cockpit.messages import LARGEST_MESSAGE
+from bellcrank.cockpit.connection_limits import ConnectionLimits
+from bellcrank.cockpit.guard import Guard, is_loopback
+from bellcrank.cockpit.messages import MAX_MESSAGE_BYTES
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import InputError
 
@@ -31,36 +31,36 @@ PORT = 8731
 LOGGERS = ("asyncio", "uvicorn.error", "bellcrank.cockpit")
 
 
-def bound(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens on `port` of `host`, or raise an InputError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    new_socket = socket.socket(family, socket.SOCK_STREAM)
+    new_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
-        made.listen(64)
+        new_socket.bind((host, port))
+        new_socket.listen(64)
     except (OSError, OverflowError) as error:
-        made.close()
-        taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        why = "another program uses it (perhaps another `bellcrank drive`)" if taken else str(error)
+        new_socket.close()
+        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        why = "another program uses it (perhaps another `bellcrank drive`)" if in_use else str(error)
         raise InputError(
             f"port {port} on {host} cannot be used: {why}. Choose another one: --port {port + 1}, or --port 0."
         ) from None
-    return made
+    return new_socket
 
 
-class FewLines(logging.Filter):
-    """Limit log messages to `most` per minute: requests without token may cause thousands."""
+class LogRateLimit(logging.Filter):
+    """Limit log messages to `max_per_minute` per minute: requests without token may cause thousands."""
 
-    def __init__(self, most: int = 20, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, max_per_minute: int = 20, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self.most, self.clock = most, clock
-        self._times: deque[float] = deque(maxlen=most)
+        self.max_per_minute, self.clock = max_per_minute, clock
+        self._times: deque[float] = deque(maxlen=max_per_minute)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether `record` is within the limit."""
         now = self.clock()
-        if len(self._times) == self.most and now - self._times[0] < 60.0:
+        if len(self._times) == self.max_per_minute and now - self._times[0] < 60.0:
             return False
         self._times.append(now)
         return True
@@ -75,8 +75,8 @@ class Server(uvicorn.Server):
         yield
 
 
-def server(session: Session, guard: Guard, door: Door) -> Server:
-    """Return a server of `session` with access control `guard` and connection limits `door`."""
+def make_server(session: Session, guard: Guard, limits: ConnectionLimits) -> Server:
+    """Return a server of `session` with access control `guard` and connection limits `limits`."""
 
     class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         """Connection of uvicorn that the door checks at once."""
@@ -84,14 +84,14 @@ def server(session: Session, guard: Guard, door: Door) -> Server:
         def connection_made(self, transport: Any) -> None:
             """Admit the connection of `transport`."""
             super().connection_made(transport)
-            door.admit(self.connections)
+            limits.admit(self.connections)
 
     config = uvicorn.Config(
         application(session, guard),
         http=Connection,
         log_level="warning",
         ws="websockets-sansio",
-        ws_max_size=LARGEST_MESSAGE,
+        ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,  # states are small, and floating-point numbers hardly compress
         ws_ping_interval=5.0,
         ws_ping_timeout=20.0,
@@ -101,7 +101,7 @@ def server(session: Session, guard: Guard, door: Door) -> Server:
     return Server(config)
 
 
-async def serving(session: Session, guard: Guard, listening: socket.socket, goes_on: Callable[[], bool]) -> None:
+async def serve_while(session: Session, guard: Guard, listening: socket.socket, goes_on: Callable[[], bool]) -> None:
     """Serve pages while a function returns true.
 
     Parameters
@@ -111,21 +111,21 @@ async def serving(session: Session, guard: Guard, listening: socket.socket, goes
     guard
         Access control.
     listening
-        Socket of `bound`.
+        Socket of `listening_socket`.
     goes_on
         Called four times a second, from the start of the drive; false ends serving.
     """
-    door = Door(guard)
-    made = server(session, guard, door)
-    task = asyncio.create_task(made.serve([listening]))
+    limits = ConnectionLimits(guard)
+    new_server = make_server(session, guard, limits)
+    task = asyncio.create_task(new_server.serve([listening]))
     try:
-        while not task.done() and not made.started:
+        while not task.done() and not new_server.started:
             await asyncio.wait([task], timeout=0.02)
         while not task.done() and goes_on():
-            door.look(made.server_state.connections, time.monotonic())
+            limits.check(new_server.server_state.connections, time.monotonic())
             await asyncio.wait([task], timeout=0.25)
     finally:
-        made.should_exit = True
+        new_server.should_exit = True
         await task
 
 
@@ -152,7 +152,7 @@ def serve(
     session
         Session to serve.
     listening
-        Socket of `bound`.
+        Socket of `listening_socket`.
     host
         Address that is served.
     browser
@@ -169,7 +169,7 @@ def serve(
         Called four times a second; true ends serving.
     """
     guard = guard or Guard(host)
-    shown = host if loopback(host) else socket.gethostname() if host in ("0.0.0.0", "::") else host
+    shown = host if is_loopback(host) else socket.gethostname() if host in ("0.0.0.0", "::") else host
     shown = f"[{shown}]" if ":" in shown else shown
     address = f"http://{shown}:{listening.getsockname()[1]}/#token={guard.token}"
 
@@ -185,13 +185,13 @@ def serve(
         each(session)
         return not ended() and (seconds is None or time.monotonic() - began < seconds)
 
-    few_lines = FewLines()
+    few_lines = LogRateLimit()
     for name in LOGGERS:
         logging.getLogger(name).addFilter(few_lines)
     gc.collect()
     gc.freeze()  # graphs and machines are permanent: each collection of them would delay states by a second
     try:
-        asyncio.run(serving(session, guard, listening, goes_on))
+        asyncio.run(serve_while(session, guard, listening, goes_on))
     finally:
         gc.unfreeze()
         listening.close()

@@ -24,24 +24,26 @@ import numpy as np
 from bellcrank.actuators import StateVariable
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.control.leash import Leash
-from bellcrank.dynamics.loops.assembly import CLOSED, assembled
+from bellcrank.dynamics.loops.assembly import CLOSED_RESIDUAL, assemble_batch
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, clip
 
-SWING = 2.0 * pi * 1.5  # rad/s, minimum of w
-CATCH_UP = 2.0  # 1/s, c
-ARRIVE = 6.0  # 1/s, rate at which the desired position approaches a near target
-FASTEST = 2400.0  # 1/s, limit of a servo's poles; rk4 is stable up to 2785 1/s with a step of 1 ms
-NUDGE = 1e-5  # rad or m, step of the finite differences of accelerations
-STEPS = 24  # from the start to the end of a slider
-SHARE = 0.25  # of the least singular value at the start: the limit that keeps sliders away from dead points
-CORNERS = 64  # number of joint corners of all sliders that are tried
-LEAP = 8.0  # steps of the sliders: a dependent coordinate that moves further has changed to another branch
+MIN_RATE = 2.0 * pi * 1.5  # rad/s, minimum of w
+INTEGRAL_RATE = 2.0  # 1/s, c
+ARRIVAL_RATE = 6.0  # 1/s, rate at which the desired position approaches a near target
+MAX_POLE_RATE = 2400.0  # 1/s, limit of a servo's poles; rk4 is stable up to 2785 1/s with a step of 1 ms
+DIFFERENCE_STEP = 1e-5  # rad or m, step of the finite differences of accelerations
+PATH_STEPS = 24  # from the start to the end of a slider
+MIN_SINGULAR_SHARE = (
+    0.25  # of the least singular value at the start: the limit that keeps sliders away from dead points
+)
+MAX_CORNERS = 64  # number of joint corners of all sliders that are tried
+MAX_BRANCH_RATIO = 8.0  # steps of the sliders: a dependent coordinate that moves further has changed to another branch
 
 Array = np.ndarray[Any, Any]
 
 
-def elastic(m: Mechanism) -> list[int]:
+def elastic_coordinates(m: Mechanism) -> list[int]:
     """Return the indices in v of the elastic coordinates of `m`: modes of flexible bodies and joints inside beams."""
     names = {x for o in m.outlines for s in o.slices for x in s.coordinates}
     names |= {x for o in m.outlines if o.skin for x in o.skin.coordinates}
@@ -49,47 +51,49 @@ def elastic(m: Mechanism) -> list[int]:
     return [k for k, name in enumerate(m.columns[1]) if k in modes or name in names]
 
 
-def movable(m: Mechanism, q: Any) -> list[str]:
+def independent_joints(m: Mechanism, q: Any) -> list[str]:
     """Return the joints of `m` to drive: those with one coordinate, and with loops only as many as are independent.
 
     Prismatic joints come first, because most are cylinders, then joints on the ground. A joint is taken if the
     remaining coordinates can still close the loops at `q`.
     """
-    bends = elastic(m)
-    names = [name for k, name in enumerate(m.columns[1]) if name in m.columns[0] and k not in bends]
+    elastic_indices = elastic_coordinates(m)
+    names = [name for k, name in enumerate(m.columns[1]) if name in m.columns[0] and k not in elastic_indices]
     if not m.loops:
         return names
     joints = {j.name: j for j in m.own_joints}
     loops = m.loop_analysis
-    J, cut = loops.scales.applied(np.asarray(m.closure_jacobian(q))), loops.cut
-    left, found = [k for k in range(m.nv) if k not in bends], list[str]()
-    rank = np.linalg.matrix_rank(J[:, left], tol=cut)
+    J, cut = loops.scales.scaled(np.asarray(m.closure_jacobian(q))), loops.cut
+    remaining, chosen = [k for k in range(m.nv) if k not in elastic_indices], list[str]()
+    rank = np.linalg.matrix_rank(J[:, remaining], tol=cut)
     for name in sorted(names, key=lambda n: (joints[n].kind != "prismatic", joints[n].parent != m.ground)):
-        rest = [k for k in left if k != m.columns[1].index(name)]
-        if len(found) < loops.mobility - len(bends) and np.linalg.matrix_rank(J[:, rest], tol=cut) == rank:
-            left = rest
-            found.append(name)
-    return [name for name in names if name in found]
+        rest = [k for k in remaining if k != m.columns[1].index(name)]
+        if len(chosen) < loops.mobility - len(elastic_indices) and np.linalg.matrix_rank(J[:, rest], tol=cut) == rank:
+            remaining = rest
+            chosen.append(name)
+    return [name for name in names if name in chosen]
 
 
-def steadiest(m: Mechanism, q: Any) -> list[str]:
+def well_conditioned_joints(m: Mechanism, q: Any) -> list[str]:
     """Return other independent joints of `m`, such that the dependent ones are far from a dead point at `q`.
 
     The dependent coordinates are chosen by Gram-Schmidt with column pivoting of the constraint Jacobian. Joints of a
     track that lie in line, for example, are not chosen as dependent.
     """
-    J, bends = np.array(m.closure_jacobian(q)), elastic(m)
-    J[:, bends] = 0.0
-    left, follow = J.copy(), list[int]()
+    J, elastic_indices = np.array(m.closure_jacobian(q)), elastic_coordinates(m)
+    J[:, elastic_indices] = 0.0
+    remainder, dependent = J.copy(), list[int]()
     loops = m.loop_analysis
-    for _ in range(int(np.linalg.matrix_rank(loops.scales.applied(J), tol=loops.cut))):
-        follow.append(int(np.argmax((left * left).sum(axis=0))))
-        along = left[:, follow[-1]] / np.linalg.norm(left[:, follow[-1]])
-        left = left - np.outer(along, along @ left)
-    return [name for k, name in enumerate(m.columns[1]) if k not in (*follow, *bends) and name in m.columns[0]]
+    for _ in range(int(np.linalg.matrix_rank(loops.scales.scaled(J), tol=loops.cut))):
+        dependent.append(int(np.argmax((remainder * remainder).sum(axis=0))))
+        along = remainder[:, dependent[-1]] / np.linalg.norm(remainder[:, dependent[-1]])
+        remainder = remainder - np.outer(along, along @ remainder)
+    return [
+        name for k, name in enumerate(m.columns[1]) if k not in (*dependent, *elastic_indices) and name in m.columns[0]
+    ]
 
 
-def stiff(m: Mechanism, q: Array, forces: Array) -> Array:
+def rigid_accelerations(m: Mechanism, q: Array, forces: Array) -> Array:
     """Return the accelerations from rest with the elastic coordinates locked.
 
     Servos are slower than elastic vibrations, so they move a beam as a whole.
@@ -103,23 +107,27 @@ def stiff(m: Mechanism, q: Array, forces: Array) -> Array:
     forces
         Generalised forces, shape (..., nv).
     """
-    a, bends, still = np.asarray(m.forward_dynamics(q, np.zeros(m.nv), forces)), elastic(m), np.zeros(m.nv)
-    if not bends:
+    a, elastic_indices, still = (
+        np.asarray(m.forward_dynamics(q, np.zeros(m.nv), forces)),
+        elastic_coordinates(m),
+        np.zeros(m.nv),
+    )
+    if not elastic_indices:
         return a
-    units = np.eye(m.nv)[[*bends]]
+    units = np.eye(m.nv)[[*elastic_indices]]
     none = np.asarray(m.forward_dynamics(q, still, np.zeros(m.nv)))
     each = np.stack([np.asarray(m.forward_dynamics(q, still, unit)) - none for unit in units], axis=-1)
-    each = np.broadcast_to(each, (*a.shape, len(bends)))
-    hold = np.linalg.solve(each[..., bends, :], -a[..., bends][..., None])
+    each = np.broadcast_to(each, (*a.shape, len(elastic_indices)))
+    hold = np.linalg.solve(each[..., elastic_indices, :], -a[..., elastic_indices][..., None])
     return np.asarray(a + (each @ hold)[..., 0])
 
 
-def met(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
+def driven_inertia(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
     """Return Lambda of the coordinates `moved` of `m`, and the forces that hold them, for all positions `q`."""
-    at = [m.columns[1].index(name) for name in moved]
-    forces = np.zeros((len(at) + 1, m.nv))
-    forces[range(1, len(at) + 1), at] = 1.0
-    a = stiff(m, q[:, None], forces)[..., at]
+    driven_indices = [m.columns[1].index(name) for name in moved]
+    forces = np.zeros((len(driven_indices) + 1, m.nv))
+    forces[range(1, len(driven_indices) + 1), driven_indices] = 1.0
+    a = rigid_accelerations(m, q[:, None], forces)[..., driven_indices]
     inertia = np.linalg.inv(np.swapaxes(a[:, 1:] - a[:, :1], -1, -2))
     inertia = (inertia + np.swapaxes(inertia, -1, -2)) / 2.0
     return inertia, -np.einsum("pij,pj->pi", inertia, a[:, 0])
@@ -130,10 +138,10 @@ class Gains:
     """Gains of the servos."""
 
     inertia: Array  # D
-    quick: float  # rad/s, w
+    rate: float  # rad/s, w
 
 
-def gains(m: Mechanism, places: Array, moved: Sequence[str]) -> Gains:
+def servo_gains(m: Mechanism, places: Array, moved: Sequence[str]) -> Gains:
     """Return gains for a mechanism that is held at any of some positions.
 
     D is diagonal and greater than Lambda at all of them. w is twice the fastest unstable rate without servos (an
@@ -149,48 +157,48 @@ def gains(m: Mechanism, places: Array, moved: Sequence[str]) -> Gains:
     moved
         Names of the driven coordinates.
     """
-    at = [m.columns[1].index(name) for name in moved]
-    inertia, hold = met(m, places, moved)
+    driven_indices = [m.columns[1].index(name) for name in moved]
+    inertia, hold = driven_inertia(m, places, moved)
     D = np.diagonal(inertia, axis1=-2, axis2=-1).max(axis=0)
     D = D * np.linalg.eigvals(inertia / D[:, None]).real.max()
     forces = np.zeros((len(places), m.nv))
-    forces[:, at] = hold
+    forces[:, driven_indices] = hold
     slopes = []
     for name in moved:
         aside = np.zeros(m.nq)
-        aside[m.columns[0].index(name)] = NUDGE
-        pair = [closed(m, places + way * aside, moved)[0] for way in (-1.0, 1.0)]
-        a = [stiff(m, q, forces)[:, at] for q in pair]
-        slopes.append((a[1] - a[0]) / (2.0 * NUDGE))
+        aside[m.columns[0].index(name)] = DIFFERENCE_STEP
+        pair = [close_loops(m, places + way * aside, moved)[0] for way in (-1.0, 1.0)]
+        a = [rigid_accelerations(m, q, forces)[:, driven_indices] for q in pair]
+        slopes.append((a[1] - a[0]) / (2.0 * DIFFERENCE_STEP))
     away = np.linalg.eigvals(inertia @ np.stack(slopes, axis=-1) / D[:, None]).real.max()
-    w = max(SWING, 2.0 * float(np.sqrt(max(away, 0.0))))
+    w = max(MIN_RATE, 2.0 * float(np.sqrt(max(away, 0.0))))
     # At first, before elastic deformation spreads along a boom, a servo acts only on the inertia near its joint.
-    none, units = np.asarray(m.forward_dynamics(places, np.zeros(m.nv), np.zeros(m.nv))), np.eye(m.nv)[at]
+    none, units = np.asarray(m.forward_dynamics(places, np.zeros(m.nv), np.zeros(m.nv))), np.eye(m.nv)[driven_indices]
     quick = [np.asarray(m.forward_dynamics(places, np.zeros(m.nv), unit)) - none for unit in units]
-    lightest = np.linalg.eigvals(np.stack(quick, axis=-1)[:, at] * D).real.max()
-    return Gains(D * min(1.0, FASTEST / (2.0 * w * float(lightest))), w)
+    lightest = np.linalg.eigvals(np.stack(quick, axis=-1)[:, driven_indices] * D).real.max()
+    return Gains(D * min(1.0, MAX_POLE_RATE / (2.0 * w * float(lightest))), w)
 
 
-def closed(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
+def close_loops(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
     """Close loops of `m` near `q` with `moved` coordinates fixed; return the positions, and which are closed."""
     if not m.loops:
         return q, np.ones(len(q), bool)
     plain = m.at() if m.parameters else m
-    follows = np.array([name not in moved for name in m.columns[1]], float)
-    follows[elastic(m)] = 0.0
-    found, residual = assembled(plain.tree, q, follows)
-    return found, np.abs(residual).max(axis=-1) < CLOSED
+    dependent_mask = np.array([name not in moved for name in m.columns[1]], float)
+    dependent_mask[elastic_coordinates(m)] = 0.0
+    positions, residual = assemble_batch(plain.tree, q, dependent_mask)
+    return positions, np.abs(residual).max(axis=-1) < CLOSED_RESIDUAL
 
 
 @dataclass(frozen=True, eq=False)
-class Sliders:
+class SliderRanges:
     """Ranges of sliders."""
 
     ends: list[tuple[float, float]]  # of each slider
-    ways: Array  # (steps, paths, nq), paths from the start to ends of single sliders and of all together
+    paths: Array  # (steps, paths, nq), paths from the start to ends of single sliders and of all together
 
 
-def sliders(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[tuple[float, float]]) -> Sliders:
+def slider_ranges(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[tuple[float, float]]) -> SliderRanges:
     """Return the ranges of sliders.
 
     Each range is first limited by `ends` and by the loops, with the other sliders at the start. All ranges are then
@@ -207,30 +215,34 @@ def sliders(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[tuple[f
     ends
         Lower and upper limit of each.
     """
-    at = [m.columns[0].index(name) for name in moved]
-    home, n = q[at], len(moved)
-    alone = np.tile(home, (2 * n, 1))
-    alone[np.arange(2 * n), np.repeat(np.arange(n), 2)] = np.ravel(ends)
-    ways, _ = reach(m, q, moved, alone)
-    box = np.array([[ways[-1, 2 * k, i], ways[-1, 2 * k + 1, i]] for k, i in enumerate(at)])
+    driven_indices = [m.columns[0].index(name) for name in moved]
+    home, n = q[driven_indices], len(moved)
+    single_ends = np.tile(home, (2 * n, 1))
+    single_ends[np.arange(2 * n), np.repeat(np.arange(n), 2)] = np.ravel(ends)
+    ways, _ = reachable_paths(m, q, moved, single_ends)
+    box = np.array([[ways[-1, 2 * k, i], ways[-1, 2 * k + 1, i]] for k, i in enumerate(driven_indices)])
     if m.loops and n > 1:
-        more, share = reach(m, q, moved, _corners(home, box))
-        kept = max(1, int(np.ceil(share.min() * STEPS)))
+        more, share = reachable_paths(m, q, moved, _corners(home, box))
+        kept = max(1, int(np.ceil(share.min() * PATH_STEPS)))
         box, ways = home[:, None] + share.min() * (box - home[:, None]), np.concatenate([ways, more], axis=1)[:kept]
-    return Sliders([(float(low), float(high)) for low, high in box], ways)
+    return SliderRanges([(float(low), float(high)) for low, high in box], ways)
 
 
 def _corners(home: Array, box: Array) -> Array:
     """Return corners of the box around home and points on its faces; all corners if they are few, else random ones."""
     n, rng = len(home), np.random.default_rng(0)
-    signs = np.array(list(product((-1.0, 1.0), repeat=n))) if 2**n <= CORNERS else rng.choice([-1.0, 1.0], (CORNERS, n))
-    sides = rng.uniform(-1.0, 1.0, (CORNERS, n))
+    signs = (
+        np.array(list(product((-1.0, 1.0), repeat=n)))
+        if 2**n <= MAX_CORNERS
+        else rng.choice([-1.0, 1.0], (MAX_CORNERS, n))
+    )
+    sides = rng.uniform(-1.0, 1.0, (MAX_CORNERS, n))
     sides /= np.abs(sides).max(axis=-1, keepdims=True)
     ways = np.concatenate([signs, sides])
     return np.asarray(home + np.where(ways < 0.0, -ways * (box[:, 0] - home), ways * (box[:, 1] - home)))
 
 
-def reach(m: Mechanism, q: Array, moved: Sequence[str], ends: Array) -> tuple[Array, Array]:
+def reachable_paths(m: Mechanism, q: Array, moved: Sequence[str], ends: Array) -> tuple[Array, Array]:
     """Move coordinates along straight lines until the loops stop them.
 
     The loops stay closed, on their branch and away from dead points.
@@ -253,25 +265,25 @@ def reach(m: Mechanism, q: Array, moved: Sequence[str], ends: Array) -> tuple[Ar
     shares, shape (paths,)
         Fraction of each line that was reached.
     """
-    at = [m.columns[0].index(name) for name in moved]
+    driven_indices = [m.columns[0].index(name) for name in moved]
     places = np.tile(q, (len(ends), 1))
-    going, gone = np.ones(len(ends), bool), np.zeros(len(ends))
-    least, way = SHARE * _freedom(m, places, moved), []
-    for share in np.linspace(0.0, 1.0, STEPS + 1)[1:]:
+    moving, shares = np.ones(len(ends), bool), np.zeros(len(ends))
+    least, way = MIN_SINGULAR_SHARE * _least_singular_value(m, places, moved), []
+    for share in np.linspace(0.0, 1.0, PATH_STEPS + 1)[1:]:
         guess = places.copy()
-        guess[:, at] = q[at] + share * (ends - q[at])
-        then, good = closed(m, guess, moved)
-        far = np.abs(guess[:, at] - places[:, at]).max(axis=-1)
-        near = np.abs(then - places).max(axis=-1) <= LEAP * far
-        going &= good & near & (_freedom(m, then, moved) >= least)
-        places[going], gone[going] = then[going], share
+        guess[:, driven_indices] = q[driven_indices] + share * (ends - q[driven_indices])
+        next_positions, closed_mask = close_loops(m, guess, moved)
+        step_size = np.abs(guess[:, driven_indices] - places[:, driven_indices]).max(axis=-1)
+        same_branch = np.abs(next_positions - places).max(axis=-1) <= MAX_BRANCH_RATIO * step_size
+        moving &= closed_mask & same_branch & (_least_singular_value(m, next_positions, moved) >= least)
+        places[moving], shares[moving] = next_positions[moving], share
         way.append(places.copy())
-    return np.array(way), gone
+    return np.array(way), shares
 
 
-def _freedom(m: Mechanism, q: Array, moved: Sequence[str]) -> Array:
+def _least_singular_value(m: Mechanism, q: Array, moved: Sequence[str]) -> Array:
     """Return the least singular value of the constraint Jacobian of the dependent coordinates: 0 at a dead point."""
-    bends = elastic(m)
+    bends = elastic_coordinates(m)
     rest = [k for k, name in enumerate(m.columns[1]) if name not in moved and k not in bends]
     if not m.loops or not rest:
         return np.ones(len(q))
@@ -299,14 +311,14 @@ class Servos:
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[list[Scalar], list[Scalar]]:
         """Return the forces on the driven coordinates and the rates of the states."""
-        w, accelerations, forces = self.gains.quick, list[Scalar](), list[Scalar]()
+        w, accelerations, forces = self.gains.rate, list[Scalar](), list[Scalar]()
         rates, errors = list[Scalar](), list[Scalar]()
         for name, most, inertia, held in zip(self.moved, self.speeds, self.gains.inertia, self.hold, strict=True):
             desired = x[f"{name}.desired"]
             leash = Leash(0.02 * most, 0.3, 0.3 * most)
-            rate = leash(desired, clip(ARRIVE * (u[name] - desired), -most, most), q[name])
+            rate = leash(desired, clip(ARRIVAL_RATE * (u[name] - desired), -most, most), q[name])
             error = desired - q[name]
-            wanted = w * w * (error + CATCH_UP * x[f"{name}.error"]) + 2.0 * w * (rate - v[name])
+            wanted = w * w * (error + INTEGRAL_RATE * x[f"{name}.error"]) + 2.0 * w * (rate - v[name])
             accelerations.append(wanted)
             forces.append(float(held) + float(inertia) * wanted)
             rates.append(rate)

@@ -15,25 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.cockpit import messages, stage
+from bellcrank.cockpit import messages, scene_poses
+from bellcrank.cockpit.drive_interface import DriveFactory, DriveInterface
+from bellcrank.cockpit.inverse_kinematics import lever_positions, tool_frame
 from bellcrank.cockpit.machines import Machine, Pilot
-from bellcrank.cockpit.plant import Driven, Make
-from bellcrank.cockpit.reach import reached, tool
-from bellcrank.cockpit.replay import packed, with_ground
+from bellcrank.cockpit.replay import pack_replay, with_ground
 from bellcrank.cockpit.site import Site
 from bellcrank.dynamics import candidates
 from bellcrank.errors import InputError, unknown
 from bellcrank.ground.digger import Digger
 from bellcrank.ground.field import Ground, Patch
 from bellcrank.integrate import INTEGRATORS
-from bellcrank.patience import uncollected
+from bellcrank.progress import garbage_collection_paused
 from bellcrank.record import Record
 from bellcrank.version import __version__
 
 RATES = (100, 200, 500, 1000, 2000, 5000, 10000)  # steps per second
-SLOWEST, FASTEST = 0.01, 2.0
-STEP = 0.02  # s, length of a manual step
-MANY = 40  # states from which on the compilation of their Jacobian is slow
+MIN_SLOW_FACTOR, MAX_SLOW_FACTOR = 0.01, 2.0
+STEP_SECONDS = 0.02  # s, length of a manual step
+MANY_STATES = 40  # states from which on the compilation of their Jacobian is slow
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Settings:
     method: str = "auto"
 
 
-def patience(states: int, integrator: str) -> str:
+def compile_warning(states: int, integrator: str) -> str:
     """Return a warning if compilation for this `integrator` and number of `states` is slow; else ""."""
-    if states < MANY or integrator not in INTEGRATORS or not INTEGRATORS[integrator].stiff:
+    if states < MANY_STATES or integrator not in INTEGRATORS or not INTEGRATORS[integrator].stiff:
         return ""
     return (
         f"{integrator} needs the Jacobian of all {states} states, which takes a minute or two to compile the first "
@@ -58,24 +58,24 @@ def patience(states: int, integrator: str) -> str:
 class Session:
     """Running drive of a machine, and everything that its pages can do with it."""
 
-    def __init__(self, machine: Machine, make: Make, settings: Settings | None = None) -> None:
+    def __init__(self, machine: Machine, make: DriveFactory, settings: Settings | None = None) -> None:
         self.machine, self.make = machine, make
-        self.settings = self.checked(settings or Settings(machine.rate, machine.integrator))
+        self.settings = self.check_settings(settings or Settings(machine.rate, machine.integrator))
         self.epoch, self.resets, self.slowness = 0, 0, 1.0
-        self._goes_on = False  # whether the drive is started and not paused by a person
+        self._wanted_running = False  # whether the drive is started and not paused by a person
         self.compiling = ""  # settings that are being compiled
         self.pilot = ""
         self._pilot: Pilot | None = None
         self.levers = machine.first()
         self.number = 0  # number of the driver's newest message
-        self.poses = stage.pose_kernel(machine.mechanism)
+        self.poses = scene_poses.pose_kernel(machine.mechanism)
         # Computed once: it is slow, and pages that connect a hundred times a second must not delay the others.
-        self.scene = stage.described(machine.mechanism, np.asarray(self._start()), alone=bool(machine.look))
+        self.scene = scene_poses.scene_data(machine.mechanism, np.asarray(self._start()), alone=bool(machine.look))
         self.digger = Digger(machine.contact) if machine.contact else None
         self.site = Site(self)
         self.tuned = dict[str, float]()  # parameters that differ from the model
-        self._switching, self._swap, self._over = threading.Lock(), threading.RLock(), False
-        self.drive: Driven = self._made(self.settings)
+        self._switch_lock, self._swap_lock, self._stopped = threading.Lock(), threading.RLock(), False
+        self.drive: DriveInterface = self._new_drive(self.settings)
         self.drive.reset(q0=self._start())
         self.drive.input(self.levers)
 
@@ -84,89 +84,91 @@ class Session:
     @property
     def running(self) -> bool:
         """True while the drive runs: started, not paused, and its physics has not failed."""
-        return self._goes_on and self.drive.snapshot().status != "failed"
+        return self._wanted_running and self.drive.snapshot().status != "failed"
 
     def start(self) -> None:
         """Start the drive."""
-        self._over = False
+        self._stopped = False
         self.drive.start()
-        self._goes_on = True
+        self._wanted_running = True
 
     def stop(self) -> None:
         """Stop the drive."""
-        with self._swap:  # a drive that is still being compiled must not start any more
-            self._over = True
+        with self._swap_lock:  # a drive that is still being compiled must not start any more
+            self._stopped = True
             self.drive.stop()
-            self._goes_on = False
+            self._wanted_running = False
 
     def pause(self) -> None:
         """Pause the drive."""
         self.drive.pause()
-        self._goes_on = False
+        self._wanted_running = False
 
     def resume(self) -> None:
         """End a pause."""
         self.drive.resume()
-        self._goes_on = True
+        self._wanted_running = True
 
     def step(self) -> None:
-        """Advance by STEP seconds, or a little more, and pause."""
+        """Advance by STEP_SECONDS seconds, or a little more, and pause."""
         self.pause()
         begun = self.drive.snapshot().t
         self.drive.resume()
         for _ in range(200):
             time.sleep(2e-3)
-            if self.drive.snapshot().t - begun >= STEP:
+            if self.drive.snapshot().t - begun >= STEP_SECONDS:
                 break
         self.drive.pause()
 
-    def reached(self, point: Sequence[float]) -> list[float]:
+    def slider_targets(self, point: Sequence[float]) -> list[float]:
         """Return slider positions that move the tool from its present position to `point`."""
-        return reached(self.machine, np.array(self.drive.snapshot().y[: self.machine.mechanism.nq]), point)
+        return lever_positions(self.machine, np.array(self.drive.snapshot().y[: self.machine.mechanism.nq]), point)
 
     def reset(self) -> None:
         """Return to the start, with initial levers and undisturbed ground."""
         self.pilot = ""
         pairs = zip(self.machine.levers, self.levers, self.machine.first(), strict=True)
         self.levers = [now if lever.name == self.machine.mode else first for lever, now, first in pairs]
-        with self._swap:
+        with self._swap_lock:
             self.resets += 1
             self.drive.input(self.levers)
             self.drive.reset(q0=self._start())
-            if not self._over:
+            if not self._stopped:
                 self.drive.start()  # its thread has ended if the physics had failed
             if self.digger is not None:
                 self.digger.ground.heal()
 
     def slow(self, factor: float) -> None:
         """Run slower than real time by `factor`; 1 is real time."""
-        if not SLOWEST <= factor <= FASTEST:
-            raise InputError(f"slow motion of {factor:g}; expected {SLOWEST:g} to {FASTEST:g}, 1 is real time.")
+        if not MIN_SLOW_FACTOR <= factor <= MAX_SLOW_FACTOR:
+            raise InputError(
+                f"slow motion of {factor:g}; expected {MIN_SLOW_FACTOR:g} to {MAX_SLOW_FACTOR:g}, 1 is real time."
+            )
         self.drive.slow(factor)
         self.slowness = factor
 
-    def move(self, values: Sequence[float], number: int = 0) -> None:
+    def move_levers(self, values: Sequence[float], number: int = 0) -> None:
         """Move the levers to `values`, from the driver's message with this `number`; ends a program."""
         self.levers = self.machine.values(values)
         self.number = number
         self.pilot = ""
         self.drive.input(self.levers)
 
-    def let_go(self) -> None:
+    def release_levers(self) -> None:
         """Release all levers."""
         neutral = self.machine.neutral(self.levers)
         if neutral != self.levers:
             self.levers = neutral
             self.drive.input(neutral)
 
-    def fly(self, name: str) -> None:
+    def start_pilot(self, name: str) -> None:
         """Start the program `name`, or end a program if empty."""
         if name and name not in self.machine.pilots:
             raise InputError(unknown("program", name, self.machine.pilots))
         self.pilot = name
         self._pilot = self.machine.pilots[name]() if name else None
         if not name:
-            self.let_go()
+            self.release_levers()
 
     def switch(self, rate: float = 0.0, integrator: str = "", method: str = "") -> None:
         """Change settings; compiles for seconds while the drive continues, one change at a time.
@@ -180,51 +182,53 @@ class Session:
         method
             Method of forward dynamics; empty keeps the present one.
         """
-        wanted = replace(
+        new_settings = replace(
             self.settings,
             rate=rate or self.settings.rate,
             integrator=integrator or self.settings.integrator,
             method=method or self.settings.method,
         )
-        if self.checked(wanted) == self.settings:
+        if self.check_settings(new_settings) == self.settings:
             return
-        if not self._switching.acquire(blocking=False):
+        if not self._switch_lock.acquire(blocking=False):
             raise InputError("another change is being compiled; wait for it.")
         try:
-            self.compiling = f"{wanted.integrator}, {wanted.method}, {wanted.rate:g} steps per second"
-            if slow := patience(self.machine.system.size, wanted.integrator):
+            self.compiling = f"{new_settings.integrator}, {new_settings.method}, {new_settings.rate:g} steps per second"
+            if slow := compile_warning(self.machine.system.size, new_settings.integrator):
                 self.compiling += f" ({slow})"
-            with uncollected():  # garbage collection would delay states by 0.3 s each time
-                made = self._made(wanted)
-                self._place(made)  # loops need code for the present state: compiled now, not while the drive is paused
-            with self._swap:
-                if not self._over:
-                    self._replace(made, wanted)
+            with garbage_collection_paused():  # garbage collection would delay states by 0.3 s each time
+                new_drive = self._new_drive(new_settings)
+                self._copy_state(
+                    new_drive
+                )  # loops need code for the present state: compiled now, not while the drive is paused
+            with self._swap_lock:
+                if not self._stopped:
+                    self._replace(new_drive, new_settings)
         finally:
             self.compiling = ""
-            self._switching.release()
+            self._switch_lock.release()
 
-    def _replace(self, made: Driven, settings: Settings) -> None:
+    def _replace(self, new_drive: DriveInterface, settings: Settings) -> None:
         """Replace the drive by another that continues from the present state."""
         self.drive.pause()
-        self._place(made)
+        self._copy_state(new_drive)
         self.drive.stop()
-        made.slow(self.slowness)
-        made.input(self.levers)
-        made.tune(self.tuned, check=False)  # checked when they were set
-        self.drive, self.settings, self.epoch = made, settings, self.epoch + 1
+        new_drive.slow(self.slowness)
+        new_drive.input(self.levers)
+        new_drive.tune(self.tuned, check=False)  # checked when they were set
+        self.drive, self.settings, self.epoch = new_drive, settings, self.epoch + 1
         if self.ground is not None:
             self.ground.begin()
-        made.start()
-        if not self._goes_on:
-            made.pause()
+        new_drive.start()
+        if not self._wanted_running:
+            new_drive.pause()
 
-    def _place(self, made: Driven) -> None:
+    def _copy_state(self, new_drive: DriveInterface) -> None:
         """Set a drive to the state of the running drive."""
         y, m = np.array(self.drive.snapshot().y), self.machine.mechanism
-        made.reset(q0=y[: m.nq], v0=y[m.nq : m.nq + m.nv], x0=y[m.nq + m.nv :])
+        new_drive.reset(q0=y[: m.nq], v0=y[m.nq : m.nq + m.nv], x0=y[m.nq + m.nv :])
 
-    def checked(self, s: Settings) -> Settings:
+    def check_settings(self, s: Settings) -> Settings:
         """Return the settings `s`, or raise an InputError if they are invalid."""
         if s.rate not in RATES:
             raise InputError(f"rate is {s.rate:g}; expected one of {', '.join(map(str, RATES))} steps per second.")
@@ -264,16 +268,16 @@ class Session:
             "trace": m.trace,
             "tool": asdict(m.tool) if m.tool else None,
             "pilots": list(m.pilots),
-            **self.site.offered(),
-            "handle": tool(m),
+            **self.site.choices(),
+            "handle": tool_frame(m),
             "formats": ["csv", "npz", "parquet"],
             "choices": {"rate": list(RATES), "integrator": list(INTEGRATORS), "method": self.methods},
         }
 
-    def now(self) -> dict[str, Any]:
+    def current_settings(self) -> dict[str, Any]:
         """Return the settings that a person may have changed."""
         changed = {"running": self.running, "slow": self.slowness, "pilot": self.pilot, "compiling": self.compiling}
-        return asdict(self.settings) | changed | self.site.now()
+        return asdict(self.settings) | changed | self.site.current_state()
 
     def frame(self, flags: int, serial: int) -> bytes:
         """Return the newest state as a message with `flags` and number `serial`."""
@@ -284,9 +288,9 @@ class Session:
         outputs = np.fromiter(shot.outputs.values(), float) if self.machine.system.outputs else np.empty(0)
         poses = self.poses(np.ascontiguousarray(y[: self.machine.mechanism.nq]))
         numbers = poses, y, np.asarray(shot.u), outputs
-        return messages.state(flags, self.epoch, self.number, shot.n, shot.t, self.slowness, serial, numbers)
+        return messages.state_message(flags, self.epoch, self.number, shot.n, shot.t, self.slowness, serial, numbers)
 
-    def shown(self) -> tuple[object, ...]:
+    def state_key(self) -> tuple[object, ...]:
         """Return a key of the displayed state: equal keys give equal pictures."""
         return self.epoch, self.resets, self.number, self.running, self.slowness, self.drive.snapshot().n
 
@@ -299,13 +303,13 @@ class Session:
         """Let the tool dig, pass the ground's forces to the machine, and return the changes of the ground."""
         if self.digger is None or self.machine.trace is None:
             return None
-        with self._swap:
+        with self._swap_lock:
             shot, m = self.drive.snapshot(), self.machine.mechanism
             index = [b.name for b in m.bodies].index(self.machine.trace[0])
             pose = self.poses(np.ascontiguousarray(np.asarray(shot.y)[: m.nq]))[index].reshape(3, 4)
             if np.isfinite(pose).all():
-                self.tune(self.digger.look(shot.t, pose), check=False)  # values from the ground, many times a second
-            return self.digger.ground.news()
+                self.tune(self.digger.update(shot.t, pose), check=False)  # values from the ground, many times a second
+            return self.digger.ground.take_changes()
 
     def tune(self, values: Mapping[str, float], check: bool = True) -> None:
         """Set parameters to `values`; only changed ones are passed to the drive, which validates them by `check`."""
@@ -314,7 +318,7 @@ class Session:
             self.drive.tune(new, check=check)
             self.tuned |= new  # only after the drive has accepted them
 
-    def piloted(self) -> None:
+    def run_pilot(self) -> None:
         """Let the active program move the levers."""
         if self._pilot is not None and self.pilot:
             self.levers = self.machine.values(self._pilot(self.drive.snapshot()))
@@ -325,23 +329,23 @@ class Session:
         run = self.drive.record()
         return run if (begin, end) == (-math.inf, math.inf) else run.between(begin, end)
 
-    def saved(self, begin: float, end: float) -> Record:
+    def record_with_ground(self, begin: float, end: float) -> Record:
         """Return the record from time `begin` to `end` with the changes of the ground, for a file."""
         return with_ground(self.recorded(begin, end), self.ground)
 
-    def state_of_record(self, end: float) -> tuple[object, ...]:
+    def record_key(self, end: float) -> tuple[object, ...]:
         """Return a key of the record up to time `end`: equal keys have the same rows, except rows dropped since."""
-        with self._swap:
+        with self._swap_lock:
             shot = self.drive.snapshot()
             return self.epoch, self.resets, shot.n if end >= shot.t else None
 
     def replay(self, begin: float, end: float) -> bytes:
         """Return replay data from time `begin` to `end` for a page."""
-        return packed(self.recorded(begin, end), self.machine.names, self.poses, self.ground)
+        return pack_replay(self.recorded(begin, end), self.machine.names, self.poses, self.ground)
 
     # -- inside
 
-    def _made(self, s: Settings) -> Driven:
+    def _new_drive(self, s: Settings) -> DriveInterface:
         return self.make(self.machine.system, s.rate, s.integrator, s.method)
 
     def _start(self) -> list[float]:

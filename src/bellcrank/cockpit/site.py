@@ -9,7 +9,7 @@ from bellcrank.cockpit import messages
 from bellcrank.cockpit.messages import Soil, Tune
 from bellcrank.errors import InputError, unknown
 from bellcrank.ground.soils import SOILS, soil_named
-from bellcrank.ground.tasks import TASKS, Task
+from bellcrank.ground.tasks import TASKS, DigTask
 
 if TYPE_CHECKING:
     from bellcrank.cockpit.session import Session
@@ -20,20 +20,20 @@ class Site:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.task: Task | None = None
-        self._score, self._looks = 0.0, 0
+        self.task: DigTask | None = None
+        self._score, self._score_calls = 0.0, 0
 
-    def obey(self, message: Tune | Soil | messages.Task) -> None:
+    def handle(self, message: Tune | Soil | messages.Task) -> None:
         """Carry out the `message` of a page."""
         match message:
             case Tune():
-                self.turn(message.name, message.value)
+                self.set_parameter(message.name, message.value)
             case Soil():
-                self.become(message.name)
+                self.set_soil(message.name)
             case _:
-                self.take(message.name)
+                self.set_task(message.name)
 
-    def turn(self, name: str, value: float) -> None:
+    def set_parameter(self, name: str, value: float) -> None:
         """Set the parameter `name` of the machine to `value`, which must lie within its bounds."""
         tunes = {x.name: x for x in self.session.machine.tunes}
         if name not in tunes:
@@ -43,18 +43,18 @@ class Site:
             raise InputError(f"{x.label}: {value:g} {x.unit}; expected {x.low:g} to {x.high:g}.")
         self.session.tune({name: value})
 
-    def become(self, name: str) -> None:
+    def set_soil(self, name: str) -> None:
         """Change the ground to the soil `name`."""
         if self.session.ground is None:
             raise InputError("this machine has no ground to dig.")
-        self.session.ground.become(soil_named(name))
+        self.session.ground.set_soil(soil_named(name))
 
-    def take(self, name: str) -> None:
+    def set_task(self, name: str) -> None:
         """Start the task `name`, or end the task if empty; its score refers to the present ground."""
         if name and name not in TASKS:
             raise InputError(unknown("task", name, TASKS))
         self.task = TASKS[name]() if name else None
-        self._looks = 0
+        self._score_calls = 0
 
     @property
     def score(self) -> float:
@@ -62,19 +62,19 @@ class Site:
         ground = self.session.ground
         if self.task is None or ground is None:
             return 0.0
-        if self._looks % 30 == 0:
+        if self._score_calls % 30 == 0:
             self._score = float(math.floor(self.task.score(ground)))
-        self._looks += 1
+        self._score_calls += 1
         return self._score
 
-    def offered(self) -> dict[str, Any]:
+    def choices(self) -> dict[str, Any]:
         """Return the parameters, soils and tasks that a new page offers."""
         m, nominal = self.session.machine, self.session.machine.system.parameters
         ground = self.session.ground is not None
         tunes = [vars(x) | {"first": nominal[x.name]} for x in m.tunes]
         return {"tunes": tunes, "soils": list(SOILS) if ground else [], "tasks": list(TASKS) if ground else []}
 
-    def now(self) -> dict[str, Any]:
+    def current_state(self) -> dict[str, Any]:
         """Return the present soil, task and parameters."""
         s, nominal = self.session, self.session.machine.system.parameters
         place = None if self.task is None else [*self.task.low, *self.task.high]

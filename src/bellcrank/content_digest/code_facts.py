@@ -1,7 +1,7 @@
 """Facts about code objects: their digest, and the names that they look up and import.
 
 A code object never changes, so its facts are computed once and cached. The values behind the names are looked up again
-for each digest (functions.py).
+for each digest (function_digests.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 GLOBAL_OPERATIONS = ("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME")
-MANY_CODES = 4096  # code objects whose facts are cached
+MAX_CACHED_CODES = 4096  # code objects whose facts are cached
 
 
 class CodeFacts(NamedTuple):
@@ -26,38 +26,38 @@ class CodeFacts(NamedTuple):
     names: frozenset[str]  # of globals and attributes
 
 
-_known: dict[int, CodeFacts] = {}
+_facts_by_id: dict[int, CodeFacts] = {}
 
 
 def code_facts(code: types.CodeType, feed: Callable[[Any, Any], None]) -> CodeFacts:
     """Return the facts about `code`; `feed(constant, hash)` adds a constant to a hash."""
-    facts = _known.get(id(code))
+    facts = _facts_by_id.get(id(code))
     if facts is None or facts.code is not code:
-        if len(_known) >= MANY_CODES:
-            _known.clear()
-        facts = _known[id(code)] = _found(code, feed)
+        if len(_facts_by_id) >= MAX_CACHED_CODES:
+            _facts_by_id.clear()
+        facts = _facts_by_id[id(code)] = _compute_facts(code, feed)
     return facts
 
 
-def _found(code: types.CodeType, feed: Callable[[Any, Any], None]) -> CodeFacts:
+def _compute_facts(code: types.CodeType, feed: Callable[[Any, Any], None]) -> CodeFacts:
     global_names, imported, names = set(), set(), set[str]()
-    for part in _inside(code):
+    for part in _nested_codes(code):
         names.update(part.co_names)
         instructions = list(dis.get_instructions(part))
         global_names |= {str(i.argval) for i in instructions if i.opname in GLOBAL_OPERATIONS}
-        imported |= set(_imported(instructions))
+        imported |= set(_imports(instructions))
     return CodeFacts(code, _digest(code, feed), tuple(sorted(global_names)), tuple(sorted(imported)), frozenset(names))
 
 
-def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
+def _nested_codes(code: types.CodeType) -> Iterator[types.CodeType]:
     """Yield a code object and all code inside of it."""
     yield code
     for x in code.co_consts:
         if isinstance(x, types.CodeType):
-            yield from _inside(x)
+            yield from _nested_codes(x)
 
 
-def _imported(instructions: list[dis.Instruction]) -> Iterator[tuple[int, str]]:
+def _imports(instructions: list[dis.Instruction]) -> Iterator[tuple[int, str]]:
     before: list[Any] = [0, 0]
     for instruction in instructions:
         if instruction.opname == "IMPORT_NAME":
@@ -72,13 +72,13 @@ def _digest(code: types.CodeType, feed: Callable[[Any, Any], None]) -> bytes:
     table = getattr(code, "co_exceptiontable", b"")
     feed(("code", code.co_code, table, counts, names), digest)
     constants = list(code.co_consts)
-    if constants and isinstance(constants[0], str) and not _loads_first(code):
+    if constants and isinstance(constants[0], str) and not _loads_first_constant(code):
         constants[0] = None  # a docstring
     for x in constants:
         feed(x, digest)
     return digest.digest()
 
 
-def _loads_first(code: types.CodeType) -> bool:
+def _loads_first_constant(code: types.CodeType) -> bool:
     """Return whether the code loads its first constant, which otherwise is only the docstring."""
     return any(i.opname in ("LOAD_CONST", "RETURN_CONST") and i.arg == 0 for i in dis.get_instructions(code))

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.content_digest import functions
+from bellcrank.content_digest import function_digests
 
-LONG_CONTAINER = 16  # elements; from this length on, the digest of a container is cached by its identity
-CACHED_FUNCTION = type(functools.lru_cache(len))
+MIN_CACHED_LENGTH = 16  # elements; from this length on, the digest of a container is cached by its identity
+LRU_CACHE_TYPE = type(functools.lru_cache(len))
 
 
 class UnidentifiedError(Exception):
@@ -31,16 +31,16 @@ class UnidentifiedError(Exception):
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
-        self.what = what
+        self.reason = what
         self.path: list[str] = []
 
     def __str__(self) -> str:
-        return f"{'.'.join(self.path) or 'it'} is {self.what}"
+        return f"{'.'.join(self.path) or 'it'} is {self.reason}"
 
 
 def content_digest(value: Any, **options: Any) -> str:
     """Return the digest of `value`, 64 hexadecimal digits; `options` are those of ContentDigest."""
-    return ContentDigest(**options).of(value)
+    return ContentDigest(**options).digest(value)
 
 
 class ContentDigest:
@@ -59,13 +59,13 @@ class ContentDigest:
         instead: Mapping[type, Callable[[Any], Any]] | None = None,
         without: Mapping[type, Iterable[str]] | None = None,
     ) -> None:
-        self._instead = dict(instead or {})
-        self._without = {kind: frozenset(names) for kind, names in (without or {}).items()}
-        self._known: dict[int, bytes] = {}
-        self._held: list[Any] = []  # keeps known objects alive, so that no other object gets their address
-        self._open: dict[int, int] = {}  # objects that are being decomposed, with their depth
+        self._replacements = dict(instead or {})
+        self._excluded_fields = {kind: frozenset(names) for kind, names in (without or {}).items()}
+        self._digests: dict[int, bytes] = {}
+        self._kept_alive: list[Any] = []  # keeps known objects alive, so that no other object gets their address
+        self._open_depths: dict[int, int] = {}  # objects that are being decomposed, with their depth
 
-    def of(self, value: Any) -> str:
+    def digest(self, value: Any) -> str:
         """Return the digest of `value`, 64 hexadecimal digits."""
         digest = hashlib.sha256()
         try:
@@ -77,14 +77,14 @@ class ContentDigest:
     def feed(self, value: Any, digest: Any) -> None:
         """Add `value` to the hash `digest`."""
         kind = type(value)
-        if (atom := ATOMS.get(kind)) is not None:
+        if (atom := ATOM_ENCODERS.get(kind)) is not None:
             digest.update(atom(value))
-        elif kind in (tuple, list) and len(value) < LONG_CONTAINER:
+        elif kind in (tuple, list) and len(value) < MIN_CACHED_LENGTH:
             self._sequence(value, digest)
         else:
-            digest.update(self._apart(value))
+            digest.update(self._object_digest(value))
 
-    def named(self, label: str, value: Any, digest: Any) -> None:
+    def feed_named(self, label: str, value: Any, digest: Any) -> None:
         """Add `value` to the hash `digest` under `label`, which errors about it mention."""
         self.feed(label, digest)
         try:
@@ -93,33 +93,33 @@ class ContentDigest:
             error.path.insert(0, label)
             raise
 
-    def _apart(self, value: Any) -> bytes:
+    def _object_digest(self, value: Any) -> bytes:
         """Return the digest of an object; inside of the object itself, the distance to its outer occurrence."""
-        place = id(value)
-        if place in self._known:
-            return self._known[place]
-        if place in self._open:
-            return b"cycle %d;" % (len(self._open) - self._open[place])
-        self._open[place] = len(self._open)
+        identity = id(value)
+        if identity in self._digests:
+            return self._digests[identity]
+        if identity in self._open_depths:
+            return b"cycle %d;" % (len(self._open_depths) - self._open_depths[identity])
+        self._open_depths[identity] = len(self._open_depths)
         digest = hashlib.sha256()
         try:
-            self._object(value, digest)
+            self._feed_object(value, digest)
         finally:
-            del self._open[place]
-        self._held.append(value)
-        self._known[place] = digest.digest()
-        return self._known[place]
+            del self._open_depths[identity]
+        self._kept_alive.append(value)
+        self._digests[identity] = digest.digest()
+        return self._digests[identity]
 
-    def _object(self, value: Any, digest: Any) -> None:
+    def _feed_object(self, value: Any, digest: Any) -> None:
         for kind in type(value).__mro__:
-            if kind in self._instead:
-                return self.feed((kind.__qualname__, self._instead[kind](value)), digest)
-        for kinds, method in METHODS:
+            if kind in self._replacements:
+                return self.feed((kind.__qualname__, self._replacements[kind](value)), digest)
+        for kinds, method in FEEDERS:
             if isinstance(value, kinds):
                 return method(self, value, digest)
         if dataclasses.is_dataclass(value):
             return self._dataclass(value, digest)
-        return self._reduced(value, digest)
+        return self._feed_reduced(value, digest)
 
     def _sequence(self, value: Any, digest: Any) -> None:
         digest.update(b"%s %d[" % (type(value).__name__.encode(), len(value)))
@@ -135,17 +135,17 @@ class ContentDigest:
             self.feed(type(value), digest)
         for key, x in value.items():
             if isinstance(key, str):
-                self.named(key, x, digest)
+                self.feed_named(key, x, digest)
             else:
                 self.feed((key, x), digest)
 
     def _set(self, value: Any, digest: Any) -> None:
-        found = []
+        element_digests = []
         for x in value:
             inner = hashlib.sha256()
             self.feed(x, inner)
-            found.append(inner.digest())
-        digest.update(b"set %d{" % len(found) + b"".join(sorted(found)))
+            element_digests.append(inner.digest())
+        digest.update(b"set %d{" % len(element_digests) + b"".join(sorted(element_digests)))
 
     def _array(self, value: Any, digest: Any) -> None:
         value = np.asarray(value)
@@ -171,14 +171,14 @@ class ContentDigest:
         self.feed(("dataclass", kind), digest)
         names = [f.name for f in dataclasses.fields(value)]
         if not any("__reduce__" in vars(base) or "__reduce_ex__" in vars(base) for base in kind.__mro__[:-1]):
-            own = set(names) | cached_names(kind)
-            names += sorted(name for name in getattr(value, "__dict__", {}) if name not in own)
-        left_out = {name for base in kind.__mro__ for name in self._without.get(base, ())}
+            known_names = set(names) | cached_names(kind)
+            names += sorted(name for name in getattr(value, "__dict__", {}) if name not in known_names)
+        left_out = {name for base in kind.__mro__ for name in self._excluded_fields.get(base, ())}
         for name in names:
             if name not in left_out:
-                self.named(name, getattr(value, name), digest)
+                self.feed_named(name, getattr(value, name), digest)
 
-    def _reduced(self, value: Any, digest: Any) -> None:
+    def _feed_reduced(self, value: Any, digest: Any) -> None:
         """Add the parts into which pickle decomposes the object."""
         kind = type(value)
         try:
@@ -207,38 +207,41 @@ def _framed(tag: bytes, data: bytes) -> bytes:
     return b"%s %d:%s" % (tag, len(data), data)
 
 
-def _text(value: str) -> bytes:
+def _encoded_text(value: str) -> bytes:
     return _framed(b"str", value.encode("utf-8", "surrogatepass"))
 
 
-def _plain(value: Any) -> bytes:
+def _encoded_repr(value: Any) -> bytes:
     return _framed(type(value).__name__.encode(), repr(value).encode())
 
 
-ATOMS: dict[type, Callable[[Any], bytes]] = {
-    type(None): _plain,
-    bool: _plain,
-    int: _plain,
-    type(...): _plain,
-    type(NotImplemented): _plain,
-    str: _text,
+ATOM_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+    type(None): _encoded_repr,
+    bool: _encoded_repr,
+    int: _encoded_repr,
+    type(...): _encoded_repr,
+    type(NotImplemented): _encoded_repr,
+    str: _encoded_text,
     bytes: lambda value: _framed(b"bytes", value),
     float: lambda value: b"float " + struct.pack("<d", value),
     complex: lambda value: b"complex " + struct.pack("<dd", value.real, value.imag),
 }
 
 D = ContentDigest
-METHODS: tuple[tuple[Any, Callable[[ContentDigest, Any, Any], None]], ...] = (
-    (type, functions.feed_class),
-    (types.FunctionType, functions.feed_function),
+FEEDERS: tuple[tuple[Any, Callable[[ContentDigest, Any, Any], None]], ...] = (
+    (type, function_digests.feed_class),
+    (types.FunctionType, function_digests.feed_function),
     (types.MethodType, lambda d, x, h: d.feed(("method", x.__func__, x.__self__), h)),
-    (types.CodeType, functions.feed_code),
-    (types.ModuleType, functions.feed_module),
-    (types.CellType, functions.feed_cell),
-    ((types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType), functions.feed_builtin),
+    (types.CodeType, function_digests.feed_code),
+    (types.ModuleType, function_digests.feed_module),
+    (types.CellType, function_digests.feed_cell),
+    (
+        (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType),
+        function_digests.feed_builtin,
+    ),
     (np.ufunc, lambda d, x, h: d.feed(("ufunc", x.__name__), h)),
     (functools.partial, lambda d, x, h: d.feed(("partial", x.func, x.args, x.keywords), h)),
-    (CACHED_FUNCTION, lambda d, x, h: d.feed(("cached", x.__wrapped__), h)),
+    (LRU_CACHE_TYPE, lambda d, x, h: d.feed(("cached", x.__wrapped__), h)),
     ((staticmethod, classmethod), lambda d, x, h: d.feed((type(x).__name__, x.__func__), h)),
     (property, lambda d, x, h: d.feed(("property", x.fget, x.fset), h)),
     (functools.cached_property, lambda d, x, h: d.feed(("cached property", x.func), h)),

@@ -11,37 +11,37 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-ASIDE = {"__pycache__", "node_modules"}  # folders that contain nothing that code reads
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-COMPILED = (".so", ".pyd", ".dylib", ".dll")
+SKIPPED_FOLDERS = {"__pycache__", "node_modules"}  # folders that contain nothing that code reads
+REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+COMPILED_SUFFIXES = (".so", ".pyd", ".dylib", ".dll")
 
 
-def version_of(dist: Any) -> str:
+def distribution_version(dist: Any) -> str:
     """Return name and version of `dist` and, if it has no compiled parts, a hash of its sources as installed.
 
     Compiled libraries differ between computers in files that do not affect results; for those the version suffices.
     """
     files = dist.files or []
     sources = sorted(f"{f} {f.hash.value if f.hash else ''}" for f in files if f.suffix == ".py")
-    if any(f.suffix in COMPILED for f in files):
+    if any(f.suffix in COMPILED_SUFFIXES for f in files):
         sources = []
     return f"{dist.name} {dist.version} {hashlib.sha256(chr(10).join(sources).encode()).hexdigest()}"
 
 
-def files_of(dist: Any) -> dict[str, str]:
+def distribution_files(dist: Any) -> dict[str, str]:
     """Return the files of `dist`: {absolute path: path relative to the installation}.
 
     Metadata that installers write is left out, except the entry points, and so is compiled Python.
     """
-    found = {}
+    paths = {}
     for file in dist.files or ():
-        about = file.parts[0].endswith((".dist-info", ".egg-info")) and file.name != "entry_points.txt"
+        is_metadata = file.parts[0].endswith((".dist-info", ".egg-info")) and file.name != "entry_points.txt"
         path = os.path.realpath(str(dist.locate_file(file)))
-        if not about and file.suffix != ".pyc" and os.path.isfile(path):
-            found[path] = str(file)
+        if not is_metadata and file.suffix != ".pyc" and os.path.isfile(path):
+            paths[path] = str(file)
     for root in editable_roots(dist):
-        found |= files_below(root)
-    return found
+        paths |= folder_files(root)
+    return paths
 
 
 def editable_roots(dist: Any) -> set[str]:
@@ -69,53 +69,53 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def files_below(root: str) -> dict[str, str]:
+def folder_files(root: str) -> dict[str, str]:
     """Return all files below the folder `root`: {absolute path: path within the folder}.
 
     Hidden files, caches and virtual environments are left out.
     """
-    return {os.path.realpath(path): os.path.relpath(path, root) for path in _below(root)}
+    return {os.path.realpath(path): os.path.relpath(path, root) for path in _walk(root)}
 
 
-def _below(folder: str) -> Iterator[str]:
+def _walk(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
-            found = list(entries)
+            listed = list(entries)
     except OSError:
         return
-    if any(entry.name == "pyvenv.cfg" for entry in found):
+    if any(entry.name == "pyvenv.cfg" for entry in listed):
         return
-    for entry in found:
-        if entry.name.startswith(".") or entry.name in ASIDE or entry.name.endswith(".pyc"):
+    for entry in listed:
+        if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS or entry.name.endswith(".pyc"):
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(entry.path)
+            yield from _walk(entry.path)
         elif entry.is_file():
             yield entry.path
 
 
-def with_dependencies(dist: Any, without: Iterable[str]) -> list[Any]:
+def dependency_closure(dist: Any, without: Iterable[str]) -> list[Any]:
     """Return `dist` and all installed distributions that it needs, transitively, sorted by name.
 
     Extras are ignored, and so are the names in `without`.
     """
-    found: dict[str, Any] = {}
-    waiting, leave = [dist], {normalised(name) for name in without}
-    while waiting:
-        one = waiting.pop()
-        name = normalised(one.name)
-        if name in found or name in leave:
+    collected: dict[str, Any] = {}
+    pending, excluded = [dist], {normalised(name) for name in without}
+    while pending:
+        current = pending.pop()
+        name = normalised(current.name)
+        if name in collected or name in excluded:
             continue
-        found[name] = one
-        for requirement in one.requires or ():
-            needed = NAME.match(requirement)
-            if needed is None or "extra ==" in requirement:
+        collected[name] = current
+        for requirement in current.requires or ():
+            name_match = REQUIREMENT_NAME.match(requirement)
+            if name_match is None or "extra ==" in requirement:
                 continue
             try:
-                waiting.append(importlib.metadata.distribution(needed[0]))
+                pending.append(importlib.metadata.distribution(name_match[0]))
             except importlib.metadata.PackageNotFoundError:
                 continue
-    return [found[name] for name in sorted(found)]
+    return [collected[name] for name in sorted(collected)]
 
 
 def normalised(name: str) -> str:

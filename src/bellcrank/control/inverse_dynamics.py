@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.control.trajectory import Vectors
-from bellcrank.dynamics import able, method
+from bellcrank.dynamics import applicable_methods, method
 from bellcrank.errors import BellcrankError, InputError
-from bellcrank.misfits import explained_class
 from bellcrank.model import regrouped
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar
 
-NAME = "inverse_dynamics"
+QUANTITY = "inverse_dynamics"
 Gains = Scalar | Sequence[Scalar]
 
 
-@explained_class("__init__")
+@explain_methods("__init__")
 @dataclass(frozen=True)
 class InverseDynamics:
     """Inverse-dynamics controller with one ideal torque on each coordinate; open loop if all gains are zero.
@@ -94,8 +94,8 @@ class InverseDynamics:
     def torque(self) -> Callable[..., list[Scalar]]:
         """Inverse dynamics as a function of (q, v, a), for any scalars."""
         tree = regrouped(self.mechanism.tree)  # regrouped inertias: equal forces with fewer operations
-        found = able(NAME, tree)[0] if self.method == "auto" else method(self.method, NAME, tree)
-        function: Any = found.function(NAME)
+        solver = applicable_methods(QUANTITY, tree)[0] if self.method == "auto" else method(self.method, QUANTITY, tree)
+        function: Any = solver.function(QUANTITY)
         return lambda q, v, a: list(function(tree, q, v, a))
 
     def _each(self, gains: Gains) -> Sequence[Scalar]:

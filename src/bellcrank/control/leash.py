@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from bellcrank.scalar import Scalar, clip, fabs, minimum
 
-CATCH = 100.0  # 1/s, return rate of a setpoint beyond its lead: fast for an operator, slow for a step of 1 ms
+RETURN_RATE_HZ = 100.0  # 1/s, return rate of a setpoint beyond its lead: fast for an operator, slow for a step of 1 ms
 
 
 @dataclass(frozen=True)
@@ -30,4 +30,4 @@ class Leash:
     def __call__(self, desired: Scalar, rate: Scalar, actual: Scalar) -> Scalar:
         """Return the rate of the desired angle for the commanded `rate`, rad/s."""
         lead = minimum(self.rest + self.lag * fabs(rate), self.most)
-        return clip(rate, CATCH * (actual - lead - desired), CATCH * (actual + lead - desired))
+        return clip(rate, RETURN_RATE_HZ * (actual - lead - desired), RETURN_RATE_HZ * (actual + lead - desired))

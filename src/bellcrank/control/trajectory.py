@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi
 
+from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.errors import InputError
-from bellcrank.misfits import explained, explained_class
-from bellcrank.parameters.part_numbers import check_range
+from bellcrank.parameters.validation import check_range
 from bellcrank.scalar import Scalar, clip, cos, sin, where
 
-MOST_JOINTS = 1_000_000
+MAX_JOINTS = 1_000_000
 Vectors = tuple[list[Scalar], list[Scalar], list[Scalar]]
 
 
-@explained_class("__init__")
+@explain_methods("__init__")
 @dataclass(frozen=True)
 class Trajectory(ABC):
     """Base class of motions from `start` at time 0 to `end` at time T.
@@ -52,12 +52,16 @@ class Trajectory(ABC):
 
     def __call__(self, t: Scalar) -> Vectors:
         """Return (q, v, a) at time `t` (s), each with one value for each joint."""
-        way = [b - a for a, b in zip(self.start, self.end, strict=True)]
+        displacement = [b - a for a, b in zip(self.start, self.end, strict=True)]
         s, ds, dds = self.progress(t)
-        return [a + w * s for a, w in zip(self.start, way, strict=True)], [w * ds for w in way], [w * dds for w in way]
+        return (
+            [a + w * s for a, w in zip(self.start, displacement, strict=True)],
+            [w * ds for w in displacement],
+            [w * dds for w in displacement],
+        )
 
 
-@explained_class("__init__")
+@explain_methods("__init__")
 @dataclass(frozen=True)
 class Cycloid(Trajectory):
     """Cycloidal motion, which starts and ends with zero velocity and acceleration.
@@ -82,7 +86,7 @@ class Cycloid(Trajectory):
         return (a - sin(a)) / (2.0 * pi), w * (1.0 - cos(a)) / (2.0 * pi), w * w * sin(a) / (2.0 * pi)
 
 
-@explained_class("__init__")
+@explain_methods("__init__")
 @dataclass(frozen=True)
 class Ramp(Trajectory):
     """Motion at constant speed, s = t / T, with a velocity step at both ends.
@@ -105,12 +109,12 @@ class Ramp(Trajectory):
 
     def progress(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """Return s, ds/dt and d2s/dt2 at time `t` (s), where s goes from 0 at the start to 1 at the end."""
-        since = t - self.begin
-        speed = where(since < 0.0, 0.0, where(since < self.T, 1.0 / self.T, 0.0))
-        return clip(since, 0.0, self.T) / self.T, speed, 0.0
+        elapsed = t - self.begin
+        speed = where(elapsed < 0.0, 0.0, where(elapsed < self.T, 1.0 / self.T, 0.0))
+        return clip(elapsed, 0.0, self.T) / self.T, speed, 0.0
 
 
-@explained
+@explain_argument_errors
 def wong(n: int, T: Scalar = 10.0) -> Cycloid:
     """Return the test motion of Wong 1991, eq 3.43: all joints from 0 to pi.
 
@@ -133,12 +137,12 @@ def wong(n: int, T: Scalar = 10.0) -> Cycloid:
     InputError
         If `n` is outside its range.
     """
-    if isinstance(n, int) and not 0 < n <= MOST_JOINTS:
-        raise InputError(f"wong: n is {n}; expected the number of joints, 1 to {MOST_JOINTS:,}.")
+    if isinstance(n, int) and not 0 < n <= MAX_JOINTS:
+        raise InputError(f"wong: n is {n}; expected the number of joints, 1 to {MAX_JOINTS:,}.")
     return Cycloid((0.0,) * n, (pi,) * n, T)
 
 
-@explained
+@explain_argument_errors
 def saha(start: Sequence[Scalar], end: Sequence[Scalar], T: Scalar = 10.0) -> Cycloid:
     """Return the test motion of Saha 2001, eq 18, between given positions.
 

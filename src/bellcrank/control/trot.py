@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.errors import InputError
-from bellcrank.parameters.part_numbers import check_range
+from bellcrank.parameters.validation import check_range
 from bellcrank.scalar import Scalar, acos, asin, clip, maximum, sin, sqrt, where
 
-STRETCHED = 0.98  # share of a leg's length, so that it is never straight
-TILTED = 0.5  # sine of the hip's largest angle
+MAX_STRETCH = 0.98  # share of a leg's length, so that it is never straight
+MAX_HIP_SINE = 0.5  # sine of the hip's largest angle
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ class Trot:
     def __post_init__(self) -> None:
         check_range(self, "Trot", ("link", "height", "period", "lift", "every"), above_zero=True)
         check_range(self, "Trot", ("gain", "start"))
-        if not 0.0 < self.height < STRETCHED * 2 * self.link:
+        if not 0.0 < self.height < MAX_STRETCH * 2 * self.link:
             raise InputError(
                 f"Trot: height is {self.height!r} m; two links of {self.link!r} m stand between 0 and "
-                f"{STRETCHED * 2 * self.link:.3g} m high."
+                f"{MAX_STRETCH * 2 * self.link:.3g} m high."
             )
         if not 2 * self.every < self.period:
             raise InputError(
@@ -118,38 +118,50 @@ class Trot:
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Scalar], dict[str, Scalar]]:
         """Return the joint targets now, and the states (phase and foot targets) at the next sample."""
-        going = clip(t - self.start, 0.0, 1.0)
+        walking = clip(t - self.start, 0.0, 1.0)
         qx, qy, qz, qw = (q[f"{self.base}.{c}"] for c in ("qx", "qy", "qz", "qw"))
         turn = -2.0 * (qw * qz + qx * qy)  # rad/s, against the heading
-        speed, wanted = (v[f"{self.base}.0"], v[f"{self.base}.1"]), going * self.speed
+        speed, wanted = (v[f"{self.base}.0"], v[f"{self.base}.1"]), walking * self.speed
         targets: dict[str, Scalar] = {}
-        after: dict[str, Scalar] = {"phase": _turned(x["phase"] + self.every / self.period)}
+        next_states: dict[str, Scalar] = {"phase": _wrapped(x["phase"] + self.every / self.period)}
         for name, leg in self.legs.items():
-            phase = _turned(x["phase"] + (0.0 if leg.first else 0.5))
-            at = x[f"{name}.x"], x[f"{name}.y"]
-            aside = leg.ahead * turn
-            after[f"{name}.x"] = self._next(at[0], phase, speed[0], wanted, 2.0 * wanted - speed[0])
-            after[f"{name}.y"] = self._next(at[1], phase, speed[1], 0.0, aside, 0.25 * self.period * aside)
-            raised = clip(10.0 * going, 0.0, 1.0) * self.lift * maximum(sin(2.0 * math.pi * phase), 0.0)
-            targets |= self._reach(leg, *at, raised)
-        return targets, {name: where(t < self.start, 0.0, value) for name, value in after.items()}
+            phase = _wrapped(x["phase"] + (0.0 if leg.first else 0.5))
+            foot_target = x[f"{name}.x"], x[f"{name}.y"]
+            turn_velocity = leg.ahead * turn
+            next_states[f"{name}.x"] = self._next(foot_target[0], phase, speed[0], wanted, 2.0 * wanted - speed[0])
+            next_states[f"{name}.y"] = self._next(
+                foot_target[1], phase, speed[1], 0.0, turn_velocity, 0.25 * self.period * turn_velocity
+            )
+            foot_height = clip(10.0 * walking, 0.0, 1.0) * self.lift * maximum(sin(2.0 * math.pi * phase), 0.0)
+            targets |= self._reach(leg, *foot_target, foot_height)
+        return targets, {name: where(t < self.start, 0.0, value) for name, value in next_states.items()}
 
     def _next(
-        self, at: Scalar, phase: Scalar, speed: Scalar, wanted: Scalar, back: Scalar, more: Scalar = 0.0
+        self,
+        target: Scalar,
+        phase: Scalar,
+        speed: Scalar,
+        wanted: Scalar,
+        stance_rate: Scalar,
+        landing_offset: Scalar = 0.0,
     ) -> Scalar:
         """Return a foot's target at the next sample: moving to its landing point, or back with the ground."""
-        lands = 0.25 * self.period * speed + self.gain * (speed - wanted) + more
-        left = maximum(0.5 - phase, 0.0) * self.period
-        return where(phase < 0.5, at + self.every / (left + self.every) * (lands - at), at - self.every * back)
+        landing_point = 0.25 * self.period * speed + self.gain * (speed - wanted) + landing_offset
+        remaining_time = maximum(0.5 - phase, 0.0) * self.period
+        return where(
+            phase < 0.5,
+            target + self.every / (remaining_time + self.every) * (landing_point - target),
+            target - self.every * stance_rate,
+        )
 
-    def _reach(self, leg: Leg, x: Scalar, y: Scalar, raised: Scalar) -> dict[str, Scalar]:
-        z = self.height - raised
-        long = sqrt(x * x + z * z)
-        knee = acos(clip(long / (2.0 * self.link), 0.0, STRETCHED))
-        roll = asin(clip(y / self.height, -TILTED, TILTED))
-        return {leg.hip: roll, leg.thigh: knee - asin(x / long), leg.calf: -2.0 * knee}
+    def _reach(self, leg: Leg, x: Scalar, y: Scalar, foot_height: Scalar) -> dict[str, Scalar]:
+        z = self.height - foot_height
+        leg_length = sqrt(x * x + z * z)
+        knee = acos(clip(leg_length / (2.0 * self.link), 0.0, MAX_STRETCH))
+        roll = asin(clip(y / self.height, -MAX_HIP_SINE, MAX_HIP_SINE))
+        return {leg.hip: roll, leg.thigh: knee - asin(x / leg_length), leg.calf: -2.0 * knee}
 
 
-def _turned(phase: Scalar) -> Scalar:
+def _wrapped(phase: Scalar) -> Scalar:
     """Return the phase wrapped to less than 1."""
     return where(phase >= 1.0, phase - 1.0, phase)

@@ -7,10 +7,10 @@ and are worth trying.
 from __future__ import annotations
 
 from bellcrank.dynamics.quantities import QUANTITIES, Quantity, quantity, shape_of
-from bellcrank.dynamics.requests import able, candidates, estimate, method
+from bellcrank.dynamics.requests import applicable_methods, candidates, estimate, method
 from bellcrank.dynamics.table import METHODS, Method, MethodTable, methods
 
 __all__ = [
     "METHODS", "QUANTITIES", "Method", "MethodTable", "Quantity",
-    "able", "candidates", "estimate", "method", "methods", "quantity", "shape_of",
+    "applicable_methods", "candidates", "estimate", "method", "methods", "quantity", "shape_of",
 ]  # fmt: skip

@@ -4,8 +4,8 @@ R. Featherstone, The calculation of robot dynamics using articulated-body inerti
 1983; equation numbers are those of Wong 1991, section 2.2.2. The velocity terms c and pA are part of the recursion, as
 in R. Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 7.
 
-Solves: forward_dynamics. Any tree whose joints do not share coordinates (for those that do, see body_shares.py); bodies
-may be flexible (aba_modes.py). Work O(n), span O(depth).
+Solves: forward_dynamics. Any tree whose joints do not share coordinates (for those that do, see
+body_shared_dynamics.py); bodies may be flexible (aba_modes.py). Work O(n), span O(depth).
 
     c_i   acceleration of body i from velocities alone       IA_i      articulated-body inertia of body i
     pA_i  force that holds it at zero acceleration           D, psi    1/(s.IA s), IA s D for one axis s
@@ -20,15 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.aba_modes import Modes, modes
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own, passive_torque
+from bellcrank.dynamics.aba_modes import Modes, initial_modes
+from bellcrank.dynamics.sweep import Vector, Wrenches, external_forces, joint_elements, passive_torque, subspace_motion
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import NO_INERTIA, Articulated, Inertia, articulated
+from bellcrank.spatial.inertia import NO_INERTIA, ArticulatedInertia, Inertia, articulated_inertia
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Force, Motion, Vec
 
-STILL = articulated(NO_INERTIA)
+ZERO_ARTICULATED = articulated_inertia(NO_INERTIA)
 
 
 def forward_dynamics(
@@ -51,40 +51,40 @@ def forward_dynamics(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    if tree.following:
-        from bellcrank.dynamics import following  # a local import, because that module uses the functions below
+    if tree.has_mimics:
+        from bellcrank.dynamics import mimic_aba  # a local import, because that module uses the functions below
 
-        return following.forward_dynamics(tree, q, v, tau, frames, wrench)
-    outer = external(tree, q, frames, wrench)
+        return mimic_aba.forward_dynamics(tree, q, v, tau, frames, wrench)
+    external_loads = external_forces(tree, q, frames, wrench)
     passive = passive_torque(tree, q, v)
     links, X, S = tree.links, [], []
     for link in links:
-        here = placed(link, q)
-        X.append(here[0])
-        S.append(here[1])
+        link_geometry = transform_and_axes(link, q)
+        X.append(link_geometry[0])
+        S.append(link_geometry[1])
 
     w: list[Vec] = []
     c, pA, IA = [], [], []
-    inertia = tree.inertias(q)
+    inertia = tree.link_inertias(q)
     for i, link in enumerate(links):
-        m = moved(link, X[i], S[i], q, v, w[link.parent] if link.parent >= 0 else ZERO)
+        m = velocity_acceleration(link, X[i], S[i], q, v, w[link.parent] if link.parent >= 0 else ZERO)
         w.append(m.w)
         c.append(Motion(m.dw, m.a))
-        pA.append(held(link, inertia[i], m.w, outer[i]))
-        IA.append(articulated(inertia[i]))
+        pA.append(bias_force(link, inertia[i], m.w, external_loads[i]))
+        IA.append(articulated_inertia(inertia[i]))
 
     driven = [t + p for t, p in zip(tau, passive, strict=True)]
-    bent = _bent(tree, q, v, driven, w, pA)
-    of = {made.body.v_index: made for all_of in bent.values() for made in all_of}
+    modes_by_link = _flexible_modes(tree, q, v, driven, w, pA)
+    modes_by_index = {body_modes.body.v_index: body_modes for all_of in modes_by_link.values() for body_modes in all_of}
 
     psi, D, u = {}, {}, {}
     for i, link in reversed(list(enumerate(links))):
-        for made in bent.get(i, ()):
-            IA[i], pA[i] = made.freed(IA[i], pA[i])
-        if link.v_index in of:  # a node of a flexible body: its columns are those of the modes
-            of[link.v_index].gather(S[i], IA[i], pA[i] + IA[i] @ c[i], X[i])
-        for s, k in () if link.v_index in of else reversed(list(zip(S[i], link.v_index, strict=True))):
-            psi[k], D[k], u[k], IA[i], pA[i] = eliminated(link, s, driven[k], IA[i], pA[i])
+        for body_modes in modes_by_link.get(i, ()):
+            IA[i], pA[i] = body_modes.eliminate(IA[i], pA[i])
+        if link.v_index in modes_by_index:  # a node of a flexible body: its columns are those of the modes
+            modes_by_index[link.v_index].add_node(S[i], IA[i], pA[i] + IA[i] @ c[i], X[i])
+        for s, k in () if link.v_index in modes_by_index else reversed(list(zip(S[i], link.v_index, strict=True))):
+            psi[k], D[k], u[k], IA[i], pA[i] = eliminate_axis(link, s, driven[k], IA[i], pA[i])
         if link.parent >= 0:
             step("IA", links[link.parent].name)
             IA[link.parent] = IA[link.parent] + X[i].articulated(IA[i])
@@ -94,31 +94,31 @@ def forward_dynamics(
     a: list[Scalar] = [0.0] * tree.nv
     A: list[Motion] = []
     base = Motion(ZERO, -tree.gravity)
-    for made in bent.get(-1, ()):
-        made.freed(STILL, NO_FORCE)
-        _put(a, made, base)
+    for body_modes in modes_by_link.get(-1, ()):
+        body_modes.eliminate(ZERO_ARTICULATED, NO_FORCE)
+        _store_modes(a, body_modes, base)
     for i, link in enumerate(links):
         step("a", link.name)
         A.append(X[i].motion(A[link.parent] if link.parent >= 0 else base) + c[i])
         for s, k in zip(S[i], link.v_index, strict=True):
-            if link.v_index not in of:
+            if link.v_index not in modes_by_index:
                 a[k] = u[k] * D[k] - A[i].dot(psi[k])  # 2.18
             A[i] = A[i] + s * a[k]  # 2.17
-        for made in bent.get(i, ()):
-            _put(a, made, A[i])
+        for body_modes in modes_by_link.get(i, ()):
+            _store_modes(a, body_modes, A[i])
     return a
 
 
-# -- the work of one body: the sweeps above use it for every body, and bodies.py for link classes
+# -- the work of one body: the sweeps above use it for every body, and body_dynamics.py for link classes
 
 
-def placed(link: Link, q: Vector) -> tuple[Transform, list[Motion]]:
+def transform_and_axes(link: Link, q: Vector) -> tuple[Transform, list[Motion]]:
     """Return the transform and the motion subspace of `link` at positions `q`."""
     step("X", link.name)
     return link.transform(q), link.subspace(q)
 
 
-def moved(link: Link, X: Transform, S: Sequence[Motion], q: Vector, v: Vector, w: Vec) -> Acceleration:
+def velocity_acceleration(link: Link, X: Transform, S: Sequence[Motion], q: Vector, v: Vector, w: Vec) -> Acceleration:
     """Return w of the body, and c: its acceleration due to velocities alone.
 
     Parameters
@@ -138,10 +138,10 @@ def moved(link: Link, X: Transform, S: Sequence[Motion], q: Vector, v: Vector, w
     """
     step("c", link.name)
     still = Acceleration(w, ZERO, ZERO)
-    return X.acceleration(still).through_joint(along(S, own(link, v)), link.bias(q, v))
+    return X.acceleration(still).through_joint(subspace_motion(S, joint_elements(link, v)), link.bias(q, v))
 
 
-def held(link: Link, inertia: Inertia, w: Vec, outer: Force) -> Force:
+def bias_force(link: Link, inertia: Inertia, w: Vec, outer: Force) -> Force:
     """Return pA of one body without its subtree.
 
     Parameters
@@ -159,9 +159,9 @@ def held(link: Link, inertia: Inertia, w: Vec, outer: Force) -> Force:
     return inertia.newton_euler(Acceleration(w, ZERO, ZERO)) - outer
 
 
-def eliminated(
-    link: Link, s: Motion, driven: Scalar, IA: Articulated, pA: Force
-) -> tuple[Force, Scalar, Scalar, Articulated, Force]:
+def eliminate_axis(
+    link: Link, s: Motion, driven: Scalar, IA: ArticulatedInertia, pA: Force
+) -> tuple[Force, Scalar, Scalar, ArticulatedInertia, Force]:
     """Return psi, D and u of one axis, and IA and pA as they remain beyond it.
 
     Parameters
@@ -178,26 +178,26 @@ def eliminated(
         Bias force.
     """
     step("IA", link.name)
-    free = IA.freed(s, link.armature)  # 2.14
+    free = IA.across_joint(s, link.armature)  # 2.14
     step("u", link.name)
     u = driven - s.dot(pA)
     step("pA", link.name)
     return free.psi, free.inverse, u, free.rest, pA + free.psi * u  # 2.16
 
 
-def _bent(
+def _flexible_modes(
     tree: Tree, q: Vector, v: Vector, driven: Vector, w: Sequence[Vec], pA: list[Force]
 ) -> dict[int, list[Modes]]:
     """Return the modes by the link whose frame they move in; add the force due to their motion to its pA."""
-    found: dict[int, list[Modes]] = {}
+    modes_by_link: dict[int, list[Modes]] = {}
     for body in tree.flexible:
-        made, force = modes(body, q, v, driven, w[body.link] if body.link >= 0 else ZERO)
-        found.setdefault(body.link, []).append(made)
+        body_modes, force = initial_modes(body, q, v, driven, w[body.link] if body.link >= 0 else ZERO)
+        modes_by_link.setdefault(body.link, []).append(body_modes)
         if body.link >= 0:
             pA[body.link] = pA[body.link] + force
-    return found
+    return modes_by_link
 
 
-def _put(a: list[Scalar], made: Modes, A: Motion) -> None:
-    for k, x in zip(made.body.v_index, made.accelerations(A), strict=True):
+def _store_modes(a: list[Scalar], body_modes: Modes, A: Motion) -> None:
+    for k, x in zip(body_modes.body.v_index, body_modes.accelerations(A), strict=True):
         a[k] = x

@@ -14,23 +14,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics.sweep import Vector
-from bellcrank.model.bending import Bending
+from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.inertia import Articulated
+from bellcrank.spatial.inertia import ArticulatedInertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, Motion, Sym, Vec
+from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, Motion, SymMat, Vec
 
 
 @dataclass
 class Modes:
     """Modes of one flexible body in the backward sweep: M, F and u."""
 
-    body: Bending
+    body: FlexibleBody
     M: list[list[Scalar]]
     F: list[Force]
     u: list[Scalar]
 
-    def gather(self, S: Sequence[Motion], IA: Articulated, pA: Force, X: Transform) -> None:
+    def add_node(self, S: Sequence[Motion], IA: ArticulatedInertia, pA: Force, X: Transform) -> None:
         """Add the subtree of a node to the modes.
 
         Parameters
@@ -51,7 +51,7 @@ class Modes:
             self.F[k] = self.F[k] + X.force(U)
             self.u[k] = self.u[k] - s.dot(pA)
 
-    def freed(self, IA: Articulated, pA: Force) -> tuple[Articulated, Force]:
+    def eliminate(self, IA: ArticulatedInertia, pA: Force) -> tuple[ArticulatedInertia, Force]:
         """Return the articulated-body inertia and bias force of the body with its modes eliminated, last mode first.
 
         Parameters
@@ -64,7 +64,7 @@ class Modes:
         for k in reversed(range(len(self.u))):
             inverse = 1.0 / self.M[k][k]
             psi = self.F[k] * inverse
-            IA, pA = less(IA, self.F[k], psi), pA + psi * self.u[k]
+            IA, pA = subtract_outer_product(IA, self.F[k], psi), pA + psi * self.u[k]
             for l in range(k):
                 ratio = self.M[k][l] * inverse
                 for j in range(l + 1):
@@ -74,17 +74,17 @@ class Modes:
         return IA, pA
 
     def accelerations(self, A: Motion) -> list[Scalar]:
-        """Return the accelerations of the modes for the acceleration `A` of the frame; call it after `freed`."""
-        found: list[Scalar] = []
+        """Return the accelerations of the modes for the acceleration `A` of the frame; call it after `eliminate`."""
+        modal_accelerations: list[Scalar] = []
         for k, u in enumerate(self.u):
             rest = u - A.dot(self.F[k])
-            for l, a in enumerate(found):
+            for l, a in enumerate(modal_accelerations):
                 rest = rest - self.M[k][l] * a
-            found.append(rest / self.M[k][k])
-        return found
+            modal_accelerations.append(rest / self.M[k][k])
+        return modal_accelerations
 
 
-def modes(body: Bending, q: Vector, v: Vector, driven: Vector, w: Vec) -> tuple[Modes, Force]:
+def initial_modes(body: FlexibleBody, q: Vector, v: Vector, driven: Vector, w: Vec) -> tuple[Modes, Force]:
     """Return the initial modes, and the force that the frame needs for the present motion.
 
     Parameters
@@ -102,12 +102,12 @@ def modes(body: Bending, q: Vector, v: Vector, driven: Vector, w: Vec) -> tuple[
     """
     still = [0.0] * len(v)
     force, needed = body.newton_euler(q, v, still, Acceleration(w, ZERO, ZERO))
-    u = [x - y for x, y in zip(body.own(driven), needed, strict=True)]
+    u = [x - y for x, y in zip(body.own_elements(driven), needed, strict=True)]
     M: list[list[Scalar]] = [list(row[: k + 1]) for k, row in enumerate(body.M)]
-    return Modes(body, M, body.felt(q), u), force
+    return Modes(body, M, body.modal_momentum(q), u), force
 
 
-def less(IA: Articulated, U: Force, psi: Force) -> Articulated:
+def subtract_outer_product(IA: ArticulatedInertia, U: Force, psi: Force) -> ArticulatedInertia:
     """Return the symmetric matrix IA - U psi^T.
 
     Parameters
@@ -120,8 +120,8 @@ def less(IA: Articulated, U: Force, psi: Force) -> Articulated:
         U / (s . U).
     """
 
-    def product(a: Vec, b: Vec) -> Sym:
-        return Sym(a.x * b.x, a.y * b.y, a.z * b.z, a.x * b.y, a.x * b.z, a.y * b.z)
+    def product(a: Vec, b: Vec) -> SymMat:
+        return SymMat(a.x * b.x, a.y * b.y, a.z * b.z, a.x * b.y, a.x * b.z, a.y * b.z)
 
     H = Mat(*(psi.lin * x for x in U.ang))
-    return Articulated(IA.I - product(U.ang, psi.ang), IA.H - H, IA.M - product(U.lin, psi.lin))
+    return ArticulatedInertia(IA.I - product(U.ang, psi.ang), IA.H - H, IA.M - product(U.lin, psi.lin))

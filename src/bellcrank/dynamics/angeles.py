@@ -19,21 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.complement import momentum_rates, projected
-from bellcrank.dynamics.inertia_matrix import Rows, accelerations, square
+from bellcrank.dynamics.ltl_factorisation import Rows, accelerations, full_matrix
 from bellcrank.dynamics.ness import transformation
-from bellcrank.dynamics.sweep import Vector, Wrenches, felt
+from bellcrank.dynamics.orthogonal_complement import momentum_rates, project_inertia
+from bellcrank.dynamics.sweep import Vector, Wrenches, generalised_forces
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, sqrt, step
 from bellcrank.spatial.moves import Shift
-from bellcrank.spatial.vector import ZERO, Force, Mat, Motion, Sym, vec
+from bellcrank.spatial.vector import ZERO, Force, Mat, Motion, SymMat, vec
 
-NOTHING = 1e-14  # central moments below this fraction of the moments about the joint are rounding
-SMALL_PIVOT = 1e-4  # fraction of the largest pivot below which another row comes first
+NEGLIGIBLE_MOMENT_RATIO = 1e-14  # central moments below this fraction of the moments about the joint are rounding
+SMALL_PIVOT_RATIO = 1e-4  # fraction of the largest pivot below which another row comes first
 
 
-def factor(I: Sym, J: Sym) -> Mat:
+def inertia_factor(I: SymMat, J: SymMat) -> Mat:
     """Return Jbar, row by row.
 
     The z row comes first, unless the body is so thin that J.zz is little more than rounding.
@@ -45,17 +45,19 @@ def factor(I: Sym, J: Sym) -> Mat:
     J
         Central inertia.
     """
-    left = [list(row) for row in J.rows]
+    remainder = [list(row) for row in J.rows]
     rows = [ZERO] * 3
     for row in (2, 1, 0):
-        now = [nominal(left[k][k]) for k in range(3)]  # any order is correct; free inertias are full (table.py)
-        if max(now) <= NOTHING * nominal(I.xx + I.yy + I.zz):
+        diagonal = [
+            nominal(remainder[k][k]) for k in range(3)
+        ]  # any order is correct; free inertias are full (table.py)
+        if max(diagonal) <= NEGLIGIBLE_MOMENT_RATIO * nominal(I.xx + I.yy + I.zz):
             break  # a rod or a point
-        pivot = max(k for k in range(3) if now[k] >= SMALL_PIVOT * max(now))
-        root = sqrt(left[pivot][pivot])
-        r = [x / root for x in left[pivot]]
+        pivot = max(k for k in range(3) if diagonal[k] >= SMALL_PIVOT_RATIO * max(diagonal))
+        root = sqrt(remainder[pivot][pivot])
+        r = [x / root for x in remainder[pivot]]
         rows[row] = vec(r)
-        left = [[0.0 if pivot in (i, j) else left[i][j] - r[i] * r[j] for j in range(3)] for i in range(3)]
+        remainder = [[0.0 if pivot in (i, j) else remainder[i][j] - r[i] * r[j] for j in range(3)] for i in range(3)]
     return Mat(*rows)
 
 
@@ -64,14 +66,14 @@ def inertia_matrix(tree: Tree, q: Vector) -> Rows:
     P = []
     for link, twists in zip(tree.links, transformation(tree, q), strict=True):
         step("P", link.name)
-        Jbar, mbar = factor(link.inertia.I, link.inertia.I_centre), sqrt(link.inertia.m)
+        Jbar, mbar = inertia_factor(link.inertia.I, link.inertia.I_centre), sqrt(link.inertia.m)
         P.append({k: Motion(Jbar @ t.ang, t.lin * mbar) for k, t in twists.items()})
-    return projected(tree, P, [{k: Force(p.ang, p.lin) for k, p in row.items()} for row in P])
+    return project_inertia(tree, P, [{k: Force(p.ang, p.lin) for k, p in row.items()} for row in P])
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
-    return square(inertia_matrix(tree, q))
+    return full_matrix(inertia_matrix(tree, q))
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -90,7 +92,7 @@ def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     for link, rate in zip(tree.links, momentum_rates(tree, q, v), strict=True):  # 3.27-3.31
         step("f", link.name)
         forces.append(Shift(link.inertia.centre).force(rate))
-    return felt(tree, q, forces)  # 3.33
+    return generalised_forces(tree, q, forces)  # 3.33
 
 
 def forward_dynamics(

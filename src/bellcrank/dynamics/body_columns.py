@@ -2,7 +2,7 @@
 
 A matrix with few rows is returned as a column for each of the body's coordinates. A matrix as wide as there are
 coordinates is returned as the body's elements of its product with a vector; all columns are then a batch of unit
-vectors (build/by_tangents.py).
+vectors (build/columnwise_jacobians.py).
 """
 
 from __future__ import annotations
@@ -11,23 +11,31 @@ from collections.abc import Generator
 from typing import Any
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.body_motion import each, gathered, moving
-from bellcrank.dynamics.centroidal import about
-from bellcrank.dynamics.flow import flow
-from bellcrank.dynamics.frame_motion import axes_in_space
-from bellcrank.dynamics.kinematics import Pose, motion_seen
-from bellcrank.dynamics.neighbours import Asked, Body, Frames, FromChildren, FromParent, Ground, Hands
-from bellcrank.dynamics.sweep import Vector, along
+from bellcrank.dynamics.body_motion import accumulate_subtree, frame_poses, propagate_motion
+from bellcrank.dynamics.body_recursion import (
+    BodyFrames,
+    BodyRecursion,
+    Exchange,
+    FromChildren,
+    FromParent,
+    Ground,
+    HandOn,
+)
+from bellcrank.dynamics.centroidal import about_point
+from bellcrank.dynamics.frame_motion import axis_rates
+from bellcrank.dynamics.kinematics import Pose, motion_at_reference
+from bellcrank.dynamics.momentum_moments import rigid_momentum_moments
+from bellcrank.dynamics.sweep import Vector, subspace_motion
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.inertia import articulated_inertia
 from bellcrank.spatial.moves import Shift
 from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Motion, vec
 
 # -- matrices of a frame, with columns for every body that carries it
 
 
-def jacobian(link: Link, ground: Ground, q: Vector, seen: Frames, reference: str) -> Body:
+def jacobian(link: Link, ground: Ground, q: Vector, seen: BodyFrames, reference: str) -> BodyRecursion:
     """Return the columns of a frame's Jacobian for one body on its path.
 
     Parameters
@@ -43,14 +51,14 @@ def jacobian(link: Link, ground: Ground, q: Vector, seen: Frames, reference: str
     reference
         "aligned", "local" or "world".
     """
-    (X,) = yield from moving(link, ground, "X", q)
-    place, _ = yield from _place(X, NO_MOTION, seen, reference)
+    (X,) = yield from propagate_motion(link, ground, "X", q)
+    place, _ = yield from _reference_place(X, NO_MOTION, seen, reference)
     step("J", link.name)
-    found = [_from(place, X, Z) for Z in link.subspace(q)]
+    found = [_motion_at_place(place, X, Z) for Z in link.subspace(q)]
     return [x for m in found for x in (*m.lin, *m.ang)]
 
 
-def jacobian_rate(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames, reference: str) -> Body:
+def jacobian_rate(link: Link, ground: Ground, q: Vector, v: Vector, seen: BodyFrames, reference: str) -> BodyRecursion:
     """Return the columns of a frame's Jacobian rate for one body on its path.
 
     Parameters
@@ -68,43 +76,48 @@ def jacobian_rate(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames
     reference
         "aligned", "local" or "world".
     """
-    X, V = yield from moving(link, ground, "XV", q, v)
-    place, moves = yield from _place(X, V, seen, reference)
+    X, V = yield from propagate_motion(link, ground, "XV", q, v)
+    place, moves = yield from _reference_place(X, V, seen, reference)
     step("dJ", link.name)
-    found = [_from(place, X, dZ) - moves.cross(_from(place, X, Z)) for _, Z, dZ in axes_in_space(link, q, v, V)]
+    found = [
+        _motion_at_place(place, X, dZ) - moves.cross(_motion_at_place(place, X, Z))
+        for _, Z, dZ in axis_rates(link, q, v, V)
+    ]
     return [x for m in found for x in (*m.lin, *m.ang)]
 
 
-def _place(X: Pose, V: Motion, seen: Frames, reference: str) -> Generator[Asked, Any, tuple[Pose, Motion]]:
+def _reference_place(
+    X: Pose, V: Motion, seen: BodyFrames, reference: str
+) -> Generator[Exchange, Any, tuple[Pose, Motion]]:
     """Return the axes and the point from which the frame's motion is seen, and their velocity in those axes.
 
     The body that has the frame computes them and hands them to its ancestors.
     """
     parts = yield FromChildren()
     if seen.points:
-        ((axes, r),) = each(seen)
-        (R, p), m = X, motion_seen(V, X, (axes, r), reference)
-        found = {
+        ((axes, r),) = frame_poses(seen)
+        (R, p), m = X, motion_at_reference(V, X, (axes, r), reference)
+        reference_place = {
             "aligned": ((IDENTITY, p + R @ r), Motion(ZERO, m.lin)),
             "local": ((R.times(axes), p + R @ r), m),
             "world": ((IDENTITY, ZERO), NO_MOTION),
         }[reference]
     else:
-        (found,) = parts
-    yield Hands(found)
-    return found
+        (reference_place,) = parts
+    yield HandOn(reference_place)
+    return reference_place
 
 
-def _from(place: Pose, X: Pose, m: Motion) -> Motion:
+def _motion_at_place(place: Pose, X: Pose, m: Motion) -> Motion:
     """Express a motion about the body's F in the axes and at the point of `place`."""
     (axes, point), (R, p) = place, X
-    return Shift(point - p).motion(m.turned(R)).turned(axes.T)
+    return Shift(point - p).motion(m.rotated(R)).rotated(axes.T)
 
 
 # -- matrices of the whole mechanism: a joint moves the subtree of its body
 
 
-def com_jacobian(link: Link, ground: Ground, q: Vector) -> Body:
+def com_jacobian(link: Link, ground: Ground, q: Vector) -> BodyRecursion:
     """Return the mass-weighted columns of the centre-of-mass Jacobian for one body.
 
     Parameters
@@ -116,13 +129,13 @@ def com_jacobian(link: Link, ground: Ground, q: Vector) -> Body:
     q
         Positions of the joint's coordinates.
     """
-    ((R, _),) = yield from moving(link, ground, "X", q)
-    (Ic,) = yield from gathered([link.inertia], link.transform(q).inertia)
+    ((R, _),) = yield from propagate_motion(link, ground, "X", q)
+    (Ic,) = yield from accumulate_subtree([link.inertia], link.transform(q).inertia)
     step("f", link.name)
     return [x for Z in link.subspace(q) for x in R @ (Ic @ Z).lin]
 
 
-def momentum_matrix(link: Link, ground: Ground, q: Vector, c: Vector) -> Body:
+def momentum_matrix(link: Link, ground: Ground, q: Vector, c: Vector) -> BodyRecursion:
     """Return the columns of the momentum matrix for one body.
 
     Parameters
@@ -136,14 +149,14 @@ def momentum_matrix(link: Link, ground: Ground, q: Vector, c: Vector) -> Body:
     c
         Centre of mass of the mechanism, in the world.
     """
-    ((R, p),) = yield from moving(link, ground, "X", q)
-    (Ic,) = yield from gathered([link.inertia], link.transform(q).inertia)
+    ((R, p),) = yield from propagate_motion(link, ground, "X", q)
+    (Ic,) = yield from accumulate_subtree([link.inertia], link.transform(q).inertia)
     step("f", link.name)
-    found = [about(vec(c) - p, (Ic @ Z).turned(R)) for Z in link.subspace(q)]
+    found = [about_point(vec(c) - p, (Ic @ Z).turned(R)) for Z in link.subspace(q)]
     return [x for f in found for x in (*f.lin, *f.ang)]
 
 
-def momentum_matrix_rate(link: Link, ground: Ground, q: Vector, v: Vector, c: Vector, dc: Vector) -> Body:
+def momentum_matrix_rate(link: Link, ground: Ground, q: Vector, v: Vector, c: Vector, dc: Vector) -> BodyRecursion:
     """Return the columns of the rate of the momentum matrix for one body.
 
     Parameters
@@ -161,16 +174,16 @@ def momentum_matrix_rate(link: Link, ground: Ground, q: Vector, v: Vector, c: Ve
     dc
         Velocity of the centre of mass, in world axes.
     """
-    (R, p), V = yield from moving(link, ground, "XV", q, v)
+    (R, p), V = yield from propagate_motion(link, ground, "XV", q, v)
     X = link.transform(q)
-    (Ic,) = yield from gathered([link.inertia], X.inertia)
-    (B,) = yield from gathered([flow(link.inertia, V)], lambda B: B.up(X))
+    (Ic,) = yield from accumulate_subtree([link.inertia], X.inertia)
+    (B,) = yield from accumulate_subtree([rigid_momentum_moments(link.inertia, V)], lambda B: B.in_parent_frame(X))
     out: list[Scalar] = []
     step("df", link.name)
-    for _, Z, dZ in axes_in_space(link, q, v, V):
+    for _, Z, dZ in axis_rates(link, q, v, V):
         turning = (B @ Z + Force(B.row(Z), ZERO)) * 0.5  # (dIc/dt) Z
-        f, df = (Ic @ Z).turned(R), (Ic @ dZ + turning).turned(R)
-        found = about(vec(c) - p, df) + Force(f.lin.cross(vec(dc)), ZERO)
+        f, df = (Ic @ Z).rotated(R), (Ic @ dZ + turning).rotated(R)
+        found = about_point(vec(c) - p, df) + Force(f.lin.cross(vec(dc)), ZERO)
         out += [*found.lin, *found.ang]
     return out
 
@@ -178,7 +191,7 @@ def momentum_matrix_rate(link: Link, ground: Ground, q: Vector, v: Vector, c: Ve
 # -- products with a vector x
 
 
-def coriolis_product(link: Link, ground: Ground, q: Vector, v: Vector, x: Vector) -> Body:
+def coriolis_product(link: Link, ground: Ground, q: Vector, v: Vector, x: Vector) -> BodyRecursion:
     """Return the body's elements of C x (coriolis.py).
 
     W is the body's velocity for x, and dW the rate of W in space while the body moves with v.
@@ -199,16 +212,18 @@ def coriolis_product(link: Link, ground: Ground, q: Vector, v: Vector, x: Vector
     X, S = link.transform(q), link.subspace(q)
     V, W, dW = yield FromParent((NO_MOTION, NO_MOTION, NO_MOTION))
     step("V", link.name)
-    V, W = X.motion(V) + along(S, v), X.motion(W) + along(S, x)
+    V, W = X.motion(V) + subspace_motion(S, v), X.motion(W) + subspace_motion(S, x)
     step("dZ", link.name)
-    dW = X.motion(dW) + along([dZ for _, _, dZ in axes_in_space(link, q, v, V)], x)
-    yield Hands((V, W, dW))
+    dW = X.motion(dW) + subspace_motion([dZ for _, _, dZ in axis_rates(link, q, v, V)], x)
+    yield HandOn((V, W, dW))
     step("C", link.name)
-    (f,) = yield from gathered([link.inertia @ dW + (flow(link.inertia, V) @ W) * 0.5], X.force)
+    (f,) = yield from accumulate_subtree(
+        [link.inertia @ dW + (rigid_momentum_moments(link.inertia, V) @ W) * 0.5], X.force
+    )
     return [s.dot(f) for s in S]
 
 
-def factor_product(link: Link, ground: Ground, q: Vector, x: Vector) -> Body:
+def factor_product(link: Link, ground: Ground, q: Vector, x: Vector) -> BodyRecursion:
     """Return U x and D of each coordinate, with M = U D U^T.
 
     A unit force in a joint, carried down with everything beyond it free to move, acts on the joints before it: z is the
@@ -225,21 +240,21 @@ def factor_product(link: Link, ground: Ground, q: Vector, x: Vector) -> Body:
     x
         Vector that the matrix multiplies.
     """
-    X, S = aba.placed(link, q)
-    IA, z = yield from _free(link)
-    found: list[Scalar] = []
+    X, S = aba.transform_and_axes(link, q)
+    IA, z = yield from _articulated_subtree(link)
+    products: list[Scalar] = []
     for s, k in reversed(list(zip(S, link.v_index, strict=True))):
         step("U", link.name)
         y = x[k] + s.dot(z)
-        psi, inverse, _, IA, _ = aba.eliminated(link, s, 0.0, IA, NO_FORCE)
-        z, found = z + psi * x[k], [y, 1.0 / inverse, *found]
-    yield Hands((X.articulated(IA), X.force(z)))
-    return found
+        psi, inverse, _, IA, _ = aba.eliminate_axis(link, s, 0.0, IA, NO_FORCE)
+        z, products = z + psi * x[k], [y, 1.0 / inverse, *products]
+    yield HandOn((X.articulated(IA), X.force(z)))
+    return products
 
 
-def _free(link: Link) -> Generator[Asked, Any, Any]:
+def _articulated_subtree(link: Link) -> Generator[Exchange, Any, Any]:
     """Return the articulated-body inertia of the body, and the sum of its children's z."""
-    IA, z = articulated(link.inertia), NO_FORCE
+    IA, z = articulated_inertia(link.inertia), NO_FORCE
     parts = yield FromChildren()
     for inertia, more in parts:
         IA, z = IA + inertia, z + more

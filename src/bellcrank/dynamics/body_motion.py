@@ -8,20 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from bellcrank.dynamics import bodies, rnea
-from bellcrank.dynamics.frame_motion import acceleration_seen, at_a_place
-from bellcrank.dynamics.kinematics import Pose, four_by_four, motion_seen
-from bellcrank.dynamics.neighbours import Asked, Body, Frames, FromChildren, FromParent, Ground, Hands
-from bellcrank.dynamics.sweep import Vector, along, own
+from bellcrank.dynamics import body_dynamics, rnea
+from bellcrank.dynamics.body_recursion import (
+    BodyFrames,
+    BodyRecursion,
+    Exchange,
+    FromChildren,
+    FromParent,
+    Ground,
+    HandOn,
+)
+from bellcrank.dynamics.frame_motion import acceleration_at_reference, spatial_acceleration_from_point
+from bellcrank.dynamics.kinematics import Pose, homogeneous_matrix, motion_at_reference
+from bellcrank.dynamics.sweep import Vector, joint_elements, subspace_motion
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import AT_REST, NO_FORCE, NO_MOTION
 
 
-def moving(
-    link: Link, ground: Ground, what: str, q: Vector, v: Vector = (), a: Vector = ()
-) -> Generator[Asked, Any, list[Any]]:
-    """Compute those of X, V and A of the body that `what` names.
+def propagate_motion(
+    link: Link, ground: Ground, wanted: str, q: Vector, v: Vector = (), a: Vector = ()
+) -> Generator[Exchange, Any, list[Any]]:
+    """Compute those of X, V and A of the body that `wanted` names.
 
     Parameters
     ----------
@@ -29,7 +37,7 @@ def moving(
         Joint and its body.
     ground
         Gravity and pose of the ground.
-    what
+    wanted
         Letters among "XVA".
     q
         Positions of the joint's coordinates.
@@ -39,21 +47,23 @@ def moving(
         Accelerations of the joint's coordinates.
     """
     start: dict[str, Any] = {"X": (ground.R, ground.p), "V": NO_MOTION, "A": AT_REST}
-    up = yield FromParent([start[x] for x in what])
-    X, found = link.transform(q), list[Any]()
-    for x, above in zip(what, up, strict=True):
+    up = yield FromParent([start[x] for x in wanted])
+    X, motion = link.transform(q), list[Any]()
+    for x, above in zip(wanted, up, strict=True):
         step("pose" if x == "X" else x, link.name)
         if x == "X":
-            found.append(X.pose(*above))
+            motion.append(X.pose(*above))
         elif x == "V":
-            found.append(X.motion(above) + along(link.subspace(q), own(link, v)))
+            motion.append(X.motion(above) + subspace_motion(link.subspace(q), joint_elements(link, v)))
         else:
-            found.append(rnea.beyond(link, q, v, a, above))
-    yield Hands(found)
-    return found
+            motion.append(rnea.child_acceleration(link, q, v, a, above))
+    yield HandOn(motion)
+    return motion
 
 
-def gathered(mine: Sequence[Any], up: Callable[[Any], Any] = lambda x: x) -> Generator[Asked, Any, list[Any]]:
+def accumulate_subtree(
+    mine: Sequence[Any], up: Callable[[Any], Any] = lambda x: x
+) -> Generator[Exchange, Any, list[Any]]:
     """Sum a quantity over the body and its subtree.
 
     Parameters
@@ -67,22 +77,22 @@ def gathered(mine: Sequence[Any], up: Callable[[Any], Any] = lambda x: x) -> Gen
     parts = yield FromChildren()
     for part in parts:
         total = [x + y for x, y in zip(total, part, strict=True)]
-    yield Hands([up(x) for x in total])
+    yield HandOn([up(x) for x in total])
     return total
 
 
-def alone() -> Generator[Asked, Any, None]:
+def exchange_nothing() -> Generator[Exchange, Any, None]:
     """Exchange nothing with the neighbours."""
     yield FromParent(())
-    yield Hands(())
+    yield HandOn(())
 
 
 # -- functions of the joint
 
 
 def passive_torque(
-    link: Link, ground: Ground, q: Vector, v: Vector, wrench: Vector = (), pushed: Frames | None = None
-) -> Body:
+    link: Link, ground: Ground, q: Vector, v: Vector, wrench: Vector = (), pushed: BodyFrames | None = None
+) -> BodyRecursion:
     """Return the passive forces of one joint, including springs between bodies if there are any.
 
     Parameters
@@ -102,21 +112,21 @@ def passive_torque(
     """
     pulled: Sequence[Scalar] = [0.0] * len(v)
     if pushed is None:
-        yield from alone()
+        yield from exchange_nothing()
     else:
-        pulled = yield from bodies.felt(link, ground, q, wrench, pushed)
+        pulled = yield from body_dynamics.generalised_forces(link, ground, q, wrench, pushed)
     step("passive", link.name)
     return [f + x for f, x in zip(link.passive(q, v), pulled, strict=True)]
 
 
-def of_its_joint(function: str) -> Callable[..., Body]:
+def joint_function(function: str) -> Callable[..., BodyRecursion]:
     """Return the body function that applies the `function` of the joint type to the joint's own coordinates."""
 
-    def body(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
-        yield from alone()
+    def body(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
+        yield from exchange_nothing()
         step(function, link.name)
-        found: list[Scalar] = getattr(link.kind, function)(q, v)
-        return found
+        rates: list[Scalar] = getattr(link.kind, function)(q, v)
+        return rates
 
     return body
 
@@ -124,7 +134,7 @@ def of_its_joint(function: str) -> Callable[..., Body]:
 # -- functions of frames
 
 
-def poses(link: Link, ground: Ground, q: Vector, seen: Frames) -> Body:
+def poses(link: Link, ground: Ground, q: Vector, seen: BodyFrames) -> BodyRecursion:
     """Return the pose matrices of some frames of one body.
 
     Parameters
@@ -138,12 +148,12 @@ def poses(link: Link, ground: Ground, q: Vector, seen: Frames) -> Body:
     seen
         Frames of the body at which the result is wanted.
     """
-    ((R, p),) = yield from moving(link, ground, "X", q)
-    found = [four_by_four(R.times(axes), p + R @ r) for r, axes in zip(seen.points, seen.axes, strict=True)]
+    ((R, p),) = yield from propagate_motion(link, ground, "X", q)
+    found = [homogeneous_matrix(R.times(axes), p + R @ r) for r, axes in zip(seen.points, seen.axes, strict=True)]
     return [x for matrix in found for row in matrix for x in row]
 
 
-def velocity(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames, reference: str) -> Body:
+def velocity(link: Link, ground: Ground, q: Vector, v: Vector, seen: BodyFrames, reference: str) -> BodyRecursion:
     """Return the velocities of some frames of one body.
 
     Parameters
@@ -161,13 +171,15 @@ def velocity(link: Link, ground: Ground, q: Vector, v: Vector, seen: Frames, ref
     reference
         "aligned", "local" or "world".
     """
-    X, V = yield from moving(link, ground, "XV", q, v)
+    X, V = yield from propagate_motion(link, ground, "XV", q, v)
     step("velocity", link.name)
-    found = [motion_seen(V, X, frame, reference) for frame in each(seen)]
+    found = [motion_at_reference(V, X, frame, reference) for frame in frame_poses(seen)]
     return [x for m in found for x in (*m.lin, *m.ang)]
 
 
-def acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, seen: Frames, reference: str) -> Body:
+def acceleration(
+    link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, seen: BodyFrames, reference: str
+) -> BodyRecursion:
     """Return the accelerations of some frames of one body.
 
     Parameters
@@ -187,15 +199,15 @@ def acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, se
     reference
         "aligned", "local" or "world".
     """
-    X, A = yield from moving(link, ground, "XA", q, v, a)
+    X, A = yield from propagate_motion(link, ground, "XA", q, v, a)
     step("acceleration", link.name)
-    found = [acceleration_seen(A, X, frame, reference) for frame in each(seen)]
+    found = [acceleration_at_reference(A, X, frame, reference) for frame in frame_poses(seen)]
     return [x for m in found for x in (*m.a, *m.dw)]
 
 
 def spatial_acceleration(
-    link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, seen: Frames, reference: str
-) -> Body:
+    link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, seen: BodyFrames, reference: str
+) -> BodyRecursion:
     """Return the spatial accelerations of some frames of one body.
 
     Parameters
@@ -215,13 +227,18 @@ def spatial_acceleration(
     reference
         "aligned", "local" or "world".
     """
-    X, V, A = yield from moving(link, ground, "XVA", q, v, a)
+    X, V, A = yield from propagate_motion(link, ground, "XVA", q, v, a)
     step("acceleration", link.name)
-    found = [at_a_place(acceleration_seen(A, X, f, reference), motion_seen(V, X, f, reference).lin) for f in each(seen)]
+    found = [
+        spatial_acceleration_from_point(
+            acceleration_at_reference(A, X, f, reference), motion_at_reference(V, X, f, reference).lin
+        )
+        for f in frame_poses(seen)
+    ]
     return [x for m in found for x in m]
 
 
-def each(seen: Frames) -> list[Pose]:
+def frame_poses(seen: BodyFrames) -> list[Pose]:
     """Return axes and origin of each of the frames `seen`."""
     return list(zip(seen.axes, seen.points, strict=True))
 
@@ -234,9 +251,9 @@ def reactions(
     tau: Vector,
     wrench: Vector = (),
     *,
-    seen: Frames,
-    pushed: Frames | None = None,
-) -> Body:
+    seen: BodyFrames,
+    pushed: BodyFrames | None = None,
+) -> BodyRecursion:
     """Return force and moment in the joint of one body: reactions.py as a body recursion.
 
     Parameters
@@ -258,11 +275,11 @@ def reactions(
     pushed
         Frames of the body on which wrenches act.
     """
-    R = yield from bodies.turned(link, ground, q)
-    outer = NO_FORCE if pushed is None else bodies.outside(link, R, wrench, pushed)
-    _, f = yield from bodies.freely(link, ground, q, v, tau, outer)
+    R = yield from body_dynamics.orientation(link, ground, q)
+    external = NO_FORCE if pushed is None else body_dynamics.external_force(link, R, wrench, pushed)
+    _, f = yield from body_dynamics.body_acceleration(link, ground, q, v, tau, external)
     step("f", link.name)
-    (f,) = yield from gathered([f], link.transform(q).force)
+    (f,) = yield from accumulate_subtree([f], link.transform(q).force)
     step("reaction", link.name)
     (p,) = seen.points
     return [*(R @ f.lin), *(R @ (f.ang - p.cross(f.lin)))]

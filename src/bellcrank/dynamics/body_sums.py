@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.dynamics.body_motion import gathered, moving
-from bellcrank.dynamics.body_shares import bending_of, carried_by, inertia_of
-from bellcrank.dynamics.centroidal import about, mass
+from bellcrank.dynamics.body_motion import accumulate_subtree, propagate_motion
+from bellcrank.dynamics.body_recursion import BodyRecursion, Ground, ground_of
+from bellcrank.dynamics.body_shared_dynamics import body_force, body_modes, current_inertia
+from bellcrank.dynamics.centroidal import about_point, total_mass
 from bellcrank.dynamics.kinematics import Pose, spring_energy
-from bellcrank.dynamics.neighbours import Body, Ground, ground_of
-from bellcrank.dynamics.sweep import Vector, own
+from bellcrank.dynamics.sweep import Vector, joint_elements
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import NO_FORCE, Force, Motion, Vec, vec
 
 
-def _summed(link: Link, *mine: Any) -> Body:
+def _sum_over_bodies(link: Link, *mine: Any) -> BodyRecursion:
     """Return the sum over all bodies in those on the ground, and nothing in the others."""
-    total = yield from gathered(mine)
+    total = yield from accumulate_subtree(mine)
     return [x for part in total for x in (part if isinstance(part, Vec) else [part])] if link.parent < 0 else []
 
 
-def kinetic_energy(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+def kinetic_energy(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
     """Return the sum of the kinetic energies.
 
     Parameters
@@ -40,18 +40,18 @@ def kinetic_energy(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
     v
         Velocities of the joint's coordinates.
     """
-    (V,) = yield from moving(link, ground, "V", q, v)
+    (V,) = yield from propagate_motion(link, ground, "V", q, v)
     step("T", link.name)
-    energy = inertia_of(link, q).kinetic_energy(V)
-    for u in own(link, v) if link.armature else ():
+    energy = current_inertia(link, q).kinetic_energy(V)
+    for u in joint_elements(link, v) if link.armature else ():
         energy = energy + (0.5 * link.armature) * u * u
-    if body := bending_of(link):
+    if body := body_modes(link):
         energy = energy + body.kinetic_energy(q, v, V)
-    return (yield from _summed(link, energy))
+    return (yield from _sum_over_bodies(link, energy))
 
 
-def potential_energy(link: Link, ground: Ground, q: Vector) -> Body:
-    """Return the sums of the first moments h and of the spring energies; `height_energy` forms -g.h from the former.
+def potential_energy(link: Link, ground: Ground, q: Vector) -> BodyRecursion:
+    """Return the sums of the first moments h and of the spring energies; `gravity_energy` forms -g.h from the former.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def potential_energy(link: Link, ground: Ground, q: Vector) -> Body:
     q
         Positions of the joint's coordinates.
     """
-    (X,) = yield from moving(link, ground, "X", q)
-    body = bending_of(link)
+    (X,) = yield from propagate_motion(link, ground, "X", q)
+    body = body_modes(link)
     energy = spring_energy(link, q, body.elastic_energy(q) if body else 0.0)
-    return (yield from _summed(link, _first_moment(link, q, X), energy))
+    return (yield from _sum_over_bodies(link, _first_moment(link, q, X), energy))
 
 
-def height_energy(tree: Tree, total: Sequence[Scalar]) -> Scalar:
+def gravity_energy(tree: Tree, total: Sequence[Scalar]) -> Scalar:
     """Return the potential energy of `tree` from the `total` of first moments and spring energies."""
     ground = ground_of(tree)
     return total[3] - (ground.R @ ground.gravity).dot(vec(total[:3]))
@@ -76,12 +76,12 @@ def height_energy(tree: Tree, total: Sequence[Scalar]) -> Scalar:
 
 def _first_moment(link: Link, q: Vector, X: Pose) -> Vec:
     step("h", link.name)
-    (R, p), inertia = X, inertia_of(link, q)
+    (R, p), inertia = X, current_inertia(link, q)
     h: Vec = p * inertia.m + R @ inertia.h
     return h
 
 
-def com(link: Link, ground: Ground, q: Vector) -> Body:
+def com(link: Link, ground: Ground, q: Vector) -> BodyRecursion:
     """Return the sum of the first moments.
 
     Parameters
@@ -93,18 +93,18 @@ def com(link: Link, ground: Ground, q: Vector) -> Body:
     q
         Positions of the joint's coordinates.
     """
-    (X,) = yield from moving(link, ground, "X", q)
-    return (yield from _summed(link, _first_moment(link, q, X)))
+    (X,) = yield from propagate_motion(link, ground, "X", q)
+    return (yield from _sum_over_bodies(link, _first_moment(link, q, X)))
 
 
-def over_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
+def divide_by_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
     """Divide the `total` over all bodies by the mass of `tree`."""
-    k = 1.0 / mass(tree)
+    k = 1.0 / total_mass(tree)
     step("com")
     return [x * k for x in total]
 
 
-def momentum(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+def momentum(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
     """Return the sums of the momenta about the world's origin and of the first moments, which give the centre of mass.
 
     Parameters
@@ -118,18 +118,18 @@ def momentum(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
     v
         Velocities of the joint's coordinates.
     """
-    X, V = yield from moving(link, ground, "XV", q, v)
+    X, V = yield from propagate_motion(link, ground, "XV", q, v)
     f = _in_world(link, X, _momentum(link, q, v, V))
-    return (yield from _summed(link, f.lin, f.ang, _first_moment(link, q, X)))
+    return (yield from _sum_over_bodies(link, f.lin, f.ang, _first_moment(link, q, X)))
 
 
 def _momentum(link: Link, q: Vector, v: Vector, V: Motion) -> Force:
-    own = inertia_of(link, q) @ V
-    body = bending_of(link)
+    own = current_inertia(link, q) @ V
+    body = body_modes(link)
     return own if body is None else own + body.momentum(q, v)
 
 
-def momentum_rate(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> Body:
+def momentum_rate(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> BodyRecursion:
     """Return the sums of the momentum rates about the world's origin and of the first moments.
 
     Parameters
@@ -145,26 +145,26 @@ def momentum_rate(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -
     a
         Accelerations of the joint's coordinates.
     """
-    X, A = yield from moving(link, ground, "XA", q, v, a)
-    f = _in_world(link, X, carried_by(link, q, v, a, A, NO_FORCE)[0])
-    return (yield from _summed(link, f.lin, f.ang, _first_moment(link, q, X)))
+    X, A = yield from propagate_motion(link, ground, "XA", q, v, a)
+    f = _in_world(link, X, body_force(link, q, v, a, A, NO_FORCE)[0])
+    return (yield from _sum_over_bodies(link, f.lin, f.ang, _first_moment(link, q, X)))
 
 
 def _in_world(link: Link, X: Pose, f: Force) -> Force:
     step("momentum", link.name)
-    return about(-X[1], f.turned(X[0]))
+    return about_point(-X[1], f.rotated(X[0]))
 
 
-def about_centre(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
+def momentum_about_centre(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
     """Move a `total` [linear, angular, first moment] to the centre of mass of `tree`."""
     lin, ang, h = (vec(total[i : i + 3]) for i in (0, 3, 6))
-    c = vec(over_mass(tree, [*h]))
+    c = vec(divide_by_mass(tree, [*h]))
     step("momentum")
-    found = about(c, Force(ang, lin))
+    found = about_point(c, Force(ang, lin))
     return [*found.lin, *found.ang]
 
 
-def com_velocity(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
+def com_velocity(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
     """Return the sum of the linear momenta.
 
     Parameters
@@ -178,12 +178,12 @@ def com_velocity(link: Link, ground: Ground, q: Vector, v: Vector) -> Body:
     v
         Velocities of the joint's coordinates.
     """
-    (R, _), V = yield from moving(link, ground, "XV", q, v)
+    (R, _), V = yield from propagate_motion(link, ground, "XV", q, v)
     step("momentum", link.name)
-    return (yield from _summed(link, R @ _momentum(link, q, v, V).lin))
+    return (yield from _sum_over_bodies(link, R @ _momentum(link, q, v, V).lin))
 
 
-def com_acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> Body:
+def com_acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> BodyRecursion:
     """Return the sum of the rates of linear momentum.
 
     Parameters
@@ -199,6 +199,6 @@ def com_acceleration(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector
     a
         Accelerations of the joint's coordinates.
     """
-    (R, _), A = yield from moving(link, ground, "XA", q, v, a)
+    (R, _), A = yield from propagate_motion(link, ground, "XA", q, v, a)
     step("momentum", link.name)
-    return (yield from _summed(link, R @ carried_by(link, q, v, a, A, NO_FORCE)[0].lin))
+    return (yield from _sum_over_bodies(link, R @ body_force(link, q, v, a, A, NO_FORCE)[0].lin))

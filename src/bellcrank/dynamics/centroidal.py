@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bellcrank.dynamics.flow import Flow, flow
-from bellcrank.dynamics.frame_motion import axes_in_space
-from bellcrank.dynamics.kinematics import NO_MASS, velocities
+from bellcrank.dynamics.frame_motion import axis_rates
+from bellcrank.dynamics.kinematics import NO_MASS_MESSAGE, velocities
+from bellcrank.dynamics.momentum_moments import MomentumMoments, rigid_momentum_moments
 from bellcrank.dynamics.rnea import joint_forces
 from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.errors import ModelError
-from bellcrank.model.bending import Bending
+from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, dot, is_zero, step
 from bellcrank.spatial.inertia import Inertia
@@ -51,7 +51,7 @@ def com_velocity(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     v
         Velocities, nv elements.
     """
-    return _times(com_jacobian(tree, q), v)
+    return _matrix_vector(com_jacobian(tree, q), v)
 
 
 def com_acceleration(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
@@ -68,37 +68,37 @@ def com_acceleration(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar
     a
         Accelerations, nv elements.
     """
-    k = 1.0 / mass(tree)
+    k = 1.0 / total_mass(tree)
     step("com")
     return [x * k for x in momentum_rate(tree, q, v, a)[:3]]
 
 
 def com_jacobian(tree: Tree, q: Vector) -> Rows:
     """Return the 3 x nv Jacobian of `tree` at positions `q`, with com_velocity = com_jacobian v."""
-    A, k = momentum_matrix(tree, q)[:3], 1.0 / mass(tree)
+    A, k = momentum_matrix(tree, q)[:3], 1.0 / total_mass(tree)
     step("com")
     return [[x * k for x in row] for row in A]
 
 
-def _times(A: Rows, v: Vector) -> list[Scalar]:
+def _matrix_vector(A: Rows, v: Vector) -> list[Scalar]:
     step("A v")
     return [dot(row, v) for row in A]
 
 
-def mass(tree: Tree) -> Scalar:
+def total_mass(tree: Tree) -> Scalar:
     """Return the total mass of the moving bodies of `tree`."""
     m: Scalar = 0.0
     step("m")
     for link in tree.links:
         m = m + link.inertia.m
     if is_zero(m):
-        raise ModelError(NO_MASS)
+        raise ModelError(NO_MASS_MESSAGE)
     return m
 
 
 def _centre(tree: Tree, X: Sequence[tuple[Mat, Vec]], Ic: Sequence[Inertia]) -> Vec:
     """Return c, from the composite bodies on the ground."""
-    k, h = 1.0 / mass(tree), ZERO
+    k, h = 1.0 / total_mass(tree), ZERO
     for link, (R, p), I in zip(tree.links, X, Ic, strict=True):
         if link.parent < 0:
             step("com", link.name)
@@ -119,22 +119,22 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     v
         Velocities, nv elements.
     """
-    return _times(momentum_matrix(tree, q), v)
+    return _matrix_vector(momentum_matrix(tree, q), v)
 
 
 def momentum_matrix(tree: Tree, q: Vector) -> Rows:
     """Return the 6 x nv matrix of `tree` at positions `q`, with momentum = momentum_matrix v."""
     X, Ic = poses(tree, q), composites(tree, q)
-    c, found = _centre(tree, X, Ic), _Columns(tree.nv)
+    c, columns = _centre(tree, X, Ic), _SixRows(tree.nv)
     for link, (R, p), I in zip(tree.links, X, Ic, strict=True):
         step("f", link.name)
         for k, Z in zip(link.v_index, link.subspace(q), strict=True):
-            found.add(k, about(c - p, (I @ Z).turned(R)))
-    for body in moving(tree):
+            columns.add(k, about_point(c - p, (I @ Z).rotated(R)))
+    for body in moving_flexible_bodies(tree):
         R, p = X[body.link]
-        for k, f in zip(body.v_index, body.felt(q), strict=True):
-            found.add(k, about(c - p, f.turned(R)))
-    return found.rows
+        for k, f in zip(body.v_index, body.modal_momentum(q), strict=True):
+            columns.add(k, about_point(c - p, f.rotated(R)))
+    return columns.rows
 
 
 def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
@@ -149,22 +149,25 @@ def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
     v
         Velocities, nv elements.
     """
-    X, Ic, B, V = poses(tree, q), composites(tree, q), flows(tree, q, v), velocities(tree, q, v)
+    X, Ic, B, V = poses(tree, q), composites(tree, q), subtree_moments(tree, q, v), velocities(tree, q, v)
     D = bending_rates(tree, q, v)
-    c, dc, found = _centre(tree, X, Ic), vec(com_velocity(tree, q, v)), _Columns(tree.nv)
+    c, dc, columns = _centre(tree, X, Ic), vec(com_velocity(tree, q, v)), _SixRows(tree.nv)
     for i, link in enumerate(tree.links):
         step("df", link.name)
         R, p = X[i]
-        for k, Z, dZ in axes_in_space(link, q, v, V[i]):
+        for k, Z, dZ in axis_rates(link, q, v, V[i]):
             turning = (B[i] @ Z + Force(B[i].row(Z), ZERO)) * 0.5  # (dIc/dt) Z
-            f, df = (Ic[i] @ Z).turned(R), (Ic[i] @ dZ + turning + D[i] @ Z).turned(R)
-            found.add(k, about(c - p, df) + Force(f.lin.cross(dc), ZERO))
-    for body in moving(tree):
+            f, df = (Ic[i] @ Z).rotated(R), (Ic[i] @ dZ + turning + D[i] @ Z).rotated(R)
+            columns.add(k, about_point(c - p, df) + Force(f.lin.cross(dc), ZERO))
+    for body in moving_flexible_bodies(tree):
         R, p = X[body.link]
-        for m, (k, own) in enumerate(zip(body.v_index, body.felt(q), strict=True)):
-            f, df = own.turned(R), (carried(V[body.link], own) + body.felt_by(m, v)).turned(R)
-            found.add(k, about(c - p, df) + Force(f.lin.cross(dc), ZERO))
-    return found.rows
+        for m, (k, mode_momentum) in enumerate(zip(body.v_index, body.modal_momentum(q), strict=True)):
+            f, df = (
+                mode_momentum.rotated(R),
+                (transport_rate(V[body.link], mode_momentum) + body.modal_momentum_rate(m, v)).rotated(R),
+            )
+            columns.add(k, about_point(c - p, df) + Force(f.lin.cross(dc), ZERO))
+    return columns.rows
 
 
 def momentum_rate(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
@@ -188,13 +191,13 @@ def momentum_rate(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
     for link, (R, p), passed in zip(tree.links, X, f, strict=True):
         if link.parent < 0:
             step("momentum", link.name)
-            total = total + about(c - p, passed.turned(R))
+            total = total + about_point(c - p, passed.rotated(R))
     return [*total.lin, *total.ang]
 
 
 def composites(tree: Tree, q: Vector) -> list[Inertia]:
     """Return Ic of every body of `tree` at positions `q`, flexible bodies in their present shape."""
-    return _carried_up(tree, q, tree.inertias(q))
+    return _sum_subtrees(tree, q, tree.link_inertias(q))
 
 
 def bending_rates(tree: Tree, q: Vector, v: Vector) -> list[Inertia]:
@@ -210,22 +213,22 @@ def bending_rates(tree: Tree, q: Vector, v: Vector) -> list[Inertia]:
         Velocities, nv elements.
     """
     own = [Inertia(0.0, ZERO, SYM_ZERO) for _ in tree.links]
-    for body in moving(tree):
+    for body in moving_flexible_bodies(tree):
         own[body.link] = own[body.link] + body.inertia_rate(q, v)
-    return _carried_up(tree, q, own) if tree.flexible else own
+    return _sum_subtrees(tree, q, own) if tree.flexible else own
 
 
-def moving(tree: Tree) -> list[Bending]:
+def moving_flexible_bodies(tree: Tree) -> list[FlexibleBody]:
     """Return the flexible bodies of `tree`, except those fixed to the ground, which takes their forces."""
     return [body for body in tree.flexible if body.link >= 0]
 
 
-def carried(V: Motion, f: Force) -> Force:
+def transport_rate(V: Motion, f: Force) -> Force:
     """Return the rate in space of a force, or momentum, `f` that is carried along with velocity `V`."""
     return Force(V.ang.cross(f.ang) + V.lin.cross(f.lin), V.ang.cross(f.lin))
 
 
-def _carried_up(tree: Tree, q: Vector, Ic: list[Inertia]) -> list[Inertia]:
+def _sum_subtrees(tree: Tree, q: Vector, Ic: list[Inertia]) -> list[Inertia]:
     for i, link in reversed(list(enumerate(tree.links))):
         if link.parent >= 0:
             step("Ic", tree.links[link.parent].name)
@@ -233,7 +236,7 @@ def _carried_up(tree: Tree, q: Vector, Ic: list[Inertia]) -> list[Inertia]:
     return Ic
 
 
-def flows(tree: Tree, q: Vector, v: Vector) -> list[Flow]:
+def subtree_moments(tree: Tree, q: Vector, v: Vector) -> list[MomentumMoments]:
     """Return B of every body with its subtree.
 
     Parameters
@@ -246,22 +249,22 @@ def flows(tree: Tree, q: Vector, v: Vector) -> list[Flow]:
         Velocities, nv elements.
     """
     B = []
-    for link, inertia, V in zip(tree.links, tree.inertias(q), velocities(tree, q, v), strict=True):
+    for link, inertia, V in zip(tree.links, tree.link_inertias(q), velocities(tree, q, v), strict=True):
         step("B", link.name)
-        B.append(flow(inertia, V))
+        B.append(rigid_momentum_moments(inertia, V))
     for i, link in reversed(list(enumerate(tree.links))):
         if link.parent >= 0:
             step("B", tree.links[link.parent].name)
-            B[link.parent] = B[link.parent] + B[i].up(link.transform(q))
+            B[link.parent] = B[link.parent] + B[i].in_parent_frame(link.transform(q))
     return B
 
 
-def about(r: Vec, f: Force) -> Force:
+def about_point(r: Vec, f: Force) -> Force:
     """Return the force `f` about a point at distance `r`."""
     return Force(f.ang - r.cross(f.lin), f.lin)
 
 
-class _Columns:
+class _SixRows:
     """Six rows, [linear, angular], to which forces are added."""
 
     def __init__(self, width: int) -> None:

@@ -25,12 +25,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.centroidal import Rows, bending_rates, carried, composites, flows, moving
-from bellcrank.dynamics.flow import direction
-from bellcrank.dynamics.frame_motion import axes_in_space
+from bellcrank.dynamics.centroidal import (
+    Rows,
+    bending_rates,
+    composites,
+    moving_flexible_bodies,
+    subtree_moments,
+    transport_rate,
+)
+from bellcrank.dynamics.frame_motion import axis_rates
 from bellcrank.dynamics.kinematics import velocities
+from bellcrank.dynamics.momentum_moments import rotate_to_parent
 from bellcrank.dynamics.sweep import Vector
-from bellcrank.model.bending import Bending
+from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
 from bellcrank.spatial.vector import Motion
@@ -50,11 +57,11 @@ def coriolis_matrix(tree: Tree, q: Vector, v: Vector) -> Rows:
     v
         Velocities, nv elements.
     """
-    Ic, B, X = composites(tree, q), flows(tree, q, v), [link.transform(q) for link in tree.links]
+    Ic, B, X = composites(tree, q), subtree_moments(tree, q, v), [link.transform(q) for link in tree.links]
     D, V, axes = bending_rates(tree, q, v), velocities(tree, q, v), []
     for link, own in zip(tree.links, V, strict=True):
         step("dZ", link.name)
-        axes.append(axes_in_space(link, q, v, own))
+        axes.append(axis_rates(link, q, v, own))
     C: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     for i, link in enumerate(tree.links):
         for k, Z, dZ in axes[i]:
@@ -67,31 +74,33 @@ def coriolis_matrix(tree: Tree, q: Vector, v: Vector) -> Rows:
             while tree.links[above].parent >= 0:
                 step("C", link.name)
                 u, r, e = X[above].force(u), X[above].force(r), X[above].force(e)
-                b, above = direction(X[above], b), tree.links[above].parent
+                b, above = rotate_to_parent(X[above], b), tree.links[above].parent
                 for o, Z_o, dZ_o in axes[above]:
                     C[o][k] = C[o][k] + Z_o.dot(u)
                     C[k][o] = C[k][o] + dZ_o.dot(r) + Z_o.ang.dot(b) + Z_o.dot(e)
-    for body in moving(tree):
-        _bend(tree, q, v, body, V[body.link], axes, C)
+    for body in moving_flexible_bodies(tree):
+        _add_modes(tree, q, v, body, V[body.link], axes, C)
     return C
 
 
-def _bend(tree: Tree, q: Vector, v: Vector, body: Bending, V: Motion, axes: Sequence[Axes], C: Rows) -> None:
+def _add_modes(tree: Tree, q: Vector, v: Vector, body: FlexibleBody, V: Motion, axes: Sequence[Axes], C: Rows) -> None:
     """Add the rows and columns of a flexible body's modes."""
-    for m, (k, f, slope) in enumerate(zip(body.v_index, body.felt(q), body.inertia_slopes(q), strict=True)):
+    for m, (k, f, slope) in enumerate(
+        zip(body.v_index, body.modal_momentum(q), body.inertia_derivatives(q), strict=True)
+    ):
         step("C", tree.links[body.link].name)
-        by, of, half = body.felt_by(m, v), body.felt_of(m, v), (slope @ V) * 0.5
+        by, of, half = body.modal_momentum_rate(m, v), body.momentum_derivative(m, v), (slope @ V) * 0.5
         # forces on the joints due to modal velocities, and forces on the mode due to joint velocities
-        there, back = half + carried(V, f) + (by + of) * 0.5, (by - of) * 0.5 - half
+        joint_force, mode_force = half + transport_rate(V, f) + (by + of) * 0.5, (by - of) * 0.5 - half
         above = body.link
         while True:
             for o, Z, dZ in axes[above]:
-                C[o][k] = C[o][k] + Z.dot(there)
-                C[k][o] = C[k][o] + dZ.dot(f) + Z.dot(back)
+                C[o][k] = C[o][k] + Z.dot(joint_force)
+                C[k][o] = C[k][o] + dZ.dot(f) + Z.dot(mode_force)
             if tree.links[above].parent < 0:
                 break
             X = tree.links[above].transform(q)
-            there, back, f = X.force(there), X.force(back), X.force(f)
+            joint_force, mode_force, f = X.force(joint_force), X.force(mode_force), X.force(f)
             above = tree.links[above].parent
         for l, j in enumerate(body.v_index):
             gyroscopic = body.C1[m][l] - body.C1[l][m]

@@ -2,7 +2,7 @@
 
 M. W. Walker and D. E. Orin, Efficient dynamic computer simulation of robotic mechanisms, J. Dyn. Sys. Meas. Control
 104, 1982, method 3; equation numbers are those of Wong 1991, section 2.2.1. The factorisation along the tree is that of
-inertia_matrix.py.
+ltl_factorisation.py.
 
 Solves: mass_matrix, mass_matrix_factors, inverse_mass_matrix, forward_dynamics. Any tree, with mimic joints too. Work
 O(n depth^2), span O(depth).
@@ -18,17 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.inertia_matrix import (
-    Matrix,
+from bellcrank.dynamics.ltl_factorisation import (
     Rows,
-    columns,
+    TreeMatrix,
+    axis_columns,
     coordinate_names,
-    factors,
+    factorise,
+    full_matrix,
     inverse,
-    inverted,
+    inverse_factor,
     solve,
-    square,
-    upper,
+    udu_matrix,
 )
 from bellcrank.dynamics.rnea import net_forces
 from bellcrank.dynamics.sweep import Vector, Wrenches
@@ -37,10 +37,10 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import Force
 
 
-def composite(tree: Tree, q: Vector) -> Rows:
+def mass_matrix_triangle(tree: Tree, q: Vector) -> Rows:
     """Return the lower triangle of M for `tree` at positions `q`."""
-    Ic = tree.inertias(q)
-    S, M = columns(tree, q), Matrix(tree)
+    Ic = tree.link_inertias(q)
+    S, M = axis_columns(tree, q), TreeMatrix(tree)
 
     def moved(i: int, F: Force) -> Force:
         return tree.links[i].transform(q).force(F)  # 2.11
@@ -48,31 +48,31 @@ def composite(tree: Tree, q: Vector) -> Rows:
     for i, link in reversed(list(enumerate(tree.links))):
         for s in S[i]:
             step("F", link.name)
-            M.handed_down(s, S, Ic[i] @ s.Z, moved)  # 2.10, 2.12
+            M.carry_to_ground(s, S, Ic[i] @ s.Z, moved)  # 2.10, 2.12
         if link.parent >= 0:
             step("Ic", tree.links[link.parent].name)
             Ic[link.parent] = Ic[link.parent] + link.transform(q).inertia(Ic[i])  # 2.4-2.9
     for body in tree.flexible:
-        M.modes(body, S, q, moved)
-    return M.rows()
+        M.add_modes(body, S, q, moved)
+    return M.lower_triangle()
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return M of `tree` at positions `q`."""
-    return square(composite(tree, q))
+    return full_matrix(mass_matrix_triangle(tree, q))
 
 
 def mass_matrix_factors(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return U and D, with M = U D U^T, of `tree` at positions `q`."""
-    L, D, _ = factors(composite(tree, q), coordinate_names(tree))
-    return upper(L, D)
+    L, D, _ = factorise(mass_matrix_triangle(tree, q), coordinate_names(tree))
+    return udu_matrix(L, D)
 
 
 def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return M^-1 of `tree` at positions `q`."""
     names = coordinate_names(tree)
-    L, _, inverse_D = factors(composite(tree, q), names)
-    return inverse(inverted(L, names), inverse_D, names)
+    L, _, inverse_D = factorise(mass_matrix_triangle(tree, q), names)
+    return inverse(inverse_factor(L, names), inverse_D, names)
 
 
 def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
@@ -87,7 +87,7 @@ def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
     phi
         Generalised forces, nv elements.
     """
-    return solve(composite(tree, q), phi, coordinate_names(tree))
+    return solve(mass_matrix_triangle(tree, q), phi, coordinate_names(tree))
 
 
 def forward_dynamics(

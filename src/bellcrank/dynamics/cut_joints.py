@@ -8,7 +8,7 @@ N and lam is g).
     M_i   inertia of body i at its centre of mass               lam  multipliers of T
 
 Free bodies that would accelerate by x are held together by (D M^-1 D^T + E) lam = rate - D x. A joint with armature has
-its W among its T, with 1/armature in E: the rotor's force is a multiplier too. Bodies are those of centres.py.
+its W among its T, with 1/armature in E: the rotor's force is a multiplier too. Bodies are those of free_bodies.py.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.centres import Placed, between, still
-from bellcrank.dynamics.inertia_matrix import Rows
+from bellcrank.dynamics.free_bodies import PlacedBody, centre_to_centre, is_zero_vector
+from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.dynamics.sweep import Vector, passive_torque
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import FullRotation
-from bellcrank.spatial.vector import AXES, IDENTITY, NO_FORCE, ZERO, Force, Motion, Sym
+from bellcrank.spatial.vector import AXES, IDENTITY, NO_FORCE, ZERO, Force, Motion, SymMat
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class ConstraintRow:
     """One row of D."""
 
     joint: int
@@ -38,14 +38,14 @@ class Row:
 class Mobility:
     """M^-1 of one free body: maps a force to an acceleration."""
 
-    J: Sym
+    J: SymMat
     m: Scalar
 
     def __matmul__(self, f: Force) -> Motion:
         return Motion(self.J @ f.ang, f.lin * self.m)
 
 
-def mobilities(tree: Tree, bodies: Sequence[Placed]) -> list[Mobility]:
+def mobilities(tree: Tree, bodies: Sequence[PlacedBody]) -> list[Mobility]:
     """Return the mobility of every body.
 
     Parameters
@@ -55,14 +55,14 @@ def mobilities(tree: Tree, bodies: Sequence[Placed]) -> list[Mobility]:
     bodies
         Bodies, as `centres.placed` returns them.
     """
-    found = []
+    body_mobilities = []
     for link, body in zip(tree.links, bodies, strict=True):
         step("1/M", link.name)
-        found.append(Mobility(FullRotation(body.A).up_sym(link.inertia.I_centre.inverse), 1.0 / body.M.m))
-    return found
+        body_mobilities.append(Mobility(FullRotation(body.A).up_sym(link.inertia.I_centre.inverse), 1.0 / body.M.m))
+    return body_mobilities
 
 
-def constraints(tree: Tree, q: Vector, bodies: Sequence[Placed]) -> tuple[list[Row], list[list[Force]]]:
+def constraints(tree: Tree, q: Vector, bodies: Sequence[PlacedBody]) -> tuple[list[ConstraintRow], list[list[Force]]]:
     """Return D, and W of each joint about the centre of its body.
 
     Parameters
@@ -74,18 +74,18 @@ def constraints(tree: Tree, q: Vector, bodies: Sequence[Placed]) -> tuple[list[R
     bodies
         Bodies, as `centres.placed` returns them.
     """
-    D: list[Row] = []
+    D: list[ConstraintRow] = []
     W: list[list[Force]] = []
     for j, (link, body) in enumerate(zip(tree.links, bodies, strict=True)):
         step("D", link.name)
         working, idle = link.kind.forces(link.coordinates(q))
         W.append([body.force(w) for w in working])
-        D += [Row(j, both(tree, bodies, j, T)) for T in _common(body, idle)]
-        D += [Row(j, both(tree, bodies, j, w), 1.0 / link.armature) for w in W[j] if link.armature]
+        D += [ConstraintRow(j, on_both_bodies(tree, bodies, j, T)) for T in _along_common_axes(body, idle)]
+        D += [ConstraintRow(j, on_both_bodies(tree, bodies, j, w), 1.0 / link.armature) for w in W[j] if link.armature]
     return D, W
 
 
-def both(tree: Tree, bodies: Sequence[Placed], j: int, f: Force) -> dict[int, Force]:
+def on_both_bodies(tree: Tree, bodies: Sequence[PlacedBody], j: int, f: Force) -> dict[int, Force]:
     """Return a force of joint `j` as it acts on its two bodies, by body.
 
     Parameters
@@ -100,23 +100,23 @@ def both(tree: Tree, bodies: Sequence[Placed], j: int, f: Force) -> dict[int, Fo
         Force on the joint's body, about its centre.
     """
     i = tree.links[j].parent
-    return {j: f} if i < 0 else {j: f, i: NO_FORCE - between(bodies[i], bodies[j]).force(f)}
+    return {j: f} if i < 0 else {j: f, i: NO_FORCE - centre_to_centre(bodies[i], bodies[j]).force(f)}
 
 
-def _common(body: Placed, idle: Sequence[Force]) -> list[Force]:
+def _along_common_axes(body: PlacedBody, idle: Sequence[Force]) -> list[Force]:
     """Return T about the body's centre.
 
     Three forces (or moments) that span all directions are taken along the common axes, as in r_1 + s_1 - r_4 - s_4 = 0,
     so that they contain zeros.
     """
-    forces = [T for T in idle if still(T.ang)]
-    moments = [T for T in idle if still(T.lin)]
+    forces = [T for T in idle if is_zero_vector(T.ang)]
+    moments = [T for T in idle if is_zero_vector(T.lin)]
     out = [Force(-(body.d.cross(e)), e) for e in AXES] if len(forces) == 3 else [body.force(T) for T in forces]
     out += [Force(e, ZERO) for e in AXES] if len(moments) == 3 else [body.force(T) for T in moments]
     return out + [body.force(T) for T in idle if T not in forces and T not in moments]
 
 
-def drives(tree: Tree, q: Vector, v: Vector, tau: Vector, W: Sequence[Sequence[Force]]) -> list[Force]:
+def drive_forces(tree: Tree, q: Vector, v: Vector, tau: Vector, W: Sequence[Sequence[Force]]) -> list[Force]:
     """Return the force that each joint transmits to its body by drive, spring and friction.
 
     Parameters
@@ -132,17 +132,19 @@ def drives(tree: Tree, q: Vector, v: Vector, tau: Vector, W: Sequence[Sequence[F
     W
         Working forces of each joint.
     """
-    found, passive = [], passive_torque(tree, q, v)
+    joint_drives, passive = [], passive_torque(tree, q, v)
     for link, working in zip(tree.links, W, strict=True):
         step("drive", link.name)
         total = NO_FORCE
         for w, k in zip(working, link.v_index, strict=True):
             total = total + w * (tau[k] + passive[k])
-        found.append(total)
-    return found
+        joint_drives.append(total)
+    return joint_drives
 
 
-def with_passed(tree: Tree, bodies: Sequence[Placed], f: Sequence[Force], passes: Sequence[Force]) -> list[Force]:
+def add_joint_forces(
+    tree: Tree, bodies: Sequence[PlacedBody], f: Sequence[Force], passes: Sequence[Force]
+) -> list[Force]:
     """Return the forces on the bodies plus those transmitted by the joints.
 
     Parameters
@@ -159,13 +161,13 @@ def with_passed(tree: Tree, bodies: Sequence[Placed], f: Sequence[Force], passes
     total = list(f)
     for j, x in enumerate(passes):
         step("f", tree.links[j].name)
-        for i, felt in both(tree, bodies, j, x).items():
+        for i, felt in on_both_bodies(tree, bodies, j, x).items():
             total[i] = total[i] + felt
     return total
 
 
-def equations(
-    tree: Tree, D: Sequence[Row], inverse: Sequence[Mobility], x: Sequence[Motion], rate: Vector
+def multiplier_equations(
+    tree: Tree, D: Sequence[ConstraintRow], inverse: Sequence[Mobility], x: Sequence[Motion], rate: Vector
 ) -> tuple[Rows, list[Scalar]]:
     """Return the lower triangle of D M^-1 D^T + E, and rate - D x.
 
@@ -195,7 +197,7 @@ def equations(
     return N, b
 
 
-def passed_by(tree: Tree, D: Sequence[Row], lam: Vector, drive: Sequence[Force]) -> list[Force]:
+def total_joint_forces(tree: Tree, D: Sequence[ConstraintRow], lam: Vector, drive: Sequence[Force]) -> list[Force]:
     """Return the total force that each joint transmits to its body, about the body's centre.
 
     Parameters
@@ -216,7 +218,7 @@ def passed_by(tree: Tree, D: Sequence[Row], lam: Vector, drive: Sequence[Force])
     return total
 
 
-def reported(tree: Tree, bodies: Sequence[Placed], passes: Sequence[Force]) -> list[list[Scalar]]:
+def world_reactions(tree: Tree, bodies: Sequence[PlacedBody], passes: Sequence[Force]) -> list[list[Scalar]]:
     """Return [force, moment] of each joint in world axes, the moment about the origin of the body's own frame.
 
     Parameters

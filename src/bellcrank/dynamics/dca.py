@@ -28,31 +28,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.segments import OPEN, Freed, Joint, Segment, begun, joined, parted, through
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own, passive_torque
+from bellcrank.dynamics.segments import (
+    FREE_END,
+    EliminatedAxis,
+    Segment,
+    SegmentJoint,
+    add_body,
+    join_segments,
+    joint_accelerations,
+    split_solution,
+)
+from bellcrank.dynamics.sweep import Vector, Wrenches, external_forces, joint_elements, passive_torque, subspace_motion
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.dense_matrices import SixVector
+from bellcrank.spatial.inertia import articulated_inertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.six import Six
 from bellcrank.spatial.vector import AXES, ZERO, Mat, Motion, Vec
 
-NO_PULL = (0.0,) * 6
+ZERO_FORCE_SIX = (0.0,) * 6
 
 
 @dataclass(slots=True, eq=False)
-class Turned:
+class SegmentRotation:
     """Rotation across a segment: w beyond it is R w + w'."""
 
     R: Mat
     w: Vec
 
-    def beyond(self, w: Vec) -> Vec:
+    def velocity_beyond(self, w: Vec) -> Vec:
         """Return the angular velocity beyond the segment for `w` before it."""
         return self.R @ w + self.w
 
 
-def turned(X: Transform, S: Sequence[Motion], v: Vector) -> Turned:
+def body_rotation(X: Transform, S: Sequence[Motion], v: Vector) -> SegmentRotation:
     """Return rotation and angular velocity of one body relative to the one before it.
 
     Parameters
@@ -64,12 +73,12 @@ def turned(X: Transform, S: Sequence[Motion], v: Vector) -> Turned:
     v
         Velocities of its joint.
     """
-    return Turned(Mat(*(X.down(axis) for axis in AXES)).T, along(S, v).ang)
+    return SegmentRotation(Mat(*(X.down(axis) for axis in AXES)).T, subspace_motion(S, v).ang)
 
 
-def turned_by(near: Turned, far: Turned) -> Turned:
+def combine_rotations(near: SegmentRotation, far: SegmentRotation) -> SegmentRotation:
     """Combine the rotations of the segments `near` and `far`."""
-    return Turned(far.R.times(near.R), far.beyond(near.w))
+    return SegmentRotation(far.R.times(near.R), far.velocity_beyond(near.w))
 
 
 def branches(tree: Tree) -> list[list[int]]:
@@ -117,47 +126,52 @@ def forward_dynamics(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    outer = external(tree, q, frames, wrench)
+    external_loads = external_forces(tree, q, frames, wrench)
     passive = passive_torque(tree, q, v)
     links, rows = tree.links, branches(tree)
-    placed = [aba.placed(link, q) for link in links]
-    inertia = tree.inertias(q)
+    placed = [aba.transform_and_axes(link, q) for link in links]
+    inertia = tree.link_inertias(q)
     w: dict[int, Vec] = {-1: ZERO}  # angular velocity of every body
-    loads: dict[int, list[Segment]] = {}  # other rows attached to a body
+    attached_segments: dict[int, list[Segment]] = {}  # other rows attached to a body
     c: dict[int, Motion] = {}
-    made: dict[int, _Assembly] = {}
+    assemblies: dict[int, _BranchAssembly] = {}
     for row in rows:
-        _Speeds(links, placed, v, row).put(w, w[links[row[0]].parent])
+        _AngularVelocities(links, placed, v, row).store(w, w[links[row[0]].parent])
     for row in reversed(rows):
-        parts, kept = [], []
+        parts, eliminated_axes = [], []
         for i in row:
-            m = aba.moved(links[i], *placed[i], q, v, w[links[i].parent])
+            m = aba.velocity_acceleration(links[i], *placed[i], q, v, w[links[i].parent])
             c[i] = Motion(m.dw, m.a)
-            own_load = Segment(articulated(inertia[i]), aba.held(links[i], inertia[i], m.w, outer[i]), None)
+            own_load = Segment(
+                articulated_inertia(inertia[i]), aba.bias_force(links[i], inertia[i], m.w, external_loads[i]), None
+            )
             step("IA", links[i].name)
-            for load in loads.get(i, ()):
+            for load in attached_segments.get(i, ()):
                 own_load = Segment(own_load.IA + load.IA, own_load.pA + load.pA, None)
-            own_load.reach = None if i == row[-1] else OPEN
+            own_load.response = None if i == row[-1] else FREE_END
             driven = [tau[k] + passive[k] for k in links[i].v_index]
-            part, freed = begun(links[i], *placed[i], c[i], driven, own_load)
+            part, freed = add_body(links[i], *placed[i], c[i], driven, own_load)
             parts.append(part)
-            kept.append(freed)
-        made[row[0]] = _Assembly(parts, kept)
-        loads.setdefault(links[row[0]].parent, []).append(made[row[0]].whole)
+            eliminated_axes.append(freed)
+        assemblies[row[0]] = _BranchAssembly(parts, eliminated_axes)
+        attached_segments.setdefault(links[row[0]].parent, []).append(assemblies[row[0]].segment)
     a: list[Scalar] = [0.0] * tree.nv
     A: dict[int, Motion] = {-1: Motion(ZERO, -tree.gravity)}  # acceleration of the bodies to which rows are attached
     for row in rows:
         for (up, g), i, freed in zip(
-            made[row[0]].ends(A[links[row[0]].parent], NO_PULL), row, made[row[0]].kept, strict=True
+            assemblies[row[0]].ends(A[links[row[0]].parent], ZERO_FORCE_SIX),
+            row,
+            assemblies[row[0]].eliminated_axes,
+            strict=True,
         ):
             step("a", links[i].name)
-            found, A[i] = through(*placed[i], c[i], freed, up, g)
-            for k, x in zip(links[i].v_index, found, strict=True):
+            accelerations, A[i] = joint_accelerations(*placed[i], c[i], freed, up, g)
+            for k, x in zip(links[i].v_index, accelerations, strict=True):
                 a[k] = x
     return a
 
 
-class _Speeds:
+class _AngularVelocities:
     """Angular velocities along a branch, by recursive halving."""
 
     def __init__(
@@ -166,37 +180,37 @@ class _Speeds:
         self.row = row
         if len(row) == 1:
             step("w", links[row[0]].name)
-            self.whole = turned(*placed[row[0]], own(links[row[0]], v))
+            self.rotation = body_rotation(*placed[row[0]], joint_elements(links[row[0]], v))
             return
         half = len(row) // 2
-        self.near, self.far = (_Speeds(links, placed, v, part) for part in (row[:half], row[half:]))
+        self.inner, self.outer = (_AngularVelocities(links, placed, v, part) for part in (row[:half], row[half:]))
         step("w", links[row[0]].name)
-        self.whole = turned_by(self.near.whole, self.far.whole)
+        self.rotation = combine_rotations(self.inner.rotation, self.outer.rotation)
 
-    def put(self, w: dict[int, Vec], start: Vec) -> None:
+    def store(self, w: dict[int, Vec], start: Vec) -> None:
         if len(self.row) == 1:
-            w[self.row[0]] = self.whole.beyond(start)
+            w[self.row[0]] = self.rotation.velocity_beyond(start)
             return
-        self.near.put(w, start)
-        self.far.put(w, self.near.whole.beyond(start))
+        self.inner.store(w, start)
+        self.outer.store(w, self.inner.rotation.velocity_beyond(start))
 
 
-class _Assembly:
+class _BranchAssembly:
     """Segments along a branch, joined by recursive halving."""
 
-    def __init__(self, parts: Sequence[Segment], kept: Sequence[list[Freed]]) -> None:
-        self.kept = kept
-        self.both: Joint | None = None
+    def __init__(self, parts: Sequence[Segment], kept: Sequence[list[EliminatedAxis]]) -> None:
+        self.eliminated_axes = kept
+        self.joint: SegmentJoint | None = None
         if len(parts) == 1:
-            self.whole = parts[0]
+            self.segment = parts[0]
             return
         half = len(parts) // 2
-        self.near, self.far = _Assembly(parts[:half], kept[:half]), _Assembly(parts[half:], kept[half:])
-        self.whole, self.both = joined(self.near.whole, self.far.whole)
+        self.inner, self.outer = _BranchAssembly(parts[:half], kept[:half]), _BranchAssembly(parts[half:], kept[half:])
+        self.segment, self.joint = join_segments(self.inner.segment, self.outer.segment)
 
-    def ends(self, a: Motion, g: Six) -> list[tuple[Motion, Six]]:
+    def ends(self, a: Motion, g: SixVector) -> list[tuple[Motion, SixVector]]:
         """Return the acceleration of the parent and the force from beyond, for every body in the row."""
-        if self.both is None:
+        if self.joint is None:
             return [(a, g)]
-        pull, between = parted(self.near.whole, self.far.whole, self.both, a, g)
-        return [*self.near.ends(a, pull), *self.far.ends(between, g)]
+        pull, between = split_solution(self.inner.segment, self.outer.segment, self.joint, a, g)
+        return [*self.inner.ends(a, pull), *self.outer.ends(between, g)]

@@ -24,19 +24,19 @@ c_ij constant, and bodies need no mass; there are children instead of a body i+1
 with several axes is eliminated one axis after the other, last first; psi^_ik is psi_ik before it is divided, so it is
 never formed. The inverse, U^-T D^-1 U^-1, is not in this paper but in its reference 21 (Int. J. Robotics Research 18
 (1), 1999): here (12) and (13) on unit vectors give U^-1, and the product is symmetric. Nodes of a flexible body share
-their coordinates, and each adds its subtree (bent.py does the rest).
+their coordinates, and each adds its subtree (flexible_layer.py does the rest).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bellcrank.dynamics.inertia_matrix import Rows, coordinate_names, inverse, square, upper
+from bellcrank.dynamics.ltl_factorisation import Rows, coordinate_names, full_matrix, inverse, udu_matrix
 from bellcrank.dynamics.rnea import net_forces
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.inertia import articulated_inertia
 from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Motion
 
 Psi = Mapping[int, Force]
@@ -63,7 +63,7 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
         if link.parent >= 0:
             step("M~", links[link.parent].name)
             M[link.parent] = M[link.parent] + link.transform(q).inertia(M[i])  # 6
-    return square(I)
+    return full_matrix(I)
 
 
 def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
@@ -129,13 +129,13 @@ def forward_dynamics(
 def elimination(tree: Tree, q: Vector) -> tuple[Psi, list[Scalar], list[Scalar]]:
     """Return psi_k, m^_k and 1/m^_k of every coordinate of `tree` at positions `q`, which determine U and D."""
     links = tree.links
-    M = [articulated(link.inertia) for link in links]
+    M = [articulated_inertia(link.inertia) for link in links]
     psi: dict[int, Force] = {}
     m, inverse_m = [0.0] * tree.nv, [0.0] * tree.nv
     for i, link in reversed(list(enumerate(links))):
         for p, k in reversed(list(zip(link.subspace(q), link.v_index, strict=True))):
             step("M^", link.name)
-            free = M[i].freed(p, link.armature)
+            free = M[i].across_joint(p, link.armature)
             m[k], inverse_m[k] = free.D, free.inverse  # 26
             psi[k], M[i] = free.psi, free.rest  # 27, 28
         if link.parent >= 0:
@@ -144,7 +144,7 @@ def elimination(tree: Tree, q: Vector) -> tuple[Psi, list[Scalar], list[Scalar]]
     return psi, m, inverse_m
 
 
-def columns(tree: Tree, q: Vector, psi: Psi, inverted: bool) -> Rows:
+def factor_columns(tree: Tree, q: Vector, psi: Psi, inverted: bool) -> Rows:
     """Return the columns of U or of U^-1 above the diagonal.
 
     Column k has the forces on the ancestors' joints due to a force on coordinate k, while these joints are locked or,
@@ -161,30 +161,30 @@ def columns(tree: Tree, q: Vector, psi: Psi, inverted: bool) -> Rows:
     inverted
         Return U^-1 instead of U.
     """
-    found: Rows = [{} for _ in range(tree.nv)]
+    factor_rows: Rows = [{} for _ in range(tree.nv)]
     for i, link in enumerate(tree.links):
         for k in link.v_index:
             eta = psi[k]
             for carrier in tree.path(i):
-                at = tree.links[carrier]
+                carrier_link = tree.links[carrier]
                 step("U", link.name)
-                for p, j in reversed(list(zip(at.subspace(q), at.v_index, strict=True))):
+                for p, j in reversed(list(zip(carrier_link.subspace(q), carrier_link.v_index, strict=True))):
                     if j < k:
                         alpha = p.dot(eta)  # 25, 12
-                        found[k][j] = -alpha if inverted else alpha
+                        factor_rows[k][j] = -alpha if inverted else alpha
                         if inverted:
                             eta = eta - psi[j] * alpha  # 13
-                eta = at.transform(q).force(eta)  # 26, 13
-    return found
+                eta = carrier_link.transform(q).force(eta)  # 26, 13
+    return factor_rows
 
 
 def mass_matrix_factors(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return U and D, with M = U D U^T, of `tree` at positions `q`."""
     psi, m, _ = elimination(tree, q)
-    return upper(columns(tree, q, psi, inverted=False), m)
+    return udu_matrix(factor_columns(tree, q, psi, inverted=False), m)
 
 
 def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return M^-1 = U^-T D^-1 U^-1 of `tree` at positions `q`."""
     psi, _, inverse_m = elimination(tree, q)
-    return inverse(columns(tree, q, psi, inverted=True), inverse_m, coordinate_names(tree))
+    return inverse(factor_columns(tree, q, psi, inverted=True), inverse_m, coordinate_names(tree))

@@ -25,24 +25,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bellcrank.dynamics.crba import composite, mass_matrix
 from bellcrank.dynamics.crba import forward_dynamics as accelerations
-from bellcrank.dynamics.flow import NO_FLOW, NO_PUSH, Push, direction, flow, pushed
-from bellcrank.dynamics.inertia_matrix import MassInverse, coordinate_names
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
+from bellcrank.dynamics.crba import mass_matrix, mass_matrix_triangle
+from bellcrank.dynamics.ltl_factorisation import MassInverse, coordinate_names
+from bellcrank.dynamics.momentum_moments import (
+    NO_EXTERNAL_MOMENTS,
+    ZERO_MOMENTS,
+    ExternalMoments,
+    external_moments,
+    rigid_momentum_moments,
+    rotate_to_parent,
+)
+from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, subspace_motion
 from bellcrank.model.joints.revolute import Revolute
 from bellcrank.model.kind import Kind
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, cos, sin, step, where
 from bellcrank.spatial.inertia import NO_INERTIA
-from bellcrank.spatial.moves import STILL, Transform, Turn
+from bellcrank.spatial.moves import IDENTITY_TRANSFORM, Transform, Turn
 from bellcrank.spatial.vector import AXES, NO_FORCE, NO_MOTION, ZERO, Acceleration, Force, Motion, Vec, vec
 
 Rows = list[list[Scalar]]
 
 
 @dataclass(slots=True, eq=False)
-class Column:
+class DerivativeColumn:
     """One axis of a joint, with the changes P1, P2 and PV that a displacement or velocity along it causes."""
 
     k: int  # index in v
@@ -52,15 +59,17 @@ class Column:
     PV: Motion  # change of accelerations with the velocity along Z, the part that is a motion
 
 
-def _columns(link: Link, Z: Sequence[Motion], V: Motion, A: Acceleration, vJ: Motion) -> list[Column]:
-    found = []
+def _derivative_columns(
+    link: Link, Z: Sequence[Motion], V: Motion, A: Acceleration, vJ: Motion
+) -> list[DerivativeColumn]:
+    derivative_columns = []
     for k, z in zip(link.v_index, Z, strict=True):
         w, x = A.w, A.w.cross(z.ang)
         P1 = Motion(w, V.lin).cross(z)
         P2 = Motion(A.dw.cross(z.ang) + w.cross(x), A.K @ z.lin - z.ang.cross(A.a) - (x + x).cross(V.lin))
         turned = vJ.cross(z) if len(Z) > 1 else NO_MOTION
-        found.append(Column(k, z, P1, P2, P1 + P1 + turned))
-    return found
+        derivative_columns.append(DerivativeColumn(k, z, P1, P2, P1 + P1 + turned))
+    return derivative_columns
 
 
 def inverse_dynamics_derivatives(
@@ -83,8 +92,8 @@ def inverse_dynamics_derivatives(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    dq, dv = _rigid(tree, q, v, a, pushed(tree, q, frames, wrench))
-    _passive(tree, q, v, dq, dv)
+    dq, dv = _rigid_derivatives(tree, q, v, a, external_moments(tree, q, frames, wrench))
+    _add_passive(tree, q, v, dq, dv)
     return [dq, dv, mass_matrix(tree, q)]
 
 
@@ -110,23 +119,23 @@ def forward_dynamics_derivatives(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    afloat = [link for link in tree.links if _afloat(link)]
+    afloat = [link for link in tree.links if _floats_freely(link)]
     still, u = tree, v
     if len(afloat) == sum(link.parent < 0 for link in tree.links):  # no body is held by the ground against gravity
-        still, u = replace(tree, gravity=ZERO), _without(v, [k for link in afloat for k in link.v_index[:3]])
+        still, u = replace(tree, gravity=ZERO), _with_zeros(v, [k for link in afloat for k in link.v_index[:3]])
     a = accelerations(still, q, u, tau, frames, wrench)
-    M1 = MassInverse(composite(tree, q), coordinate_names(tree))
+    M1 = MassInverse(mass_matrix_triangle(tree, q), coordinate_names(tree))
     inverse = inverse_dynamics_derivatives(still, q, u, a, frames, wrench)
     dq, dv = M1.minus_times(*inverse[:2])
     for link in afloat:
         if still is not tree:
-            _falling(link, tree.gravity, q, v, dq, dv)
+            _add_free_fall(link, tree.gravity, q, v, dq, dv)
         if not frames:
-            _drifting(link, tree.gravity, q, v, dq, dv)
-    return [dq, dv, M1.square]
+            _set_floating_columns(link, tree.gravity, q, v, dq, dv)
+    return [dq, dv, M1.inverse_matrix]
 
 
-def _afloat(link: Link) -> bool:
+def _floats_freely(link: Link) -> bool:
     """Return True if the link floats freely on the ground, with no force in its joint.
 
     Its motion does not depend on its position, orientation, drift and fall; only its own acceleration is expressed in
@@ -137,29 +146,33 @@ def _afloat(link: Link) -> bool:
     return link.parent < 0 and link.kind.name == "floating" and not held
 
 
-def _without(v: Vector, places: Sequence[int]) -> list[Scalar]:
-    return [0.0 if k in places else x for k, x in enumerate(v)]
+def _with_zeros(v: Vector, indices: Sequence[int]) -> list[Scalar]:
+    return [0.0 if k in indices else x for k, x in enumerate(v)]
 
 
-def _falling(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
+def _add_free_fall(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
     """Add the effect of drift and fall on derivatives that were computed without them.
 
     Along its own axes, the link's acceleration is less by g, and by w x its velocity.
     """
     step("afloat", link.name)
     linear, angular = link.v_index[:3], link.v_index[3:]
-    up, drift, w = _up(link, gravity, q), vec(own(link, v)[:3]), vec(own(link, v)[3:])
+    up, drift, w = (
+        _upward_acceleration(link, gravity, q),
+        vec(joint_elements(link, v)[:3]),
+        vec(joint_elements(link, v)[3:]),
+    )
     for k, e in enumerate(AXES):
         for i, turned, spun, drifted in zip(linear, e.cross(up), drift.cross(e), e.cross(w), strict=True):
             dq[i][angular[k]] = dq[i][angular[k]] + turned
             dv[i][angular[k]], dv[i][linear[k]] = dv[i][angular[k]] + spun, drifted
 
 
-def _drifting(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
+def _set_floating_columns(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
     """Set the columns of a freely floating link, which need no solution of equations."""
     step("afloat", link.name)
     linear, angular = link.v_index[:3], link.v_index[3:]
-    up, w = _up(link, gravity, q), vec(own(link, v)[3:])
+    up, w = _upward_acceleration(link, gravity, q), vec(joint_elements(link, v)[3:])
     for k, e in enumerate(AXES):
         for row_q, row_v in zip(dq, dv, strict=True):
             row_q[linear[k]] = row_q[angular[k]] = row_v[linear[k]] = 0.0
@@ -167,7 +180,7 @@ def _drifting(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv: Rows
             dq[i][angular[k]], dv[i][linear[k]] = turned, drifted
 
 
-def _up(link: Link, gravity: Vec, q: Vector) -> Vec:
+def _upward_acceleration(link: Link, gravity: Vec, q: Vector) -> Vec:
     return link.transform(q).acceleration(Acceleration(ZERO, ZERO, -gravity)).a
 
 
@@ -182,20 +195,26 @@ def covered(tree: Tree) -> bool:
     return not (tree.loops or tree.springs or tree.flexible or turning)
 
 
-def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector, pushes: Sequence[Push]) -> tuple[Rows, Rows]:
+def _rigid_derivatives(
+    tree: Tree, q: Vector, v: Vector, a: Vector, pushes: Sequence[ExternalMoments]
+) -> tuple[Rows, Rows]:
     """Return the derivatives of inverse dynamics without springs and friction of the joints."""
-    tree, place = in_series(tree)
-    X, columns, V, A = _moved(tree, q, v, a)
+    tree, new_index = split_universal_joints(tree)
+    X, columns, V, A = _frame_motions(tree, q, v, a)
     dq: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     dv: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
-    pushed = {place[i]: push for i, push in enumerate(pushes)}
+    pushed = {new_index[i]: push for i, push in enumerate(pushes)}
     Ic, n = [link.inertia for link in tree.links], len(tree.links)
-    f, B, E = [NO_FORCE] * n, [NO_FLOW] * n, [NO_PUSH] * n  # sums over the children, until the link itself is processed
+    f, B, E = (
+        [NO_FORCE] * n,
+        [ZERO_MOMENTS] * n,
+        [NO_EXTERNAL_MOMENTS] * n,
+    )  # sums over the children, until the link itself is processed
     for i, link in reversed(list(enumerate(tree.links))):
         step("f", link.name)
-        push = pushed.get(i, NO_PUSH)
+        push = pushed.get(i, NO_EXTERNAL_MOMENTS)
         f[i], E[i] = link.inertia.newton_euler(A[i]) - push.force + f[i], push + E[i]
-        B[i] = flow(link.inertia, V[i]) + B[i]
+        B[i] = rigid_momentum_moments(link.inertia, V[i]) + B[i]
         for c in columns[i]:
             step("u", link.name)
             Z = c.Z
@@ -210,7 +229,7 @@ def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector, pushes: Sequence[Push]) 
             while tree.links[above].parent >= 0:
                 step("u", link.name)
                 u1, u2, r = (X[above].force(g) for g in (u1, u2, r))
-                b, e, above = direction(X[above], b), direction(X[above], e), tree.links[above].parent
+                b, e, above = rotate_to_parent(X[above], b), rotate_to_parent(X[above], e), tree.links[above].parent
                 for o in columns[above]:
                     dq[o.k][c.k] = dq[o.k][c.k] + o.Z.dot(u1)
                     dv[o.k][c.k] = dv[o.k][c.k] + o.Z.dot(u2)
@@ -219,32 +238,32 @@ def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector, pushes: Sequence[Push]) 
         if (p := link.parent) >= 0:
             step("Ic", tree.links[p].name)
             Ic[p], f[p] = Ic[p] + X[i].inertia(Ic[i]), f[p] + X[i].force(f[i])
-            B[p], E[p] = B[p] + B[i].up(X[i]), E[p] + E[i].up(X[i])
+            B[p], E[p] = B[p] + B[i].in_parent_frame(X[i]), E[p] + E[i].in_parent_frame(X[i])
     return dq, dv
 
 
-def _moved(
+def _frame_motions(
     tree: Tree, q: Vector, v: Vector, a: Vector
-) -> tuple[list[Transform], list[list[Column]], list[Motion], list[Acceleration]]:
+) -> tuple[list[Transform], list[list[DerivativeColumn]], list[Motion], list[Acceleration]]:
     """Return transforms, joint columns, velocities and accelerations of all frames."""
     X: list[Transform] = []
-    columns: list[list[Column]] = []
+    columns: list[list[DerivativeColumn]] = []
     V: list[Motion] = []
     A: list[Acceleration] = []
     rest = Acceleration(ZERO, ZERO, -tree.gravity)
     for link in tree.links:
         step("A", link.name)
         x, Z, p = link.transform(q), link.subspace(q), link.parent
-        vJ, aJ = along(Z, own(link, v)), along(Z, own(link, a))
+        vJ, aJ = subspace_motion(Z, joint_elements(link, v)), subspace_motion(Z, joint_elements(link, a))
         Vp, Ap = x.motion(V[p] if p >= 0 else NO_MOTION), x.acceleration(A[p] if p >= 0 else rest)
         X.append(x)
-        columns.append(_columns(link, Z, Vp, Ap, vJ))
+        columns.append(_derivative_columns(link, Z, Vp, Ap, vJ))
         V.append(Vp + vJ)
         A.append(Ap.through_joint(vJ, aJ))
     return X, columns, V, A
 
 
-def _passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
+def _add_passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
     """Add the derivatives of springs, damping and friction in the joints, which inverse dynamics subtracts."""
     for link in tree.links:
         step("passive", link.name)
@@ -265,10 +284,10 @@ def _passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
             x, y, turn = link.v_index
             dq[x][turn], dq[y][turn] = dq[x][turn] + along_y, dq[y][turn] - along_x
         if j.armature and link.kind.name in ("floating", "planar"):
-            _turning_axes(link, v, dv)
+            _add_turning_axes(link, v, dv)
 
 
-def _turning_axes(link: Link, v: Vector, dv: Rows) -> None:
+def _add_turning_axes(link: Link, v: Vector, dv: Rows) -> None:
     """Add the derivative of armature w x v, which is bilinear: f(e + v) - f(e) - f(v) along each unit velocity e."""
     moved = link.velocities(v)
     still = link.kind.turning_axes(moved)
@@ -279,7 +298,7 @@ def _turning_axes(link: Link, v: Vector, dv: Rows) -> None:
             dv[row][column] = dv[row][column] + (new - old) * link.joint.armature
 
 
-class AboutX(Kind):
+class UniversalSecondAxis(Kind):
     """Second axis of a universal joint: a rotation about x."""
 
     name, nq, nv, has_axis = "about x", 1, 1, False
@@ -294,19 +313,26 @@ class AboutX(Kind):
         return [Motion(AXES[0], ZERO)]
 
 
-def in_series(tree: Tree) -> tuple[Tree, dict[int, int]]:
+def split_universal_joints(tree: Tree) -> tuple[Tree, dict[int, int]]:
     """Split every universal joint of `tree` into two revolute joints with a massless body between them.
 
     Returned are the tree and the new index of each link.
     """
     links: list[Link] = []
-    place = {-1: -1}
+    new_index = {-1: -1}
     for i, link in enumerate(tree.links):
-        link = replace(link, parent=place[link.parent])
+        link = replace(link, parent=new_index[link.parent])
         if link.kind.name == "universal":
             (q0, q1), (v0, v1) = link.q_index, link.v_index
             links.append(replace(link, kind=Revolute(), inertia=NO_INERTIA, q_index=(q0,), v_index=(v0,)))
-            link = replace(link, parent=len(links) - 1, kind=AboutX(), placement=STILL, q_index=(q1,), v_index=(v1,))
-        place[i] = len(links)
+            link = replace(
+                link,
+                parent=len(links) - 1,
+                kind=UniversalSecondAxis(),
+                placement=IDENTITY_TRANSFORM,
+                q_index=(q1,),
+                v_index=(v1,),
+            )
+        new_index[i] = len(links)
         links.append(link)
-    return replace(tree, links=tuple(links)), place
+    return replace(tree, links=tuple(links)), new_index

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.inertial import axes, inertial_poses, inertias
+from bellcrank.dynamics.inertial_frame import inertial_axes, inertial_inertias, inertial_poses
 from bellcrank.dynamics.rnea import net_forces
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.inertia import articulated_inertia
 from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Motion
 
 
@@ -42,14 +42,14 @@ def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
         Generalised forces, nv elements.
     """
     links, X = tree.links, inertial_poses(tree, q)
-    S = axes(tree, q, X)
-    JA = [articulated(J) for J in inertias(tree, X)]  # 2.15
+    S = inertial_axes(tree, q, X)
+    JA = [articulated_inertia(J) for J in inertial_inertias(tree, X)]  # 2.15
     P = [NO_FORCE] * len(links)
     psi, D, u = {}, {}, {}
     for i, link in reversed(list(enumerate(links))):
         for s, k in reversed(list(zip(S[i], link.v_index, strict=True))):
             step("JA", link.name)
-            free = JA[i].freed(s, link.armature)
+            free = JA[i].across_joint(s, link.armature)
             psi[k], D[k], JA[i] = free.psi, free.inverse, free.rest  # 2.14
             step("u", link.name)
             u[k] = Q[k] - s.dot(P[i])

@@ -14,8 +14,8 @@ velocity v of the point: it is the rate of the velocity at a fixed place, throug
 
 from __future__ import annotations
 
-from bellcrank.dynamics.kinematics import Pose, four_by_four, seen_from, velocities, velocity
-from bellcrank.dynamics.sweep import Vector, along, own
+from bellcrank.dynamics.kinematics import Pose, homogeneous_matrix, reference_view, velocities, velocity
+from bellcrank.dynamics.sweep import Vector, joint_elements, subspace_motion
 from bellcrank.dynamics.sweep import poses as internal
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
@@ -25,12 +25,12 @@ from bellcrank.spatial.vector import AT_REST, ZERO, Acceleration, Mat, Motion, V
 
 def poses(tree: Tree, q: Vector) -> list[list[list[Scalar]]]:
     """Return `pose` of every body of `tree` at positions `q`, in their order."""
-    found = []
+    body_poses = []
     for link, (R_WF, p_WF) in zip(tree.links, internal(tree, q), strict=True):
         step("pose", link.name)
         _, R, p = tree.frames[link.name]
-        found.append(four_by_four(R_WF.times(R), p_WF + R_WF @ p))
-    return found
+        body_poses.append(homogeneous_matrix(R_WF.times(R), p_WF + R_WF @ p))
+    return body_poses
 
 
 def accelerations(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]:
@@ -47,14 +47,17 @@ def accelerations(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Accelerat
     a
         Accelerations, nv elements.
     """
-    found: list[Acceleration] = []
+    body_accelerations: list[Acceleration] = []
     for link in tree.links:
         step("A", link.name)
         S = link.subspace(q)
-        vJ, aJ = along(S, own(link, v)), along(S, own(link, a)) + link.bias(q, v)
-        above = found[link.parent] if link.parent >= 0 else AT_REST
-        found.append(link.transform(q).acceleration(above).through_joint(vJ, aJ))
-    return found
+        vJ, aJ = (
+            subspace_motion(S, joint_elements(link, v)),
+            subspace_motion(S, joint_elements(link, a)) + link.bias(q, v),
+        )
+        above = body_accelerations[link.parent] if link.parent >= 0 else AT_REST
+        body_accelerations.append(link.transform(q).acceleration(above).through_joint(vJ, aJ))
+    return body_accelerations
 
 
 def acceleration(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str = "aligned") -> list[Scalar]:
@@ -77,7 +80,7 @@ def acceleration(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, refere
     """
     if tree.frames[frame][0] < 0:
         return [0.0] * 6
-    A = _seen(tree, q, v, a, frame, reference)
+    A = _acceleration_at_frame(tree, q, v, a, frame, reference)
     return [*A.a, *A.dw]
 
 
@@ -103,25 +106,25 @@ def spatial_acceleration(
     """
     if tree.frames[frame][0] < 0:
         return [0.0] * 6
-    A, V = _seen(tree, q, v, a, frame, reference), velocity(tree, q, v, frame, reference)
+    A, V = _acceleration_at_frame(tree, q, v, a, frame, reference), velocity(tree, q, v, frame, reference)
     step("acceleration", frame)
-    return at_a_place(A, vec(V[:3]))
+    return spatial_acceleration_from_point(A, vec(V[:3]))
 
 
-def at_a_place(A: Acceleration, lin: Vec) -> list[Scalar]:
+def spatial_acceleration_from_point(A: Acceleration, lin: Vec) -> list[Scalar]:
     """Return the spatial acceleration [linear, angular] for the acceleration `A` of a point with velocity `lin`."""
     return [*(A.a - A.w.cross(lin)), *A.dw]
 
 
-def _seen(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str) -> Acceleration:
+def _acceleration_at_frame(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str) -> Acceleration:
     """Return A of the frame's body, at the reference's place and in its axes."""
     body, R, p = tree.frames[frame]
     A, at = accelerations(tree, q, v, a)[body], internal(tree, q)[body]
     step("acceleration", frame)
-    return acceleration_seen(A, at, (R, p), reference)
+    return acceleration_at_reference(A, at, (R, p), reference)
 
 
-def acceleration_seen(A: Acceleration, body: Pose, frame: Pose, reference: str) -> Acceleration:
+def acceleration_at_reference(A: Acceleration, body: Pose, frame: Pose, reference: str) -> Acceleration:
     """Express the acceleration of a body at the point and in the axes that the reference selects.
 
     Parameters
@@ -145,7 +148,7 @@ def _turned(A: Acceleration, R: Mat) -> Acceleration:
     return Acceleration(R @ A.w, R @ A.dw, R @ A.a)
 
 
-def axes_in_space(link: Link, q: Vector, v: Vector, V: Motion) -> list[tuple[int, Motion, Motion]]:
+def axis_rates(link: Link, q: Vector, v: Vector, V: Motion) -> list[tuple[int, Motion, Motion]]:
     """Return (index in v, Z, dZ) of each axis of the joint.
 
     Parameters
@@ -181,15 +184,15 @@ def jacobian_rate(tree: Tree, q: Vector, v: Vector, frame: str, reference: str =
     reference
         "aligned", "local" or "world".
     """
-    V, seen = velocities(tree, q, v), seen_from(tree, q, frame, reference)
-    here = velocity(tree, q, v, frame, reference)
-    lin, ang = vec(here[:3]), vec(here[3:])
+    V, at_reference = velocities(tree, q, v), reference_view(tree, q, frame, reference)
+    frame_velocity = velocity(tree, q, v, frame, reference)
+    lin, ang = vec(frame_velocity[:3]), vec(frame_velocity[3:])
     moving = {"aligned": Motion(ZERO, lin), "local": Motion(ang, lin), "world": Motion(ZERO, ZERO)}[reference]
     rows: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
     for i in tree.path(tree.frames[frame][0]):
         step("dJ", tree.links[i].name)
-        for k, Z, dZ in axes_in_space(tree.links[i], q, v, V[i]):
-            column = seen(i, dZ) - moving.cross(seen(i, Z))
+        for k, Z, dZ in axis_rates(tree.links[i], q, v, V[i]):
+            column = at_reference(i, dZ) - moving.cross(at_reference(i, Z))
             for row, x in enumerate((*column.lin, *column.ang)):
                 rows[row][k] = rows[row][k] + x
     return rows

@@ -24,16 +24,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.complement import Columns, central, inertia_matrix, projected_forces
-from bellcrank.dynamics.inertia_matrix import accelerations, square
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
+from bellcrank.dynamics.ltl_factorisation import accelerations, full_matrix
+from bellcrank.dynamics.orthogonal_complement import Columns, central_inertias, inertia_matrix, project_forces
+from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Force, Mat, Motion, Vec, cross_matrix
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class KinematicRow:
     """Row i of each matrix: C and B by coordinate, U^-1 Q by body."""
 
     A: Mat
@@ -44,15 +44,15 @@ class Row:
     UQ: dict[int, Mat]
 
 
-Kinematics = dict[int, Row]  # keyed by body: the ground is body -1 and needs no special treatment
+Kinematics = dict[int, KinematicRow]  # keyed by body: the ground is body -1 and needs no special treatment
 
 
 def kinematics(tree: Tree, q: Vector) -> Kinematics:
     """Return the rows of all bodies of `tree` at positions `q`."""
-    at = {-1: Row(IDENTITY, ZERO, ZERO, {}, {}, {})}
+    body_rows = {-1: KinematicRow(IDENTITY, ZERO, ZERO, {}, {}, {})}
     for i, link in enumerate(tree.links):
         step("A", link.name)
-        X, up = link.transform(q), at[link.parent]
+        X, up = link.transform(q), body_rows[link.parent]
         A, k = X.pose(up.A, ZERO)[0], -link.inertia.centre
         l = X.pose(IDENTITY, ZERO)[1] + up.k
         step("C", link.name)
@@ -63,34 +63,34 @@ def kinematics(tree: Tree, q: Vector) -> Kinematics:
             B[j] = B.get(j, ZERO) + A @ s.lin
         step("U^-1 Q", link.name)
         UQ = {**up.UQ, link.parent: up.A.times(cross_matrix(up.k - l)), i: A.times(cross_matrix(k))}
-        at[i] = Row(A, k, l, C, B, UQ)
-    return at
+        body_rows[i] = KinematicRow(A, k, l, C, B, UQ)
+    return body_rows
 
 
-def transformation(tree: Tree, at: Kinematics) -> list[Columns]:
+def transformation(tree: Tree, body_rows: Kinematics) -> list[Columns]:
     """Return the rows [C; U^-1 (Q C + B)], 2.36.
 
     Parameters
     ----------
     tree
         Kinematic tree of the mechanism.
-    at
+    body_rows
         Rows of all bodies.
     """
     H: list[Columns] = []
     for i, link in enumerate(tree.links):
         step("U^-1 Q C", link.name)
-        x = dict.fromkeys(at[i].C, ZERO)
-        for j, turning in at[i].UQ.items():
-            for k, c in at[j].C.items():
+        x = dict.fromkeys(body_rows[i].C, ZERO)
+        for j, turning in body_rows[i].UQ.items():
+            for k, c in body_rows[j].C.items():
                 x[k] = x[k] + turning @ c
-            for k, b in at[j].B.items():
+            for k, b in body_rows[j].B.items():
                 x[k] = x[k] + b
-        H.append({k: Motion(c, x[k]) for k, c in at[i].C.items()})
+        H.append({k: Motion(c, x[k]) for k, c in body_rows[i].C.items()})
     return H
 
 
-def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[Columns]) -> list[Scalar]:
+def force_vector(tree: Tree, q: Vector, v: Vector, body_rows: Kinematics, H: Sequence[Columns]) -> list[Scalar]:
     """Return the bias forces.
 
     Parameters
@@ -101,7 +101,7 @@ def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[C
         Positions, nq elements.
     v
         Velocities, nv elements.
-    at
+    body_rows
         Rows of all bodies.
     H
         Rows of the transformation.
@@ -111,27 +111,27 @@ def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[C
     for i, link in enumerate(tree.links):
         step("w", link.name)
         X, p, J = link.transform(q), link.parent, link.inertia.I_centre
-        vJ, aJ = along(link.subspace(q), own(link, v)), link.bias(q, v)
+        vJ, aJ = subspace_motion(link.subspace(q), joint_elements(link, v)), link.bias(q, v)
         carried = X.down(w[p])
         w[i] = carried + vJ.ang  # 2.35
         dC[i] = X.down(dC[p]) + carried.cross(vJ.ang) + aJ.ang
         step("dQ w", link.name)
         slid = (carried + w[i]).cross(vJ.lin) + aJ.lin
-        turned = at[i].A @ (slid - w[i].cross(w[i].cross(at[i].k)))
-        dQ[i] = dQ[p] + at[p].A @ w[p].cross(w[p].cross(at[i].l)) + turned  # 2.28
+        turned = body_rows[i].A @ (slid - w[i].cross(w[i].cross(body_rows[i].k)))
+        dQ[i] = dQ[p] + body_rows[p].A @ w[p].cross(w[p].cross(body_rows[i].l)) + turned  # 2.28
         step("x", link.name)
         x = ZERO
-        for j, turning in at[i].UQ.items():
+        for j, turning in body_rows[i].UQ.items():
             x = x + turning @ dC[j]
         x = x + dQ[i] - tree.gravity  # 2.30
         step("f", link.name)
         forces.append(Force(J @ dC[i] + w[i].cross(J @ w[i]), x * link.inertia.m))
-    return projected_forces(tree, H, forces)  # 2.37
+    return project_forces(tree, H, forces)  # 2.37
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
-    return square(inertia_matrix(tree, transformation(tree, kinematics(tree, q)), central(tree)))  # 2.37
+    return full_matrix(inertia_matrix(tree, transformation(tree, kinematics(tree, q)), central_inertias(tree)))  # 2.37
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -146,8 +146,8 @@ def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     v
         Velocities, nv elements.
     """
-    at = kinematics(tree, q)
-    return force_vector(tree, q, v, at, transformation(tree, at))
+    body_rows = kinematics(tree, q)
+    return force_vector(tree, q, v, body_rows, transformation(tree, body_rows))
 
 
 def forward_dynamics(
@@ -170,7 +170,7 @@ def forward_dynamics(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    at = kinematics(tree, q)
-    H = transformation(tree, at)
-    M, C = square(inertia_matrix(tree, H, central(tree))), force_vector(tree, q, v, at, H)
+    body_rows = kinematics(tree, q)
+    H = transformation(tree, body_rows)
+    M, C = full_matrix(inertia_matrix(tree, H, central_inertias(tree))), force_vector(tree, q, v, body_rows, H)
     return accelerations(tree, q, v, tau, M, C, frames, wrench)

@@ -7,29 +7,36 @@ M. J. Vanderploeg, 1986.
 Solves: mass_matrix, bias, forward_dynamics. Any tree, with mimic joints too. Work O(n depth^2), span O(depth).
 
     B_ik  block of body i and coordinate k: [-d~ u; u]     theta'   joint velocities (our v)
-    v_i   [r', w] of body i, absolute                      M_i      its inertia, in common axes (centres.py)
+    v_i   [r', w] of body i, absolute                      M_i      its inertia, in common axes (free_bodies.py)
     Mbar  B^T M B, lower triangle by rows                  f        B^T (g - M B' theta')
 
 Differences from the paper: our v of a ball or a floating joint is in the body's axes; the paper's, in common axes, is
-used where only the accelerations are wanted (centres.py). The columns of one joint are summed before B' theta' is
+used where only the accelerations are wanted (free_bodies.py). The columns of one joint are summed before B' theta' is
 formed; -f is called bias, and the gyroscopic terms of g are part of Newton's and Euler's M v' there; the factorisation
-is L^T D L along the tree (inertia_matrix.py).
+is L^T D L along the tree (ltl_factorisation.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.centres import Placed, from_common, jacobians, placed, reach, to_common
-from bellcrank.dynamics.complement import Columns, inertia_matrix, projected_forces
-from bellcrank.dynamics.inertia_matrix import coordinate_names, solve, square
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, own, right_hand_side
+from bellcrank.dynamics.free_bodies import (
+    PlacedBody,
+    body_jacobians,
+    from_common,
+    joint_to_centre,
+    place_bodies,
+    to_common,
+)
+from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
+from bellcrank.dynamics.orthogonal_complement import Columns, inertia_matrix, project_forces
+from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, right_hand_side, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Motion
 
 
-def velocities(tree: Tree, B: Sequence[Columns], theta: Vector) -> list[Motion]:
+def body_velocities(tree: Tree, B: Sequence[Columns], theta: Vector) -> list[Motion]:
     """Return the velocity B theta' of every body.
 
     Parameters
@@ -44,12 +51,12 @@ def velocities(tree: Tree, B: Sequence[Columns], theta: Vector) -> list[Motion]:
     V = []
     for link, Bi in zip(tree.links, B, strict=True):
         step("v", link.name)
-        V.append(along(list(Bi.values()), [theta[k] for k in Bi]))  # 5
+        V.append(subspace_motion(list(Bi.values()), [theta[k] for k in Bi]))  # 5
     return V
 
 
-def held(
-    tree: Tree, bodies: Sequence[Placed], B: Sequence[Columns], V: Sequence[Motion], theta: Vector
+def bias_from_velocities(
+    tree: Tree, bodies: Sequence[PlacedBody], B: Sequence[Columns], V: Sequence[Motion], theta: Vector
 ) -> list[Scalar]:
     """Return -f, the paper's B^T (M B' theta' - g), which is the bias.
 
@@ -69,7 +76,7 @@ def held(
     u, du, p = [], [], []  # for each joint: u theta', its rate, and the velocity of the joint's origin
     for link, body, Vj in zip(tree.links, bodies, V, strict=True):
         step("u'", link.name)
-        uj, w = along(body.u, own(link, theta)), Vj.ang
+        uj, w = subspace_motion(body.u, joint_elements(link, theta)), Vj.ang
         u.append(uj)
         du.append(NO_MOTION if body.fixed else Motion(w.cross(uj.ang), w.cross(uj.lin)) + body.du)
         p.append(Vj.lin - w.cross(body.d))
@@ -79,16 +86,16 @@ def held(
         a = NO_MOTION
         for j in reversed(tree.path(i)):
             turned = u[j].ang.cross(V[i].lin - p[j])
-            a = a + reach(bodies[j], bodies[i]).motion(du[j]) + Motion(ZERO, turned)
+            a = a + joint_to_centre(bodies[j], bodies[i]).motion(du[j]) + Motion(ZERO, turned)
         step("f", link.name)
         F.append(bodies[i].M.newton_euler(Acceleration(V[i].ang, a.ang, a.lin - tree.gravity)))
-    return projected_forces(tree, B, F)  # 10
+    return project_forces(tree, B, F)  # 10
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
-    bodies = placed(tree, q)
-    return square(inertia_matrix(tree, jacobians(tree, bodies), [body.M for body in bodies]))  # 9
+    bodies = place_bodies(tree, q)
+    return full_matrix(inertia_matrix(tree, body_jacobians(tree, bodies), [body.M for body in bodies]))  # 9
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -103,9 +110,9 @@ def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     v
         Velocities, nv elements.
     """
-    bodies = placed(tree, q, v)
-    B = jacobians(tree, bodies)  # 5
-    return held(tree, bodies, B, velocities(tree, B, v), v)
+    bodies = place_bodies(tree, q, v)
+    B = body_jacobians(tree, bodies)  # 5
+    return bias_from_velocities(tree, bodies, B, body_velocities(tree, B, v), v)
 
 
 def forward_dynamics(
@@ -128,10 +135,10 @@ def forward_dynamics(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    bodies = placed(tree, q, v, common=True)
-    B, theta = jacobians(tree, bodies), to_common(tree, bodies, v)
-    V = velocities(tree, B, theta)
+    bodies = place_bodies(tree, q, v, common=True)
+    B, theta = body_jacobians(tree, bodies), to_common(tree, bodies, v)
+    V = body_velocities(tree, B, theta)
     pushed = to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv, frames, wrench))
-    f = [t - h for t, h in zip(pushed, held(tree, bodies, B, V, theta), strict=True)]
+    f = [t - h for t, h in zip(pushed, bias_from_velocities(tree, bodies, B, V, theta), strict=True)]
     a = solve(inertia_matrix(tree, B, [body.M for body in bodies]), f, coordinate_names(tree))  # 8
     return from_common(tree, bodies, [Vj.ang for Vj in V], theta, a)

@@ -8,7 +8,7 @@ to O(n) solution of constraint equations of motion, 1988: a block LU factorisati
 Solves: forward_dynamics. Any tree whose joints do not share coordinates. Work O(n), span O(depth).
 
     G_j, H_j   v_j = G_j v_i + H_j theta_j'                  M_j   inertia of body j with its projected subtree
-    gamma_j    G_j' v_i + H_j' theta_j' (centres.py)         g_j   force on it, likewise
+    gamma_j    G_j' v_i + H_j' theta_j' (free_bodies.py)         g_j   force on it, likewise
 
 Differences from the paper: the paper prints only eqs 27-30; a joint with several axes is eliminated one axis after the
 other.
@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.centres import applied, from_common, passed, placed, to_common
+from bellcrank.dynamics.free_bodies import applied_forces, from_common, place_bodies, propagate_velocities, to_common
 from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.inertia import articulated_inertia
 from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Motion
 
 
@@ -46,18 +46,22 @@ def forward_dynamics(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    links, bodies = tree.links, placed(tree, q, v, common=True)
+    links, bodies = tree.links, place_bodies(tree, q, v, common=True)
     v, pushed = to_common(tree, bodies, v), to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv))
-    by, M, g = passed(tree, bodies, v), [articulated(b.M) for b in bodies], applied(tree, q, bodies, frames, wrench)
+    propagation, M, g = (
+        propagate_velocities(tree, bodies, v),
+        [articulated_inertia(b.M) for b in bodies],
+        applied_forces(tree, q, bodies, frames, wrench),
+    )
     for j, link in enumerate(links):
         step("g", link.name)
-        g[j] = g[j] - bodies[j].M.newton_euler(Acceleration(by[j].w, ZERO, ZERO))  # 4
+        g[j] = g[j] - bodies[j].M.newton_euler(Acceleration(propagation[j].w, ZERO, ZERO))  # 4
 
     psi, D, f = {}, {}, {}
     for j, link in reversed(list(enumerate(links))):
         for h, k in reversed(list(zip(bodies[j].H, link.v_index, strict=True))):
             step("M", link.name)
-            free = M[j].freed(h, link.armature)
+            free = M[j].across_joint(h, link.armature)
             psi[k], D[k], M[j] = free.psi, free.inverse, free.rest
             step("f", link.name)
             f[k] = pushed[k] + h.dot(g[j])
@@ -65,16 +69,18 @@ def forward_dynamics(
             g[j] = g[j] - psi[k] * f[k]
         if link.parent >= 0:
             step("M", links[link.parent].name)
-            M[link.parent] = M[link.parent] + by[j].G.articulated(M[j])  # 29, left
+            M[link.parent] = M[link.parent] + propagation[j].G.articulated(M[j])  # 29, left
             step("g", links[link.parent].name)
-            g[link.parent] = g[link.parent] + by[j].G.force(g[j] - M[j] @ by[j].gamma)  # 29, right
+            g[link.parent] = g[link.parent] + propagation[j].G.force(g[j] - M[j] @ propagation[j].gamma)  # 29, right
 
     theta: list[Scalar] = [0.0] * tree.nv
     dv: list[Motion] = []
     for j, link in enumerate(links):
         step("theta''", link.name)
-        dv.append(by[j].G.motion(dv[link.parent] if link.parent >= 0 else NO_MOTION) + by[j].gamma)  # 28, derived
+        dv.append(
+            propagation[j].G.motion(dv[link.parent] if link.parent >= 0 else NO_MOTION) + propagation[j].gamma
+        )  # 28, derived
         for h, k in zip(bodies[j].H, link.v_index, strict=True):
             theta[k] = f[k] * D[k] - dv[j].dot(psi[k])
             dv[j] = dv[j] + h * theta[k]
-    return from_common(tree, bodies, [at.w for at in by], v, theta)
+    return from_common(tree, bodies, [at.w for at in propagation], v, theta)

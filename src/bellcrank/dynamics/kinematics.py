@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bellcrank.dynamics import springs
-from bellcrank.dynamics.sweep import Vector, of_each_joint, poses
+from bellcrank.dynamics.sweep import Vector, apply_joint_function, poses
 from bellcrank.dynamics.sweep import passive_torque as passive_torque  # re-exported as quantities of this method
 from bellcrank.dynamics.sweep import rate as rate
 from bellcrank.errors import ModelError
@@ -25,7 +25,7 @@ from bellcrank.spatial.moves import Rotation, Shift
 from bellcrank.spatial.vector import IDENTITY, NO_MOTION, ZERO, Mat, Motion, Vec
 
 Pose = tuple[Mat, Vec]
-NO_MASS = "the moving bodies have no mass, so there is no centre of mass. Give one of them a mass."
+NO_MASS_MESSAGE = "the moving bodies have no mass, so there is no centre of mass. Give one of them a mass."
 
 
 def velocities(tree: Tree, q: Vector, v: Vector) -> list[Motion]:
@@ -40,14 +40,14 @@ def velocities(tree: Tree, q: Vector, v: Vector) -> list[Motion]:
     v
         Velocities, nv elements.
     """
-    found: list[Motion] = []
+    body_velocities: list[Motion] = []
     for link in tree.links:
         step("V", link.name)
-        V = link.transform(q).motion(found[link.parent]) if link.parent >= 0 else NO_MOTION
+        V = link.transform(q).motion(body_velocities[link.parent]) if link.parent >= 0 else NO_MOTION
         for s, i in zip(link.subspace(q), link.v_index, strict=True):
             V = V + s * v[i]
-        found.append(V)
-    return found
+        body_velocities.append(V)
+    return body_velocities
 
 
 def _frame_pose(tree: Tree, q: Vector, frame: str) -> tuple[int, Mat, Vec, Mat]:
@@ -71,10 +71,10 @@ def pose(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
         Name of the frame.
     """
     _, R, p, _ = _frame_pose(tree, q, frame)
-    return four_by_four(R, p)
+    return homogeneous_matrix(R, p)
 
 
-def four_by_four(R: Mat, p: Vec) -> list[list[Scalar]]:
+def homogeneous_matrix(R: Mat, p: Vec) -> list[list[Scalar]]:
     """Return the homogeneous matrix of rotation `R` and translation `p`."""
     return [*([*row, t] for row, t in zip(R.rows, p, strict=True)), [0.0, 0.0, 0.0, 1.0]]
 
@@ -98,13 +98,13 @@ def velocity(tree: Tree, q: Vector, v: Vector, frame: str, reference: str = "ali
     body, R, p = tree.frames[frame]
     if body < 0:
         return [0.0] * 6
-    V, at = velocities(tree, q, v)[body], poses(tree, q)[body]
+    V, body_pose = velocities(tree, q, v)[body], poses(tree, q)[body]
     step("velocity", frame)
-    seen = motion_seen(V, at, (R, p), reference)
+    seen = motion_at_reference(V, body_pose, (R, p), reference)
     return [*seen.lin, *seen.ang]
 
 
-def motion_seen(V: Motion, body: Pose, frame: Pose, reference: str) -> Motion:
+def motion_at_reference(V: Motion, body: Pose, frame: Pose, reference: str) -> Motion:
     """Express the velocity of a body at the point and in the axes that the reference selects.
 
     Parameters
@@ -120,9 +120,9 @@ def motion_seen(V: Motion, body: Pose, frame: Pose, reference: str) -> Motion:
     """
     (R_WF, p_WF), (R, p) = body, frame
     seen: dict[str, Callable[[], Motion]] = {
-        "aligned": lambda: Shift(p).motion(V).turned(R_WF),
-        "local": lambda: Shift(p).motion(V).turned(R.T),
-        "world": lambda: Shift(-p_WF).motion(V.turned(R_WF)),
+        "aligned": lambda: Shift(p).motion(V).rotated(R_WF),
+        "local": lambda: Shift(p).motion(V).rotated(R.T),
+        "world": lambda: Shift(-p_WF).motion(V.rotated(R_WF)),
     }
     return seen[reference]()
 
@@ -143,19 +143,19 @@ def jacobian(tree: Tree, q: Vector, frame: str, reference: str = "aligned") -> l
     reference
         "aligned", "local" or "world".
     """
-    seen = seen_from(tree, q, frame, reference)
+    at_reference = reference_view(tree, q, frame, reference)
     J: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
     for i in tree.path(tree.frames[frame][0]):
         link = tree.links[i]
         step("J", link.name)
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            column = seen(i, s)
+            column = at_reference(i, s)
             for row, x in enumerate((*column.lin, *column.ang)):
                 J[row][k] = J[row][k] + x
     return J
 
 
-def seen_from(tree: Tree, q: Vector, frame: str, reference: str) -> Callable[[int, Motion], Motion]:
+def reference_view(tree: Tree, q: Vector, frame: str, reference: str) -> Callable[[int, Motion], Motion]:
     """Return a function that expresses a motion of body i about its F with respect to the reference.
 
     The reference is "aligned" (frame's origin, world axes), "local" (frame's origin and axes) or "world" (world's
@@ -173,31 +173,31 @@ def seen_from(tree: Tree, q: Vector, frame: str, reference: str) -> Callable[[in
         "aligned", "local" or "world".
     """
     if reference == "local":
-        return partial(_into_frame, _in_bodies(tree, q, frame))
+        return partial(_into_frame, _frame_in_carriers(tree, q, frame))
     X = poses(tree, q)
     point = {"aligned": _frame_pose(tree, q, frame)[2], "world": ZERO}[reference]
 
     def seen(i: int, m: Motion) -> Motion:
         R, p = X[i]
-        return Shift(point - p).motion(m.turned(R))
+        return Shift(point - p).motion(m.rotated(R))
 
     return seen
 
 
 def _into_frame(places: dict[int, tuple[Mat, Vec]], i: int, m: Motion) -> Motion:
     R, p = places[i]
-    return Shift(p).motion(m).turned(R.T)
+    return Shift(p).motion(m).rotated(R.T)
 
 
-def _in_bodies(tree: Tree, q: Vector, frame: str) -> dict[int, tuple[Mat, Vec]]:
+def _frame_in_carriers(tree: Tree, q: Vector, frame: str) -> dict[int, tuple[Mat, Vec]]:
     """Return the pose of the frame in F of every body that carries it.
 
     The poses are computed up the tree from the frame, so that each depends only on the joints between frame and body.
     """
     body, R, p = tree.frames[frame]
-    found = {}
+    carrier_poses = {}
     for i in tree.path(body):
-        found[i] = R, p
+        carrier_poses[i] = R, p
         step("pose", frame)
         for move in reversed(tree.links[i].transform(q).moves):
             if isinstance(move, Shift):
@@ -205,21 +205,21 @@ def _in_bodies(tree: Tree, q: Vector, frame: str) -> dict[int, tuple[Mat, Vec]]:
             else:
                 assert isinstance(move, Rotation)
                 R, p = Mat(*(move.up(column) for column in R.T.rows)).T, move.up(p)
-    return found
+    return carrier_poses
 
 
 def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
     m: Scalar = 0.0
     h = ZERO
-    for link, inertia, (R, p) in zip(tree.links, tree.inertias(q), poses(tree, q), strict=True):
+    for link, inertia, (R, p) in zip(tree.links, tree.link_inertias(q), poses(tree, q), strict=True):
         step("h", link.name)
         m, h = m + inertia.m, h + (p * inertia.m + R @ inertia.h)
     return m, h
 
 
-def _centre(m: Scalar, h: Vec) -> Vec:
+def _centre_of_mass(m: Scalar, h: Vec) -> Vec:
     if is_zero(m):
-        raise ModelError(NO_MASS)
+        raise ModelError(NO_MASS_MESSAGE)
     found: Vec = h * (1.0 / m)
     return found
 
@@ -227,7 +227,7 @@ def _centre(m: Scalar, h: Vec) -> Vec:
 def com(tree: Tree, q: Vector) -> list[Scalar]:
     """Return the centre of mass of the moving bodies of `tree` at positions `q`, in the world."""
     m, h = _first_moment(tree, q)
-    return list(_centre(m, h))
+    return list(_centre_of_mass(m, h))
 
 
 def potential_energy(tree: Tree, q: Vector) -> Scalar:
@@ -283,7 +283,7 @@ def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Scalar:
     V_F = velocities(tree, q, v)
     for body in tree.flexible:
         energy = energy + body.kinetic_energy(q, v, V_F[body.link] if body.link >= 0 else NO_MOTION)
-    for link, inertia, V in zip(tree.links, tree.inertias(q), V_F, strict=True):
+    for link, inertia, V in zip(tree.links, tree.link_inertias(q), V_F, strict=True):
         step("T", link.name)
         energy = energy + inertia.kinetic_energy(V)
         if link.armature:
@@ -305,17 +305,17 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
         Velocities, nv elements.
     """
     P, L = ZERO, ZERO
-    of = [inertia @ V for inertia, V in zip(tree.inertias(q), velocities(tree, q, v), strict=True)]
+    of = [inertia @ V for inertia, V in zip(tree.link_inertias(q), velocities(tree, q, v), strict=True)]
     for body in tree.flexible:
         if body.link >= 0:
             of[body.link] = of[body.link] + body.momentum(q, v)
     for link, own, (R, p) in zip(tree.links, of, poses(tree, q), strict=True):
         step("momentum", link.name)
-        f = own.turned(R)
+        f = own.rotated(R)
         P, L = P + f.lin, L + f.ang + p.cross(f.lin)
     m, h = _first_moment(tree, q)
     step("momentum")
-    return [*P, *(L - _centre(m, h).cross(P))]
+    return [*P, *(L - _centre_of_mass(m, h).cross(P))]
 
 
 def integrate(tree: Tree, q: Vector, dv: Vector) -> list[Scalar]:
@@ -330,7 +330,7 @@ def integrate(tree: Tree, q: Vector, dv: Vector) -> list[Scalar]:
     dv
         Displacement along the velocities, nv elements.
     """
-    return of_each_joint(tree, "integrate", q, dv)
+    return apply_joint_function(tree, "integrate", q, dv)
 
 
 def difference(tree: Tree, q0: Vector, q1: Vector) -> list[Scalar]:

@@ -23,8 +23,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.complement import Columns, central, inertia_matrix, momentum_rates, projected_forces
-from bellcrank.dynamics.inertia_matrix import coordinate_names, rows, solve, square
+from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, nonzero_triangle, solve
+from bellcrank.dynamics.orthogonal_complement import (
+    Columns,
+    central_inertias,
+    inertia_matrix,
+    momentum_rates,
+    project_forces,
+)
 from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -35,7 +41,7 @@ from bellcrank.spatial.vector import NO_MOTION, ZERO, Motion, Vec
 class Hinge:
     """A joint on the path to a body, in the body's frame: position relative to the body's own joint, and axes."""
 
-    at: Vec
+    position: Vec
     axes: Sequence[tuple[int, Motion]]  # (index in v, axis)
 
 
@@ -49,12 +55,12 @@ def transformation(tree: Tree, q: Vector) -> list[Columns]:
         path.append([])
         for far in path[link.parent] if link.parent >= 0 else ():
             axes = [(k, Motion(X.down(c.ang), X.down(c.lin))) for k, c in far.axes]  # 3.10
-            path[-1].append(Hinge(X.point(far.at), axes))
+            path[-1].append(Hinge(X.point(far.position), axes))
         path[-1].append(Hinge(ZERO, list(zip(link.v_index, link.subspace(q), strict=True))))
         step("rho x c", link.name)
         row: dict[int, Motion] = {}
         for hinge in path[-1]:
-            rho = hinge.at - link.inertia.centre  # 3.9
+            rho = hinge.position - link.inertia.centre  # 3.9
             for k, c in hinge.axes:
                 row[k] = row.get(k, NO_MOTION) + Motion(c.ang, rho.cross(c.ang) + c.lin)  # 3.7, table 6.1
         H.append(row)
@@ -75,7 +81,7 @@ def force_vector(tree: Tree, q: Vector, v: Vector, H: Sequence[Columns]) -> list
     H
         Rows of H, one for each body.
     """
-    return projected_forces(tree, H, momentum_rates(tree, q, v))  # 3.34
+    return project_forces(tree, H, momentum_rates(tree, q, v))  # 3.34
 
 
 def accelerations(tree: Tree, M: Sequence[Vector], b: Vector) -> list[Scalar]:
@@ -90,12 +96,12 @@ def accelerations(tree: Tree, M: Sequence[Vector], b: Vector) -> list[Scalar]:
     b
         Generalised forces, nv elements.
     """
-    return solve(rows(M), b, coordinate_names(tree), divide=True)  # 3.39
+    return solve(nonzero_triangle(M), b, coordinate_names(tree), divide=True)  # 3.39
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
-    return square(inertia_matrix(tree, transformation(tree, q), central(tree)))
+    return full_matrix(inertia_matrix(tree, transformation(tree, q), central_inertias(tree)))
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -134,5 +140,5 @@ def forward_dynamics(
         [force, moment] for each of these frames, in world axes at its origin.
     """
     H = transformation(tree, q)
-    M, f_v = square(inertia_matrix(tree, H, central(tree))), force_vector(tree, q, v, H)
+    M, f_v = full_matrix(inertia_matrix(tree, H, central_inertias(tree))), force_vector(tree, q, v, H)
     return accelerations(tree, M, right_hand_side(tree, q, v, tau, f_v, frames, wrench))  # 3.11

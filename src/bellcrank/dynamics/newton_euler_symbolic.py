@@ -15,29 +15,29 @@ I, which is the basis of the paper's parallel strategies.
     kbar_i       Coriolis and centrifugal force and moment   qbar_i       applied force and moment
     y, yd, ydd   the paper's coordinates are our q, v, a     u            the paper's control inputs are our tau
 
-centres.py has the free bodies (1), their Jacobians (2) and qbar, complement.py the projection.
+free_bodies.py has the free bodies (1), their Jacobians (2) and qbar, orthogonal_complement.py the projection.
 
 Differences from the paper: the terms with a bar in (2) come from a recursion over the bodies instead of derivatives of
 (1). Drives, springs and friction enter q as they are, since J^T of a pair of forces along an axis is the force itself.
-M is factorised by inertia_matrix.py instead of Cholesky's method, without square roots. The scanned paper has J_T for
-J_R in the angular parts of (2).
+M is factorised by ltl_factorisation.py instead of Cholesky's method, without square roots. The scanned paper has J_T
+for J_R in the angular parts of (2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.centres import Placed, applied, jacobians, placed
-from bellcrank.dynamics.complement import inertia_matrix, projected_forces
-from bellcrank.dynamics.inertia_matrix import coordinate_names, solve, square
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, own, passive_torque
+from bellcrank.dynamics.free_bodies import PlacedBody, applied_forces, body_jacobians, place_bodies
+from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
+from bellcrank.dynamics.orthogonal_complement import inertia_matrix, project_forces
+from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, passive_torque, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import Shift
 from bellcrank.spatial.vector import AT_REST, ZERO, Acceleration, Force
 
 
-def coriolis(tree: Tree, bodies: Sequence[Placed], v: Vector) -> list[Force]:
+def coriolis(tree: Tree, bodies: Sequence[PlacedBody], v: Vector) -> list[Force]:
     """Return kbar, the force on each body at zero ydd.
 
     Parameters
@@ -54,7 +54,9 @@ def coriolis(tree: Tree, bodies: Sequence[Placed], v: Vector) -> list[Force]:
     for link, body in zip(tree.links, bodies, strict=True):
         step("k", link.name)
         up, at = (A[link.parent], bodies[link.parent].r) if link.parent >= 0 else (AT_REST, ZERO)
-        through = Shift(body.p - at).acceleration(up).through_joint(along(body.u, own(link, v)), body.du)
+        through = (
+            Shift(body.p - at).acceleration(up).through_joint(subspace_motion(body.u, joint_elements(link, v)), body.du)
+        )
         A.append(Shift(body.d).acceleration(through))  # 2, w dw a
         kbar.append(body.M.newton_euler(A[-1]))  # 3
     return kbar
@@ -62,8 +64,8 @@ def coriolis(tree: Tree, bodies: Sequence[Placed], v: Vector) -> list[Force]:
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
-    bodies = placed(tree, q)
-    return square(inertia_matrix(tree, jacobians(tree, bodies), [body.M for body in bodies]))  # 6
+    bodies = place_bodies(tree, q)
+    return full_matrix(inertia_matrix(tree, body_jacobians(tree, bodies), [body.M for body in bodies]))  # 6
 
 
 def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -78,14 +80,14 @@ def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     v
         Velocities, nv elements.
     """
-    bodies = placed(tree, q, v)
-    return projected_forces(tree, jacobians(tree, bodies), coriolis(tree, bodies, v), "k")
+    bodies = place_bodies(tree, q, v)
+    return project_forces(tree, body_jacobians(tree, bodies), coriolis(tree, bodies, v), "k")
 
 
 def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:
     """Return the joint forces that balance gravity in `tree` at positions `q`: minus the part of q due to gravity."""
-    bodies = placed(tree, q)
-    return [-x for x in projected_forces(tree, jacobians(tree, bodies), applied(tree, q, bodies), "q")]
+    bodies = place_bodies(tree, q)
+    return [-x for x in project_forces(tree, body_jacobians(tree, bodies), applied_forces(tree, q, bodies), "q")]
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -125,11 +127,11 @@ def forward_dynamics(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    bodies, passive = placed(tree, q, v), passive_torque(tree, q, v)
-    J = jacobians(tree, bodies)
+    bodies, passive = place_bodies(tree, q, v), passive_torque(tree, q, v)
+    J = body_jacobians(tree, bodies)
     M = inertia_matrix(tree, J, [body.M for body in bodies])
-    k = projected_forces(tree, J, coriolis(tree, bodies, v), "k")
-    qa = projected_forces(tree, J, applied(tree, q, bodies, frames, wrench), "q")
+    k = project_forces(tree, J, coriolis(tree, bodies, v), "k")
+    qa = project_forces(tree, J, applied_forces(tree, q, bodies, frames, wrench), "q")
     step("q - k")
     b = [f + t + p - c for f, t, p, c in zip(qa, tau, passive, k, strict=True)]
     return solve(M, b, coordinate_names(tree))  # 6

@@ -160,12 +160,19 @@ RESULTS = {
 REFERENCES = ("aligned", "local", "world")
 INPUTS = ("q", "v", "a", "tau", "dv", "q0", "q1")  # arguments that a quantity may be a function of
 POSITIONS = ("q", "q0", "q1")  # inputs with nq elements, which move along v
-DEFAULTS = {"reference": "aligned", "p": None, "wrenches": None, "actuated": (), "parameters": None, "out": None}
-BATCHES = (
+ARGUMENT_DEFAULTS = {
+    "reference": "aligned",
+    "p": None,
+    "wrenches": None,
+    "actuated": (),
+    "parameters": None,
+    "out": None,
+}
+BATCH_HINT = (
     "Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians."
 )
 HELP_WIDTH = 112  # columns of a help text, which is indented by 8 in model/quantities.py
-MORE = 'bc.kernel(mechanism, "{name}", ...) offers other methods, float32, threads and GPUs.'
+KERNEL_HINT = 'bc.kernel(mechanism, "{name}", ...) offers other methods, float32, threads and GPUs.'
 
 
 @dataclass(frozen=True)
@@ -179,8 +186,8 @@ class Quantity:
     option: str = ""  # "frame": needs a frame; "frames": takes wrenches on any frames
     referred: bool = False  # the motion of a frame, expressed with respect to one of REFERENCES
     regrouped: bool = True  # may be computed from regrouped bodies (see model/tree.py)
-    inverts: bool = False  # needs M^-1, at least as an intermediate result: dynamics/immobility.py ensures it exists
-    through: str = ""  # the quantity that a method must compute for this one (loops/layer.py does the rest)
+    inverts: bool = False  # needs M^-1, at least as an intermediate result: dynamics/singular_mass.py ensures it exists
+    through: str = ""  # the quantity that a method must compute for this one (loops/loop_layer.py does the rest)
     driven: bool = False  # for a mechanism with loops, the actuated joints must be given
     symmetric: bool = False  # a matrix that may be requested packed: its diagonal and the elements right of it
     differentiates: str = ""  # the quantity of which this is the derivatives, with respect to each input
@@ -203,7 +210,7 @@ class Quantity:
         """
         return Signature(
             [
-                Parameter(x, kind, default=DEFAULTS.get(x, Parameter.empty))
+                Parameter(x, kind, default=ARGUMENT_DEFAULTS.get(x, Parameter.empty))
                 for kind, names in zip((Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY), self.arguments)
                 for x in names
                 if x not in without
@@ -234,7 +241,7 @@ class Quantity:
         array = f"ndarray, shape {self.shape}" if self.shape else "ndarray"
         lines += ["", "Returns", "-------", self.result.__name__ if self.result else array]
         lines += [*_wrapped(description, "    "), "", "Notes", "-----"]
-        return "\n".join([*lines, *_wrapped(f"{BATCHES} {MORE.format(name=self.name)}"), *more])
+        return "\n".join([*lines, *_wrapped(f"{BATCH_HINT} {KERNEL_HINT.format(name=self.name)}"), *more])
 
 
 def _wrapped(text: str, margin: str = "") -> list[str]:

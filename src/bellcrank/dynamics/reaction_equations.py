@@ -25,9 +25,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.dynamics import cut_joints
-from bellcrank.dynamics.centres import Placed, applied, placed
-from bellcrank.dynamics.cut_joints import Row, constraints, drives, mobilities, passed_by, reported, with_passed
-from bellcrank.dynamics.inertia_matrix import Rows, solve
+from bellcrank.dynamics.cut_joints import (
+    ConstraintRow,
+    add_joint_forces,
+    constraints,
+    drive_forces,
+    mobilities,
+    total_joint_forces,
+    world_reactions,
+)
+from bellcrank.dynamics.free_bodies import PlacedBody, applied_forces, place_bodies
+from bellcrank.dynamics.ltl_factorisation import Rows, solve
 from bellcrank.dynamics.newton_euler_symbolic import coriolis
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
@@ -40,10 +48,10 @@ def equations(
     q: Vector,
     v: Vector,
     tau: Vector,
-    bodies: Sequence[Placed],
+    bodies: Sequence[PlacedBody],
     frames: Sequence[str] = (),
     wrench: Wrenches = None,
-) -> tuple[list[Row], Rows, list[Scalar], list[Force]]:
+) -> tuple[list[ConstraintRow], Rows, list[Scalar], list[Force]]:
     """Return Qbar by columns, N, khat - qhat, and the known drives.
 
     Parameters
@@ -64,13 +72,16 @@ def equations(
         [force, moment] for each of these frames, in world axes at its origin.
     """
     Qbar, W = constraints(tree, q, bodies)
-    drive, inverse = drives(tree, q, v, tau, W), mobilities(tree, bodies)
-    kbar, qbar = coriolis(tree, bodies, v), with_passed(tree, bodies, applied(tree, q, bodies, frames, wrench), drive)
+    drive, inverse = drive_forces(tree, q, v, tau, W), mobilities(tree, bodies)
+    kbar, qbar = (
+        coriolis(tree, bodies, v),
+        add_joint_forces(tree, bodies, applied_forces(tree, q, bodies, frames, wrench), drive),
+    )
     free = []
     for i, link in enumerate(tree.links):
         step("qbar - kbar", link.name)
         free.append(inverse[i] @ (qbar[i] - kbar[i]))
-    N, right = cut_joints.equations(tree, Qbar, inverse, free, [0.0] * len(Qbar))  # 7
+    N, right = cut_joints.multiplier_equations(tree, Qbar, inverse, free, [0.0] * len(Qbar))  # 7
     return Qbar, N, right, drive
 
 
@@ -94,7 +105,7 @@ def reactions(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    bodies = placed(tree, q, v)
+    bodies = place_bodies(tree, q, v)
     Qbar, N, right, drive = equations(tree, q, v, tau, bodies, frames, wrench)
     g = solve(N, right, [tree.links[row.joint].name for row in Qbar])  # 7
-    return reported(tree, bodies, passed_by(tree, Qbar, g, drive))
+    return world_reactions(tree, bodies, total_joint_forces(tree, Qbar, g, drive))

@@ -27,7 +27,7 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import Force
 
 
-def passed_on(tree: Tree, q: Vector, f: Sequence[Force]) -> list[list[Scalar]]:
+def body_reactions(tree: Tree, q: Vector, f: Sequence[Force]) -> list[list[Scalar]]:
     """Return [force, moment] on each body in world axes, the moment about the origin of the user's body frame.
 
     Parameters
@@ -69,4 +69,4 @@ def reactions(
     """
     by = crba if tree.coupled else aba
     a = by.forward_dynamics(regrouped(tree), q, v, tau, frames, wrench)  # accelerations do not change by regrouping
-    return passed_on(tree, q, joint_forces(tree, q, v, a, frames, wrench))
+    return body_reactions(tree, q, joint_forces(tree, q, v, a, frames, wrench))

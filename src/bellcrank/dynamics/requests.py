@@ -7,24 +7,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bellcrank.dynamics.operation_counts import WORK
 from bellcrank.dynamics.quantities import QUANTITIES, REFERENCES, Quantity, quantity
 from bellcrank.dynamics.table import METHODS, Method
-from bellcrank.dynamics.work import WORK
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Tree
 
-MARGIN = 1.2  # "auto" does not trace a method whose estimate exceeds the least estimate by more than this factor
-COUPLED = 3.0  # the same factor for joints that share coordinates, which the estimate does not consider
-QUICK = 5_000.0  # operations: below this, tracing every method that may be the fastest takes hardly any time
-STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # often the fastest: tried unless HOPELESS
-HOPELESS = 1.5, 12_000.0  # a strong method is dropped if it exceeds both this factor and this number of operations
-TANGENT = 0.4  # cost of a tangent as a fraction of its graph: many operations do not depend on the differentiated input
+ESTIMATE_MARGIN = (
+    1.2  # "auto" does not trace a method whose estimate exceeds the least estimate by more than this factor
+)
+COUPLED_MARGIN = 3.0  # the same factor for joints that share coordinates, which the estimate does not consider
+QUICK_TRACE_OPERATIONS = (
+    5_000.0  # operations: below this, tracing every method that may be the fastest takes hardly any time
+)
+STRONG_METHODS = (
+    "rnea",
+    "crba",
+    "aba",
+    "denoc",
+    "vcrb",
+    "reactions",
+)  # often the fastest: tried unless HOPELESS_LIMITS
+HOPELESS_LIMITS = (
+    1.5,
+    12_000.0,
+)  # a strong method is dropped if it exceeds both this factor and this number of operations
+TANGENT_COST_RATIO = (
+    0.4  # cost of a tangent as a fraction of its graph: many operations do not depend on the differentiated input
+)
 # Number of graph operations above which a link class shares its code in rolled loops (docs/size.md): straight-line code
 # of this size takes a second to compile, and runs no faster, because it exceeds the instruction cache.
-MOST_STRAIGHT = 25_000
-MOST_NUMBERS = 1_000  # numbers that straight-line code may read and write: each costs many operations to compile
-WIDEST = 16  # most numbers that one body returns: its pose
+MAX_STRAIGHT_OPERATIONS = 25_000
+MAX_STRAIGHT_NUMBERS = (
+    1_000  # numbers that straight-line code may read and write: each costs many operations to compile
+)
+MAX_BODY_OUTPUTS = 16  # most numbers that one body returns: its pose
 
 
 @dataclass(frozen=True)
@@ -40,7 +58,7 @@ class Request:
     reference: str = "aligned"  # point and axes in which the motion of the frame is expressed
 
 
-def check(mechanism: Mechanism, request: Request) -> None:
+def check_request(mechanism: Mechanism, request: Request) -> None:
     """Check that `request` can be computed for `mechanism`.
 
     Parameters
@@ -67,12 +85,12 @@ def check(mechanism: Mechanism, request: Request) -> None:
         raise InputError(f"{q.name} is not a symmetric matrix and cannot be packed; {those} can.")
     if not mechanism.bodies:
         raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
-    if not _solving(q.through or q.name):
+    if not _methods_solving(q.through or q.name):
         raise InputError(f'no method computes {q.name}. bellcrank.register("method", ...) adds one that does.')
-    if not able(q.name, mechanism.tree):
-        if not mechanism.loops and all(by.topology == "loops" for by in _solving(q.name)):
+    if not applicable_methods(q.name, mechanism.tree):
+        if not mechanism.loops and all(by.topology == "loops" for by in _methods_solving(q.name)):
             raise InputError(f'{q.name} needs loops, but mechanism "{mechanism.name}" has none.')
-        ways = "; ".join(f"{by.name} covers {by.topology}" for by in _solving(q.name))
+        ways = "; ".join(f"{by.name} covers {by.topology}" for by in _methods_solving(q.name))
         raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
     if request.method != "auto":
         method(request.method, q.name, mechanism.tree)
@@ -101,22 +119,22 @@ def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
         mechanism.frame(name)
 
 
-def _solving(name: str) -> list[Method]:
+def _methods_solving(name: str) -> list[Method]:
     return [by for by in list(METHODS.values()) if name in by.solves]
 
 
 # -- which methods may answer
 
 
-def able(quantity_name: str, tree: Tree) -> list[Method]:
+def applicable_methods(quantity_name: str, tree: Tree) -> list[Method]:
     """Return all methods that compute the quantity `quantity_name` for `tree`."""
     q = quantity(quantity_name)
     if q.through and not tree.loops:
         return []
-    found = [m for m in list(METHODS.values()) if m.applies(tree, q.through or quantity_name)]
+    applicable = [m for m in list(METHODS.values()) if m.applies(tree, q.through or quantity_name)]
     if q.differentiates:  # the graph of any method can be differentiated
-        found += [m for m in list(METHODS.values()) if m.applies(tree, q.differentiates) and m not in found]
-    return found
+        applicable += [m for m in list(METHODS.values()) if m.applies(tree, q.differentiates) and m not in applicable]
+    return applicable
 
 
 def method(name: str, quantity_name: str, tree: Tree) -> Method:
@@ -136,12 +154,12 @@ def method(name: str, quantity_name: str, tree: Tree) -> Method:
     InputError
         If no such method exists or it does not compute the quantity; the message lists those that do.
     """
-    found = [m.name for m in able(quantity_name, tree)]
-    if not found:
+    method_names = [m.name for m in applicable_methods(quantity_name, tree)]
+    if not method_names:
         raise InputError(f"{quantity_name} needs loops, but this mechanism has none.")
     if name not in METHODS:
-        raise InputError(unknown("method", name, ["auto", *found]))
-    if name not in found:
+        raise InputError(unknown("method", name, ["auto", *method_names]))
+    if name not in method_names:
         m, q = METHODS[name], quantity(quantity_name)
         needed = q.through or quantity_name
         if q.differentiates in m.solves:  # its graph could be differentiated, but it does not cover the mechanism
@@ -149,7 +167,7 @@ def method(name: str, quantity_name: str, tree: Tree) -> Method:
         why = f"it solves {', '.join(m.solves)}" if needed not in m.solves else m.covered(needed).but
         raise InputError(
             f'method "{name}" does not give {quantity_name} of this mechanism: {why}. '
-            f"Use: {', '.join(['auto', *found])}."
+            f"Use: {', '.join(['auto', *method_names])}."
         )
     return METHODS[name]
 
@@ -159,28 +177,30 @@ def candidates(quantity_name: str, tree: Tree) -> list[Method]:
 
     These are all methods that compute `quantity_name` for `tree`, except those that a rough estimate puts far behind.
     """
-    found = able(quantity_name, tree)
+    applicable = applicable_methods(quantity_name, tree)
     if base := quantity(quantity_name).differentiates:
-        return [m for m in found if quantity_name in m.solves] or candidates(base, tree)
-    if len(found) < 2:
-        return found
-    work = {m.name: estimate(m.name, quantity_name, tree) for m in found}
-    least, (times, large) = min((x for x in work.values() if x), default=0.0), HOPELESS
-    kept = {m.name for m in found if m.name in STRONG and work[m.name] <= max(times * least, large)}
-    return [m for m in found if m.name in kept or work[m.name] <= _margin(m, tree, least) * least]
+        return [m for m in applicable if quantity_name in m.solves] or candidates(base, tree)
+    if len(applicable) < 2:
+        return applicable
+    work = {m.name: estimate(m.name, quantity_name, tree) for m in applicable}
+    least, (times, large) = min((x for x in work.values() if x), default=0.0), HOPELESS_LIMITS
+    strong_methods = {
+        m.name for m in applicable if m.name in STRONG_METHODS and work[m.name] <= max(times * least, large)
+    }
+    return [m for m in applicable if m.name in strong_methods or work[m.name] <= _margin(m, tree, least) * least]
 
 
 def _margin(m: Method, tree: Tree, least: float) -> float:
     """Return how many times the least estimate a method may need and still be tried.
 
-    With flexible bodies, methods for rigid bodies have the same additional layer (bent.py), so if a strong method does
-    not win there, no other does.
+    With flexible bodies, methods for rigid bodies have the same additional layer (flexible_layer.py), so if a strong
+    method does not win there, no other does.
     """
-    doubtful = tree.coupled and (not tree.flexible or least < QUICK or m.name in STRONG)
+    doubtful = tree.coupled and (not tree.flexible or least < QUICK_TRACE_OPERATIONS or m.name in STRONG_METHODS)
     slides = sum(link.kind.name == "prismatic" for link in tree.links)
     # The estimate assumes revolute joints with one axis.
-    other = (tree.nv > len(tree.links) or 2 * slides > len(tree.links)) and least < QUICK
-    return COUPLED if doubtful or other else MARGIN
+    other = (tree.nv > len(tree.links) or 2 * slides > len(tree.links)) and least < QUICK_TRACE_OPERATIONS
+    return COUPLED_MARGIN if doubtful or other else ESTIMATE_MARGIN
 
 
 def estimate(method: str, quantity: str, tree: Tree) -> float:
@@ -200,15 +220,15 @@ def estimate(method: str, quantity: str, tree: Tree) -> float:
     q = QUANTITIES[quantity]
     known = WORK.get(q.through or quantity, {})
     if method not in known:
-        tangents = TANGENT * len(q.inputs) * tree.nv
+        tangents = TANGENT_COST_RATIO * len(q.inputs) * tree.nv
         return tangents * estimate(method, q.differentiates, tree) if q.differentiates else 0.0
     ends, one, two, three = known[method]
-    n, pairs, triples, tips = tree.depths
+    n, pairs, triples, tips = tree.work_sizes
     total = one * n + two * pairs + three * triples
     return max(total + ends * tips / 2, total / 10, 1.0)
 
 
-def straight(method: str, quantity: str, tree: Tree) -> bool:
+def fits_straight_code(method: str, quantity: str, tree: Tree) -> bool:
     """Return True if the estimate is small enough for straight-line code, written out body by body.
 
     Parameters
@@ -220,9 +240,9 @@ def straight(method: str, quantity: str, tree: Tree) -> bool:
     tree
         Kinematic tree of the mechanism.
     """
-    return estimate(method, quantity, tree) <= MOST_STRAIGHT
+    return estimate(method, quantity, tree) <= MAX_STRAIGHT_OPERATIONS
 
 
-def brief(quantity: str, tree: Tree) -> bool:
+def has_few_numbers(quantity: str, tree: Tree) -> bool:
     """Return True if `quantity` of `tree` surely reads and writes few enough numbers for code without loops."""
-    return (len(QUANTITIES[quantity].inputs) + WIDEST) * max(tree.nv, len(tree.links)) <= MOST_NUMBERS
+    return (len(QUANTITIES[quantity].inputs) + MAX_BODY_OUTPUTS) * max(tree.nv, len(tree.links)) <= MAX_STRAIGHT_NUMBERS

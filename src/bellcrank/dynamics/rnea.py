@@ -19,7 +19,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own, passive_torque, right_hand_side
+from bellcrank.dynamics.sweep import (
+    Vector,
+    Wrenches,
+    external_forces,
+    joint_elements,
+    passive_torque,
+    right_hand_side,
+    subspace_motion,
+)
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import ZERO, Acceleration, Force
@@ -48,7 +56,7 @@ def joint_forces(
     return _forces(tree, q, v, a, frames, wrench)[0]
 
 
-def beyond(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) -> Acceleration:
+def child_acceleration(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) -> Acceleration:
     """Return A of a body whose parent has the acceleration `parent`.
 
     Parameters
@@ -66,11 +74,11 @@ def beyond(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) ->
     """
     step("A", link.name)
     S = link.subspace(q)
-    vJ, aJ = along(S, own(link, v)), along(S, own(link, a)) + link.bias(q, v)
+    vJ, aJ = subspace_motion(S, joint_elements(link, v)), subspace_motion(S, joint_elements(link, a)) + link.bias(q, v)
     return link.transform(q).acceleration(parent).through_joint(vJ, aJ)  # 1.5, 1.6, 2.1
 
 
-def sweep_out(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]:
+def forward_sweep(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]:
     """Return A of every body, and last that of the ground, whose upward acceleration represents gravity.
 
     Parameters
@@ -86,7 +94,7 @@ def sweep_out(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]
     """
     A = {-1: Acceleration(ZERO, ZERO, -tree.gravity)}
     for i, link in enumerate(tree.links):
-        A[i] = beyond(link, q, v, a, A[link.parent])
+        A[i] = child_acceleration(link, q, v, a, A[link.parent])
     return [*(A[i] for i in range(len(tree.links))), A[-1]]
 
 
@@ -96,11 +104,11 @@ def _forces(
     """Return f, and the generalised forces of the modes of flexible bodies, by their elements of v."""
     A = {-1: Acceleration(ZERO, ZERO, -tree.gravity)}
     f = []
-    outer, inertia = external(tree, q, frames, wrench), tree.inertias(q)
+    external_loads, inertia = external_forces(tree, q, frames, wrench), tree.link_inertias(q)
     for i, link in enumerate(tree.links):
-        A[i] = beyond(link, q, v, a, A[link.parent])
+        A[i] = child_acceleration(link, q, v, a, A[link.parent])
         step("f", link.name)
-        f.append(inertia[i].newton_euler(A[i]) - outer[i])  # 1.11, 1.12
+        f.append(inertia[i].newton_euler(A[i]) - external_loads[i])  # 1.11, 1.12
     modal: dict[int, Scalar] = {}
     for body in tree.flexible:
         force, felt = body.newton_euler(q, v, a, A[body.link])

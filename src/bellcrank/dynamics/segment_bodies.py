@@ -17,33 +17,41 @@ from collections.abc import Generator
 from typing import Any
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.dca import NO_PULL, Turned, turned, turned_by
-from bellcrank.dynamics.neighbours import Body, FromChildren, FromParent, Hands
-from bellcrank.dynamics.segments import CLOSED, OPEN, Segment, begun, joined, parted, through
+from bellcrank.dynamics.body_recursion import BodyRecursion, FromChildren, FromParent, HandOn
+from bellcrank.dynamics.dca import ZERO_FORCE_SIX, SegmentRotation, body_rotation, combine_rotations
+from bellcrank.dynamics.segments import (
+    FREE_END,
+    TIP_END,
+    Segment,
+    add_body,
+    join_segments,
+    joint_accelerations,
+    split_solution,
+)
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import step
-from bellcrank.spatial.inertia import NO_INERTIA, articulated
+from bellcrank.spatial.inertia import NO_INERTIA, articulated_inertia
 from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Mat, Motion, Vec
 
-Asked = Generator[FromParent | FromChildren | Hands, Any, Any]
-NO_TURN = Turned(Mat(ZERO, ZERO, ZERO), ZERO)
-NOTHING = Segment(articulated(NO_INERTIA), NO_FORCE, OPEN)
-NO_END = (NO_MOTION, NO_PULL)
+SegmentExchange = Generator[FromParent | FromChildren | HandOn, Any, Any]
+NO_TURN = SegmentRotation(Mat(ZERO, ZERO, ZERO), ZERO)
+EMPTY_SEGMENT = Segment(articulated_inertia(NO_INERTIA), NO_FORCE, FREE_END)
+NO_END = (NO_MOTION, ZERO_FORCE_SIX)
 
 
-def _speed() -> Asked:
+def _receive_velocity() -> SegmentExchange:
     found = yield FromParent((ZERO, ZERO))
     return found
 
 
-def _ends(gravity: Vec) -> Asked:
+def _receive_ends(gravity: Vec) -> SegmentExchange:
     """Receive the acceleration of the inner end and the force at the outer one; twice."""
-    found = yield FromParent(((Motion(ZERO, -gravity), NO_PULL), NO_END))
+    found = yield FromParent(((Motion(ZERO, -gravity), ZERO_FORCE_SIX), NO_END))
     return found
 
 
-def body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vector) -> Body:
+def body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vector) -> BodyRecursion:
     """Return the accelerations of one joint; its first child is the next body of its segment, or the end.
 
     Parameters
@@ -61,32 +69,32 @@ def body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vect
     tau
         Forces and moments on the joint's coordinates.
     """
-    X, S = aba.placed(link, q)
+    X, S = aba.transform_and_axes(link, q)
     parts = yield FromChildren()
     step("w", link.name)
-    mine = NO_TURN if closed else turned(X, S, v)
-    yield Hands(turned_by(mine, parts[0]) if not closed else mine)
-    w, _ = yield from _speed()
-    m = aba.moved(link, X, S, q, v, w)
-    yield Hands((m.w, ZERO))
+    mine = NO_TURN if closed else body_rotation(X, S, v)
+    yield HandOn(combine_rotations(mine, parts[0]) if not closed else mine)
+    w, _ = yield from _receive_velocity()
+    m = aba.velocity_acceleration(link, X, S, q, v, w)
+    yield HandOn((m.w, ZERO))
     c = Motion(m.dw, m.a)
-    IA, pA = articulated(link.inertia), aba.held(link, link.inertia, m.w, NO_FORCE)
+    IA, pA = articulated_inertia(link.inertia), aba.bias_force(link, link.inertia, m.w, NO_FORCE)
     parts = yield FromChildren()
     for x in parts:
         IA, pA = IA + x.IA, pA + x.pA
     step("passive", link.name)
     driven = [t + p for t, p in zip(tau, link.passive(q, v), strict=True)]
-    reach = CLOSED if closed else parts[0].reach
-    segment, freed = begun(link, X, S, c, driven, Segment(IA, pA, reach))
-    yield Hands(segment)
-    (a, g), _ = yield from _ends(gravity)
+    reach = TIP_END if closed else parts[0].response
+    segment, freed = add_body(link, X, S, c, driven, Segment(IA, pA, reach))
+    yield HandOn(segment)
+    (a, g), _ = yield from _receive_ends(gravity)
     step("a", link.name)
-    found, A = through(X, S, c, freed, a, g)
-    yield Hands(((A, g), NO_END))
+    found, A = joint_accelerations(X, S, c, freed, a, g)
+    yield HandOn(((A, g), NO_END))
     return found
 
 
-def end(gravity: Vec, *none: Vector) -> Body:
+def end(gravity: Vec, *none: Vector) -> BodyRecursion:
     """Terminate a segment whose outer end can move.
 
     Parameters
@@ -97,17 +105,17 @@ def end(gravity: Vec, *none: Vector) -> Body:
         Unused inputs.
     """
     yield FromChildren()
-    yield Hands(Turned(IDENTITY, ZERO))
-    yield from _speed()
-    yield Hands((ZERO, ZERO))
+    yield HandOn(SegmentRotation(IDENTITY, ZERO))
+    yield from _receive_velocity()
+    yield HandOn((ZERO, ZERO))
     yield FromChildren()
-    yield Hands(NOTHING)
-    yield from _ends(gravity)
-    yield Hands((NO_END, NO_END))
+    yield HandOn(EMPTY_SEGMENT)
+    yield from _receive_ends(gravity)
+    yield HandOn((NO_END, NO_END))
     return []
 
 
-def port(far: int, gravity: Vec, *none: Vector) -> Body:
+def port(far: int, gravity: Vec, *none: Vector) -> BodyRecursion:
     """Select one of the two values of a join for the segment attached to it.
 
     Parameters
@@ -120,17 +128,17 @@ def port(far: int, gravity: Vec, *none: Vector) -> Body:
         Unused inputs.
     """
     (turn,) = yield FromChildren()
-    yield Hands(turn)
-    speeds = yield from _speed()
-    yield Hands((speeds[far], ZERO))
+    yield HandOn(turn)
+    speeds = yield from _receive_velocity()
+    yield HandOn((speeds[far], ZERO))
     (segment,) = yield FromChildren()
-    yield Hands(segment)
-    both = yield from _ends(gravity)
-    yield Hands((both[far], NO_END))
+    yield HandOn(segment)
+    both = yield from _receive_ends(gravity)
+    yield HandOn((both[far], NO_END))
     return []
 
 
-def join(gravity: Vec, *none: Vector) -> Body:
+def join(gravity: Vec, *none: Vector) -> BodyRecursion:
     """Join two segments, and distribute the solution to them.
 
     Parameters
@@ -142,13 +150,13 @@ def join(gravity: Vec, *none: Vector) -> Body:
     """
     near, far = yield FromChildren()
     step("w")
-    yield Hands(turned_by(near, far))
-    w, _ = yield from _speed()
-    yield Hands((w, near.beyond(w)))
+    yield HandOn(combine_rotations(near, far))
+    w, _ = yield from _receive_velocity()
+    yield HandOn((w, near.velocity_beyond(w)))
     one, other = yield FromChildren()
-    segment, both = joined(one, other)
-    yield Hands(segment)
-    (a, g), _ = yield from _ends(gravity)
-    pull, between = parted(one, other, both, a, g)
-    yield Hands(((a, tuple(pull)), (between, g)))
+    segment, both = join_segments(one, other)
+    yield HandOn(segment)
+    (a, g), _ = yield from _receive_ends(gravity)
+    pull, between = split_solution(one, other, both, a, g)
+    yield HandOn(((a, tuple(pull)), (between, g)))
     return []

@@ -19,17 +19,29 @@ from bellcrank.dynamics import aba
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, is_zero, step, where
-from bellcrank.spatial.inertia import Articulated
+from bellcrank.spatial.dense_matrices import (
+    SixMatrix,
+    SixVector,
+    column_dot,
+    dense_matrix,
+    dot,
+    matrix_product,
+    six_numbers,
+    symmetric_matrix,
+    to_articulated,
+    to_force,
+    to_motion,
+)
+from bellcrank.spatial.inertia import ArticulatedInertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.six import Matrix, Six, articulated, column_dot, dense, dot, force, motion, six, times, whole
 from bellcrank.spatial.vector import NO_FORCE, ZERO, Force, Motion
 
 # A pivot smaller than this fraction of its element of the matrix is rounding: the motion has no inertia.
-BLIND = 1e-13
+ZERO_PIVOT_RATIO = 1e-13
 
 
 @dataclass(slots=True, eq=False)
-class Reach:
+class EndResponse:
     """Response at the outer end of a segment: K by columns, W by rows of its lower triangle, and b."""
 
     K: tuple[Force, ...]
@@ -41,36 +53,36 @@ class Reach:
 class Segment:
     """A segment: articulated-body inertia and bias force at its inner end, and the response at its outer end."""
 
-    IA: Articulated
+    IA: ArticulatedInertia
     pA: Force
-    reach: Reach | None
+    response: EndResponse | None
 
 
-def _units() -> tuple[Force, ...]:
-    return tuple(force([float(i == k) for i in range(6)]) for k in range(6))
+def _unit_forces() -> tuple[Force, ...]:
+    return tuple(to_force([float(i == k) for i in range(6)]) for k in range(6))
 
 
 # The free end of a segment: a force there acts directly on its body.
-OPEN = Reach(_units(), tuple((0.0,) * (i + 1) for i in range(6)), Motion(ZERO, ZERO))
+FREE_END = EndResponse(_unit_forces(), tuple((0.0,) * (i + 1) for i in range(6)), Motion(ZERO, ZERO))
 
 
 # The end of a segment at a tip: no force acts there.
-CLOSED = Reach((NO_FORCE,) * 6, OPEN.W, OPEN.b)
+TIP_END = EndResponse((NO_FORCE,) * 6, FREE_END.W, FREE_END.b)
 
 
 @dataclass(slots=True, eq=False)
-class Freed:
+class EliminatedAxis:
     """Values of an eliminated axis for the forward sweep: psi, D, u, and the contribution k of the end force to u."""
 
     psi: Force
     D: Scalar
     u: Scalar
-    k: Six
+    k: SixVector
 
 
-def begun(
+def add_body(
     link: Link, X: Transform, S: Sequence[Motion], c: Motion, driven: Vector, beyond: Segment
-) -> tuple[Segment, list[Freed]]:
+) -> tuple[Segment, list[EliminatedAxis]]:
     """Add a body to the segment beyond it, and eliminate its joint.
 
     Parameters
@@ -88,11 +100,11 @@ def begun(
     beyond
         Segment whose inner end is the body's frame; its IA and pA include the body's.
     """
-    IA, pA, reach = beyond.IA, beyond.pA, beyond.reach
+    IA, pA, reach = beyond.IA, beyond.pA, beyond.response
     freed = []
     for s, t in reversed(list(zip(S, driven, strict=True))):
-        psi, D, u, IA, pA = aba.eliminated(link, s, t, IA, pA)
-        k: Six = [0.0] * 6
+        psi, D, u, IA, pA = aba.eliminate_axis(link, s, t, IA, pA)
+        k: SixVector = [0.0] * 6
         if reach is not None:
             step("K", link.name)
             k = [s.dot(column) for column in reach.K]
@@ -101,20 +113,20 @@ def begun(
             kD = [x * D for x in k]
             W = tuple(tuple(w + k[i] * kD[j] for j, w in enumerate(row)) for i, row in enumerate(reach.W))
             step("b", link.name)
-            reach = Reach(K, W, reach.b + motion([x * u for x in kD]))
-        freed.append(Freed(psi, D, u, k))
+            reach = EndResponse(K, W, reach.b + to_motion([x * u for x in kD]))
+        freed.append(EliminatedAxis(psi, D, u, k))
     step("pA", link.name)
     end = Segment(X.articulated(IA), X.force(pA + IA @ c), None)
     if reach is not None:
         step("b", link.name)
-        b = reach.b + motion([c.dot(column) for column in reach.K])
+        b = reach.b + to_motion([c.dot(column) for column in reach.K])
         step("K", link.name)
-        end.reach = Reach(tuple(X.force(column) for column in reach.K), reach.W, b)
+        end.response = EndResponse(tuple(X.force(column) for column in reach.K), reach.W, b)
     return end, freed[::-1]
 
 
-def through(
-    X: Transform, S: Sequence[Motion], c: Motion, freed: Sequence[Freed], a: Motion, g: Six
+def joint_accelerations(
+    X: Transform, S: Sequence[Motion], c: Motion, freed: Sequence[EliminatedAxis], a: Motion, g: SixVector
 ) -> tuple[list[Scalar], Motion]:
     """Return the accelerations of a joint and of its body.
 
@@ -133,18 +145,18 @@ def through(
     g
         Force at the segment's outer end.
     """
-    A, found = X.motion(a) + c, []
+    A, accelerations_found = X.motion(a) + c, []
     for s, axis in zip(S, freed, strict=True):
-        found.append((axis.u + dot(axis.k, g)) * axis.D - A.dot(axis.psi))
-        A = A + s * found[-1]
-    return found, A
+        accelerations_found.append((axis.u + dot(axis.k, g)) * axis.D - A.dot(axis.psi))
+        A = A + s * accelerations_found[-1]
+    return accelerations_found, A
 
 
 # -- two segments, one beyond the other
 
 
 @dataclass(slots=True, eq=False)
-class Joint:
+class SegmentJoint:
     """Values of two joined segments for the forward sweep: the factors R, e and Q = R W, and the acceleration b."""
 
     R: list[list[Scalar]]  # with R^T diag(e) R = (IA^-1 + W)^-1, for far's IA and near's W
@@ -153,7 +165,7 @@ class Joint:
     b: list[Scalar]  # acceleration of the frame where they meet, while the outer end is free and the inner held
 
 
-def joined(near: Segment, far: Segment) -> tuple[Segment, Joint]:
+def join_segments(near: Segment, far: Segment) -> tuple[Segment, SegmentJoint]:
     """Join two segments.
 
     They meet at a frame with acceleration a = K1^T a1 + b1 - W1 f, where f = IA2 a + pA2 - K2 g2.
@@ -165,37 +177,39 @@ def joined(near: Segment, far: Segment) -> tuple[Segment, Joint]:
     far
         Segment beyond it.
     """
-    assert near.reach is not None
+    assert near.response is not None
     step("R")
-    W = whole(near.reach.W)
-    R, e = _solved(dense(far.IA), W)
-    Q = times(R, W)
+    W = symmetric_matrix(near.response.W)
+    R, e = _factor_compliance(dense_matrix(far.IA), W)
+    Q = matrix_product(R, W)
     step("b")
-    pA = six(far.pA)
-    b = [x - dot(row, pA) for x, row in zip(six(near.reach.b), W, strict=True)]
-    both = Joint(R, e, Q, b)
+    pA = six_numbers(far.pA)
+    b = [x - dot(row, pA) for x, row in zip(six_numbers(near.response.b), W, strict=True)]
+    segment_joint = SegmentJoint(R, e, Q, b)
     step("IA")
-    K1 = [six(column) for column in near.reach.K]  # rows of K1^T
+    K1 = [six_numbers(column) for column in near.response.K]  # rows of K1^T
     Y = [[dot(row, [K1[m][j] for m in range(6)]) for j in range(6)] for row in R]  # R K1^T
     eY = [[x * d for x in row] for row, d in zip(Y, e, strict=True)]
     rho = [dot(row, b) for row in R]
-    IA = near.IA + articulated([[column_dot(Y, i, eY, j) for j in range(i + 1)] for i in range(6)])
+    IA = near.IA + to_articulated([[column_dot(Y, i, eY, j) for j in range(i + 1)] for i in range(6)])
     step("pA")
     carried = [dot([K1[m][i] for m in range(6)], pA) for i in range(6)]
-    pA1 = near.pA + force([x + column_dot(eY, i, [[r] for r in rho], 0) for i, x in enumerate(carried)])
-    if far.reach is None:
-        return Segment(IA, pA1, None), both
-    return Segment(IA, pA1, _reach(far.reach, K1, eY, W, both, rho)), both
+    pA1 = near.pA + to_force([x + column_dot(eY, i, [[r] for r in rho], 0) for i, x in enumerate(carried)])
+    if far.response is None:
+        return Segment(IA, pA1, None), segment_joint
+    return Segment(IA, pA1, _joined_response(far.response, K1, eY, W, segment_joint, rho)), segment_joint
 
 
-def _reach(far: Reach, K1: Matrix, eY: Matrix, W: Matrix, both: Joint, rho: Six) -> Reach:
-    K2 = [six(column) for column in far.K]  # columns of K2
+def _joined_response(
+    far: EndResponse, K1: SixMatrix, eY: SixMatrix, W: SixMatrix, both: SegmentJoint, rho: SixVector
+) -> EndResponse:
+    K2 = [six_numbers(column) for column in far.K]  # columns of K2
     step("K")
     V = [[dot(row, column) for column in K2] for row in both.Q]  # Q K2
     K = []
     for j, column in enumerate(K2):
         K1K2 = [dot([K1[m][i] for m in range(6)], column) for i in range(6)]
-        K.append(force([x - column_dot(eY, i, V, j) for i, x in enumerate(K1K2)]))
+        K.append(to_force([x - column_dot(eY, i, V, j) for i, x in enumerate(K1K2)]))
     step("W")
     WK2 = [[dot(row, column) for column in K2] for row in W]
     eV = [[x * d for x in row] for row, d in zip(V, both.e, strict=True)]
@@ -204,11 +218,13 @@ def _reach(far: Reach, K1: Matrix, eY: Matrix, W: Matrix, both: Joint, rho: Six)
         for i in range(6)
     )
     step("b")
-    b = [x + (dot(K2[i], both.b) - column_dot(eV, i, [[r] for r in rho], 0)) for i, x in enumerate(six(far.b))]
-    return Reach(tuple(K), rows, motion(b))
+    b = [x + (dot(K2[i], both.b) - column_dot(eV, i, [[r] for r in rho], 0)) for i, x in enumerate(six_numbers(far.b))]
+    return EndResponse(tuple(K), rows, to_motion(b))
 
 
-def parted(near: Segment, far: Segment, both: Joint, a1: Motion, g2: Six) -> tuple[Six, Motion]:
+def split_solution(
+    near: Segment, far: Segment, both: SegmentJoint, a1: Motion, g2: SixVector
+) -> tuple[SixVector, Motion]:
     """Return the force at near's outer end, and the acceleration of far's inner end.
 
     Parameters
@@ -218,29 +234,29 @@ def parted(near: Segment, far: Segment, both: Joint, a1: Motion, g2: Six) -> tup
     far
         Segment beyond it.
     both
-        As `joined` returns it.
+        As `join_segments` returns it.
     a1
         Acceleration of near's inner end.
     g2
         Force at far's outer end.
     """
-    assert near.reach is not None
+    assert near.response is not None
     step("a")
-    free = [x + a1.dot(column) for x, column in zip(both.b, near.reach.K, strict=True)]
+    free = [x + a1.dot(column) for x, column in zip(both.b, near.response.K, strict=True)]
     pulled = [0.0] * 6
-    if far.reach is not None:
-        columns = [six(column) for column in far.reach.K]
+    if far.response is not None:
+        columns = [six_numbers(column) for column in far.response.K]
         pulled = [dot([columns[m][i] for m in range(6)], g2) for i in range(6)]
-        free = [x + dot(row, pulled) for x, row in zip(free, whole(near.reach.W), strict=True)]
+        free = [x + dot(row, pulled) for x, row in zip(free, symmetric_matrix(near.response.W), strict=True)]
     phi = [dot(row, free) * d for row, d in zip(both.R, both.e, strict=True)]
     a = [x - dot([row[i] for row in both.Q], phi) for i, x in enumerate(free)]
     step("g")
-    own = six(far.pA)
+    own = six_numbers(far.pA)
     g = [pulled[i] - own[i] - dot([row[i] for row in both.R], phi) for i in range(6)]
-    return g, motion(a)
+    return g, to_motion(a)
 
 
-def _solved(M: Matrix, W: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
+def _factor_compliance(M: SixMatrix, W: SixMatrix) -> tuple[list[list[Scalar]], list[Scalar]]:
     """Return R and e with R^T diag(e) R = M (1 + W M)^-1, for symmetric, positive semidefinite M and W.
 
     M = L D L^T, without the columns of vanishing pivots; the eigenvalues of D^-1 + L^T W L are not smaller than those
@@ -263,7 +279,7 @@ def _solved(M: Matrix, W: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
     return R, e
 
 
-def _factors(M: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
+def _factors(M: SixMatrix) -> tuple[list[list[Scalar]], list[Scalar]]:
     """Return L and 1/D of M = L D L^T; for a vanishing pivot the column of L is zero and 1/D is one."""
     A = [list(row) for row in M]
     L: list[list[Scalar]] = [[0.0] * 6 for _ in range(6)]
@@ -272,7 +288,7 @@ def _factors(M: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
         d = A[k][k]
         if is_zero(d):
             continue
-        seen = d > BLIND * M[k][k]
+        seen = d > ZERO_PIVOT_RATIO * M[k][k]
         inverse[k] = 1.0 / where(seen, d, 1.0)
         L[k][k] = where(seen, 1.0, 0.0)
         for i in range(k + 1, 6):

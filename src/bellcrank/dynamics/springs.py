@@ -10,16 +10,16 @@ bodies instead.
 
 from __future__ import annotations
 
-from bellcrank.dynamics.ends import End, Row, Vector, ends, row
+from bellcrank.dynamics.frame_pairs import FrameEnd, JacobianRow, Vector, frame_pair, jacobian_row
 from bellcrank.model.parts import Spring
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, maximum, sqrt, step
 from bellcrank.spatial.vector import Vec
 
-TOUCHING = 1e-150  # m^2: where two ends coincide, the direction of the tension is undefined
+MIN_DISTANCE_SQUARED = 1e-150  # m^2: where two ends coincide, the direction of the tension is undefined
 
 
-def pull(s: Spring, a: End, b: End) -> Vec:
+def tension_force(s: Spring, a: FrameEnd, b: FrameEnd) -> Vec:
     """Return the force on end a, in the common body's axes; the force on end b is opposite.
 
     Parameters
@@ -35,7 +35,7 @@ def pull(s: Spring, a: End, b: End) -> Vec:
     if is_zero(s.length) and is_zero(s.damping):
         f: Vec = d * s.stiffness  # smooth, even where the ends meet
         return f
-    square = maximum(d.dot(d), TOUCHING)
+    square = maximum(d.dot(d), MIN_DISTANCE_SQUARED)
     L = sqrt(square)
     T = (L - s.length) * s.stiffness
     if not is_zero(s.damping):
@@ -44,8 +44,8 @@ def pull(s: Spring, a: End, b: End) -> Vec:
     return f
 
 
-def _felt(f: Vec, a: End, b: End) -> Row:
-    return row(a, b, lambda m: f.dot(m.lin), lambda m: -f.dot(m.lin))
+def _generalised_force(f: Vec, a: FrameEnd, b: FrameEnd) -> JacobianRow:
+    return jacobian_row(a, b, lambda m: f.dot(m.lin), lambda m: -f.dot(m.lin))
 
 
 def torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -62,10 +62,10 @@ def torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     """
     out: list[Scalar] = [0.0] * tree.nv
     for s in tree.springs:
-        a, b = ends(tree, s.a, s.b, q, v)
+        a, b = frame_pair(tree, s.a, s.b, q, v)
         step("spring", s.name)
-        f = pull(s, a, b)
-        for k, x in _felt(f, a, b).items():
+        f = tension_force(s, a, b)
+        for k, x in _generalised_force(f, a, b).items():
             out[k] = out[k] + x
     return out
 
@@ -75,12 +75,12 @@ def energy(tree: Tree, q: Vector) -> Scalar:
     total: Scalar = 0.0
     still = [0.0] * tree.nv
     for s in tree.springs:
-        a, b = ends(tree, s.a, s.b, q, still)
-        total = total + stretched(s, a, b)
+        a, b = frame_pair(tree, s.a, s.b, q, still)
+        total = total + stretch_energy(s, a, b)
     return total
 
 
-def stretched(s: Spring, a: End, b: End) -> Scalar:
+def stretch_energy(s: Spring, a: FrameEnd, b: FrameEnd) -> Scalar:
     """Return the energy of one spring.
 
     Parameters

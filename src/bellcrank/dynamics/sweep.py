@@ -13,7 +13,7 @@ Vector = Sequence[Scalar]
 Wrenches = Sequence[Vector] | None  # one [force, moment] for each frame on which an external force acts
 
 
-def along(S: Sequence[Motion], rates: Vector) -> Motion:
+def subspace_motion(S: Sequence[Motion], rates: Vector) -> Motion:
     """Return S v, the motion due to `rates` along the columns of `S`."""
     total = NO_MOTION
     for s, rate in zip(S, rates, strict=True):
@@ -21,12 +21,12 @@ def along(S: Sequence[Motion], rates: Vector) -> Motion:
     return total
 
 
-def own(link: Link, x: Vector) -> list[Scalar]:
+def joint_elements(link: Link, x: Vector) -> list[Scalar]:
     """Return the elements of the velocity-like vector `x` that belong to the joint of `link`."""
     return [x[i] for i in link.v_index]
 
 
-def external(tree: Tree, q: Vector, frames: Sequence[str], wrench: Wrenches) -> list[Force]:
+def external_forces(tree: Tree, q: Vector, frames: Sequence[str], wrench: Wrenches) -> list[Force]:
     """Return the external force on each body about its F.
 
     Parameters
@@ -56,11 +56,11 @@ def external(tree: Tree, q: Vector, frames: Sequence[str], wrench: Wrenches) -> 
 def poses(tree: Tree, q: Vector) -> list[tuple[Mat, Vec]]:
     """Return R_WF and p_WF of every body of `tree` at positions `q`."""
     ground = tree.ground.pose(IDENTITY, ZERO)
-    found: list[tuple[Mat, Vec]] = []
+    body_poses: list[tuple[Mat, Vec]] = []
     for link in tree.links:
         step("pose", link.name)
-        found.append(link.transform(q).pose(*(found[link.parent] if link.parent >= 0 else ground)))
-    return found
+        body_poses.append(link.transform(q).pose(*(body_poses[link.parent] if link.parent >= 0 else ground)))
+    return body_poses
 
 
 def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -75,10 +75,10 @@ def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     v
         Velocities, nv elements.
     """
-    return of_each_joint(tree, "rate", q, v)
+    return apply_joint_function(tree, "rate", q, v)
 
 
-def of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scalar]:
+def apply_joint_function(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scalar]:
     """Apply a function of the joint types to the coordinates of each joint, except mimic joints.
 
     Parameters
@@ -123,7 +123,7 @@ def passive_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     return out
 
 
-def felt(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[Scalar]:
+def generalised_forces(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[Scalar]:
     """Return J^T f, the generalised forces due to forces on the bodies.
 
     Parameters
@@ -170,6 +170,6 @@ def right_hand_side(
     """
     passive, outer = passive_torque(tree, q, v), [0.0] * tree.nv
     if frames:
-        outer = felt(tree, q, external(tree, q, frames, wrench))
+        outer = generalised_forces(tree, q, external_forces(tree, q, frames, wrench))
     step("tau - C")
     return [t + p + o - c for t, p, o, c in zip(tau, passive, outer, C, strict=True)]

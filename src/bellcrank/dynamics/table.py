@@ -20,14 +20,14 @@ from typing import Any
 from bellcrank.dynamics.sources import SOURCES
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
-from bellcrank.parameters import depends
-from bellcrank.quoting import refused
-from bellcrank.text import table as table_of  # "table" is the name of this module
+from bellcrank.parameters import has_free
+from bellcrank.quoting import name_problem
+from bellcrank.text_table import table as table_of  # "table" is the name of this module
 
-WIDTH = 100  # columns of the printed table
+TABLE_WIDTH_COLUMNS = 100  # columns of the printed table
 
 
-def _loaded(file: Any) -> Any:
+def _load_module(file: Any) -> Any:
     """Import a file of dynamics/ by its name; return any other object that has functions unchanged."""
     return import_module(f"bellcrank.dynamics.{file}") if isinstance(file, str) else file
 
@@ -43,13 +43,13 @@ class Topology:
 
 ANY = Topology("trees, couplings", lambda tree: True)
 TREES = Topology("trees", lambda tree: not tree.coupled, "mimic joints and flexible bodies are not supported")
-BENT = Topology("trees", lambda tree: not tree.following, "mimic joints are not supported")
+NO_MIMIC = Topology("trees", lambda tree: not tree.has_mimics, "mimic joints are not supported")
 MASSIVE = Topology(
     "trees, massive bodies",
     lambda tree: (
         not tree.coupled
         and all(tree.invertible)
-        and not depends([link.armature for link in tree.links])  # the method divides by them
+        and not has_free([link.armature for link in tree.links])  # the method divides by them
     ),
     "mimic joints, flexible bodies and free armatures are not supported, and every body needs mass and extent in all "
     "directions",
@@ -63,7 +63,7 @@ SOLID = Topology(
 LOOPS = Topology("loops", lambda tree: bool(tree.loops), "the mechanism has no loops")
 UNSPRUNG = Topology(
     "trees, couplings",
-    lambda tree: bool(_loaded("derivatives").covered(tree)),
+    lambda tree: bool(_load_module("derivatives").covered(tree)),
     "loops, springs between bodies, flexible bodies and custom joints whose axes rotate are not supported",
 )
 FACTORED = Topology(
@@ -71,7 +71,8 @@ FACTORED = Topology(
     lambda tree: (
         not tree.flexible
         and all(
-            known or not depends(link.inertia.I_centre) for known, link in zip(tree.invertible, tree.links, strict=True)
+            known or not has_free(link.inertia.I_centre)
+            for known, link in zip(tree.invertible, tree.links, strict=True)
         )
     ),
     "a body whose central inertia is a free parameter needs a nominal extent in all directions, because the method "
@@ -94,7 +95,7 @@ class Method:
     bends: bool = False  # handles flexible bodies itself, or does not depend on inertia
 
     def __post_init__(self) -> None:
-        if why := refused(self.name):
+        if why := name_problem(self.name):
             raise InputError(f"the method {why}.")
 
     @property
@@ -119,7 +120,7 @@ class Method:
     @property
     def file(self) -> Any:
         """Return the module (or other object) that has the method's functions."""
-        return _loaded(self.module)
+        return _load_module(self.module)
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the method's function called `name`: a quantity, or any other function in its files.
@@ -127,22 +128,26 @@ class Method:
         Quantities to which modes contribute are wrapped for trees with flexible bodies, unless the method handles them
         itself.
         """
-        file = self.file if self.also is None or hasattr(self.file, name) else _loaded(self.also)
-        found: Callable[..., Any] = getattr(file, name)
-        if self.bends or name not in MODAL:
-            return found
+        file = self.file if self.also is None or hasattr(self.file, name) else _load_module(self.also)
+        method_function: Callable[..., Any] = getattr(file, name)
+        if self.bends or name not in MODAL_QUANTITIES:
+            return method_function
 
-        def over_bodies_that_bend(tree: Tree, *inputs: Any, **options: Any) -> Any:
-            by = found
+        def with_flexible_layer(tree: Tree, *inputs: Any, **options: Any) -> Any:
+            function_used = method_function
             if tree.flexible:
-                by = _loaded("bent").Bent(lambda own: getattr(self.file, own), self.solves).function(name)
-            return by(tree, *inputs, **options)
+                function_used = (
+                    _load_module("flexible_layer")
+                    .FlexibleLayer(lambda own: getattr(self.file, own), self.solves)
+                    .function(name)
+                )
+            return function_used(tree, *inputs, **options)
 
-        return over_bodies_that_bend
+        return with_flexible_layer
 
 
-# Quantities to which the modes of flexible bodies contribute (bent.py).
-MODAL = (
+# Quantities to which the modes of flexible bodies contribute (flexible_layer.py).
+MODAL_QUANTITIES = (
     "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix",
     "forward_dynamics", "inverse_dynamics", "bias", "gravity_torque", "coriolis_torque",
 )  # fmt: skip
@@ -152,13 +157,13 @@ MF = ("forward_dynamics", "mass_matrix")
 B = ("bias", "gravity_torque", "coriolis_torque")
 MFB = ("forward_dynamics", "mass_matrix", "bias")
 MFU = ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix")
-REST = (
+KINEMATIC_QUANTITIES = (
     "passive_torque", "kinetic_energy", "potential_energy", "pose", "velocity", "jacobian", "com", "momentum", "rate",
     "integrate", "difference",
 )  # fmt: skip
 
-FRAMES = ("poses", "acceleration", "spatial_acceleration", "jacobian_rate")
-CENTRE = (
+FRAME_QUANTITIES = ("poses", "acceleration", "spatial_acceleration", "jacobian_rate")
+CENTROIDAL_QUANTITIES = (
     "com", "com_velocity", "com_acceleration", "com_jacobian", "momentum", "momentum_rate", "momentum_matrix",
     "momentum_matrix_rate",
 )  # fmt: skip
@@ -167,7 +172,7 @@ _ROWS = (
     # the fastest methods, in bellcrank's own frames and inertias
     Method("rnea", "rnea", ("inverse_dynamics", *B), ANY, "luh1980", bends=True),
     Method("crba", "crba", MFU, ANY, "walker1982", bends=True),
-    Method("aba", "aba", ("forward_dynamics",), BENT, "featherstone1983", bends=True),
+    Method("aba", "aba", ("forward_dynamics",), NO_MIMIC, "featherstone1983", bends=True),
     Method("dca", "dca", ("forward_dynamics",), SOLID, "featherstone1999", regrouped=False),
     Method("reactions", "reactions", ("reactions",), ANY, "luh1980", bends=True),
     # wong1991, and the methods it is compared with
@@ -178,7 +183,7 @@ _ROWS = (
     Method("featherstone", "featherstone", ("forward_dynamics",), TREES, "featherstone1983"),
     Method("bae_hwang", "bae_hwang", M, ANY, "bae1988"),
     # saha2001
-    Method("denoc", "denoc", MFU, BENT, "saha2003"),
+    Method("denoc", "denoc", MFU, NO_MIMIC, "saha2003"),
     # nikravesh1989
     Method("joint_coordinates", "joint_coordinates", MFB, ANY, "nikravesh1989", regrouped=False),
     Method(
@@ -186,7 +191,7 @@ _ROWS = (
         regrouped=False,
     ),
     Method(
-        "absolute", "absolute", ("forward_dynamics", "reactions", "multipliers"), MASSIVE, "nikravesh1988",
+        "absolute", "absolute_coordinates", ("forward_dynamics", "reactions", "multipliers"), MASSIVE, "nikravesh1988",
         regrouped=False,
     ),
     # fijany1989; its original composite-body method is that of Walker and Orin, so ocrb and walker_orin share a file
@@ -209,13 +214,16 @@ _ROWS = (
         "singh2022",
     ),
     # the loop equations; the dynamics of loops is a layer on the methods above
-    Method("closure", "loops.quantities", ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
+    Method(
+        "closure", "loops.constraint_quantities", ("closure", "closure_jacobian", "closure_bias"), LOOPS,
+        "nikravesh1989",
+    ),
     # quantities for robot control
     Method("coriolis", "coriolis", ("coriolis_matrix",), ANY, "echeandia2021"),
-    Method("centroidal", "centroidal", CENTRE, ANY, "orin2013", regrouped=False),
-    Method("frame_motion", "frame_motion", FRAMES, ANY, "featherstone2008"),
+    Method("centroidal", "centroidal", CENTROIDAL_QUANTITIES, ANY, "orin2013", regrouped=False),
+    Method("frame_motion", "frame_motion", FRAME_QUANTITIES, ANY, "featherstone2008"),
     # everything without dynamics
-    Method("kinematics", "kinematics", REST, ANY, "featherstone2008"),
+    Method("kinematics", "kinematics", KINEMATIC_QUANTITIES, ANY, "featherstone2008"),
 )  # fmt: skip
 
 METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
@@ -240,7 +248,7 @@ class MethodTable:
         """Format the table, wrapped to its width without cutting text."""
         cells = [(m.name, wrap(", ".join(m.solves), 20), wrap(m.topology, 10), m.citation) for m in self]
         names = max(map(len, METHODS))
-        left = WIDTH - names - 3 * 2 - sum(max(len(line) for c in cells for line in c[k]) for k in (1, 2))
+        left = TABLE_WIDTH_COLUMNS - names - 3 * 2 - sum(max(len(line) for c in cells for line in c[k]) for k in (1, 2))
         rows: list[tuple[str, ...]] = []
         for name, solves, topology, citation in cells:
             rows += zip_longest([name], solves, topology, wrap(citation, left, break_on_hyphens=False), fillvalue="")

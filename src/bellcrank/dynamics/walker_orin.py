@@ -20,14 +20,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.inertia_matrix import Matrix, Rows, columns, coordinate_names, solve, square
+from bellcrank.dynamics.ltl_factorisation import Rows, TreeMatrix, axis_columns, coordinate_names, full_matrix, solve
 from bellcrank.dynamics.rnea import net_forces
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.inertia import about_centre
 from bellcrank.spatial.moves import Rotation, Shift, Transform
-from bellcrank.spatial.vector import SYM_ZERO, Force, Motion, Sym, Vec
+from bellcrank.spatial.vector import SYM_ZERO, Force, Motion, SymMat, Vec
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +36,7 @@ class Composite:
 
     M: Scalar
     c: Vec
-    J: Sym
+    J: SymMat
 
     def __matmul__(self, s: Motion) -> Force:
         """Return the force about the frame's origin that the unit acceleration `s` needs."""
@@ -45,12 +45,12 @@ class Composite:
         return Force(N + self.c.cross(F), F)  # 2.11
 
 
-def parallel(m: Scalar, r: Vec) -> Sym:
+def parallel_axis_term(m: Scalar, r: Vec) -> SymMat:
     """Return m (r.r 1 - r r^T), the parallel-axis term of a mass `m` whose centre is at distance `r`."""
     return about_centre(m, r, SYM_ZERO).I
 
 
-def joined(one: Composite, other: Composite) -> Composite:
+def join_composites(one: Composite, other: Composite) -> Composite:
     """Return the composite of the bodies `one` and `other`."""
     M = other.M + one.M  # 2.4
     if is_zero(one.M) or is_zero(other.M):
@@ -59,11 +59,11 @@ def joined(one: Composite, other: Composite) -> Composite:
     c = other.c * (other.M / M) + one.c * (one.M / M)  # 2.5
     r = other.c - c  # 2.8
     r_star = one.c - c  # 2.9
-    b = parallel(other.M, r) + one.J + parallel(one.M, r_star)  # 2.7
+    b = parallel_axis_term(other.M, r) + one.J + parallel_axis_term(one.M, r_star)  # 2.7
     return Composite(M, c, other.J + b)  # 2.6
 
 
-def carried(X: Transform, b: Composite) -> Composite:
+def composite_in_parent(X: Transform, b: Composite) -> Composite:
     """Express the composite body `b` in the parent's frame, from which `X` leads to the body's."""
     for move in reversed(X.moves):
         if isinstance(move, Shift):
@@ -73,10 +73,10 @@ def carried(X: Transform, b: Composite) -> Composite:
     return b
 
 
-def composite(tree: Tree, q: Vector) -> Rows:
+def mass_matrix_triangle(tree: Tree, q: Vector) -> Rows:
     """Return the lower triangle of the mass matrix of `tree` at positions `q`."""
     links = tree.links
-    S, M = columns(tree, q), Matrix(tree)
+    S, M = axis_columns(tree, q), TreeMatrix(tree)
     bodies = [Composite(link.inertia.m, link.inertia.centre, link.inertia.I_centre) for link in links]
 
     def moved(i: int, F: Force) -> Force:
@@ -85,16 +85,18 @@ def composite(tree: Tree, q: Vector) -> Rows:
     for j, link in reversed(list(enumerate(links))):
         for s in S[j]:
             step("F", link.name)
-            M.handed_down(s, S, bodies[j] @ s.Z, moved)  # 2.12
+            M.carry_to_ground(s, S, bodies[j] @ s.Z, moved)  # 2.12
         if link.parent >= 0:
             step("J", links[link.parent].name)
-            bodies[link.parent] = joined(bodies[link.parent], carried(link.transform(q), bodies[j]))
-    return M.rows()
+            bodies[link.parent] = join_composites(
+                bodies[link.parent], composite_in_parent(link.transform(q), bodies[j])
+            )
+    return M.lower_triangle()
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
-    return square(composite(tree, q))
+    return full_matrix(mass_matrix_triangle(tree, q))
 
 
 def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
@@ -109,7 +111,7 @@ def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
     Q
         Generalised forces, nv elements.
     """
-    return solve(composite(tree, q), Q, coordinate_names(tree))
+    return solve(mass_matrix_triangle(tree, q), Q, coordinate_names(tree))
 
 
 def forward_dynamics(

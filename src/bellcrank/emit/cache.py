@@ -26,24 +26,27 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from bellcrank.began import BEGAN
+from bellcrank.code_timestamp import IMPORT_TIME_NS
 from bellcrank.errors import brief, warn
-from bellcrank.quoting import line
+from bellcrank.quoting import single_line
 
 POSIX = hasattr(os, "getuid")
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-MAGIC = b"bellcrank cache 2\n"
-SETTLED = 2_000_000_000  # ns after a change of a file; a later change is certain to show in its timestamps
-MEGABYTES, DAYS = 1024.0, 90.0  # default limits of size and of time without use; $BELLCRANK_CACHE_MB, ..._DAYS
-HOUR, DAY = 3600.0, 86400.0
+FILE_HEADER = b"bellcrank cache 2\n"
+SETTLING_TIME_NS = 2_000_000_000  # ns after a change of a file; a later change is certain to show in its timestamps
+DEFAULT_MEGABYTES, DEFAULT_DAYS = (
+    1024.0,
+    90.0,
+)  # default limits of size and of time without use; $BELLCRANK_CACHE_MB, ..._DAYS
+HOUR_SECONDS, DAY_SECONDS = 3600.0, 86400.0
 # Subpackages above the code generators: no cached file depends on their sources (tests/unit/test_cache.py).
-ABOVE = {
+FINGERPRINT_EXCLUSIONS = {
     "actuators", "cli", "cockpit", "control", "excavators", "exporting", "forces", "formats", "ground", "gym",
     "identify", "meshes", "papers", "record", "sim", "structures", "studies", "view", "zoo",
 }  # fmt: skip
-OUR_FILES = re.compile(r"[0-9a-f]{64}\.(o|json|cubin)|\.new-\w+")
-_saves = count()
-_said: set[str] = set()
+CACHE_FILE_PATTERN = re.compile(r"[0-9a-f]{64}\.(o|json|cubin)|\.new-\w+")
+_save_count = count()
+_warned: set[str] = set()
 
 
 class NoFolderError(OSError):
@@ -52,9 +55,9 @@ class NoFolderError(OSError):
 
 def folder() -> Path:
     """Return $BELLCRANK_CACHE, or the platform's cache folder; raise NoFolderError if neither is known."""
-    own = os.environ.get("BELLCRANK_CACHE")
-    if own:
-        return Path(own)
+    configured = os.environ.get("BELLCRANK_CACHE")
+    if configured:
+        return Path(configured)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(_home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -67,43 +70,43 @@ def folder() -> Path:
 def _home() -> Path:
     """Return the user's home as an absolute path; containers may run as a user without one."""
     try:
-        found = Path.home() if os.environ.get("HOME") != "" else Path()
+        home = Path.home() if os.environ.get("HOME") != "" else Path()
     except RuntimeError:
-        found = Path()
-    if not found.is_absolute():
+        home = Path()
+    if not home.is_absolute():
         raise NoFolderError("this user has no home: HOME is not set, and there is no entry in passwd")
-    return found
+    return home
 
 
 def location() -> tuple[Path | None, str]:
     """Return the cache folder, or None and the reason why there is none; the folder need not exist yet."""
     try:
-        place = folder()
-        os.stat(place)
+        cache_folder = folder()
+        os.stat(cache_folder)
     except NoFolderError as error:
         return None, str(error)
     except (FileNotFoundError, NotADirectoryError):
-        return place, ""
+        return cache_folder, ""
     except OSError as error:  # the name is too long, or the home belongs to another user
-        return None, f"{brief(str(place))} cannot be accessed ({error.strerror})"
-    return place, ""
+        return None, f"{brief(str(cache_folder))} cannot be accessed ({error.strerror})"
+    return cache_folder, ""
 
 
-def _place() -> Path | None:
+def _folder_or_warning() -> Path | None:
     """Return the cache folder, or None after one warning."""
     place, why = location()
     if place is None:
-        _say_nothing_is_kept(why)
+        _warn_not_cached(why)
     return place
 
 
-def _say_nothing_is_kept(why: str) -> None:
+def _warn_not_cached(reason: str) -> None:
     """Warn once for each reason."""
-    if why not in _said:
-        _said.add(why)
+    if reason not in _warned:
+        _warned.add(reason)
         warn(
-            f"compiled code cannot be cached: {line(why)}. Every process compiles again; set BELLCRANK_CACHE to a "
-            "folder of your own."
+            f"compiled code cannot be cached: {single_line(reason)}. Every process compiles again; set BELLCRANK_CACHE "
+            "to a folder of your own."
         )
 
 
@@ -118,24 +121,24 @@ def key(*parts: str) -> str:
 
 def load(name: str) -> bytes | None:
     """Return the payload of file `name`, or None if there is none that can be trusted."""
-    place = _place()
-    if place is None or _distrusted(place):
+    cache_folder = _folder_or_warning()
+    if cache_folder is None or _is_distrusted(cache_folder):
         return None
-    path = os.path.join(place, name)
-    data, why = _own_file(path)
-    if why:
-        _say(why)
+    path = os.path.join(cache_folder, name)
+    data, reason = _read_own_file(path)
+    if reason:
+        _warn_untrusted(reason)
     if data is None:
         return None
-    head = len(MAGIC) + 32
+    head = len(FILE_HEADER) + 32
     payload = data[head:]
-    intact = data.startswith(MAGIC) and _seal(name, payload) == data[len(MAGIC) : head]
+    intact = data.startswith(FILE_HEADER) and _checksum(name, payload) == data[len(FILE_HEADER) : head]
     if intact:
-        _used(path)
+        _record_use(path)
     return payload if intact else None
 
 
-def _seal(name: str, payload: bytes) -> bytes:
+def _checksum(name: str, payload: bytes) -> bytes:
     """Return a checksum that includes the name, so that a valid file under another name is rejected."""
     return hashlib.sha256(name.encode() + b"\0" + payload).digest()
 
@@ -144,36 +147,36 @@ def save(name: str, payload: bytes) -> bool:
     """Save `payload` under `name` and return True on success; a read-only home or a full disk is not an error."""
     import tempfile  # not needed by kernels that come from the cache
 
-    place = _place()
-    if place is None or _distrusted(place):
+    cache_folder = _folder_or_warning()
+    if cache_folder is None or _is_distrusted(cache_folder):
         return False
     try:
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if _distrusted(place):
+        cache_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if _is_distrusted(cache_folder):
             return False
-        handle, temporary = tempfile.mkstemp(dir=place, prefix=".new-")
+        handle, temporary = tempfile.mkstemp(dir=cache_folder, prefix=".new-")
     except OSError as error:
-        _say_nothing_is_kept(f"{brief(str(place))} cannot be written ({error.strerror})")
+        _warn_not_cached(f"{brief(str(cache_folder))} cannot be written ({error.strerror})")
         return False
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC + _seal(name, payload) + payload)
-        os.replace(temporary, os.path.join(place, name))
+            file.write(FILE_HEADER + _checksum(name, payload) + payload)
+        os.replace(temporary, os.path.join(cache_folder, name))
     except OSError:
-        _removed(temporary)
+        _remove(temporary)
         return False
     except BaseException:  # Ctrl-C must not leave a partial file
-        _removed(temporary)
+        _remove(temporary)
         raise
-    if next(_saves) % 64 == 0:  # scanning thousands of files takes time
-        tidy()
+    if next(_save_count) % 64 == 0:  # scanning thousands of files takes time
+        evict()
     return True
 
 
 # -- ownership and permissions
 
 
-def _own_file(path: str) -> tuple[bytes | None, str]:
+def _read_own_file(path: str) -> tuple[bytes | None, str]:
     """Return the bytes of the user's own regular file, or None, and the reason if an existing file is not trusted.
 
     Links are not followed, and opening a FIFO does not block. The check applies to the open file, which cannot be
@@ -183,11 +186,11 @@ def _own_file(path: str) -> tuple[bytes | None, str]:
         handle = os.open(path, os.O_RDONLY | _NOFOLLOW | getattr(os, "O_BINARY", 0))
     except OSError:
         return None, f"{path} is a link" if os.path.islink(path) else ""
-    found = os.fstat(handle)
-    why = _shared(found) if stat.S_ISREG(found.st_mode) else "is not a regular file"
-    if why:
+    status = os.fstat(handle)
+    reason = _foreign_access_reason(status) if stat.S_ISREG(status.st_mode) else "is not a regular file"
+    if reason:
         os.close(handle)
-        return None, "" if stat.S_ISDIR(found.st_mode) else f"{path} {why}"  # a folder is harmless
+        return None, "" if stat.S_ISDIR(status.st_mode) else f"{path} {reason}"  # a folder is harmless
     try:
         with open(handle, "rb") as file:
             return file.read(), ""
@@ -195,54 +198,54 @@ def _own_file(path: str) -> tuple[bytes | None, str]:
         return None, ""
 
 
-def distrust(place: Path) -> str:
+def distrust_reason(place: Path) -> str:
     """Return the reason why files in the folder `place` cannot be trusted; "" if they can, or if it does not exist."""
     if not POSIX:
         return ""
     literal = Path(os.path.abspath(place))
     try:
-        found = os.stat(literal)
+        status = os.stat(literal)
     except OSError:
         return ""
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return f"{place} is not a folder"
-    if why := _shared(found):
-        return f"{place} {why}"
+    if reason := _foreign_access_reason(status):
+        return f"{place} {reason}"
     for path in dict.fromkeys((literal, *literal.parents, *Path(os.path.realpath(literal)).parents)):
-        if why := _exchangeable(path):
-            return why
+        if reason := _replaceable_reason(path):
+            return reason
     return ""
 
 
-_distrust = cache(distrust)  # checks each folder on disk only once
+_cached_distrust_reason = cache(distrust_reason)  # checks each folder on disk only once
 
 
-def _exchangeable(path: Path) -> str:
+def _replaceable_reason(path: Path) -> str:
     """Return why another user could replace this path or something inside it; "" if no one could."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError as error:
         return f"{path} cannot be examined ({error.strerror})"
-    if found.st_uid not in (os.getuid(), 0, os.stat("/").st_uid):
+    if status.st_uid not in (os.getuid(), 0, os.stat("/").st_uid):
         return f"{path} belongs to another user"
-    if stat.S_ISDIR(found.st_mode) and not found.st_mode & stat.S_ISVTX and _others_write(found):
+    if stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_ISVTX and _writable_by_others(status):
         return f"{path} can be written by other users"
     return ""
 
 
-def _shared(found: os.stat_result) -> str:
-    if POSIX and found.st_uid != os.getuid():
+def _foreign_access_reason(status: os.stat_result) -> str:
+    if POSIX and status.st_uid != os.getuid():
         return "belongs to another user"
-    return "can be written by other users" if POSIX and _others_write(found) else ""
+    return "can be written by other users" if POSIX and _writable_by_others(status) else ""
 
 
-def _others_write(found: os.stat_result) -> bool:
-    if found.st_mode & stat.S_IWOTH:
+def _writable_by_others(status: os.stat_result) -> bool:
+    if status.st_mode & stat.S_IWOTH:
         return True
-    return bool(found.st_mode & stat.S_IWGRP) and not _private(found.st_gid)
+    return bool(status.st_mode & stat.S_IWGRP) and not _is_private_group(status.st_gid)
 
 
-def _private(gid: int) -> bool:
+def _is_private_group(gid: int) -> bool:
     """Return True if the user is the only member of a group."""
     import grp
     import pwd
@@ -254,21 +257,21 @@ def _private(gid: int) -> bool:
     return group.gr_name == user and set(group.gr_mem) <= {user}
 
 
-def _distrusted(place: Path) -> bool:
-    why = _distrust(place) if os.path.exists(place) else ""
-    if why:
-        _say(why)
-    return bool(why)
+def _is_distrusted(place: Path) -> bool:
+    reason = _cached_distrust_reason(place) if os.path.exists(place) else ""
+    if reason:
+        _warn_untrusted(reason)
+    return bool(reason)
 
 
-def _say(why: str) -> None:
+def _warn_untrusted(reason: str) -> None:
     """Warn once for each folder."""
     place = str(folder())
-    if place not in _said:
-        _said.add(place)
+    if place not in _warned:
+        _warned.add(place)
         warn(
-            f"no compiled code is loaded from the cache: {line(why)}. Remove that permission (chmod go-w), or set "
-            "BELLCRANK_CACHE to a folder of your own."
+            f"no compiled code is loaded from the cache: {single_line(reason)}. Remove that permission (chmod go-w), "
+            "or set BELLCRANK_CACHE to a folder of your own."
         )
 
 
@@ -283,54 +286,56 @@ class CacheFile:
     """
 
     path: str
-    used: float
+    last_used: float
     size: int
 
 
-def kept() -> Iterator[CacheFile]:
+def cache_files() -> Iterator[CacheFile]:
     """Yield every cache file of this package; other files in the folder are skipped."""
     try:
         with os.scandir(folder()) as entries:  # NoFolderError is an OSError
             for entry in entries:
-                if OUR_FILES.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                    found = entry.stat(follow_symlinks=False)
-                    yield CacheFile(entry.path, found.st_mtime, found.st_size)
+                if CACHE_FILE_PATTERN.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    status = entry.stat(follow_symlinks=False)
+                    yield CacheFile(entry.path, status.st_mtime, status.st_size)
     except OSError:
         return
 
 
 def limits() -> tuple[float, float]:
     """Return (bytes, seconds): the limits of size and of time without use, from the environment or by default."""
-    return _number("BELLCRANK_CACHE_MB", MEGABYTES) * 1e6, _number("BELLCRANK_CACHE_DAYS", DAYS) * DAY
+    return _environment_number("BELLCRANK_CACHE_MB", DEFAULT_MEGABYTES) * 1e6, _environment_number(
+        "BELLCRANK_CACHE_DAYS", DEFAULT_DAYS
+    ) * DAY_SECONDS
 
 
-def _number(variable: str, usual: float) -> float:
+def _environment_number(variable: str, default: float) -> float:
     try:
-        found = float(os.environ.get(variable, usual))
+        value = float(os.environ.get(variable, default))
     except ValueError:
-        return usual
-    return found if found >= 0.0 else usual
+        return default
+    return value if value >= 0.0 else default
 
 
-def tidy() -> int:
+def evict() -> int:
     """Remove files that were unused for too long, then the least recently used ones; return the number removed."""
-    most, oldest = limits()
-    now, total, gone = time.time(), 0, 0
-    for file in sorted(kept(), key=lambda f: -f.used):
-        age = now - file.used
+    max_bytes, max_age = limits()
+    now, total, removed_count = time.time(), 0, 0
+    for file in sorted(cache_files(), key=lambda f: -f.last_used):
+        age = now - file.last_used
         new = os.path.basename(file.path).startswith(".")  # being written, or left behind by a killed process
         total += file.size
-        if age > (HOUR if new else oldest) or (total > most and not new):
-            gone += _removed(file.path)
-    return gone
+        if age > (HOUR_SECONDS if new else max_age) or (total > max_bytes and not new):
+            removed_count += _remove(file.path)
+    return removed_count
 
 
 def clear() -> int:
     """Remove all cache files of this package; return the number removed."""
-    return sum(_removed(file.path) for file in list(kept()))
+    return sum(_remove(file.path) for file in list(cache_files()))
 
 
-def _removed(path: str) -> bool:
+def _remove(path: str) -> bool:
     try:
         os.unlink(path)
     except OSError:
@@ -338,10 +343,10 @@ def _removed(path: str) -> bool:
     return True
 
 
-def _used(path: str) -> None:
+def _record_use(path: str) -> None:
     """Record the use of a file once a day, because most file systems do not record access times."""
     try:
-        if time.time() - os.lstat(path).st_mtime > DAY:
+        if time.time() - os.lstat(path).st_mtime > DAY_SECONDS:
             os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
     except OSError:
         pass
@@ -354,40 +359,42 @@ def package_fingerprint() -> str:
     The first kernel of every process waits for it. So the digest is cached as long as all files keep their sizes and
     timestamps, unless some files are so new that another change might not show in their timestamps.
     """
-    root, files = _package()
+    root, files = _package_sources()
     name = f"{key('package', root, repr(files))}.json"
-    if (known := load(name)) is not None:
-        return known.decode().strip('"')
+    if (cached_digest := load(name)) is not None:
+        return cached_digest.decode().strip('"')
     digest = hashlib.sha256()
     for file in files:
         with open(os.path.join(root, file[0]), "rb") as opened:
             digest.update(file[0].encode() + b"\0" + opened.read())
-    if max(max(times) for _, _, *times in files) < time.time_ns() - SETTLED:
+    if max(max(times) for _, _, *times in files) < time.time_ns() - SETTLING_TIME_NS:
         save(name, f'"{digest.hexdigest()}"'.encode())
     return digest.hexdigest()
 
 
-def steady() -> bool:
+def sources_unchanged() -> bool:
     """Return True if none of these sources was written since this process began.
 
     Modules are loaded one after the other. Code made by a mixture of old and new modules must not be found in the cache
     by either version.
     """
-    return max(max(times) for _, _, *times in _package()[1]) <= BEGAN
+    return max(max(times) for _, _, *times in _package_sources()[1]) <= IMPORT_TIME_NS
 
 
-def _package() -> tuple[str, list[tuple[str, int, int, int]]]:
+def _package_sources() -> tuple[str, list[tuple[str, int, int, int]]]:
     """Return the folder of the package, and its source files that generate code."""
     root = str(Path(__file__).resolve().parent.parent)
-    return root, sorted(_files(root, len(root) + 1))
+    return root, sorted(_source_files(root, len(root) + 1))
 
 
-def _files(folder: str, skipped: int) -> Iterator[tuple[str, int, int, int]]:
+def _source_files(folder: str, prefix_length: int) -> Iterator[tuple[str, int, int, int]]:
     """Yield (relative path, size, modification time, change time) of each Python file."""
-    with os.scandir(folder) as found:
-        for entry in found:
+    with os.scandir(folder) as entries:
+        for entry in entries:
             if entry.name.endswith(".py"):
                 s = entry.stat()
-                yield entry.path[skipped:], s.st_size, s.st_mtime_ns, s.st_ctime_ns
-            elif "." not in entry.name and entry.name not in {"__pycache__", *ABOVE} and entry.is_dir():
-                yield from _files(entry.path, skipped)
+                yield entry.path[prefix_length:], s.st_size, s.st_mtime_ns, s.st_ctime_ns
+            elif (
+                "." not in entry.name and entry.name not in {"__pycache__", *FINGERPRINT_EXCLUSIONS} and entry.is_dir()
+            ):
+                yield from _source_files(entry.path, prefix_length)

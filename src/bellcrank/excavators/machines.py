@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bellcrank.cockpit.machines import Machine
 from bellcrank.excavators import rope
 from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.excavators.rotary import rotary_machine as excavator
 
 MACHINES: dict[str, Callable[[], Machine]] = {
     "excavator": excavator.machine,

@@ -10,20 +10,20 @@ import numpy as np
 
 from bellcrank.cockpit.machines import Machine
 from bellcrank.cockpit.replay import with_ground
-from bellcrank.cockpit.stage import pose_kernel
+from bellcrank.cockpit.scene_poses import pose_kernel
 from bellcrank.errors import InputError
 from bellcrank.ground.digger import Digger
 from bellcrank.ground.soils import SOILS, NamedSoil
 from bellcrank.record import Column, Record, state_columns
-from bellcrank.sim.realtime import Snapshot
-from bellcrank.sim.stepping import stepper
+from bellcrank.sim.realtime_drive import DriveSnapshot
+from bellcrank.sim.stepper_factory import stepper
 
 Array = np.ndarray[Any, Any]
 Pilot = Callable[[Any], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Moment:
+class GroundSnapshot:
     """Snapshot at a ground update."""
 
     t: float
@@ -40,7 +40,7 @@ def moments(
     soil: NamedSoil = SOILS["loam"],
     every: float = 0.02,
     **how: Any,
-) -> Iterator[Moment]:
+) -> Iterator[GroundSnapshot]:
     """Simulate a machine on its ground and yield a snapshot at every ground update.
 
     Parameters
@@ -73,11 +73,11 @@ def moments(
     for k in range(round(seconds / every) + 1):
         y = np.asarray(plant.state).reshape(-1)
         pose = poses(np.ascontiguousarray(y[: machine.mechanism.nq]))[bucket].reshape(3, 4)
-        felt = digger.look(k * every, pose)
-        yield Moment(k * every, y, felt, digger)
+        ground_values = digger.update(k * every, pose)
+        yield GroundSnapshot(k * every, y, ground_values, digger)
         if pilot is not None:
-            u = np.array(machine.values(pilot(Snapshot(k, k * every, y, u))), float)
-        plant.tune(felt, check=False)  # unchecked for speed: the values come from the ground itself
+            u = np.array(machine.values(pilot(DriveSnapshot(k, k * every, y, u))), float)
+        plant.tune(ground_values, check=False)  # unchecked for speed: the values come from the ground itself
         plant.step(u)
 
 
@@ -100,7 +100,7 @@ def dug(machine: Machine, seconds: float, pilot: Pilot | None = None, **how: Any
     m, s = machine.mechanism, machine.system
     rows = []
     for moment in moments(machine, seconds, pilot, **how):
-        moment.digger.ground.news()  # makes the ground store its changes
+        moment.digger.ground.take_changes()  # makes the ground store its changes
         rows.append((moment.t, np.array(moment.y), moment.felt))
     t, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     columns = state_columns(m, t, q=y[:, : m.nq], v=y[:, m.nq : m.nq + m.nv])
@@ -110,5 +110,5 @@ def dug(machine: Machine, seconds: float, pilot: Pilot | None = None, **how: Any
     for name, nominal in s.parameters.items():
         values = np.array([row[2].get(name, nominal) for row in rows])
         columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), values)
-    made = {"mechanism": m.name, "actuators": [a.joint for a in s.actuators], "forces": list(s.wrenches)}
-    return with_ground(Record(columns, mechanism=m, states=states, provenance=made), moment.digger.ground)
+    provenance = {"mechanism": m.name, "actuators": [a.joint for a in s.actuators], "forces": list(s.wrenches)}
+    return with_ground(Record(columns, mechanism=m, states=states, provenance=provenance), moment.digger.ground)

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bellcrank.cockpit.plant import Snapshot
+from bellcrank.cockpit.drive_interface import Snapshot
 from bellcrank.excavators.rotary import experiments as wong
 from bellcrank.excavators.rotary.arm import ExcavatorArm
 
-Four = tuple[float, float, float, float]
+TipCoordinates = tuple[float, float, float, float]
 # Radius m, swing rad, height m, bucket angle rad. The ground is at -1 m.
-DIG: tuple[Four, ...] = (
+DIG_WAYPOINTS: tuple[TipCoordinates, ...] = (
     (6.4, 0.0, 0.3, -1.45),  # out
     (6.3, 0.0, -1.3, -1.6),  # down
     (5.0, 0.0, -1.5, -2.2),  # drag
@@ -27,9 +27,9 @@ DIG: tuple[Four, ...] = (
     (6.2, 1.25, 1.2, -1.2),  # dump
     (6.2, 0.0, 1.0, -1.3),  # back
 )
-GAIN = 1.2  # 1/s
+WAYPOINT_GAIN = 1.2  # 1/s
 ARRIVED_WITHIN = 0.06  # m and rad
-PATIENCE = 14.0  # s, after which a waypoint that cannot be reached is skipped
+WAYPOINT_TIMEOUT = 14.0  # s, after which a waypoint that cannot be reached is skipped
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Sticks:
     speeds: Sequence[float]  # speeds of full sticks: radius, arc, height, bucket
     turn: float  # rad/s, largest rate of the cab
 
-    def place(self, shot: Snapshot) -> Four:
+    def place(self, shot: Snapshot) -> TipCoordinates:
         """Return radius, swing, height and bucket angle of the teeth in the snapshot `shot`."""
         theta = [float(shot.y[i]) + a for i, a in zip(self.joints, self.start, strict=True)]
         radius, swing, height, bucket = (float(x) for x in self.arm.forward(theta))
         return radius, swing, height, bucket
 
-    def moved(self, at: Four, rates: Sequence[float]) -> list[float]:
+    def lever_values(self, at: TipCoordinates, rates: Sequence[float]) -> list[float]:
         """Return lever values for rates of [radius, swing, height, bucket], scaled together to keep the path straight.
 
         Parameters
@@ -59,9 +59,9 @@ class Sticks:
             Desired rates of the four coordinates.
         """
         radius, swing, height, bucket = rates
-        wanted = (radius, max(-self.turn, min(self.turn, swing)) * max(at[0], 1.0), height, bucket)
-        share = min([1.0, *(s / abs(x) for x, s in zip(wanted, self.speeds, strict=True) if x)])
-        return [share * x for x in wanted]
+        lever_rates = (radius, max(-self.turn, min(self.turn, swing)) * max(at[0], 1.0), height, bucket)
+        share = min([1.0, *(s / abs(x) for x, s in zip(lever_rates, self.speeds, strict=True) if x)])
+        return [share * x for x in lever_rates]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -83,37 +83,37 @@ class Tour:
     """
 
     hands: Sticks
-    places: Sequence[Four] = DIG
-    further: float = -0.25  # rad
-    at: int = 0
-    _turned: float | None = field(default=None)  # swing angle at the start of the round
-    _since: float = field(default=-math.inf)
+    places: Sequence[TipCoordinates] = DIG_WAYPOINTS
+    angle_step: float = -0.25  # rad
+    index: int = 0
+    _round_angle: float | None = field(default=None)  # swing angle at the start of the round
+    _goal_time: float = field(default=-math.inf)
 
     @property
-    def goal(self) -> Four:
+    def goal(self) -> TipCoordinates:
         """Current waypoint."""
-        radius, swing, height, bucket = self.places[self.at]
-        return radius, swing + (self._turned or 0.0), height, bucket
+        radius, swing, height, bucket = self.places[self.index]
+        return radius, swing + (self._round_angle or 0.0), height, bucket
 
     def __call__(self, shot: Snapshot) -> list[float]:
         """Return the lever values for the snapshot `shot`."""
         now = self.hands.place(shot)
-        if self._turned is None:
-            self._turned = now[1]
-        if not 0.0 <= shot.t - self._since < math.inf:
-            self._since = shot.t
+        if self._round_angle is None:
+            self._round_angle = now[1]
+        if not 0.0 <= shot.t - self._goal_time < math.inf:
+            self._goal_time = shot.t
         error = [goal - x for goal, x in zip(self.goal, now, strict=True)]
-        if max(map(abs, error)) < ARRIVED_WITHIN or shot.t - self._since > PATIENCE:
-            self.at, self._since = (self.at + 1) % len(self.places), shot.t
-            if self.at == len(self.places) - 1:
-                self._turned += self.further  # the return move already leads to the next round
-        return [*self.hands.moved(now, [GAIN * e for e in error]), 1.0]
+        if max(map(abs, error)) < ARRIVED_WITHIN or shot.t - self._goal_time > WAYPOINT_TIMEOUT:
+            self.index, self._goal_time = (self.index + 1) % len(self.places), shot.t
+            if self.index == len(self.places) - 1:
+                self._round_angle += self.angle_step  # the return move already leads to the next round
+        return [*self.hands.lever_values(now, [WAYPOINT_GAIN * e for e in error]), 1.0]
 
     @property
     def plain(self) -> dict[str, Any]:
         """Description by plain numbers, for JSON."""
         places = [list(place) for place in self.places]
-        return {"kind": "tour", "hands": self.hands.plain, "places": places, "further": self.further, "rest": [1.0]}
+        return {"kind": "tour", "hands": self.hands.plain, "places": places, "further": self.angle_step, "rest": [1.0]}
 
 
 @dataclass
@@ -125,55 +125,55 @@ class PaperRun:
     """
 
     hands: Sticks
-    _there: float | None = None  # time of arrival at the start
+    _arrival_time: float | None = None  # time of arrival at the start
 
     @property
-    def beginning(self) -> Four:
+    def beginning(self) -> TipCoordinates:
         """Start of the run for the teeth, which the sticks move; the paper gives that of the bucket's hinge."""
         arm = self.hands.arm
         hinge = replace(arm, tip=(0.0, 0.0))
-        radius, swing, height, bucket = (float(x) for x in arm.forward(hinge.inverse(wong.FROM)))
+        radius, swing, height, bucket = (float(x) for x in arm.forward(hinge.inverse(wong.START_TARGET)))
         return radius, swing, height, bucket
 
     def __call__(self, shot: Snapshot) -> list[float]:
         """Return the lever values for the snapshot `shot`."""
         now = self.hands.place(shot)
-        if self._there is not None and not 0.0 <= shot.t - self._there < wong.SECONDS:
-            self._there = None
-        if self._there is None:
+        if self._arrival_time is not None and not 0.0 <= shot.t - self._arrival_time < wong.SECONDS:
+            self._arrival_time = None
+        if self._arrival_time is None:
             error = [goal - x for goal, x in zip(self.beginning, now, strict=True)]
             if max(map(abs, error)) < ARRIVED_WITHIN:
-                self._there = shot.t
-            return [*self.hands.moved(now, [GAIN * e for e in error]), 1.0]
-        moving = wong.STILL <= shot.t - self._there < wong.STILL + wong.MOVING
-        return [*self.hands.moved(now, self.rates if moving else (0.0,) * 4), 1.0]
+                self._arrival_time = shot.t
+            return [*self.hands.lever_values(now, [WAYPOINT_GAIN * e for e in error]), 1.0]
+        moving = wong.REST_SECONDS <= shot.t - self._arrival_time < wong.REST_SECONDS + wong.MOTION_SECONDS
+        return [*self.hands.lever_values(now, self.rates if moving else (0.0,) * 4), 1.0]
 
     @property
     def rates(self) -> list[float]:
         """Rates of the four coordinates during the motion."""
-        return [(b - a) / wong.MOVING for a, b in zip(wong.FROM, wong.TO, strict=True)]
+        return [(b - a) / wong.MOTION_SECONDS for a, b in zip(wong.START_TARGET, wong.END_TARGET, strict=True)]
 
     @property
     def plain(self) -> dict[str, Any]:
         """Description by plain numbers, for JSON."""
-        times = {"still": wong.STILL, "moving": wong.MOVING, "seconds": wong.SECONDS}
+        times = {"still": wong.REST_SECONDS, "moving": wong.MOTION_SECONDS, "seconds": wong.SECONDS}
         own = {"hands": self.hands.plain, "beginning": list(self.beginning), "rates": self.rates, "rest": [1.0]}
         return {"kind": "experiment"} | own | times
 
 
 @dataclass(frozen=True)
-class More:
+class ExtendedProgram:
     """Program for a machine with additional levers, which keep constant values."""
 
     program: Tour | PaperRun
-    others: tuple[float, ...]
+    constant_levers: tuple[float, ...]
 
     def __call__(self, shot: Snapshot) -> list[float]:
         """Return the lever values for the snapshot `shot`."""
-        return [*self.program(shot), *self.others]
+        return [*self.program(shot), *self.constant_levers]
 
     @property
     def plain(self) -> dict[str, Any]:
         """Description by plain numbers, for JSON."""
-        found = self.program.plain
-        return found | {"rest": [*found["rest"], *self.others]}
+        description = self.program.plain
+        return description | {"rest": [*description["rest"], *self.constant_levers]}

@@ -15,47 +15,52 @@ from bellcrank.sim.systems import system
 from bellcrank.zoo import rope
 
 WINCHES = ("left", "right")
-LINKS = 200
-SPEED = 1.5  # m/s, speed of a winch at full lever
-FORCE = 2500.0  # N, maximum force of a winch: six times the weight of the rope
-STIFF, STEADY = 4e4, 4e3  # N/m and N s/m
-SLIP = 20.0  # 1/s
+LINK_COUNT = 200
+WINCH_SPEED = 1.5  # m/s, speed of a winch at full lever
+WINCH_FORCE = 2500.0  # N, maximum force of a winch: six times the weight of the rope
+DRUM_STIFFNESS, DRUM_DAMPING = 4e4, 4e3  # N/m and N s/m
+DRUM_SLIP_RATE = 20.0  # 1/s
 
 
-def machine(links: int = LINKS) -> Machine:
+def machine(links: int = LINK_COUNT) -> Machine:
     """Return the machine with a rope of so many `links`."""
     m = rope(links)
-    made = system(
+    rope_system = system(
         m,
         [IdealTorque(name) for name in WINCHES],
-        _pulled,
+        _winch_control,
         inputs=dict.fromkeys(WINCHES, 0.0),
         states=[StateVariable(f"{name}.drum", "m") for name in WINCHES],
-        outputs={f"{name}.force": _force_of(name) for name in WINCHES},
+        outputs={f"{name}.force": _force_output(name) for name in WINCHES},
     )
-    levers = tuple(Lever(name, "m/s", -SPEED, SPEED, label=f"{name} winch") for name in WINCHES)
+    levers = tuple(Lever(name, "m/s", -WINCH_SPEED, WINCH_SPEED, label=f"{name} winch") for name in WINCHES)
     plots = (
         Plot("Ends of the rope", "m", tuple(f"{name}.q" for name in WINCHES)),
         Plot("Winches pull", "N", tuple(f"{name}.force" for name in WINCHES)),
     )
-    gauges = tuple(Gauge(f"{name} winch", f"{name}.force", "N", -FORCE, FORCE, warn=0.9 * FORCE) for name in WINCHES)
-    return Machine(made, levers, plots, gauges=gauges)
+    gauges = tuple(
+        Gauge(f"{name} winch", f"{name}.force", "N", -WINCH_FORCE, WINCH_FORCE, warn=0.9 * WINCH_FORCE)
+        for name in WINCHES
+    )
+    return Machine(rope_system, levers, plots, gauges=gauges)
 
 
-def _force(name: str, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+def _winch_force(name: str, q: Any, v: Any, x: Any, u: Any) -> Scalar:
     """Return the force of a winch towards the position of its drum."""
-    return clip(STIFF * (x[f"{name}.drum"] - q[name]) + STEADY * (u[name] - v[name]), -FORCE, FORCE)
+    return clip(
+        DRUM_STIFFNESS * (x[f"{name}.drum"] - q[name]) + DRUM_DAMPING * (u[name] - v[name]), -WINCH_FORCE, WINCH_FORCE
+    )
 
 
-def _force_of(name: str) -> Any:
-    return lambda t, q, v, x, u: _force(name, q, v, x, u)
+def _force_output(name: str) -> Any:
+    return lambda t, q, v, x, u: _winch_force(name, q, v, x, u)
 
 
-def _pulled(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Scalar], list[Scalar]]:
-    forces = {name: _force(name, q, v, x, u) for name in WINCHES}
-    return forces, [u[name] - _slipping(x[f"{name}.drum"] - q[name]) for name in WINCHES]
+def _winch_control(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Scalar], list[Scalar]]:
+    forces = {name: _winch_force(name, q, v, x, u) for name in WINCHES}
+    return forces, [u[name] - _slip_rate(x[f"{name}.drum"] - q[name]) for name in WINCHES]
 
 
-def _slipping(ahead: Scalar) -> Scalar:
+def _slip_rate(lead: Scalar) -> Scalar:
     """Return the slip rate of the drum: at maximum force the drum slips back instead of winding up."""
-    return SLIP * (ahead - clip(ahead, -FORCE / STIFF, FORCE / STIFF))
+    return DRUM_SLIP_RATE * (lead - clip(lead, -WINCH_FORCE / DRUM_STIFFNESS, WINCH_FORCE / DRUM_STIFFNESS))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics import kinematics
-from bellcrank.excavators.digging import Footing
+from bellcrank.excavators.digging_forces import Footing
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, fabs, maximum, sqrt
 
@@ -34,7 +34,7 @@ class Stance:
     footing: Footing
     carriage: str | None = None  # body of a moving carriage; None: fixed at the origin
 
-    def found(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
+    def utilisation(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
         """Return (tipping, slipping), from 0 to 1 while the machine stands.
 
         Parameters
@@ -47,31 +47,31 @@ class Stance:
             Joint velocities.
         """
         tree, f = self.mechanism.tree, self.footing
-        own: Scalar = 0.0
+        machine_mass: Scalar = 0.0
         for body in self.mechanism.bodies:
-            own = own + body.mass
+            machine_mass = machine_mass + body.mass
         centre = kinematics.com(tree, list(q))
-        seen = self._seen(q)
-        centre = seen(centre)
-        pressed = (own + f.mass) * GRAVITY
-        least = 0.05 * pressed  # lower bound of the load, for a machine that is lifted off
-        moment = [own * GRAVITY * centre[0], own * GRAVITY * centre[1]]  # moments along x and y
+        to_carriage = self._carriage_transform(q)
+        centre = to_carriage(centre)
+        load = (machine_mass + f.mass) * GRAVITY
+        least_load = 0.05 * load  # lower bound of the load, for a machine that is lifted off
+        moment = [machine_mass * GRAVITY * centre[0], machine_mass * GRAVITY * centre[1]]  # moments along x and y
         push: list[Scalar] = [0.0, 0.0]
         for frame, force in self.forces.items():
             pose = np.array(kinematics.pose(tree, list(q), frame), object)
             velocity = np.array(kinematics.velocity(tree, list(q), list(v), frame), object)
             F, _ = force(t, pose, velocity)
             height = pose[2, 3] - f.contact.level
-            at, F = seen(pose[:3, 3]), [*seen([F[0], F[1], F[2]], turn_only=True)]
-            pressed = pressed - F[2]
+            position, F = to_carriage(pose[:3, 3]), [*to_carriage([F[0], F[1], F[2]], turn_only=True)]
+            load = load - F[2]
             for k in range(2):
-                moment[k] = moment[k] - at[k] * F[2] + height * F[k]
+                moment[k] = moment[k] - position[k] * F[2] + height * F[k]
                 push[k] = push[k] + F[k]
-        carried = maximum(pressed, least)
-        along, beside = fabs(moment[0]) / (carried * f.half), fabs(moment[1]) / (carried * f.sides[1])
-        return maximum(along, beside), sqrt(push[0] * push[0] + push[1] * push[1]) / (f.friction * carried)
+        ground_load = maximum(load, least_load)
+        along, beside = fabs(moment[0]) / (ground_load * f.half_length), fabs(moment[1]) / (ground_load * f.sides[1])
+        return maximum(along, beside), sqrt(push[0] * push[0] + push[1] * push[1]) / (f.friction * ground_load)
 
-    def _seen(self, q: Sequence[Scalar]) -> Any:
+    def _carriage_transform(self, q: Sequence[Scalar]) -> Any:
         """Return a function that expresses a position or direction relative to the carriage's heading and position."""
         if self.carriage is None:
             return lambda p, turn_only=False: list(p)
@@ -80,8 +80,8 @@ class Stance:
         size = sqrt(X[0][0] * X[0][0] + X[1][0] * X[1][0])
         c, s = X[0][0] / size, X[1][0] / size
 
-        def seen(p: Sequence[Scalar], turn_only: bool = False) -> list[Scalar]:
+        def transform(p: Sequence[Scalar], turn_only: bool = False) -> list[Scalar]:
             a, b = (p[0], p[1]) if turn_only else (p[0] - x, p[1] - y)
             return [c * a + s * b, c * b - s * a, p[2]]
 
-        return seen
+        return transform

@@ -1,1 +1,1 @@
-"""Export of models: C packages, FMUs, CasADi functions, WebAssembly and web pages. `bc.export` is in call.py."""
+"""Export of models: C packages, FMUs, CasADi functions, WebAssembly and web pages. `bc.export` is in export.py."""

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.atomic_file import write_whole
-from bellcrank.emit.c.c99 import codes, texts
-from bellcrank.emit.c.routine import LONGEST_NAME, Routine, fresh
+from bellcrank.atomic_file import write_atomically
+from bellcrank.emit.c.c99 import build_routines, routines_code
+from bellcrank.emit.c.routine import MAX_NAME_LENGTH, Routine, unique_name
 from bellcrank.errors import InputError
-from bellcrank.exporting import costs
-from bellcrank.exporting.compilers import here, library
-from bellcrank.exporting.things import WRITTEN_OUT, Export
+from bellcrank.exporting import cost_estimates
+from bellcrank.exporting.compilers import compile_library, host_platform
+from bellcrank.exporting.export_content import JACOBIAN_REMEDY, Export
 from bellcrank.graph import Graph
-from bellcrank.graph.inline import inlined, moved
+from bellcrank.graph.inline import copy_to_tape, inline
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 from bellcrank.quoting import comment, identifier
@@ -31,7 +31,7 @@ from bellcrank.version import __version__
 
 Array = np.ndarray[Any, Any]
 
-HEAD = """/* {title} in C99 for casadi.external; made by bellcrank {version} */
+SOURCE_HEAD = """/* {title} in C99 for casadi.external; made by bellcrank {version} */
 #include <math.h>
 #include <stddef.h>
 
@@ -42,7 +42,7 @@ HEAD = """/* {title} in C99 for casadi.external; made by bellcrank {version} */
 #endif
 """
 
-FUNCTION = """
+FUNCTION_TEMPLATE = """
 static const long long {name}_patterns[] = {{{patterns}}};
 static const int {name}_where[] = {{{where}}};
 static const char *const {name}_names[] = {{{names}}};
@@ -75,128 +75,130 @@ SHARED int {name}(const double **arg, double **res, long long *iw, double *w, in
 }}
 """
 
-# Suffixes of the C names that FUNCTION and `source` define for a function.
-TAILS = ("", "_patterns", "_where", "_names", "_n_in", "_n_out", "_name_in", "_name_out", "_sparsity_in",
+# Suffixes of the C names that FUNCTION_TEMPLATE and `casadi_source` define for a function.
+NAME_SUFFIXES = ("", "_patterns", "_where", "_names", "_n_in", "_n_out", "_name_in", "_name_out", "_sparsity_in",
          "_sparsity_out", "_work", "_of_arrays")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
-    """One function with CasADi's interface; `idle` lists inputs that it has but does not use, with their shapes."""
+class CasadiFunction:
+    """One function with CasADi's interface; `unused_inputs` lists inputs that it does not use, with their shapes."""
 
     name: str
     graph: Graph  # arrays of at most two axes
-    idle: Sequence[tuple[str, tuple[int, int]]] = ()
+    unused_inputs: Sequence[tuple[str, tuple[int, int]]] = ()
 
     @cached_property
-    def flat(self) -> Graph:
+    def flat_graph(self) -> Graph:
         """Return the function with arrays in CasADi's layout: by columns, results reduced to structural nonzeros."""
-        tape, given = Tape(), dict[tuple[str, int], Any]()
+        tape, elements = Tape(), dict[tuple[str, int], Any]()
         for name, shape in self.graph.inputs.items():
-            given |= {(name, k): tape.node("input", name, at) for at, k in enumerate(by_column(shape))}
-        made, outputs = moved(self.graph, tape, given), dict[str, Array]()
-        for name, array in made.items():
-            there = [x for x in array.reshape(matrix(array.shape)).T.flat if isinstance(x, Node) or x != 0.0]
-            outputs[name] = np.empty(len(there), dtype=object)
-            outputs[name][:] = there
+            elements |= {(name, k): tape.node("input", name, at) for at, k in enumerate(column_major_order(shape))}
+        results, outputs = copy_to_tape(self.graph, tape, elements), dict[str, Array]()
+        for name, array in results.items():
+            nonzeros = [x for x in array.reshape(matrix_shape(array.shape)).T.flat if isinstance(x, Node) or x != 0.0]
+            outputs[name] = np.empty(len(nonzeros), dtype=object)
+            outputs[name][:] = nonzeros
         inputs = {name: (math.prod(shape),) for name, shape in self.graph.inputs.items()}
         return Graph(self.name, inputs, outputs, tape)
 
     @property
     def inputs(self) -> list[tuple[str, tuple[int, int]]]:
         """Names and shapes of all inputs, the unused ones last."""
-        return [*((name, matrix(shape)) for name, shape in self.graph.inputs.items()), *self.idle]
+        return [*((name, matrix_shape(shape)) for name, shape in self.graph.inputs.items()), *self.unused_inputs]
 
-    def text(self, of: Routine) -> str:
-        """Return the C functions of CasADi's interface; `of` is the routine that they call."""
-        patterns = [dense(*shape) for _, shape in self.inputs]
-        patterns += [sparse(array.reshape(matrix(array.shape))) for array in self.graph.outputs.values()]
+    def interface_code(self, routine: Routine) -> str:
+        """Return the C functions of CasADi's interface; `routine` is the routine that they call."""
+        patterns = [dense_pattern(*shape) for _, shape in self.inputs]
+        patterns += [sparse_pattern(array.reshape(matrix_shape(array.shape))) for array in self.graph.outputs.values()]
         where = np.cumsum([0, *map(len, patterns)])[:-1]
         names = [*(name for name, _ in self.inputs), *self.graph.outputs]
-        taken = dict[str, int]()
-        sizes = [array.size for array in self.flat.outputs.values()]
+        used_names = dict[str, int]()
+        sizes = [array.size for array in self.flat_graph.outputs.values()]
         starts = np.cumsum([0, *sizes])
-        given = [f"arg[{i}] ? arg[{i}] : zero" for i in range(len(self.graph.inputs))]
-        wanted = [f"res[{i}] ? res[{i}] : w + {starts[i]}" for i in range(len(sizes))]
-        return FUNCTION.format(
+        input_pointers = [f"arg[{i}] ? arg[{i}] : zero" for i in range(len(self.graph.inputs))]
+        result_pointers = [f"res[{i}] ? res[{i}] : w + {starts[i]}" for i in range(len(sizes))]
+        return FUNCTION_TEMPLATE.format(
             name=self.name, n_in=len(self.inputs), n_out=len(sizes), room=starts[-1],
             patterns=", ".join(str(x) for p in patterns for x in p), where=", ".join(map(str, where)),
-            names=", ".join(f'"{fresh(identifier(n), taken)}"' for n in names),
+            names=", ".join(f'"{unique_name(identifier(n), used_names)}"' for n in names),
             most=max([1, *(math.prod(s) for s in self.graph.inputs.values())]),
-            call=f"{of.name}({', '.join([*given, *wanted])})",
+            call=f"{routine.name}({', '.join([*input_pointers, *result_pointers])})",
         )  # fmt: skip
 
     @cached_property
-    def jacobian(self) -> Function:
+    def jacobian(self) -> CasadiFunction:
         """Jacobian of every output by every input, matrices by columns; its idle inputs are the function's results."""
         g, outputs = self.graph, dict[str, Array]()
         for o, array in g.outputs.items():
-            rows = by_column(array.shape)
+            rows = column_major_order(array.shape)
             for i, shape in g.inputs.items():
                 (D,) = g.jacobian(o, i).outputs.values()
-                outputs[f"jac_{o}_{i}"] = D.reshape(array.size, math.prod(shape))[rows][:, by_column(shape)]
-        idle = [(f"out_{o}", matrix(array.shape)) for o, array in g.outputs.items()]
-        return Function(f"jac_{self.name}", Graph(f"jac_{self.name}", g.inputs, outputs, g.tape), idle)
+                outputs[f"jac_{o}_{i}"] = D.reshape(array.size, math.prod(shape))[rows][:, column_major_order(shape)]
+        idle = [(f"out_{o}", matrix_shape(array.shape)) for o, array in g.outputs.items()]
+        return CasadiFunction(f"jac_{self.name}", Graph(f"jac_{self.name}", g.inputs, outputs, g.tape), idle)
 
 
-def matrix(shape: Sequence[int]) -> tuple[int, int]:
+def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
     """Return an array's `shape` as that of a matrix; a vector is a column."""
     if len(shape) > 2:
         raise InputError(f"an array of shape {tuple(shape)}: CasADi has matrices only; give a function of matrices.")
     return (*shape, 1, 1)[:2]  # type: ignore[return-value]
 
 
-def by_column(shape: Sequence[int]) -> list[int]:
+def column_major_order(shape: Sequence[int]) -> list[int]:
     """Return the row-major positions of the elements of an array of this `shape`, in column-major order."""
-    return [int(k) for k in np.arange(math.prod(shape)).reshape(matrix(shape)).T.flat]
+    return [int(k) for k in np.arange(math.prod(shape)).reshape(matrix_shape(shape)).T.flat]
 
 
-def dense(rows: int, columns: int) -> list[int]:
+def dense_pattern(rows: int, columns: int) -> list[int]:
     """Return CasADi's pattern of a dense matrix of so many `rows` and `columns`."""
     return [rows, columns, 1]
 
 
-def sparse(array: Array) -> list[int]:
+def sparse_pattern(array: Array) -> list[int]:
     """Return CasADi's pattern of `array`: rows, columns, start of each column, row of each structural nonzero."""
     columns = [[i for i, x in enumerate(c) if isinstance(x, Node) or x != 0.0] for c in array.T]
     begins = np.cumsum([0, *map(len, columns)])
     return [*array.shape, *(int(x) for x in begins), *(i for c in columns for i in c)]
 
 
-def companions(word: str) -> list[str]:
+def companion_names(word: str) -> list[str]:
     """Return all other C names that belong to the function called `word`."""
-    return [f"{head}{word}{tail}" for head in ("", "jac_") for tail in TAILS if head or tail]
+    return [f"{head}{word}{tail}" for head in ("", "jac_") for tail in NAME_SUFFIXES if head or tail]
 
 
-def functions(found: Export) -> Iterator[Function]:
-    """Yield the functions of the export `found`, with their Jacobians; for a machine also its rate."""
-    graphs = dict(found.graphs)
-    if found.stepper is not None:
-        graphs = {"rate": found.stepper.slope, **graphs}
-    taken = dict[str, int]()
+def casadi_functions(content: Export) -> Iterator[CasadiFunction]:
+    """Yield the functions of the export `content`, with their Jacobians; for a machine also its rate."""
+    graphs = dict(content.graphs)
+    if content.stepper is not None:
+        graphs = {"rate": content.stepper.slope, **graphs}
+    used_names = dict[str, int]()
     for name, graph in graphs.items():
-        word = fresh(identifier(name)[:LONGEST_NAME], taken)
-        while any(other in taken for other in companions(word)):
-            word = fresh(word, taken)
-        taken |= dict.fromkeys(companions(word), 0)
-        work = sum(costs.jacobian(graph, of, graph.inputs) for of in graph.shapes)
-        costs.announce(f"export of {graph.name} with its jac_", work, WRITTEN_OUT)
-        f = Function(word, inlined(graph) if graph.calls else graph)
+        word = unique_name(identifier(name)[:MAX_NAME_LENGTH], used_names)
+        while any(other in used_names for other in companion_names(word)):
+            word = unique_name(word, used_names)
+        used_names |= dict.fromkeys(companion_names(word), 0)
+        work = sum(cost_estimates.jacobian_operations(graph, of, graph.inputs) for of in graph.shapes)
+        cost_estimates.announce_cost(f"export of {graph.name} with its jac_", work, JACOBIAN_REMEDY)
+        f = CasadiFunction(word, inline(graph) if graph.calls else graph)
         yield f
         yield f.jacobian
 
 
-def source(found: Export) -> str:
-    """Return one C file with all functions of the export `found`."""
-    all_ = list(functions(found))
-    taken = {f"{f.name}{tail}": 0 for f in all_ for tail in TAILS}
-    called, mine = texts({f"{f.name}_of_arrays": f.flat for f in all_}, "float64", taken, static=True)
-    parts = [HEAD.format(title=comment(found.name), version=__version__)]
-    parts += codes([*called, *mine])
-    return "\n".join([*parts, *(f.text(text) for f, text in zip(all_, mine, strict=True))])
+def casadi_source(content: Export) -> str:
+    """Return one C file with all functions of the export `content`."""
+    all_ = list(casadi_functions(content))
+    used_names = {f"{f.name}{tail}": 0 for f in all_ for tail in NAME_SUFFIXES}
+    called, mine = build_routines(
+        {f"{f.name}_of_arrays": f.flat_graph for f in all_}, "float64", used_names, static=True
+    )
+    parts = [SOURCE_HEAD.format(title=comment(content.name), version=__version__)]
+    parts += routines_code([*called, *mine])
+    return "\n".join([*parts, *(f.interface_code(text) for f, text in zip(all_, mine, strict=True))])
 
 
-def write_casadi(found: Export, path: Path) -> Path:
-    """Compile the export `found` for this computer and write the shared library to `path`."""
-    made = library({"functions.c": source(found)}, here())
-    return write_whole(path, lambda stream: stream.write(made), "Export")
+def write_casadi(content: Export, path: Path) -> Path:
+    """Compile the export `content` for this computer and write the shared library to `path`."""
+    data = compile_library({"functions.c": casadi_source(content)}, host_platform())
+    return write_atomically(path, lambda stream: stream.write(data), "Export")

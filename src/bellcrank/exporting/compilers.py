@@ -32,20 +32,20 @@ PLATFORMS = {
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden", "-s")
 # These passes take most of the compile time and find nothing in straight-line code; and zig adds debug information by
 # default, which is many times the size of the code.
-QUICK = ("-g0", "-fno-slp-vectorize", "-fno-vectorize")
-ALONE = "-nostdlib"  # no libraries of zig's own
+QUICK_FLAGS = ("-g0", "-fno-slp-vectorize", "-fno-vectorize")
+NO_STDLIB_FLAG = "-nostdlib"  # no libraries of zig's own
 SOURCES = Path(__file__).parent / "sources"
 # Parts of the C library that Windows 10 and later provide, by their contents.
-WINDOWS = [f"-lapi-ms-win-crt-{part}-l1-1-0" for part in ("math", "heap", "string", "private")]
+WINDOWS_LIBRARIES = [f"-lapi-ms-win-crt-{part}-l1-1-0" for part in ("math", "heap", "string", "private")]
 
 
-def here() -> str:
+def host_platform() -> str:
     """Return the name of this computer's platform."""
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
     return f"{machine}-{platform.system().lower()}"
 
 
-def chosen(asked: Sequence[str] | str) -> list[str]:
+def chosen_platforms(asked: Sequence[str] | str) -> list[str]:
     """Return the platforms named by `asked`: "all" for all of them, this computer's for an empty list."""
     if not isinstance(asked, str | list | tuple):
         raise InputError(f'platforms is {brief(asked)}; expected a list of names, or "all".')
@@ -53,41 +53,47 @@ def chosen(asked: Sequence[str] | str) -> list[str]:
     for name in wanted:
         if name not in PLATFORMS:
             raise InputError(f'{unknown("platform", name, PLATFORMS)} "all" is all of them.')
-    return wanted or [here()]
+    return wanted or [host_platform()]
 
 
-def command(target: str, portable: bool = False) -> list[str]:
+def compiler_command(target: str, portable: bool = False) -> list[str]:
     """Return the compiler command for the platform `target`.
 
     For this computer it is the system's own, unless the code is to be `portable` and ziglang is installed.
     """
-    own = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
-    there = importlib.util.find_spec("ziglang") is not None
-    if target == here() and own is not None and not (portable and there):
-        return [own]
-    if not there:
-        what = f"{target} is not this computer" if own else "no C compiler (cc, gcc or clang) is on the PATH"
+    system_compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
+    has_ziglang = importlib.util.find_spec("ziglang") is not None
+    if target == host_platform() and system_compiler is not None and not (portable and has_ziglang):
+        return [system_compiler]
+    if not has_ziglang:
+        what = (
+            f"{target} is not this computer" if system_compiler else "no C compiler (cc, gcc or clang) is on the PATH"
+        )
         raise CompileError(f"export: {what}; `pip install ziglang` has a compiler for every platform.")
-    return [sys.executable, "-m", "ziglang", "cc", "-target", PLATFORMS[target][0], *QUICK]
+    return [sys.executable, "-m", "ziglang", "cc", "-target", PLATFORMS[target][0], *QUICK_FLAGS]
 
 
-def library(files: Mapping[str, str], target: str, portable: bool = False) -> bytes:
+def compile_library(files: Mapping[str, str], target: str, portable: bool = False) -> bytes:
     """Compile and link the .c files among `files` for the platform `target`.
 
     `portable` code must also run on other computers of that platform.
     """
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
-        folder, compiler = Path(name), command(target, portable)
+        folder, compiler = Path(name), compiler_command(target, portable)
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
         sources = [file for file in files if file.endswith(".c")]
         if "windows" not in target:
-            alone = [ALONE, "-lc", *(["-Wl,-z,defs"] if "linux" in target else [])] if "ziglang" in compiler else []
-            _run([*compiler, *FLAGS, *poison_flags(*compiler), *sources, "-o", "made", "-lm", *alone], folder)
+            link_flags = (
+                [NO_STDLIB_FLAG, "-lc", *(["-Wl,-z,defs"] if "linux" in target else [])]
+                if "ziglang" in compiler
+                else []
+            )
+            _run([*compiler, *FLAGS, *poison_flags(*compiler), *sources, "-o", "made", "-lm", *link_flags], folder)
         elif "ziglang" in compiler:
-            _dll(compiler, sources, folder)
+            _compile_dll(compiler, sources, folder)
         else:
-            _run([*compiler, *_without("-fPIC"), *sources, "-o", "made"], folder)
+            _run([*compiler, *_flags_without("-fPIC"), *sources, "-o", "made"], folder)
         return (folder / "made").read_bytes()
 
 
@@ -102,21 +108,21 @@ def poison_flags(*compiler: str) -> tuple[str, ...]:
         return ()
     stack = "-ftrivial-auto-var-init=pattern"
     probe = [*compiler, stack, "-fsyntax-only", "-x", "c", os.devnull]
-    can = subprocess.run(probe, capture_output=True).returncode == 0
-    return (f"-DUNWRITTEN={POISON_BYTE}", *([stack] if can else []))
+    supported = subprocess.run(probe, capture_output=True).returncode == 0
+    return (f"-DUNWRITTEN={POISON_BYTE}", *([stack] if supported else []))
 
 
-def _dll(compiler: Sequence[str], sources: Sequence[str], folder: Path) -> None:
+def _compile_dll(compiler: Sequence[str], sources: Sequence[str], folder: Path) -> None:
     """Build a Windows library; sources are compiled one by one, as otherwise the library's headers would be missing."""
-    flags = [*_without("-fPIC", "-shared", "-s"), "-include", str(SOURCES / "windows.h")]
+    flags = [*_flags_without("-fPIC", "-shared", "-s"), "-include", str(SOURCES / "windows.h")]
     given = [*sources, str(SOURCES / "windows.c")]
     objects = [f"{k}.o" for k in range(len(given))]
     for source, made in zip(given, objects, strict=True):
         _run([*compiler, *flags, "-c", source, "-o", made], folder)
-    _run([*compiler, ALONE, "-shared", "-s", *objects, "-o", "made", *WINDOWS], folder)
+    _run([*compiler, NO_STDLIB_FLAG, "-shared", "-s", *objects, "-o", "made", *WINDOWS_LIBRARIES], folder)
 
 
-def _without(*names: str) -> list[str]:
+def _flags_without(*names: str) -> list[str]:
     return [flag for flag in FLAGS if flag not in names]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from bellcrank.emit.c.package import Package
 from bellcrank.errors import CompileError, InputError
-from bellcrank.exporting.compilers import command, here
+from bellcrank.exporting.compilers import compiler_command, host_platform
 
 SOURCES = Path(__file__).parent / "sources"
 GCC, SIZE, QEMU = "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm"
@@ -27,14 +27,14 @@ PROCESSORS = {
     "Cortex-M4F": (("-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16"), "mps2-an386"),
     "Cortex-M7": (("-mcpu=cortex-m7", "-mfpu=fpv5-d16"), "mps2-an500"),
 }
-DEBIAN = "apt install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
+DEBIAN_INSTALL = "apt install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
 FLAGS = ("-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
-STEPS, PATIENCE = 11, 300  # steps of a report; timeout in seconds
-HEX = 8  # digits of an integer
+REPORT_STEPS, TIMEOUT_SECONDS = 11, 300  # steps of a report; timeout in seconds
+HEX_DIGITS = 8  # digits of an integer
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class Measurement:
     """Measurement on one processor: code and constants (bytes), stack (bytes), instructions of a step, final state."""
 
     processor: str
@@ -45,28 +45,28 @@ class Measured:
     state: np.ndarray[Any, Any] | None = None
 
 
-def missing() -> list[str]:
+def missing_tools() -> list[str]:
     """Return the names of the tools for an emulated run that are not installed."""
     return [name for name in (GCC, SIZE, QEMU) if shutil.which(name) is None]
 
 
-def needs() -> None:
+def require_tools() -> None:
     """Raise an error if a tool for an emulated run is not installed."""
-    if found := missing():
-        raise InputError(f"report: {', '.join(found)} not found; on Debian: {DEBIAN}.")
+    if found := missing_tools():
+        raise InputError(f"report: {', '.join(found)} not found; on Debian: {DEBIAN_INSTALL}.")
 
 
-def host_size(package: Package) -> Measured:
+def host_size(package: Package) -> Measurement:
     """Return the size of `package` compiled for this computer, without a run."""
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
-        folder = _written(package, Path(name))
-        _run(folder, [*command(here()), "-std=c99", "-O2", "-c", f"{package.name}.c", "-o", "it.o"])
+        folder = _write_sources(package, Path(name))
+        _run(folder, [*compiler_command(host_platform()), "-std=c99", "-O2", "-c", f"{package.name}.c", "-o", "it.o"])
         if shutil.which("size") is None:
-            return Measured("this computer", (folder / "it.o").stat().st_size)
-        return Measured("this computer", _size(folder, "size"))
+            return Measurement("this computer", (folder / "it.o").stat().st_size)
+        return Measurement("this computer", _size(folder, "size"))
 
 
-def emulated(package: Package, processor: str, steps: int = STEPS, inputs: Sequence[float] = ()) -> Measured:
+def emulate(package: Package, processor: str, steps: int = REPORT_STEPS, inputs: Sequence[float] = ()) -> Measurement:
     """Run `package` on an emulated processor.
 
     Parameters
@@ -80,10 +80,10 @@ def emulated(package: Package, processor: str, steps: int = STEPS, inputs: Seque
     inputs
         Values of the machine's inputs; their defaults if empty.
     """
-    needs()
+    require_tools()
     flags, board = PROCESSORS[processor]
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
-        folder = _written(package, Path(name))
+        folder = _write_sources(package, Path(name))
         (folder / "model.h").write_text(model_header(package, steps, inputs), "utf-8")
         for source in ("cortex.c", "cortex.ld"):
             shutil.copy(SOURCES / source, folder)
@@ -95,10 +95,10 @@ def emulated(package: Package, processor: str, steps: int = STEPS, inputs: Seque
         emulator = [QEMU, "-M", board, "-nographic", "-semihosting", "-icount", "shift=0", "-kernel", "it.elf"]
         status, instructions, stack, state = _run(folder, emulator).split()[-4:]
         numbers = np.frombuffer(bytes.fromhex(state), "<f8" if package.dtype == "float64" else "<f4")
-        counts = (int.from_bytes(bytes.fromhex(x[:HEX]), "little") for x in (instructions, stack))
-        found = int.from_bytes(bytes.fromhex(status[:HEX]), "little")
+        counts = (int.from_bytes(bytes.fromhex(x[:HEX_DIGITS]), "little") for x in (instructions, stack))
+        exit_status = int.from_bytes(bytes.fromhex(status[:HEX_DIGITS]), "little")
         ran, used = counts
-        return Measured(processor, _size(folder, SIZE), used, ran, found, numbers)
+        return Measurement(processor, _size(folder, SIZE), used, ran, exit_status, numbers)
 
 
 def model_header(package: Package, steps: int, inputs: Sequence[float]) -> str:
@@ -107,22 +107,22 @@ def model_header(package: Package, steps: int, inputs: Sequence[float]) -> str:
     if s is None:
         raise InputError("report: only a machine that takes steps can be measured; got functions.")
     values = list(inputs) or [m.value for m in s.inputs]
-    number = package.texts[0].value
+    number = package.routines[0].value
     sizes = {"N_S": len(s.state), "N_U": len(s.inputs), "N_P": len(s.parameters), "N_STEPS": max(2, steps)}
-    given = ", ".join(f"({x})" for x in package.handed)
+    arguments = ", ".join(f"({x})" for x in package.struct_parameters)
     begin = ", ".join([*({"s": "(s)", "u": "(u)", "p": "(p)"}[x] for x in s.begin.inputs), "(next)"])
     lines = [f"#define {word} {n}" for word, n in sizes.items()]
     lines += [
         f"#define NUMBER {package.real}",
         f"#define MODEL_INPUTS {{{', '.join([*map(number, values), number(0.0)])}}}",
-        f"#define MODEL_REST(s, u, p) {package.name}_rest({given})",
-        f"#define MODEL_ADVANCE(s, u, p) {package.name}_advance({given})",
-        f"#define MODEL_BEGIN(s, u, p, next) {package.machine['begin']}({begin})",
+        f"#define MODEL_REST(s, u, p) {package.name}_rest({arguments})",
+        f"#define MODEL_ADVANCE(s, u, p) {package.name}_advance({arguments})",
+        f"#define MODEL_BEGIN(s, u, p, next) {package.program_functions['begin']}({begin})",
     ]
     return "\n".join([f'#include "{package.name}.h"', *lines, ""])
 
 
-def _written(package: Package, folder: Path) -> Path:
+def _write_sources(package: Package, folder: Path) -> Path:
     for name, text in package.files.items():
         if name.endswith((".c", ".h")):
             (folder / name).write_text(text, "utf-8")
@@ -136,7 +136,7 @@ def _size(folder: Path, tool: str) -> int:
 
 def _run(folder: Path, called: Sequence[str]) -> str:
     done = subprocess.run(
-        called, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
+        called, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, stdin=subprocess.DEVNULL
     )
     if done.returncode:
         raise CompileError(f"report: {' '.join(called)} failed:\n{(done.stderr or done.stdout)[:4000]}")

@@ -15,7 +15,7 @@ from bellcrank.forces.element import Between, Coupling, Element, JointLaw, Law
 from bellcrank.forces.gears import Belt, Gear, Rack, Worm
 from bellcrank.forces.impact import damping_of, restitution_of
 from bellcrank.forces.joint_spring import JointSpring
-from bellcrank.forces.lines import Cable, NonlinearSpring
+from bellcrank.forces.line_elements import Cable, NonlinearSpring
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Sphere, Terrain, grid
 from bellcrank.forces.soil import Soil
 from bellcrank.forces.stops import EndStop, joint_stops

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.errors import InputError, brief
-from bellcrank.parameters.part_numbers import check_order, check_range
+from bellcrank.parameters.validation import check_order, check_range
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, sqrt, where
 
-NONE = (0.0, 0.0, 0.0)
-Wrench = Callable[..., tuple[list[Scalar], list[Scalar]]]
+ZERO_VECTOR = (0.0, 0.0, 0.0)
+ExternalForce = Callable[..., tuple[list[Scalar], list[Scalar]]]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Together:
         External forces, each a function of (t, pose, velocity).
     """
 
-    parts: tuple[Wrench, ...]
+    parts: tuple[ExternalForce, ...]
 
     def __post_init__(self) -> None:
         if not isinstance(self.parts, tuple | list) or not all(map(callable, self.parts)):
@@ -57,7 +57,7 @@ class Together:
         tuple[list[Scalar], list[Scalar]]
             Force in N and moment in N m.
         """
-        force, moment = list[Scalar](NONE), list[Scalar](NONE)
+        force, moment = list[Scalar](ZERO_VECTOR), list[Scalar](ZERO_VECTOR)
         for part in self.parts:
             f, n = part(t, pose, velocity)
             force, moment = (
@@ -115,12 +115,12 @@ class Pad:
         tuple[list[Scalar], list[Scalar]]
             Force in N and moment in N m.
         """
-        x, y, up = (velocity[k] for k in range(3))
+        x, y, vertical_velocity = (velocity[k] for k in range(3))
         z = maximum(self.height - pose[2, 3], 0.0)
         spring = self.stiffness * z
-        pressed = spring / (1.0 + spring / self.bears) * maximum(1.0 - self.damping * up, 0.0)
-        rubbed = self.friction * pressed / sqrt(x * x + y * y + self.slow * self.slow)
-        return [-rubbed * x, -rubbed * y, pressed], list(NONE)
+        normal_force = spring / (1.0 + spring / self.bears) * maximum(1.0 - self.damping * vertical_velocity, 0.0)
+        friction_per_speed = self.friction * normal_force / sqrt(x * x + y * y + self.slow * self.slow)
+        return [-friction_per_speed * x, -friction_per_speed * y, normal_force], list(ZERO_VECTOR)
 
 
 @dataclass(frozen=True)
@@ -168,17 +168,17 @@ class Block:
         tuple[list[Scalar], list[Scalar]]
             Force in N and moment in N m.
         """
-        deep, ways = [], []
+        depths, directions = [], []
         for k, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
             x, middle = pose[k, 3], 0.5 * (low + high)
-            deep.append(maximum(0.5 * (high - low) - fabs(x - middle), 0.0))
-            ways.append(where(x < middle, -1.0, 1.0))
-        nearest = minimum(minimum(deep[0], deep[1]), deep[2])
+            depths.append(maximum(0.5 * (high - low) - fabs(x - middle), 0.0))
+            directions.append(where(x < middle, -1.0, 1.0))
+        nearest = minimum(minimum(depths[0], depths[1]), depths[2])
         force = []
         for k in range(3):
-            back = self.stiffness * nearest * maximum(1.0 - self.damping * ways[k] * velocity[k], 0.0)
-            force.append(where(deep[k] <= nearest, ways[k] * back, 0.0))
-        return force, list(NONE)
+            restoring_force = self.stiffness * nearest * maximum(1.0 - self.damping * directions[k] * velocity[k], 0.0)
+            force.append(where(depths[k] <= nearest, directions[k] * restoring_force, 0.0))
+        return force, list(ZERO_VECTOR)
 
 
 @dataclass(frozen=True)
@@ -230,8 +230,8 @@ class Post:
         """
         x, y, z = (pose[k, 3] for k in range(3))
         r = sqrt(x * x + y * y + 1e-12)
-        out = (x * velocity[0] + y * velocity[1]) / r
-        within = clip((z - self.low) / self.soft, 0.0, 1.0) * clip((self.high - z) / self.soft, 0.0, 1.0)
-        deep = maximum(self.radius - r, 0.0)
-        back = within * self.stiffness * deep * maximum(1.0 - self.damping * out, 0.0)
-        return [back * x / r, back * y / r, 0.0], list(NONE)
+        radial_velocity = (x * velocity[0] + y * velocity[1]) / r
+        fade = clip((z - self.low) / self.soft, 0.0, 1.0) * clip((self.high - z) / self.soft, 0.0, 1.0)
+        depth = maximum(self.radius - r, 0.0)
+        restoring_force = fade * self.stiffness * depth * maximum(1.0 - self.damping * radial_velocity, 0.0)
+        return [restoring_force * x / r, restoring_force * y / r, 0.0], list(ZERO_VECTOR)

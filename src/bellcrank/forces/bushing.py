@@ -46,10 +46,10 @@ class Bushing(Between):
     rest: tuple[Scalar, Scalar, Scalar] = (0.0, 0.0, 0.0)  # m
 
     def __post_init__(self) -> None:
-        for what, count in (("stiffness", 6), ("damping", 6), ("rest", 3)):
-            given = getattr(self, what)
-            if not isinstance(given, tuple | list) or len(given) != count:
-                raise InputError(f"{self._called}: {what} is {given!r}; expected {count} numbers.")
+        for field_name, count in (("stiffness", 6), ("damping", 6), ("rest", 3)):
+            numbers = getattr(self, field_name)
+            if not isinstance(numbers, tuple | list) or len(numbers) != count:
+                raise InputError(f"{self._label}: {field_name} is {numbers!r}; expected {count} numbers.")
         self._check("stiffness", "damping")
 
     def __call__(

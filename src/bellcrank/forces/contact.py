@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 from bellcrank.actuators.actuator import StateVariable
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.forces.element import Between, Resistance, Triple, cross, dot
-from bellcrank.forces.impact import powered, push, slopes, stored
-from bellcrank.forces.shapes import Plane, Shape, Sphere, Touch, fit, touching
-from bellcrank.misfits import explained
+from bellcrank.forces.impact import force_slope, normal_force, power_of_depth, stored_energy
+from bellcrank.forces.shapes import ContactPoint, Plane, Shape, Sphere, contact_points, side_fit
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
-RESOLVED = 0.25  # share of its deflection that a bristle may lose in an explicit step
+EXPLICIT_DECAY_SHARE = 0.25  # share of its deflection that a bristle may lose in an explicit step
 
 
 @dataclass(frozen=True)
@@ -78,39 +78,39 @@ class Contact(Between):
     def __post_init__(self) -> None:
         self._check("damping", "friction", "bristles", "settle")
         self._check("stiffness", "slow", "exponent", "forget", above_zero=True)
-        if self._sticks:
+        if self._has_bristles:
             self._check("friction", above_zero=True)
-        powered(1.0, self.exponent)
-        for what in (self.shape_a, self.shape_b):
-            if not isinstance(what, Shape):
-                raise InputError(f"{self._called}: {what!r} is not a shape; see bellcrank.forces (Plane, Sphere, ...).")
-        touching(self.shape_a, self.shape_b, np.eye(4))  # raises for a pair that is not supported
+        power_of_depth(1.0, self.exponent)
+        for shape in (self.shape_a, self.shape_b):
+            if not isinstance(shape, Shape):
+                raise InputError(f"{self._label}: {shape!r} is not a shape; see bellcrank.forces (Plane, Sphere, ...).")
+        contact_points(self.shape_a, self.shape_b, np.eye(4))  # raises for a pair that is not supported
 
-        if fit(self.shape_a, self.shape_b) == "none":
+        if side_fit(self.shape_a, self.shape_b) == "none":
             raise InputError(
-                f'{self._called}: {brief(self.shape_b)} on "{self.b}" would fall through {brief(self.shape_a)} on '
+                f'{self._label}: {brief(self.shape_b)} on "{self.b}" would fall through {brief(self.shape_a)} on '
                 f'"{self.a}". Only corners of the box on frame b are tested against the box on frame a, and none of '
                 "its sides fits within a side of the box on frame a. Put the larger box on frame a; of boxes of equal "
                 "size replace one by spheres at its corners, or by a smaller box."
             )
 
     @property
-    def _sticks(self) -> bool:
+    def _has_bristles(self) -> bool:
         return not (isinstance(self.bristles, int | float) and self.bristles == 0.0)
 
     @property
     def places(self) -> int:
         """Number of contact points of the pair of shapes."""
-        return len(touching(self.shape_a, self.shape_b, np.eye(4)))
+        return len(contact_points(self.shape_a, self.shape_b, np.eye(4)))
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
         """Bristle deflections, three for each contact point; none without bristles."""
-        if not self._sticks:
+        if not self._has_bristles:
             return ()
-        mark = [""] if self.places == 1 else [str(k) for k in range(self.places)]
-        bent = self.friction / self.bristles  # deflection while sliding
-        return tuple(StateVariable(f"bristle{k}{c}", "m", 0.0, bent) for k in mark for c in "xyz")
+        suffixes = [""] if self.places == 1 else [str(k) for k in range(self.places)]
+        sliding_deflection = self.friction / self.bristles  # deflection while sliding
+        return tuple(StateVariable(f"bristle{k}{c}", "m", 0.0, sliding_deflection) for k in suffixes for c in "xyz")
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
@@ -119,32 +119,32 @@ class Contact(Between):
         force: Triple = [0.0, 0.0, 0.0]
         moment: Triple = [0.0, 0.0, 0.0]
         rates: list[Scalar] = []
-        for k, touch in enumerate(touching(self.shape_a, self.shape_b, pose)):
-            arm, dz, u = _moving(touch, pose, velocity)
-            N = push(-touch.gap, dz, self.stiffness, self.damping, self.exponent)
-            rubbing, bent = self._rubbing(touch, N, u, list(x[3 * k : 3 * k + 3]))
-            f = [N * n + r for n, r in zip(touch.normal, rubbing, strict=True)]
+        for k, touch in enumerate(contact_points(self.shape_a, self.shape_b, pose)):
+            arm, dz, u = _contact_motion(touch, pose, velocity)
+            N = normal_force(-touch.gap, dz, self.stiffness, self.damping, self.exponent)
+            friction_force, bristle_rates = self._friction(touch, N, u, list(x[3 * k : 3 * k + 3]))
+            f = [N * n + r for n, r in zip(touch.normal, friction_force, strict=True)]
             force = [a + b for a, b in zip(force, f, strict=True)]
             moment = [a + b for a, b in zip(moment, cross(arm, f), strict=True)]
-            rates += bent
+            rates += bristle_rates
         return force, moment, rates
 
-    def _rubbing(self, touch: Touch, N: Scalar, u: Triple, z: list[Scalar]) -> tuple[Triple, list[Scalar]]:
+    def _friction(self, touch: ContactPoint, N: Scalar, u: Triple, z: list[Scalar]) -> tuple[Triple, list[Scalar]]:
         """Return the friction force and the rates of the bristle deflections."""
-        if not self._sticks:
+        if not self._has_bristles:
             speed = sqrt(dot(u, u) + self.slow * self.slow)
             return [-(self.friction * N / speed) * s for s in u], []
-        yields = self._yield_rate(u)
-        bend = [s - yields * b for s, b in zip(u, z, strict=True)]
-        bend = [self._within_step(r, yields) for r in bend]
+        slip_rate = self._slip_rate(u)
+        deflection_rates = [s - slip_rate * b for s, b in zip(u, z, strict=True)]
+        deflection_rates = [self._step_mean_rate(r, slip_rate) for r in deflection_rates]
         rates = [
-            where(N > 0.0, r, self._within_step(-b / self.forget, 1.0 / self.forget))
-            for r, b in zip(bend, z, strict=True)
+            where(N > 0.0, r, self._step_mean_rate(-b / self.forget, 1.0 / self.forget))
+            for r, b in zip(deflection_rates, z, strict=True)
         ]
-        pull = [-(N * self.bristles) * (b + self.settle * r) for b, r in zip(z, bend, strict=True)]
+        pull = [-(N * self.bristles) * (b + self.settle * r) for b, r in zip(z, deflection_rates, strict=True)]
         n = touch.normal
-        off = dot(pull, n)  # the normal may have turned since the bristles bent
-        return [p - off * c for p, c in zip(pull, n, strict=True)], rates
+        normal_component = dot(pull, n)  # the normal may have turned since the bristles bent
+        return [p - normal_component * c for p, c in zip(pull, n, strict=True)], rates
 
     def resistance(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar], h: Scalar
@@ -163,30 +163,34 @@ class Contact(Between):
         list[Resistance]
             One for each contact point.
         """
-        found = []
-        for touch in touching(self.shape_a, self.shape_b, pose):
-            _, dz, u = _moving(touch, pose, velocity)
-            along, N = slopes(-touch.gap, dz, self.stiffness, self.damping, h, self.exponent)
-            found.append(Resistance(touch.place, touch.normal, along, N * self._grip(u, h)))
-        return found
+        resistances = []
+        for touch in contact_points(self.shape_a, self.shape_b, pose):
+            _, dz, u = _contact_motion(touch, pose, velocity)
+            along, N = force_slope(-touch.gap, dz, self.stiffness, self.damping, h, self.exponent)
+            resistances.append(Resistance(touch.place, touch.normal, along, N * self._friction_slope(u, h)))
+        return resistances
 
-    def _grip(self, u: Triple, h: Scalar) -> Scalar:
+    def _friction_slope(self, u: Triple, h: Scalar) -> Scalar:
         """Return friction per newton of N and unit of speed, at least its slope; for bristles over a step of h."""
-        if not self._sticks:
+        if not self._has_bristles:
             return self.friction / sqrt(dot(u, u) + self.slow * self.slow)
-        return self.bristles * (self.settle + h / (1.0 + h * self._yield_rate(u)))
+        return self.bristles * (self.settle + h / (1.0 + h * self._slip_rate(u)))
 
-    def _within_step(self, rate: Scalar, decay: Scalar) -> Scalar:
+    def _step_mean_rate(self, rate: Scalar, decay: Scalar) -> Scalar:
         """Return the rate of a decaying state; `SteppedContact` returns its mean over a step."""
         return rate
 
-    def _yield_rate(self, u: Triple) -> Scalar:
+    def _slip_rate(self, u: Triple) -> Scalar:
         """Return the rate at which bristles slip, 1/s."""
         return self.bristles * sqrt(dot(u, u) + 1e-16) / self.friction
 
     def stepped(self, h: Scalar) -> Contact:
         """Return a copy whose bristles are integrated implicitly in fixed steps of `h` (s)."""
-        return SteppedContact(**{f.name: getattr(self, f.name) for f in fields(self)}, step=h) if self._sticks else self
+        return (
+            SteppedContact(**{f.name: getattr(self, f.name) for f in fields(self)}, step=h)
+            if self._has_bristles
+            else self
+        )
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
         """Return the energy stored in the overlap, J; `t`, `pose` and `x` as in `Between.energy`.
@@ -194,24 +198,24 @@ class Contact(Between):
         The energy of deflected bristles counts as lost, and is regained when they relax.
         """
         total: Scalar = 0.0
-        for touch in touching(self.shape_a, self.shape_b, pose):
-            total = total + stored(-touch.gap, self.stiffness, self.exponent)
+        for touch in contact_points(self.shape_a, self.shape_b, pose):
+            total = total + stored_energy(-touch.gap, self.stiffness, self.exponent)
         return total
 
     def loss(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the dissipated power in W; `t`, `pose`, `velocity` and `x` as in `Between.loss`."""
         total: Scalar = 0.0
-        for k, touch in enumerate(touching(self.shape_a, self.shape_b, pose)):
-            _, dz, u = _moving(touch, pose, velocity)
+        for k, touch in enumerate(contact_points(self.shape_a, self.shape_b, pose)):
+            _, dz, u = _contact_motion(touch, pose, velocity)
             z = -touch.gap
-            N = push(z, dz, self.stiffness, self.damping, self.exponent)
-            rubbing, _ = self._rubbing(touch, N, u, list(x[3 * k : 3 * k + 3]))
-            total = total + (N - push(z, 0.0, self.stiffness, 0.0, self.exponent)) * dz - dot(rubbing, u)
+            N = normal_force(z, dz, self.stiffness, self.damping, self.exponent)
+            friction_force, _ = self._friction(touch, N, u, list(x[3 * k : 3 * k + 3]))
+            total = total + (N - normal_force(z, 0.0, self.stiffness, 0.0, self.exponent)) * dz - dot(friction_force, u)
         return total
 
     def started_inside(self, pose: Any) -> float:
         """Return the deepest penetration of the shapes at `pose` (4x4, b in a), m; 0 if they do not touch."""
-        return max(0.0, *(-float(touch.gap) for touch in touching(self.shape_a, self.shape_b, pose)))
+        return max(0.0, *(-float(touch.gap) for touch in contact_points(self.shape_a, self.shape_b, pose)))
 
 
 @dataclass(frozen=True)
@@ -220,20 +224,20 @@ class SteppedContact(Contact):
 
     step: Scalar = 0.0  # s
 
-    def _within_step(self, rate: Scalar, decay: Scalar) -> Scalar:
+    def _step_mean_rate(self, rate: Scalar, decay: Scalar) -> Scalar:
         """Return the mean rate over a step by backward Euler, less what an explicit step resolves."""
-        return rate / (1.0 + maximum(self.step * decay - RESOLVED, 0.0))
+        return rate / (1.0 + maximum(self.step * decay - EXPLICIT_DECAY_SHARE, 0.0))
 
 
-def _moving(touch: Touch, pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple, Scalar, Triple]:
+def _contact_motion(touch: ContactPoint, pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple, Scalar, Triple]:
     """Return the vector from b's origin to the contact point, the penetration rate and b's sliding velocity there."""
     arm = [x - pose[k, 3] for k, x in enumerate(touch.place)]
-    there = [a + b for a, b in zip(velocity[:3], cross(velocity[3:], arm), strict=True)]
-    out = dot(there, touch.normal)
-    return arm, -out, [x - out * n for x, n in zip(there, touch.normal, strict=True)]
+    point_velocity = [a + b for a, b in zip(velocity[:3], cross(velocity[3:], arm), strict=True)]
+    separation_rate = dot(point_velocity, touch.normal)
+    return arm, -separation_rate, [x - separation_rate * n for x, n in zip(point_velocity, touch.normal, strict=True)]
 
 
-@explained
+@explain_argument_errors
 def feet(
     frames: Sequence[str], radius: Scalar = 0.02, ground: str = "ground", floor: Shape | None = None, **numbers: Any
 ) -> list[Contact]:
@@ -262,9 +266,9 @@ def feet(
     InputError
         If one of `numbers` is not a number of a contact.
     """
-    own = [f.name for f in fields(Contact) if f.default is not MISSING]
+    number_names = [f.name for f in fields(Contact) if f.default is not MISSING]
     for name in numbers:
-        if name not in own:
-            raise InputError(f"feet: {unknown('number of a contact', name, own)}")
-    below = Plane() if floor is None else floor
-    return [Contact(f"{frame}.contact", ground, frame, below, Sphere(radius), **numbers) for frame in frames]
+        if name not in number_names:
+            raise InputError(f"feet: {unknown('number of a contact', name, number_names)}")
+    floor_shape = Plane() if floor is None else floor
+    return [Contact(f"{frame}.contact", ground, frame, floor_shape, Sphere(radius), **numbers) for frame in frames]

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
-from bellcrank.misfits import explained
+from bellcrank.interpolation import interp, polynomial_pieces
 from bellcrank.scalar import Scalar, clip, is_real, where
-from bellcrank.tables import interp, pieces
 
 # Gauss-Legendre points on [-1, 1], exact for polynomials up to degree 31.
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 @dataclass(frozen=True)
@@ -48,22 +48,22 @@ class Curve:
 
     def area(self, x: Scalar) -> Scalar:
         """Return the integral from 0 to `x`."""
-        return self._from_first(x) - float(self._from_first(0.0))
+        return self._integral_from_first(x) - float(self._integral_from_first(0.0))
 
-    def _from_first(self, x: Scalar) -> Scalar:
-        rows = pieces(self.xs, self.ys, self.kind)
+    def _integral_from_first(self, x: Scalar) -> Scalar:
+        rows = polynomial_pieces(self.xs, self.ys, self.kind)
         first, last = float(self.xs[0]), float(self.xs[-1])
-        inside, total = clip(x, first, last), 0.0
-        found: Scalar = 0.0
+        clipped, total = clip(x, first, last), 0.0
+        integral: Scalar = 0.0
         for row, end in zip(rows, [*rows[1:, 0], last], strict=True):
-            mine = _polynomial(row[1:], inside - float(row[0])) + total
-            found = where(inside < float(row[0]), found, mine)
-            total += float(_polynomial(row[1:], float(end - row[0])))
-        beyond = (x - inside) * where(x < first, float(self.ys[0]), float(self.ys[-1]))
-        return found + beyond
+            piece_integral = _polynomial_integral(row[1:], clipped - float(row[0])) + total
+            integral = where(clipped < float(row[0]), integral, piece_integral)
+            total += float(_polynomial_integral(row[1:], float(end - row[0])))
+        outside_integral = (x - clipped) * where(x < first, float(self.ys[0]), float(self.ys[-1]))
+        return integral + outside_integral
 
 
-def _polynomial(coefficients: Any, along: Scalar) -> Scalar:
+def _polynomial_integral(coefficients: Any, along: Scalar) -> Scalar:
     """Return the integral of c0 + c1 s + c2 s^2 + ... from 0 to `along`."""
     total: Scalar = 0.0
     for k in reversed(range(len(coefficients))):
@@ -71,17 +71,17 @@ def _polynomial(coefficients: Any, along: Scalar) -> Scalar:
     return total
 
 
-def area(law: Callable[[Scalar], Scalar], x: Scalar) -> Scalar:
+def law_integral(law: Callable[[Scalar], Scalar], x: Scalar) -> Scalar:
     """Return the integral of `law` from 0 to `x`: exact for a Curve, by 16-point Gauss quadrature for a function."""
     if isinstance(law, Curve):
         return law.area(x)
     total: Scalar = 0.0
-    for node, weight in zip(NODES, WEIGHTS, strict=True):
+    for node, weight in zip(GAUSS_NODES, GAUSS_WEIGHTS, strict=True):
         total = total + law(x * (0.5 + 0.5 * float(node))) * (0.5 * float(weight))
     return total * x
 
 
-@explained
+@explain_argument_errors
 def curve(points: Iterable[tuple[float, float]], kind: str = "linear") -> Curve:
     """Return a curve through measured points.
 

@@ -19,14 +19,14 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any
 
-from bellcrank.actuators.actuator import StateVariable, known
+from bellcrank.actuators.actuator import StateVariable, is_known
 from bellcrank.errors import InputError, brief
-from bellcrank.parameters.part_numbers import check_range
-from bellcrank.quoting import shown
-from bellcrank.scalar import Scalar, total
+from bellcrank.parameters.validation import check_range
+from bellcrank.quoting import quoted_name
+from bellcrank.scalar import Scalar, ordered_sum
 
 Triple = list[Scalar]
-NONE: Triple = [0.0, 0.0, 0.0]
+ZERO_VECTOR: Triple = [0.0, 0.0, 0.0]
 
 
 @dataclass(frozen=True)
@@ -48,30 +48,30 @@ class Element(ABC):
 
     def __str__(self) -> str:
         numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "name"}
-        shown = ", ".join(f"{key} {float(x):g}" if known(x) else f"{key} {x}" for key, x in numbers.items())
+        shown = ", ".join(f"{key} {float(x):g}" if is_known(x) else f"{key} {x}" for key, x in numbers.items())
         return f"{type(self).__name__} {self.name}: {shown}"
 
     def _check(self, *names: str, above_zero: bool = False) -> None:
         """Raise unless each of these numbers is at least zero (above zero), as far as its value is known now."""
-        check_range(self, self._called, names, above_zero)
+        check_range(self, self._label, names, above_zero)
 
     def _check_not_zero(self, *names: str) -> None:
         """Raise if one of these signed numbers is zero, as far as its value is known now."""
         for name in names:
             value = getattr(self, name)
             if isinstance(value, Real) and not value:
-                raise InputError(f"{self._called}: {name} is {brief(value)}; expected a number that is not zero.")
+                raise InputError(f"{self._label}: {name} is {brief(value)}; expected a number that is not zero.")
 
     def _check_laws(self, *names: str) -> None:
         """Raise unless each of these attributes is a function or None."""
         for name in names:
             law = getattr(self, name)
             if law is not None and not callable(law):
-                raise InputError(f"{self._called}: {name} is {law!r}; expected a function, or curve([(x, y), ...]).")
+                raise InputError(f"{self._label}: {name} is {law!r}; expected a function, or curve([(x, y), ...]).")
 
     @property
-    def _called(self) -> str:
-        return f"{type(self).__name__} {shown(str(self.name), 60)}"
+    def _label(self) -> str:
+        return f"{type(self).__name__} {quoted_name(str(self.name), 60)}"
 
 
 @dataclass(frozen=True)
@@ -263,13 +263,13 @@ class Coupling(Element):
         """
         return -power(self(t, q, v, x)[0], v)
 
-    def _pair(self, count: int = 2) -> None:
+    def _check_joint_count(self, count: int = 2) -> None:
         """Raise unless there are exactly `count` joints, all different."""
         names = self.joints
         fit = isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
         if not fit or len(names) != count or len(set(names)) != count:
             expected = f"the names of {count} joints that differ" if count > 1 else "the name of one joint, (name,)"
-            raise InputError(f"{self._called}: joints is {brief(names)}; expected {expected}.")
+            raise InputError(f"{self._label}: joints is {brief(names)}; expected {expected}.")
 
 
 @dataclass(frozen=True)
@@ -294,9 +294,9 @@ class Law(Between):
     stored: Callable[..., Scalar] | None = None  # function of (t, pose), J
 
     def __post_init__(self) -> None:
-        for what, law in (("function", self.function), ("stored", self.stored)):
-            if not callable(law) and not (law is None and what == "stored"):
-                raise InputError(f"{self._called}: {what} is {brief(law)}; expected a function.")
+        for field_name, law in (("function", self.function), ("stored", self.stored)):
+            if not callable(law) and not (law is None and field_name == "stored"):
+                raise InputError(f"{self._label}: {field_name} is {brief(law)}; expected a function.")
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
@@ -329,7 +329,7 @@ class JointLaw(Coupling):
     def __post_init__(self) -> None:
         if not isinstance(self.joints, tuple | list) or not callable(self.function):
             raise InputError(
-                f"{self._called}: joints is {brief(self.joints)} and function {brief(self.function)}; expected the "
+                f"{self._label}: joints is {brief(self.joints)} and function {brief(self.function)}; expected the "
                 "names of joints, (name, ...), and a function of (t, q, v)."
             )
 
@@ -342,7 +342,7 @@ class JointLaw(Coupling):
 
 def power(force: Sequence[Scalar], velocity: Sequence[Scalar]) -> Scalar:
     """Return the power of a generalised `force` at a generalised `velocity`, W."""
-    return total(f * v for f, v in zip(force, velocity, strict=True))
+    return ordered_sum(f * v for f, v in zip(force, velocity, strict=True))
 
 
 def cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> Triple:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.forces.element import Coupling
-from bellcrank.forces.impact import push, stored
+from bellcrank.forces.impact import normal_force, stored_energy
 from bellcrank.scalar import Scalar, cos, fabs, maximum, sin, tanh
 
 
@@ -45,7 +45,7 @@ class Gear(Coupling):
     damping: Scalar = 0.0  # s/rad, or s/m: see impact.py
 
     def __post_init__(self) -> None:
-        self._pair()
+        self._check_joint_count()
         self._check_not_zero("ratio")
         self._check("backlash", "damping")
         self._check("stiffness", above_zero=True)
@@ -54,29 +54,34 @@ class Gear(Coupling):
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
         """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
-        z, dz = self._slip(q), self._slip(v)
+        z, dz = self._tooth_offset(q), self._tooth_offset(v)
         total: Scalar = 0.0
         for sign in (1.0, -1.0):
-            total = total - sign * push(sign * z - 0.5 * self.backlash, sign * dz, self.stiffness, self.damping)
+            total = total - sign * normal_force(sign * z - 0.5 * self.backlash, sign * dz, self.stiffness, self.damping)
         return [-self.ratio * total, total], []
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
-        z = fabs(self._slip(q)) - 0.5 * self.backlash
-        return stored(z, self.stiffness)
+        z = fabs(self._tooth_offset(q)) - 0.5 * self.backlash
+        return stored_energy(z, self.stiffness)
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
-        z, dz = self._slip(q), self._slip(v)
+        z, dz = self._tooth_offset(q), self._tooth_offset(v)
         total: Scalar = 0.0
         for sign in (1.0, -1.0):
-            deep, rate = sign * z - 0.5 * self.backlash, sign * dz
+            depth, rate = sign * z - 0.5 * self.backlash, sign * dz
             total = (
-                total + (push(deep, rate, self.stiffness, self.damping) - push(deep, 0.0, self.stiffness, 0.0)) * rate
+                total
+                + (
+                    normal_force(depth, rate, self.stiffness, self.damping)
+                    - normal_force(depth, 0.0, self.stiffness, 0.0)
+                )
+                * rate
             )
         return total
 
-    def _slip(self, q: Sequence[Scalar]) -> Scalar:
+    def _tooth_offset(self, q: Sequence[Scalar]) -> Scalar:
         return q[1] - self.ratio * q[0]
 
 
@@ -128,7 +133,7 @@ class Belt(Coupling):
     tension: Scalar = 0.0  # N, of each strand at rest
 
     def __post_init__(self) -> None:
-        self._pair()
+        self._check_joint_count()
         self._check_not_zero("radius_a", "radius_b")
         self._check("damping", "tension")
         self._check("stiffness", above_zero=True)
@@ -137,25 +142,29 @@ class Belt(Coupling):
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
         """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
-        tight, slack = self._strands(q, v)
+        tight, slack = self._strand_tensions(q, v)
         pull = tight - slack
         return [-self.radius_a * pull, self.radius_b * pull], []
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the energy stored in both taut strands in J; `t`, `q` and `x` as in `Coupling.energy`."""
         total: Scalar = 0.0
-        for T in self._strands(q, (0.0, 0.0)):
+        for T in self._strand_tensions(q, (0.0, 0.0)):
             total = total + T * T * (0.5 / self.stiffness)
         return total
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
-        moving, still, ds = self._strands(q, v), self._strands(q, (0.0, 0.0)), self._stretch(v)
-        return (moving[0] - still[0]) * ds - (moving[1] - still[1]) * ds
+        tensions, static_tensions, ds = (
+            self._strand_tensions(q, v),
+            self._strand_tensions(q, (0.0, 0.0)),
+            self._stretch(v),
+        )
+        return (tensions[0] - static_tensions[0]) * ds - (tensions[1] - static_tensions[1]) * ds
 
-    def _strands(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
-        more = self.stiffness * self._stretch(q) + self.damping * self._stretch(v)
-        return maximum(self.tension + more, 0.0), maximum(self.tension - more, 0.0)
+    def _strand_tensions(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
+        tension_change = self.stiffness * self._stretch(q) + self.damping * self._stretch(v)
+        return maximum(self.tension + tension_change, 0.0), maximum(self.tension - tension_change, 0.0)
 
     def _stretch(self, q: Sequence[Scalar]) -> Scalar:
         return self.radius_a * q[0] - self.radius_b * q[1]
@@ -194,7 +203,7 @@ class Worm(Coupling):
     slow: Scalar = 1e-3  # m/s, below it friction acts like a damper
 
     def __post_init__(self) -> None:
-        self._pair()
+        self._check_joint_count()
         self._check("damping", "friction")
         self._check("stiffness", "slow", "radius_worm", "radius_wheel", above_zero=True)
 
@@ -218,20 +227,20 @@ class Worm(Coupling):
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
-        z = self._normal(q)
+        z = self._normal_offset(q)
         return 0.5 * self.stiffness * z * z
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
-        dz = self._normal(v)
+        dz = self._normal_offset(v)
         _, F, u = self._forces(q, v)
         return self.damping * dz * dz + F * u
 
     def _forces(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar, Scalar]:
         """Return the normal force, the friction force along the thread and the sliding speed."""
-        N = self.stiffness * self._normal(q) + self.damping * self._normal(v)
+        N = self.stiffness * self._normal_offset(q) + self.damping * self._normal_offset(v)
         u = self.radius_worm * cos(self.lead) * v[0] + self.radius_wheel * sin(self.lead) * v[1]
         return N, self.friction * fabs(N) * tanh(u / self.slow), u
 
-    def _normal(self, q: Sequence[Scalar]) -> Scalar:
+    def _normal_offset(self, q: Sequence[Scalar]) -> Scalar:
         return self.radius_worm * sin(self.lead) * q[0] - self.radius_wheel * cos(self.lead) * q[1]

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import math
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
-from bellcrank.misfits import explained
-from bellcrank.parameters.part_numbers import one_number
+from bellcrank.parameters.validation import one_number
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
-MOST_EXPONENT = 10.0  # upper limit: the code has one factor for each unit of the exponent
+MAX_EXPONENT = 10.0  # upper limit: the code has one factor for each unit of the exponent
 
 
-@explained
+@explain_argument_errors
 def damping_of(restitution: float, speed: float) -> float:
     """Return the Hunt-Crossley damping that gives a coefficient of restitution at one impact speed.
 
@@ -53,19 +53,19 @@ def damping_of(restitution: float, speed: float) -> float:
     if restitution == 1.0:
         return 0.0
 
-    def missing(x: float) -> float:  # residual in x = d v
+    def residual(x: float) -> float:  # residual in x = d v
         if restitution * x >= 1.0:  # only rounding leads here
             return math.inf
-        return _curved(x) - _curved(-restitution * x)
+        return _log_excess(x) - _log_excess(-restitution * x)
 
     low, high = 0.0, 1.0 / restitution
     for _ in range(200):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if missing(middle) < 0.0 else (low, middle)
+        low, high = (middle, high) if residual(middle) < 0.0 else (low, middle)
     return 0.5 * (low + high) / speed
 
 
-@explained
+@explain_argument_errors
 def restitution_of(damping: float, speed: float) -> float:
     """Return the coefficient of restitution that a Hunt-Crossley damping gives at one impact speed.
 
@@ -95,19 +95,19 @@ def restitution_of(damping: float, speed: float) -> float:
     low, high = 0.0, min(1.0, 1.0 / x)
     for _ in range(200):
         e = 0.5 * (low + high)
-        beyond = e * x >= 1.0 or _curved(x) > _curved(-e * x)
-        low, high = (low, e) if beyond else (e, high)
+        overshoots = e * x >= 1.0 or _log_excess(x) > _log_excess(-e * x)
+        low, high = (low, e) if overshoots else (e, high)
     return 0.5 * (low + high)
 
 
-def _curved(y: float) -> float:
+def _log_excess(y: float) -> float:
     """Return log(1 + y) - y, by its series where cancellation would lose digits."""
     if abs(y) > 0.1:
         return math.log1p(y) - y
     return sum(-((-y) ** k) / k for k in range(2, 20))
 
 
-def push(z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, exponent: float = 1.0) -> Scalar:
+def normal_force(z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, exponent: float = 1.0) -> Scalar:
     """Return the normal force N; 0 without overlap.
 
     Parameters
@@ -123,10 +123,10 @@ def push(z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, exponent: fl
     exponent
         Exponent n of the depth.
     """
-    return stiffness * powered(z, exponent) * maximum(1.0 + damping * dz, 0.0)
+    return stiffness * power_of_depth(z, exponent) * maximum(1.0 + damping * dz, 0.0)
 
 
-def slopes(
+def force_slope(
     z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, h: Scalar, exponent: float = 1.0
 ) -> tuple[Scalar, Scalar]:
     """Return the slope of N over dz/dt for a step in which z changes too, and N itself.
@@ -134,7 +134,7 @@ def slopes(
     Parameters
     ----------
     z, dz, stiffness, damping, exponent
-        As in `push`.
+        As in `normal_force`.
     h
         Step size, s.
 
@@ -143,27 +143,29 @@ def slopes(
     tuple[Scalar, Scalar]
         Slope in N s/m, and N in N.
     """
-    deep, pressed = stiffness * powered(z, exponent), maximum(1.0 + damping * dz, 0.0)
-    steep = stiffness if exponent == 1.0 else exponent * deep / where(z > 0.0, z, 1.0)
-    steep = where(z > 0.0, steep, 0.0)
-    return where(pressed > 0.0, deep * damping, 0.0) + h * steep * pressed, deep * pressed
+    elastic_force, damping_factor = stiffness * power_of_depth(z, exponent), maximum(1.0 + damping * dz, 0.0)
+    stiffness_slope = stiffness if exponent == 1.0 else exponent * elastic_force / where(z > 0.0, z, 1.0)
+    stiffness_slope = where(z > 0.0, stiffness_slope, 0.0)
+    return where(
+        damping_factor > 0.0, elastic_force * damping, 0.0
+    ) + h * stiffness_slope * damping_factor, elastic_force * damping_factor
 
 
-def stored(z: Scalar, stiffness: Scalar, exponent: float = 1.0) -> Scalar:
+def stored_energy(z: Scalar, stiffness: Scalar, exponent: float = 1.0) -> Scalar:
     """Return the energy stored at depth `z` (m) with `stiffness` (N/m^exponent) and `exponent`, J."""
-    return stiffness * powered(z, exponent + 1.0) * (1.0 / (exponent + 1.0))
+    return stiffness * power_of_depth(z, exponent + 1.0) * (1.0 / (exponent + 1.0))
 
 
-def powered(z: Scalar, exponent: float) -> Scalar:
+def power_of_depth(z: Scalar, exponent: float) -> Scalar:
     """Return max(`z`, 0)^`exponent` for integer and half-integer exponents, without a logarithm."""
-    twice = round(2.0 * exponent) if 1.0 <= exponent <= MOST_EXPONENT else 0
-    if abs(twice - 2.0 * exponent) > 1e-12:
-        raise InputError(f"exponent is {exponent!r}; expected 1, 1.5, 2, ..., up to {MOST_EXPONENT:g} (Hertz: 1.5).")
-    deep = maximum(z, 0.0)
+    doubled_exponent = round(2.0 * exponent) if 1.0 <= exponent <= MAX_EXPONENT else 0
+    if abs(doubled_exponent - 2.0 * exponent) > 1e-12:
+        raise InputError(f"exponent is {exponent!r}; expected 1, 1.5, 2, ..., up to {MAX_EXPONENT:g} (Hertz: 1.5).")
+    depth = maximum(z, 0.0)
     total: Scalar = 1.0
-    for _ in range(twice // 2):
-        total = total * deep
-    if twice % 2:
+    for _ in range(doubled_exponent // 2):
+        total = total * depth
+    if doubled_exponent % 2:
         # The root's slope is infinite at 0, so it is evaluated at 1 there and the result is masked.
-        total = total * where(z > 0.0, sqrt(where(z > 0.0, deep, 1.0)), 0.0)
+        total = total * where(z > 0.0, sqrt(where(z > 0.0, depth, 1.0)), 0.0)
     return total

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bellcrank.forces.curves import area
+from bellcrank.forces.curves import law_integral
 from bellcrank.forces.element import Coupling
 from bellcrank.scalar import Scalar
 
@@ -33,7 +33,7 @@ class JointSpring(Coupling):
     rest: Scalar = 0.0
 
     def __post_init__(self) -> None:
-        self._pair(1)
+        self._check_joint_count(1)
         self._check_laws("spring", "damper")
 
     def __call__(
@@ -49,7 +49,7 @@ class JointSpring(Coupling):
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
-        return 0.0 if self.spring is None else area(self.spring, q[0] - self.rest)
+        return 0.0 if self.spring is None else law_integral(self.spring, q[0] - self.rest)
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""

@@ -5,7 +5,7 @@ a: the gap (negative if they overlap), the normal from a to b, and the position,
 same length in every state, and nothing branches, so that a legged robot compiles to straight-line code in all lanes.
 
     plane, terrain     sphere, capsule (both its ends), box (8 corners), cylinder (the lowest point of either rim)
-    box                sphere, capsule (both its ends), box (its 8 corners; see `fit`)
+    box                sphere, capsule (both its ends), box (its 8 corners; see `side_fit`)
     sphere             sphere, capsule, box, cylinder's axis as a capsule
     capsule            capsule
 
@@ -23,18 +23,18 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, brief
 from bellcrank.forces.element import Triple, dot
 from bellcrank.jets import Jet, jet
-from bellcrank.misfits import explained
-from bellcrank.parameters.part_numbers import check_range
+from bellcrank.parameters.validation import check_range
 from bellcrank.scalar import Scalar, clip, fabs, float_array, maximum, sqrt, where
 
-TINY = 1e-24  # m^2, smallest squared distance: coincident points have no direction
+MIN_SQUARED_DISTANCE = 1e-24  # m^2, smallest squared distance: coincident points have no direction
 
 
 @dataclass(frozen=True)
-class Touch:
+class ContactPoint:
     """Contact point: gap (m, negative if overlapping), normal from a to b, and position, in the axes of a."""
 
     gap: Scalar
@@ -136,7 +136,7 @@ class Cylinder(Shape):
     length: Scalar
 
 
-@explained
+@explain_argument_errors
 def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Scalar, Scalar], Scalar]:
     """Return a height function that interpolates a grid bilinearly.
 
@@ -158,26 +158,29 @@ def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Sc
         If the shapes do not match, a height is not finite or a coordinate does not increase.
     """
     try:
-        H, at = float_array(heights), [float_array(xs), float_array(ys)]
+        H, grid_lines = float_array(heights), [float_array(xs), float_array(ys)]
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"grid: xs is {brief(xs)}, ys {brief(ys)} and heights {brief(heights)}; expected numbers in rows."
         ) from None
-    if H.shape != (at[0].size, at[1].size) or min(H.shape) < 2:
-        raise InputError(f"grid: heights has the shape {H.shape}; expected {(at[0].size, at[1].size)}, at least 2 x 2.")
+    if H.shape != (grid_lines[0].size, grid_lines[1].size) or min(H.shape) < 2:
+        raise InputError(
+            f"grid: heights has the shape {H.shape}; expected {(grid_lines[0].size, grid_lines[1].size)}, "
+            "at least 2 x 2."
+        )
     if not np.isfinite(H).all():
         i, j = np.argwhere(~np.isfinite(H))[0].tolist()
         raise InputError(f"grid: heights[{i}][{j}] is {H[i, j]}; expected finite numbers.")
-    for name, x in zip("xy", at, strict=True):
+    for name, x in zip("xy", grid_lines, strict=True):
         if (np.diff(x) <= 0.0).any():
             raise InputError(f"grid: {name}s must increase; {x.tolist()!r} does not.")
 
     def height(x: Scalar, y: Scalar) -> Scalar:
-        along, across = _hats(x, at[0]), _hats(y, at[1])
+        weights_x, weights_y = _hat_weights(x, grid_lines[0]), _hat_weights(y, grid_lines[1])
         total: Scalar = 0.0
-        for i, u in enumerate(along):
+        for i, u in enumerate(weights_x):
             line: Scalar = 0.0
-            for j, w in enumerate(across):
+            for j, w in enumerate(weights_y):
                 if H[i, j]:
                     line = line + w * float(H[i, j])
             total = total + line * u
@@ -186,26 +189,30 @@ def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Sc
     return height
 
 
-def _hats(x: Scalar, at: Any) -> list[Scalar]:
+def _hat_weights(x: Scalar, grid_line: Any) -> list[Scalar]:
     """Return the weight of each grid point at x: hat functions, 1 at the point and 0 at its neighbours."""
-    x = clip(x, float(at[0]), float(at[-1]))
-    found: list[Scalar] = []
-    for k, here in enumerate(at):
-        left = float(here - at[k - 1]) if k else 1.0
-        right = float(at[k + 1] - here) if k + 1 < len(at) else 1.0
-        found.append(maximum(1.0 - where(x < float(here), (float(here) - x) / left, (x - float(here)) / right), 0.0))
-    return found
+    x = clip(x, float(grid_line[0]), float(grid_line[-1]))
+    weights: list[Scalar] = []
+    for k, coordinate in enumerate(grid_line):
+        left = float(coordinate - grid_line[k - 1]) if k else 1.0
+        right = float(grid_line[k + 1] - coordinate) if k + 1 < len(grid_line) else 1.0
+        weights.append(
+            maximum(
+                1.0 - where(x < float(coordinate), (float(coordinate) - x) / left, (x - float(coordinate)) / right), 0.0
+            )
+        )
+    return weights
 
 
-def touching(a: Shape, b: Shape, pose: Any) -> list[Touch]:
+def contact_points(a: Shape, b: Shape, pose: Any) -> list[ContactPoint]:
     """Return the contact points of shapes `a` and `b`, where `pose` is the 4x4 pose of b in a."""
-    for mine, others, find in PAIRS:
-        if isinstance(a, mine) and isinstance(b, others):
-            found: list[Touch] = find(a, b, pose)
-            return found
+    for shapes_a, shapes_b, find_contacts in SHAPE_PAIRS:
+        if isinstance(a, shapes_a) and isinstance(b, shapes_b):
+            contacts: list[ContactPoint] = find_contacts(a, b, pose)
+            return contacts
     raise InputError(
         f"no contact between {type(a).__name__} and {type(b).__name__}, in this order. Known, the first on frame a: "
-        f"{'; '.join(f'{_name(m)} and {_name(o)}' for m, o, _ in PAIRS)}."
+        f"{'; '.join(f'{_name(m)} and {_name(o)}' for m, o, _ in SHAPE_PAIRS)}."
     )
 
 
@@ -221,61 +228,66 @@ def _axis(pose: Any) -> Triple:
     return [pose[k, 2] for k in range(3)]
 
 
-def _at(pose: Any, x: Sequence[Scalar]) -> Triple:
+def _transformed_point(pose: Any, x: Sequence[Scalar]) -> Triple:
     """Return a point x of b in the frame of a."""
     return [pose[k, 0] * x[0] + pose[k, 1] * x[1] + pose[k, 2] * x[2] + pose[k, 3] for k in range(3)]
 
 
-def _along(p: Triple, n: Sequence[Scalar], s: Scalar) -> Triple:
+def _offset_point(p: Triple, n: Sequence[Scalar], s: Scalar) -> Triple:
     return [x + s * y for x, y in zip(p, n, strict=True)]
 
 
 # -- on a plane: one sphere for each possible contact point
 
 
-def _points(b: Shape, pose: Any, normal: Sequence[Scalar] = (0.0, 0.0, 1.0)) -> list[tuple[Triple, Scalar]]:
+def _touching_spheres(b: Shape, pose: Any, normal: Sequence[Scalar] = (0.0, 0.0, 1.0)) -> list[tuple[Triple, Scalar]]:
     """Return (centre, radius) of spheres that touch a plane where the shape does."""
     if isinstance(b, Sphere):
         return [(_origin(pose), b.radius)]
     p, z = _origin(pose), _axis(pose)
     if isinstance(b, Capsule):
-        return [(_along(p, z, s * 0.5 * b.length), b.radius) for s in (1.0, -1.0)]
+        return [(_offset_point(p, z, s * 0.5 * b.length), b.radius) for s in (1.0, -1.0)]
     if isinstance(b, Box):
         x, y, h = (0.5 * s for s in b.size)
-        return [(_at(pose, (i * x, j * y, k * h)), 0.0) for i in (1, -1) for j in (1, -1) for k in (1, -1)]
+        return [
+            (_transformed_point(pose, (i * x, j * y, k * h)), 0.0) for i in (1, -1) for j in (1, -1) for k in (1, -1)
+        ]
     assert isinstance(b, Cylinder)
-    return [(_lowest(b, z, end, normal), 0.0) for end in _ends(b, pose)]
+    return [(_lowest_rim_point(b, z, end, normal), 0.0) for end in _rim_centres(b, pose)]
 
 
-def _ends(b: Cylinder, pose: Any) -> list[Triple]:
+def _rim_centres(b: Cylinder, pose: Any) -> list[Triple]:
     """Return the centres of the cylinder's two rims."""
-    return [_along(_origin(pose), _axis(pose), s * 0.5 * b.length) for s in (1.0, -1.0)]
+    return [_offset_point(_origin(pose), _axis(pose), s * 0.5 * b.length) for s in (1.0, -1.0)]
 
 
-def _lowest(b: Cylinder, axis: Triple, middle: Triple, normal: Sequence[Scalar]) -> Triple:
+def _lowest_rim_point(b: Cylinder, axis: Triple, middle: Triple, normal: Sequence[Scalar]) -> Triple:
     """Return the lowest point of a rim: from its centre against the normal, without the component along the axis."""
     c = dot(normal, axis)
     down = [c * s - n for s, n in zip(axis, normal, strict=True)]
     length = sqrt(maximum(dot(down, down), 1e-12))  # an upright cylinder has no lowest point; any is near the middle
-    return _along(middle, down, b.radius / length)
+    return _offset_point(middle, down, b.radius / length)
 
 
-def _on_plane(a: Plane, b: Shape, pose: Any) -> list[Touch]:
-    return [Touch(p[2] - r, [0.0, 0.0, 1.0], [p[0], p[1], p[2] - r]) for p, r in _points(b, pose)]
+def _on_plane(a: Plane, b: Shape, pose: Any) -> list[ContactPoint]:
+    return [ContactPoint(p[2] - r, [0.0, 0.0, 1.0], [p[0], p[1], p[2] - r]) for p, r in _touching_spheres(b, pose)]
 
 
-def _on_terrain(a: Terrain, b: Shape, pose: Any) -> list[Touch]:
-    points = _points(b, pose)
+def _on_terrain(a: Terrain, b: Shape, pose: Any) -> list[ContactPoint]:
+    points = _touching_spheres(b, pose)
     if isinstance(b, Cylinder):  # the lowest point depends on the terrain's normal below the rim's centre
-        points = [(_lowest(b, _axis(pose), end, _above(a, end)[1]), 0.0) for end in _ends(b, pose)]
-    found = []
+        points = [
+            (_lowest_rim_point(b, _axis(pose), end, _tangent_plane_height(a, end)[1]), 0.0)
+            for end in _rim_centres(b, pose)
+        ]
+    contacts = []
     for p, r in points:
-        height, n = _above(a, p)
-        found.append(Touch(height - r, n, _along(p, n, -1.0 * r)))
-    return found
+        height, n = _tangent_plane_height(a, p)
+        contacts.append(ContactPoint(height - r, n, _offset_point(p, n, -1.0 * r)))
+    return contacts
 
 
-def _above(a: Terrain, p: Triple) -> tuple[Scalar, Triple]:
+def _tangent_plane_height(a: Terrain, p: Triple) -> tuple[Scalar, Triple]:
     """Return the distance of a point from the terrain's tangent plane below it, and that plane's normal."""
     along = jet(a.height(Jet(p[0], 1.0), jet(p[1])))
     across = jet(a.height(jet(p[0]), Jet(p[1], 1.0)))
@@ -286,81 +298,84 @@ def _above(a: Terrain, p: Triple) -> tuple[Scalar, Triple]:
 # -- round shapes in contact with each other
 
 
-def _rounds(p: Triple, r: Scalar, c: Triple, s: Scalar) -> Touch:
+def _sphere_contact(p: Triple, r: Scalar, c: Triple, s: Scalar) -> ContactPoint:
     """Return the contact of two spheres, of radius r about p (on a) and of radius s about c (on b)."""
     d = [y - x for x, y in zip(p, c, strict=True)]
-    L = sqrt(maximum(dot(d, d), TINY))
+    L = sqrt(maximum(dot(d, d), MIN_SQUARED_DISTANCE))
     n = [x / L for x in d]
-    return Touch(L - r - s, n, _along(c, n, -1.0 * s))
+    return ContactPoint(L - r - s, n, _offset_point(c, n, -1.0 * s))
 
 
-def _on_sphere(a: Sphere, b: Shape, pose: Any) -> list[Touch]:
+def _on_sphere(a: Sphere, b: Shape, pose: Any) -> list[ContactPoint]:
     origin: Triple = [0.0, 0.0, 0.0]
     if isinstance(b, Sphere):
-        return [_rounds(origin, a.radius, _origin(pose), b.radius)]
+        return [_sphere_contact(origin, a.radius, _origin(pose), b.radius)]
     p = _origin(pose)
     R = [[pose[k, i] for k in range(3)] for i in range(3)]  # axes of b
     if isinstance(b, Box):
-        return [_in_box(b, [-dot(R[i], p) for i in range(3)], pose, R, a.radius)]
+        return [_sphere_in_box(b, [-dot(R[i], p) for i in range(3)], pose, R, a.radius)]
     assert isinstance(b, Capsule | Cylinder)
     s = clip(-dot(R[2], p), -0.5 * b.length, 0.5 * b.length)
-    return [_rounds(origin, a.radius, _along(p, R[2], s), b.radius)]
+    return [_sphere_contact(origin, a.radius, _offset_point(p, R[2], s), b.radius)]
 
 
-def _in_box(b: Box, own: Triple, pose: Any, R: list[Triple], radius: Scalar) -> Touch:
-    """Return the contact of a box with a sphere about `own` (box axes): at the closest point, or side from inside."""
+def _sphere_in_box(b: Box, sphere_centre: Triple, pose: Any, R: list[Triple], radius: Scalar) -> ContactPoint:
+    """Return the contact of a box with a sphere about `sphere_centre` (box axes).
+
+    It is at the closest point, or at the closest side from inside.
+    """
     half = [0.5 * s for s in b.size]
-    near = [clip(x, -1.0 * h, h) for x, h in zip(own, half, strict=True)]
-    place = _at(pose, near)
+    closest_point = [clip(x, -1.0 * h, h) for x, h in zip(sphere_centre, half, strict=True)]
+    place = _transformed_point(pose, closest_point)
     L2 = dot(place, place)
-    L = sqrt(maximum(L2, TINY))
-    inside = [h - fabs(x) for x, h in zip(own, half, strict=True)]
-    depth: Scalar = inside[0]
-    out = [-where(own[0] < 0.0, -1.0, 1.0) * x for x in R[0]]
+    L = sqrt(maximum(L2, MIN_SQUARED_DISTANCE))
+    side_distances = [h - fabs(x) for x, h in zip(sphere_centre, half, strict=True)]
+    depth: Scalar = side_distances[0]
+    outward = [-where(sphere_centre[0] < 0.0, -1.0, 1.0) * x for x in R[0]]
     for k in (1, 2):
-        sign = where(own[k] < 0.0, -1.0, 1.0)
-        nearer = inside[k] < depth
-        out = [where(nearer, -sign * x, old) for x, old in zip(R[k], out, strict=True)]
-        depth = where(nearer, inside[k], depth)
-    within = L2 < TINY
-    normal = [where(within, n, x / L) for n, x in zip(out, place, strict=True)]
-    gap = where(within, -1.0 * depth, L) - radius
-    return Touch(gap, normal, [where(within, -n * depth, x) for n, x in zip(out, place, strict=True)])
+        sign = where(sphere_centre[k] < 0.0, -1.0, 1.0)
+        nearer = side_distances[k] < depth
+        outward = [where(nearer, -sign * x, old) for x, old in zip(R[k], outward, strict=True)]
+        depth = where(nearer, side_distances[k], depth)
+    is_inside = L2 < MIN_SQUARED_DISTANCE
+    normal = [where(is_inside, n, x / L) for n, x in zip(outward, place, strict=True)]
+    gap = where(is_inside, -1.0 * depth, L) - radius
+    return ContactPoint(gap, normal, [where(is_inside, -n * depth, x) for n, x in zip(outward, place, strict=True)])
 
 
-def _on_box(a: Box, b: Shape, pose: Any) -> list[Touch]:
+def _on_box(a: Box, b: Shape, pose: Any) -> list[ContactPoint]:
     """Return contacts of another box's corners, or a capsule's ends, with the sides, edges and corners of box a."""
-    half, found = [0.5 * s for s in a.size], []
-    for p, r in _points(b, pose):
-        near = [clip(x, -1.0 * h, h) for x, h in zip(p, half, strict=True)]
-        apart = [x - y for x, y in zip(p, near, strict=True)]
-        L2 = dot(apart, apart)
-        L = sqrt(maximum(L2, TINY))
+    half, contacts = [0.5 * s for s in a.size], []
+    for p, r in _touching_spheres(b, pose):
+        closest_point = [clip(x, -1.0 * h, h) for x, h in zip(p, half, strict=True)]
+        separation = [x - y for x, y in zip(p, closest_point, strict=True)]
+        L2 = dot(separation, separation)
+        L = sqrt(maximum(L2, MIN_SQUARED_DISTANCE))
         depth: Scalar = half[0] - fabs(p[0])
-        out: Triple = [where(p[0] < 0.0, -1.0, 1.0), 0.0, 0.0]
+        outward: Triple = [where(p[0] < 0.0, -1.0, 1.0), 0.0, 0.0]
         for k in (1, 2):
             inside, sign = half[k] - fabs(p[k]), where(p[k] < 0.0, -1.0, 1.0)
-            out = [where(inside < depth, sign if i == k else 0.0, x) for i, x in enumerate(out)]
+            outward = [where(inside < depth, sign if i == k else 0.0, x) for i, x in enumerate(outward)]
             depth = where(inside < depth, inside, depth)
-        within = L2 < TINY
-        n = [where(within, x, y / L) for x, y in zip(out, apart, strict=True)]
-        found.append(Touch(where(within, -1.0 * depth, L) - r, n, _along(p, n, -1.0 * r)))
-    return found
+        is_inside = L2 < MIN_SQUARED_DISTANCE
+        n = [where(is_inside, x, y / L) for x, y in zip(outward, separation, strict=True)]
+        contacts.append(ContactPoint(where(is_inside, -1.0 * depth, L) - r, n, _offset_point(p, n, -1.0 * r)))
+    return contacts
 
 
-def _on_capsule(a: Capsule, b: Capsule | Cylinder, pose: Any) -> list[Touch]:
+def _on_capsule(a: Capsule, b: Capsule | Cylinder, pose: Any) -> list[ContactPoint]:
     p, u = _origin(pose), _axis(pose)
     h, k = 0.5 * a.length, 0.5 * b.length
     c = u[2]  # cosine between the axes; a's axis is z
-    apart = maximum(1.0 - c * c, 1e-12)
-    s = clip((p[2] - c * dot(u, p)) / apart, -1.0 * h, h)
+    squared_sine = maximum(1.0 - c * c, 1e-12)
+    s = clip((p[2] - c * dot(u, p)) / squared_sine, -1.0 * h, h)
     w = clip(s * c - dot(u, p), -1.0 * k, k)
     s = clip(p[2] + w * c, -1.0 * h, h)
-    return [_rounds([0.0, 0.0, s], a.radius, _along(p, u, w), b.radius)]
+    return [_sphere_contact([0.0, 0.0, s], a.radius, _offset_point(p, u, w), b.radius)]
 
 
 # Supported pairs: shapes on frame a, shapes on frame b, function that returns the contact points.
-PAIRS: list[tuple[Any, Any, Callable[..., list[Touch]]]] = [
+SHAPE_PAIRS: list[tuple[Any, Any, Callable[..., list[ContactPoint]]]] = [
     (Plane, (Sphere, Capsule, Box, Cylinder), _on_plane),
     (Terrain, (Sphere, Capsule, Box, Cylinder), _on_terrain),
     (Sphere, (Sphere, Capsule, Box, Cylinder), _on_sphere),
@@ -369,17 +384,17 @@ PAIRS: list[tuple[Any, Any, Callable[..., list[Touch]]]] = [
 ]
 
 
-def thickness(shape: Shape) -> float:
+def inner_radius(shape: Shape) -> float:
     """Return the smallest distance from the centre of `shape` to its surface, m; 0 if it has no centre."""
-    found = [float(x) for x in (getattr(shape, "radius", None),) if isinstance(x, int | float)]
+    distances = [float(x) for x in (getattr(shape, "radius", None),) if isinstance(x, int | float)]
     if isinstance(shape, Cylinder) and isinstance(shape.length, int | float):
-        found.append(0.5 * float(shape.length))
+        distances.append(0.5 * float(shape.length))
     if isinstance(shape, Box):
-        found += [0.5 * float(x) for x in shape.size if isinstance(x, int | float)]
-    return min(found, default=0.0)
+        distances += [0.5 * float(x) for x in shape.size if isinstance(x, int | float)]
+    return min(distances, default=0.0)
 
 
-def reach(shape: Shape) -> float:
+def outer_radius(shape: Shape) -> float:
     """Return the largest distance of the surface of `shape` from its origin, m; 0 if it is unbounded."""
     if isinstance(shape, Box):
         return math.hypot(*(0.5 * float(x) for x in shape.size))
@@ -389,7 +404,7 @@ def reach(shape: Shape) -> float:
     return half + float(shape.radius) if isinstance(shape, Sphere | Capsule) else 0.0
 
 
-def fit(a: Shape, b: Shape) -> str:
+def side_fit(a: Shape, b: Shape) -> str:
     """Return "none", "some" or "all": how many sides of box `b` fit within a side of box `a`.
 
     Between two boxes only the corners of b are tested: a side of b that is larger than the side of a below it falls
@@ -399,7 +414,7 @@ def fit(a: Shape, b: Shape) -> str:
         isinstance(x, int | float) for x in (*a.size, *b.size)
     ):
         return "all"
-    ours, theirs = sorted(map(float, a.size)), sorted(map(float, b.size))
-    if not (theirs[0] < ours[1] and theirs[1] < ours[2]):
+    sizes_a, sizes_b = sorted(map(float, a.size)), sorted(map(float, b.size))
+    if not (sizes_b[0] < sizes_a[1] and sizes_b[1] < sizes_a[2]):
         return "none"
-    return "all" if theirs[1] < ours[0] and theirs[2] < ours[1] else "some"
+    return "all" if sizes_b[1] < sizes_a[0] and sizes_b[2] < sizes_a[1] else "some"

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.parameters.part_numbers import check_range
+from bellcrank.parameters.validation import check_range
 from bellcrank.scalar import Scalar, maximum, sqrt
 
 

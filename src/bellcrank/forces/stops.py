@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.actuators.actuator import known
+from bellcrank.actuators.actuator import is_known
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
 from bellcrank.forces.element import Coupling
-from bellcrank.forces.impact import damping_of, push, stored
-from bellcrank.misfits import explained
+from bellcrank.forces.impact import damping_of, normal_force, stored_energy
 from bellcrank.model import Mechanism
-from bellcrank.parameters.part_numbers import check_order
+from bellcrank.parameters.validation import check_order
 from bellcrank.scalar import Scalar
 
 
@@ -42,42 +42,45 @@ class EndStop(Coupling):
     damping: Scalar = 0.0  # s/rad, or s/m; see damping_of(restitution, speed)
 
     def __post_init__(self) -> None:
-        self._pair(1)
+        self._check_joint_count(1)
         self._check("damping")
         self._check("stiffness", above_zero=True)
-        check_order(self, self._called, "lower", "upper")
+        check_order(self, self._label, "lower", "upper")
 
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
         """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
         total: Scalar = 0.0
-        for sign, z in self._beyond(q[0]):
-            total = total - sign * push(z, sign * v[0], self.stiffness, self.damping)
+        for sign, z in self._penetrations(q[0]):
+            total = total - sign * normal_force(z, sign * v[0], self.stiffness, self.damping)
         return [total], []
 
     def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
         total: Scalar = 0.0
-        for _, z in self._beyond(q[0]):
-            total = total + stored(z, self.stiffness)
+        for _, z in self._penetrations(q[0]):
+            total = total + stored_energy(z, self.stiffness)
         return total
 
     def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
         total: Scalar = 0.0
-        for sign, z in self._beyond(q[0]):
+        for sign, z in self._penetrations(q[0]):
             dz = sign * v[0]
-            total = total + (push(z, dz, self.stiffness, self.damping) - push(z, 0.0, self.stiffness, 0.0)) * dz
+            total = (
+                total
+                + (normal_force(z, dz, self.stiffness, self.damping) - normal_force(z, 0.0, self.stiffness, 0.0)) * dz
+            )
         return total
 
-    def _beyond(self, q: Scalar) -> list[tuple[float, Scalar]]:
+    def _penetrations(self, q: Scalar) -> list[tuple[float, Scalar]]:
         """Return (direction, penetration) for each finite limit."""
         ends = [(-1.0, self.lower), (1.0, self.upper)]
-        return [(sign, sign * (q - end)) for sign, end in ends if not (known(end) and math.isinf(end))]
+        return [(sign, sign * (q - end)) for sign, end in ends if not (is_known(end) and math.isinf(end))]
 
 
-@explained
+@explain_argument_errors
 def joint_stops(
     mechanism: Mechanism,
     stiffness: Scalar = 1e5,
@@ -110,17 +113,19 @@ def joint_stops(
     InputError
         If a named joint has no limits.
     """
-    limited = {j.name: j for j in mechanism.own_joints if _limited(j.limits.lower, j.limits.upper)}
+    limited_joints = {j.name: j for j in mechanism.own_joints if _has_limits(j.limits.lower, j.limits.upper)}
     for name in joints:
-        if name not in limited:
+        if name not in limited_joints:
             raise InputError(
                 f'joint_stops of "{mechanism.name}": joint "{name}" has no limits. Those that have: '
-                f"{', '.join(limited) or 'none'}."
+                f"{', '.join(limited_joints) or 'none'}."
             )
-    single = [j for name, j in limited.items() if name in mechanism.columns[0] and (not joints or name in joints)]
+    stopped_joints = [
+        j for name, j in limited_joints.items() if name in mechanism.columns[0] and (not joints or name in joints)
+    ]
     d = damping_of(restitution, speed)
-    return [EndStop(f"{j.name}.stop", (j.name,), j.limits.lower, j.limits.upper, stiffness, d) for j in single]
+    return [EndStop(f"{j.name}.stop", (j.name,), j.limits.lower, j.limits.upper, stiffness, d) for j in stopped_joints]
 
 
-def _limited(lower: Scalar, upper: Scalar) -> bool:
-    return not all(known(x) and math.isinf(x) for x in (lower, upper))
+def _has_limits(lower: Scalar, upper: Scalar) -> bool:
+    return not all(is_known(x) and math.isinf(x) for x in (lower, upper))

@@ -29,13 +29,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, ReadError, brief
+from bellcrank.file_reading import read_bytes
 from bellcrank.forces.element import Between, Triple, cross, dot, power
 from bellcrank.forces.shapes import Terrain
 from bellcrank.jets import Jet, jet
-from bellcrank.misfits import explained
-from bellcrank.parameters.part_numbers import one_number
-from bellcrank.plain_file import plain_bytes
+from bellcrank.parameters.validation import one_number
 from bellcrank.scalar import Scalar, atan2, exp, fabs, maximum, sin, sqrt, tanh, where
 
 
@@ -96,7 +96,7 @@ class Tyre(Between):
         self._check("damping", "trail", "rolling_resistance")
         self._check("radius", "stiffness", "slow", above_zero=True)
         if self.road is not None and not isinstance(self.road, Terrain):
-            raise InputError(f"{self._called}: road is {brief(self.road)}; expected a Terrain, or None: level.")
+            raise InputError(f"{self._label}: road is {brief(self.road)}; expected a Terrain, or None: level.")
 
     @abstractmethod
     def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
@@ -107,40 +107,40 @@ class Tyre(Between):
     ) -> tuple[Triple, Triple, list[Scalar]]:
         """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         slip = self.slip(pose, velocity)
-        Fx, Fy, most_x, most_y = self.forces(slip)
-        a, b = Fx / maximum(most_x, 1e-9), Fy / maximum(most_y, 1e-9)
+        Fx, Fy, max_x, max_y = self.forces(slip)
+        a, b = Fx / maximum(max_x, 1e-9), Fy / maximum(max_y, 1e-9)
         share = 1.0 / sqrt(maximum(a * a + b * b, 1.0))
         Fx, Fy = Fx * share, Fy * share
         force = [
             Fx * i + Fy * j + slip.N * k for i, j, k in zip(slip.ahead, slip.across, slip.normal, strict=True)
         ]  # fmt: skip
-        turn = cross(slip.arm, force)
-        straight, drag = -self.trail * Fy, self.rolling_resistance * slip.N * self.radius * tanh(slip.spin / 0.1)
+        force_moment = cross(slip.arm, force)
+        aligning_moment, drag = -self.trail * Fy, self.rolling_resistance * slip.N * self.radius * tanh(slip.spin / 0.1)
         moment = [
-            m + straight * n - drag * y for m, n, y in zip(turn, slip.normal, slip.across, strict=True)
+            m + aligning_moment * n - drag * y for m, n, y in zip(force_moment, slip.normal, slip.across, strict=True)
         ]  # fmt: skip
         return force, moment, []
 
     def slip(self, pose: Any, velocity: Sequence[Scalar]) -> Slip:
         """Return deflection and slips for `pose` and `velocity` as in `Between.__call__`."""
         s = [pose[k, 1] for k in range(3)]
-        height, n = self._road(pose)
+        height, n = self._height_over_road(pose)
         tilt = dot(n, s)
         k = sqrt(maximum(1.0 - tilt * tilt, 1e-12))
         arm = [-(self.radius / k) * (a - tilt * b) for a, b in zip(n, s, strict=True)]
         z = self.radius * k - height
-        there = [a + b for a, b in zip(velocity[:3], cross(velocity[3:], arm), strict=True)]
-        dz = -dot(n, there)
+        contact_velocity = [a + b for a, b in zip(velocity[:3], cross(velocity[3:], arm), strict=True)]
+        dz = -dot(n, contact_velocity)
         N = where(z > 0.0, maximum(self.stiffness * z + self.damping * dz, 0.0), 0.0)
         ahead = [a / k for a in cross(s, n)]
         across = cross(n, ahead)
         Vx, Vy, spin = dot(ahead, velocity), dot(across, velocity), dot(s, velocity[3:])
         speed = sqrt(Vx * Vx + self.slow * self.slow)
         rolling = self.radius - maximum(z, 0.0)
-        touch = [a * (rolling / self.radius) for a in arm]
-        return Slip(z, dz, N, (spin * rolling - Vx) / speed, Vy / speed, tilt, spin, touch, ahead, across, n)
+        contact_arm = [a * (rolling / self.radius) for a in arm]
+        return Slip(z, dz, N, (spin * rolling - Vx) / speed, Vy / speed, tilt, spin, contact_arm, ahead, across, n)
 
-    def _road(self, pose: Any) -> tuple[Scalar, Triple]:
+    def _height_over_road(self, pose: Any) -> tuple[Scalar, Triple]:
         """Return the hub's height above the road along the road's normal, and the normal."""
         if self.road is None:
             return pose[2, 3], [0.0, 0.0, 1.0]
@@ -206,12 +206,12 @@ class LinearTyre(Tyre):
 
     def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
         """Return F_x, F_y and the largest magnitude of each in N, from the `slip`."""
-        most = self.friction * slip.N
-        on = where(slip.N > 0.0, 1.0, 0.0)
-        return on * self.longitudinal * slip.kappa, -on * self.lateral * slip.alpha, most, most
+        max_force = self.friction * slip.N
+        has_load = where(slip.N > 0.0, 1.0, 0.0)
+        return has_load * self.longitudinal * slip.kappa, -has_load * self.lateral * slip.alpha, max_force, max_force
 
 
-NEEDED = (
+REQUIRED_COEFFICIENTS = (
     *("FNOMIN", "UNLOADED_RADIUS", "VERTICAL_STIFFNESS"),
     *("PCX1", "PDX1", "PKX1", "PCY1", "PDY1", "PKY1", "PKY2"),
 )  # fmt: skip
@@ -252,16 +252,18 @@ class MagicTyre(Tyre):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.coefficients, Mapping):
-            raise InputError(f"{self._called}: coefficients is {brief(self.coefficients)}; expected numbers by name.")
-        missing = [name for name in NEEDED[:1] + NEEDED[3:] if name not in self.coefficients]
+            raise InputError(f"{self._label}: coefficients is {brief(self.coefficients)}; expected numbers by name.")
+        missing = [
+            name for name in REQUIRED_COEFFICIENTS[:1] + REQUIRED_COEFFICIENTS[3:] if name not in self.coefficients
+        ]
         if missing:
-            raise InputError(f"{self._called}: coefficients has no {', '.join(missing)}; read_tyre(file) reads them.")
+            raise InputError(f"{self._label}: coefficients has no {', '.join(missing)}; read_tyre(file) reads them.")
         for name, x in self.coefficients.items():
-            one_number(f"{self._called}: coefficients", str(name), x)
+            one_number(f"{self._label}: coefficients", str(name), x)
         for name in ("FNOMIN", "PCX1", "PCY1", "PKY2"):  # the formula divides by these or scales with them
             if self[name] == 0.0 or (name == "FNOMIN" and self[name] < 0.0):
                 expected = "a load above zero, in N" if name == "FNOMIN" else "a number that is not zero"
-                raise InputError(f"{self._called}: the coefficient {name} is {self[name]:g}; expected {expected}.")
+                raise InputError(f"{self._label}: the coefficient {name} is {self[name]:g}; expected {expected}.")
 
     def __getitem__(self, name: str) -> float:
         return float(self.coefficients.get(name, 0.0))
@@ -274,19 +276,19 @@ class MagicTyre(Tyre):
         K = Fz * (c["PKX1"] + c["PKX2"] * d) * exp(c["PKX3"] * d)
         kappa = slip.kappa + c["PHX1"] + c["PHX2"] * d
         E = (c["PEX1"] + c["PEX2"] * d + c["PEX3"] * d * d) * (1.0 - c["PEX4"] * where(kappa > 0.0, 1.0, -1.0))
-        Fx = magic(kappa, K, c["PCX1"], mu_x * Fz, E) + Fz * (c["PVX1"] + c["PVX2"] * d)
+        Fx = magic_formula(kappa, K, c["PCX1"], mu_x * Fz, E) + Fz * (c["PVX1"] + c["PVX2"] * d)
         g = slip.camber
         mu_y = fabs((c["PDY1"] + c["PDY2"] * d) * (1.0 - c["PDY3"] * g * g))  # either sign occurs in files
         load = 2.0 * atan2(Fz, c["PKY2"] * c["FNOMIN"])
         K = -fabs(c["PKY1"]) * c["FNOMIN"] * sin(load) * (1.0 - c["PKY3"] * fabs(g))
         alpha = atan2(slip.alpha, 1.0) + c["PHY1"] + c["PHY2"] * d + c["PHY3"] * g
         E = (c["PEY1"] + c["PEY2"] * d) * (1.0 - (c["PEY3"] + c["PEY4"] * g) * where(alpha > 0.0, 1.0, -1.0))
-        Fy = magic(alpha, K, c["PCY1"], mu_y * Fz, E)
+        Fy = magic_formula(alpha, K, c["PCY1"], mu_y * Fz, E)
         Fy = Fy + Fz * (c["PVY1"] + c["PVY2"] * d + (c["PVY3"] + c["PVY4"] * d) * g)
         return Fx, Fy, fabs(mu_x) * Fz, mu_y * Fz
 
 
-def magic(x: Scalar, K: Scalar, C: Scalar, D: Scalar, E: Scalar) -> Scalar:
+def magic_formula(x: Scalar, K: Scalar, C: Scalar, D: Scalar, E: Scalar) -> Scalar:
     """Return D sin(C atan(B x - E (B x - atan(B x)))), with B from the slope K = B C D at the origin.
 
     Parameters
@@ -307,7 +309,7 @@ def magic(x: Scalar, K: Scalar, C: Scalar, D: Scalar, E: Scalar) -> Scalar:
     return D * sin(C * atan2(u - E * (u - atan2(u, 1.0)), 1.0))
 
 
-@explained
+@explain_argument_errors
 def read_tyre(path: str | Path, name: str, a: str, b: str, **numbers: Any) -> MagicTyre:
     """Read a Magic Formula tyre from a property file (.tir).
 
@@ -336,23 +338,23 @@ def read_tyre(path: str | Path, name: str, a: str, b: str, **numbers: Any) -> Ma
     ReadError
         If a value is not a number or a required coefficient is missing.
     """
-    _, _, raw = plain_bytes(path, "tyre file")
+    _, _, raw = read_bytes(path, "tyre file")
     text = raw.decode("utf-8", errors="replace")
-    found: dict[str, float] = {}
+    coefficients: dict[str, float] = {}
     for line in text.splitlines():
-        said = re.match(r"\s*([A-Z][A-Z0-9_]*)\s*=\s*([-+0-9.eEdD]+)\s*(?:[$!].*)?$", line)
-        if said:
+        match = re.match(r"\s*([A-Z][A-Z0-9_]*)\s*=\s*([-+0-9.eEdD]+)\s*(?:[$!].*)?$", line)
+        if match:
             try:
-                found[said[1]] = float(said[2].replace("D", "e").replace("d", "e"))
+                coefficients[match[1]] = float(match[2].replace("D", "e").replace("d", "e"))
             except ValueError:
-                raise ReadError(f'{path}: {said[1]} is "{said[2]}"; expected a number.') from None
-    missing = [key for key in NEEDED if key not in found]
+                raise ReadError(f'{path}: {match[1]} is "{match[2]}"; expected a number.') from None
+    missing = [key for key in REQUIRED_COEFFICIENTS if key not in coefficients]
     if missing:
         raise ReadError(f"{path}: no {', '.join(missing)}; expected a tyre property file of the Magic Formula 5.2.")
-    own = {
-        "radius": found["UNLOADED_RADIUS"],
-        "stiffness": found["VERTICAL_STIFFNESS"],
-        "damping": found.get("VERTICAL_DAMPING", 50.0),
-        "rolling_resistance": found.get("QSY1", 0.0),
+    file_numbers = {
+        "radius": coefficients["UNLOADED_RADIUS"],
+        "stiffness": coefficients["VERTICAL_STIFFNESS"],
+        "damping": coefficients.get("VERTICAL_DAMPING", 50.0),
+        "rolling_resistance": coefficients.get("QSY1", 0.0),
     }
-    return MagicTyre(name, a, b, **(own | numbers), coefficients=found)
+    return MagicTyre(name, a, b, **(file_numbers | numbers), coefficients=coefficients)

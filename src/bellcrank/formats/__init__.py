@@ -11,34 +11,42 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, ReadError
-from bellcrank.formats import contents
+from bellcrank.formats import file_bytes
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import Row, from_dh, from_saha, from_wong
 from bellcrank.formats.locked_joints import Lock
-from bellcrank.formats.numbers import RIGHT_ANGLES, vector
-from bellcrank.misfits import explained
+from bellcrank.formats.number_checks import RIGHT_ANGLES, vector
 from bellcrank.model.mechanism import Mechanism
 
 __all__ = ["Builder", "Row", "from_dh", "from_saha", "from_wong", "read"]
 
 SUFFIXES = (".urdf", ".xml", ".toml")
-# Readers of plug-ins, by suffix: (data, source, and those arguments of `read` that differ from USUAL) -> Mechanism.
+# Readers of plug-ins, by suffix: (data, source, and those arguments of `read` that differ from DEFAULT_OPTIONS) ->
+# Mechanism.
 READERS: dict[str, Callable[..., Mechanism]] = {}
-USUAL = {"base": "fixed", "gravity": None, "check": "warn", "right_angles": RIGHT_ANGLES, "lock": (), "loops": True}
-TIPS = {
+DEFAULT_OPTIONS = {
+    "base": "fixed",
+    "gravity": None,
+    "check": "warn",
+    "right_angles": RIGHT_ANGLES,
+    "lock": (),
+    "loops": True,
+}
+SUFFIX_TIPS = {
     ".xacro": " Run xacro on it first: xacro robot.xacro > robot.urdf",
     ".py": " For an object in a Python file, the command line takes FILE.py:NAME.",
 }
 # Root elements of XML files that are not read, and what to do about them.
-FOREIGN = {
+FOREIGN_ROOTS = {
     "sdf": "an SDF model, which is not read. Convert it to URDF.",
     "mujocoinclude": "a part of a MuJoCo model. Read the file that includes it.",
     "COLLADA": "a COLLADA mesh, not a mechanism. Read the .urdf that refers to it.",
 }
 
 
-@explained
+@explain_argument_errors
 def read(
     path: str | os.PathLike[str],
     *,
@@ -62,7 +70,7 @@ def read(
         In world axes, m/s^2. Default (0, 0, -9.81), or the value in a MuJoCo model.
     check : {"warn", "error"}
         "warn" accepts inertias that no real body has and reports them in `mechanism.report`, as long as no mass matrix
-        has a negative eigenvalue (model/energy.py); "error" refuses them, as `Builder` does.
+        has a negative eigenvalue (model/energy_check.py); "error" refuses them, as `Builder` does.
     right_angles : float
         Angles of the file within this many radians of a multiple of a quarter turn are taken as exact, and reported.
     lock : sequence of str, or mapping of str to float
@@ -94,31 +102,31 @@ def read(
     options: dict[str, Any] = {"check": check, "right_angles": right_angles, "lock": lock}
     options["gravity"] = None if gravity is None else vector(gravity, "read", "gravity")
     if isinstance(path, str) and path.lstrip().startswith("<"):
-        sheet = _sheet(Path(), loops if loops is not True else False)
+        sheet = _loop_sheet(Path(), loops if loops is not True else False)
         text = path.lstrip().encode("utf-8", "replace")  # URDF or MJCF
         return _xml(text, "URDF text", "utf-8", base=base, sheet=sheet, **options)
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"path is {path!r}; expected the path of a file.")
     source = os.fspath(path)
-    data = _bytes(Path(source))
-    own = READERS.get(Path(source).suffix.lower())
-    if own is not None:
-        given = {"base": base, "loops": loops, **options}
-        return own(data, source, **{key: x for key, x in given.items() if x != USUAL[key]})
+    data = _checked_bytes(Path(source))
+    plugin_reader = READERS.get(Path(source).suffix.lower())
+    if plugin_reader is not None:
+        arguments = {"base": base, "loops": loops, **options}
+        return plugin_reader(data, source, **{key: x for key, x in arguments.items() if x != DEFAULT_OPTIONS[key]})
     if not source.lower().endswith(".toml"):
-        return _xml(data, source, base=base, sheet=_sheet(Path(source), loops), **options)
+        return _xml(data, source, base=base, sheet=_loop_sheet(Path(source), loops), **options)
     if base == "floating":
         raise InputError(f'{source}: base="floating" needs a base link, and a joint table starts at the ground.')
     from bellcrank.formats.dh_table import read_table
 
-    return read_table(data, source, **_down(options))
+    return read_table(data, source, **_with_default_gravity(options))
 
 
 def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) -> Mechanism:
-    from bellcrank.formats.markup import parse
     from bellcrank.formats.urdf import read_urdf
+    from bellcrank.formats.xml_elements import parse_xml
 
-    root = parse(data, source, encoding)
+    root = parse_xml(data, source, encoding)
     if root.tag == "mujoco":
         from bellcrank.formats.mjcf import read_mjcf
 
@@ -128,45 +136,46 @@ def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) 
         source = source if text is None else "MJCF text"
         return read_mjcf(text, source, **{key: options[key] for key in ("gravity", "check", "lock")})
     if root.tag != "robot":
-        what = FOREIGN.get(root.tag, "not URDF, whose root element is <robot>.")
+        what = FOREIGN_ROOTS.get(root.tag, "not URDF, whose root element is <robot>.")
         raise ReadError(f"{source}: the root element is <{root.tag}>: {what}")
-    return read_urdf(root, **_down(options))
+    return read_urdf(root, **_with_default_gravity(options))
 
 
-def _down(options: dict[str, Any]) -> dict[str, Any]:
+def _with_default_gravity(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options with the default gravity if none was given."""
     return options if options["gravity"] is not None else options | {"gravity": (0.0, 0.0, -9.81)}
 
 
-def _sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Any:
-    from bellcrank.formats.yaml_loops import sheet
+def _loop_sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Any:
+    from bellcrank.formats.yaml_loops import find_sheet
 
-    return sheet(urdf, loops)
+    return find_sheet(urdf, loops)
 
 
-def _bytes(path: Path) -> bytes:
+def _checked_bytes(path: Path) -> bytes:
     """Return the content of a file, or raise an error that names what exists instead."""
     try:
         if path.is_dir():
             raise ReadError(
-                f"{path} is a folder; expected a file. It holds: {', '.join(_robots(path)[:20]) or 'no robot file'}."
+                f"{path} is a folder; expected a file. It holds: "
+                f"{', '.join(_robot_files(path)[:20]) or 'no robot file'}."
             )
         if not path.exists():
-            raise ReadError(_missing(path))
+            raise ReadError(_missing_file_message(path))
     except OSError as error:  # a name too long
         raise ReadError(f"{path} cannot be read: {error}. Check the path and its permissions.") from None
     if path.suffix.lower() not in (*SUFFIXES, *READERS):
-        tip = TIPS.get(path.suffix.lower(), "")
+        tip = SUFFIX_TIPS.get(path.suffix.lower(), "")
         raise ReadError(f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}')
-    return contents.contents(path)
+    return file_bytes.file_bytes(path)
 
 
-def _missing(path: Path) -> str:
+def _missing_file_message(path: Path) -> str:
     """Return the message about a missing file: the file that was probably meant, or what the folder contains."""
     folder = path.parent
     if not folder.is_dir():
         return f'{path} does not exist, as there is no folder "{folder}". Check the path.'
-    robots = _robots(folder)
+    robots = _robot_files(folder)
     stems = {Path(name).stem: name for name in reversed(robots)}
     close = get_close_matches(path.stem, stems, n=1)
     if close:
@@ -175,7 +184,7 @@ def _missing(path: Path) -> str:
     return f"{path} does not exist: the folder {folder.absolute()} {held}. Check the path."
 
 
-def _robots(folder: Path) -> list[str]:
+def _robot_files(folder: Path) -> list[str]:
     try:
         return sorted(p.name for p in folder.iterdir() if p.suffix.lower() in SUFFIXES)
     except OSError:  # a folder without permission to list it

@@ -4,7 +4,7 @@ A body's frame has its origin at its joint's point and the world's axes. No rota
 where two bodies meet has the same three coordinates for both.
 
 Closed loops are ordinary joints, or `close`: joint() may connect any two bodies, and build() chooses the tree of joints
-that carry the bodies and cuts the rest (the rule: model/cut.py). The report lists the joints that were cut.
+that carry the bodies and cuts the rest (the rule: model/spanning_tree.py). The report lists the joints that were cut.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import ModelError, unknown
-from bellcrank.formats import loop_elements as closing
-from bellcrank.formats.bending_bodies import BendingBodies
-from bellcrank.formats.moving_constraints import VERBS, MovingConstraints
-from bellcrank.formats.numbers import inertia as inertia_matrix
-from bellcrank.formats.numbers import items, limit, number, rotation_matrix, vector
-from bellcrank.misfits import explained_class
-from bellcrank.model import check, mechanism_of
-from bellcrank.model.check import level
+from bellcrank.formats import loop_closures as closing
+from bellcrank.formats.flexible_bodies import FlexibleBodies
+from bellcrank.formats.moving_constraints import BUILDER_METHODS, MovingConstraints
+from bellcrank.formats.number_checks import inertia as inertia_matrix
+from bellcrank.formats.number_checks import items, limit, number, rotation_matrix, vector
+from bellcrank.model import mechanism_of, part_checks
 from bellcrank.model.joints import KINDS
-from bellcrank.model.joints.modal import PREFIX
+from bellcrank.model.joints.modal import MODAL_PREFIX
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.outline import Outline
+from bellcrank.model.part_checks import checked_level
 from bellcrank.model.parts import (
     COUPLINGS,
     EQUATIONS,
@@ -49,15 +49,15 @@ from bellcrank.model.parts import (
 )
 
 if TYPE_CHECKING:
-    from bellcrank.formats.beams import Bent
+    from bellcrank.formats.beam_bodies import PlacedModal
 
 GROUND = "ground"
 ORIGIN: Triple = (0.0, 0.0, 0.0)
 Vector = Sequence[Number] | Array
 
 
-@explained_class("__init__", "body", "build", "close", "frame", "joint", "loop", "spring")
-class Builder(MovingConstraints, BendingBodies):
+@explain_methods("__init__", "body", "build", "close", "frame", "joint", "loop", "spring")
+class Builder(MovingConstraints, FlexibleBodies):
     """Collects parts and checks each when it is added; `build()` makes the Mechanism.
 
     Parameters
@@ -84,15 +84,15 @@ class Builder(MovingConstraints, BendingBodies):
         if not isinstance(name, str) or not name:
             raise ModelError(f"the mechanism's name is {name!r}; expected a text.")
         self.name = name
-        self.check = level(check)
+        self.check = checked_level(check)
         self.gravity = vector(gravity, f'mechanism "{name}"', "gravity")
         self._bodies: dict[str, Body] = {}
         self._joints: dict[str, Joint] = {}
         self._frames: dict[str, Frame] = {}
         self._loops: dict[str, Loop] = {}
         self._springs: dict[str, Spring] = {}
-        self._ends: dict[str, Frame] = {}  # frames of loops and springs
-        self._bent: dict[str, Bent] = {}
+        self._end_frames: dict[str, Frame] = {}  # frames of loops and springs
+        self._modal_bodies: dict[str, PlacedModal] = {}
         self._outlines: dict[str, Outline] = {}
 
     def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
@@ -115,8 +115,8 @@ class Builder(MovingConstraints, BendingBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._new("body", name, [GROUND, *self._bodies])
-        self._no_frame(name in self._frames, name)
+        where = self._check_new_name("body", name, [GROUND, *self._bodies])
+        self._refuse_body_frame(name in self._frames, name)
         centre = vector(com, where, "com")
         if mass is None:
             if inertia is not None or centre != ORIGIN:
@@ -129,9 +129,11 @@ class Builder(MovingConstraints, BendingBodies):
         body = Body(name, number(mass, where, "mass"), centre, matrix(I))
         if body.mass == 0.0:  # a free parameter never compares equal, whatever its nominal value
             raise ModelError(f"{where}: mass is 0 kg; expected a positive mass, or none at all for a massless body.")
-        check.numbers(body)
+        part_checks.check_body_numbers(body)
         if self.check == "error":  # early, where the mistake is; a single moment is checked with the joints in build()
-            check.refuse(check.doubt(body, planar=check.one_moment(body)))
+            part_checks.raise_inertia_defect(
+                part_checks.find_inertia_defect(body, planar=part_checks.has_one_moment(body))
+            )
         self._bodies[name] = body
 
     def joint(
@@ -193,10 +195,10 @@ class Builder(MovingConstraints, BendingBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._new("joint", name, [*self._joints, *self._loops])
-        self._body(parent, where)
-        self._body(child, where)
-        if not isinstance(kind, str) or kind.startswith(PREFIX):
+        where = self._check_new_name("joint", name, [*self._joints, *self._loops])
+        self._check_body(parent, where)
+        self._check_body(child, where)
+        if not isinstance(kind, str) or kind.startswith(MODAL_PREFIX):
             raise ModelError(f"{where}: {unknown('joint type', kind, KINDS)}")
         bounds = {"lower": lower, "upper": upper, "velocity": velocity, "effort": effort}
         joint = Joint(
@@ -215,9 +217,9 @@ class Builder(MovingConstraints, BendingBodies):
             stiffness=number(stiffness, where, "stiffness"),
             rest=number(rest, where, "rest"),
             limits=Limits(**{what: limit(value, where, what) for what, value in bounds.items()}),
-            mimic=self._mimic(mimic, where),
+            mimic=self._checked_mimic(mimic, where),
         )
-        for _ in check.joint(joint, [GROUND, *self._bodies]):
+        for _ in part_checks.check_joint(joint, [GROUND, *self._bodies]):
             pass
         self._joints[name] = joint
 
@@ -240,9 +242,9 @@ class Builder(MovingConstraints, BendingBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._new("frame", name, [*self._frames, *self._ends])
-        self._body(body, where)
-        self._no_frame(name in (GROUND, *self._bodies), name)
+        where = self._check_new_name("frame", name, [*self._frames, *self._end_frames])
+        self._check_body(body, where)
+        self._refuse_body_frame(name in (GROUND, *self._bodies), name)
         R = IDENTITY if rotation is None else rotation_matrix(rotation, where)
         self._frames[name] = Frame(name, body, R, vector(point, where, "point"))
 
@@ -297,18 +299,18 @@ class Builder(MovingConstraints, BendingBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._new("loop", name, [*self._joints, *self._loops])
+        where = self._check_new_name("loop", name, [*self._joints, *self._loops])
         if not isinstance(kind, str) or kind not in EQUATIONS:
             raise ModelError(f"{where}: {unknown('loop type', kind, EQUATIONS)}")
-        if kind in VERBS:
-            raise ModelError(f'{where}: a {kind} loop is made by Builder.{VERBS[kind]}("{name}", ...).')
+        if kind in BUILDER_METHODS:
+            raise ModelError(f'{where}: a {kind} loop is made by Builder.{BUILDER_METHODS[kind]}("{name}", ...).')
         numbers = {"distance": distance, "ratio": ratio, "offset": offset}
         if kind in COUPLINGS:
             places = (point, point_a, point_b, axis, axis_b, second_axis, second_axis_b)
-            self._loops[name] = closing.coupling(where, name, kind, joints, numbers, (body_a, body_b, *places))
+            self._loops[name] = closing.joint_coupling(where, name, kind, joints, numbers, (body_a, body_b, *places))
             return
-        self._body(body_a, where)
-        self._body(body_b, where)
+        self._check_body(body_a, where)
+        self._check_body(body_b, where)
         a = closing.LoopEnd(body_a, point_a if point_a is not None else point, axis, second_axis)
         b = closing.LoopEnd(
             body_b,
@@ -316,8 +318,8 @@ class Builder(MovingConstraints, BendingBodies):
             axis_b if axis_b is not None else axis,
             second_axis_b if second_axis_b is not None else second_axis,
         )
-        loop, *ends = closing.closure(where, name, kind, a, b, numbers, joints)
-        self._end(where, *ends)
+        loop, *ends = closing.body_loop(where, name, kind, a, b, numbers, joints)
+        self._add_end_frames(where, *ends)
         self._loops[name] = loop
 
     loop = close  # alias
@@ -355,17 +357,17 @@ class Builder(MovingConstraints, BendingBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._new("spring", name, self._springs)
-        self._body(body_a, where)
-        self._body(body_b, where)
-        spring, *ends = closing.spring(
+        where = self._check_new_name("spring", name, self._springs)
+        self._check_body(body_a, where)
+        self._check_body(body_b, where)
+        spring, *ends = closing.spring_with_frames(
             where,
             name,
             (body_a, body_b),
             (point_a, point_b),
             {"stiffness": stiffness, "length": length, "damping": damping},
         )
-        self._end(where, *ends)
+        self._add_end_frames(where, *ends)
         self._springs[name] = spring
 
     def build(self) -> Mechanism:
@@ -381,30 +383,33 @@ class Builder(MovingConstraints, BendingBodies):
         ModelError
             If the parts make no valid mechanism.
         """
-        carrying, loops, ends, cut = closing.opened(self._joints, self._loops, GROUND, list(self._bodies))
-        at = {GROUND: np.zeros(3)} | {j.child: np.asarray(j.point) for j in carrying}  # origin of each body
+        carrying, loops, ends, cut_lines = closing.cut_loops(self._joints, self._loops, GROUND, list(self._bodies))
+        origins = {GROUND: np.zeros(3)} | {j.child: np.asarray(j.point) for j in carrying}  # origin of each body
         bodies = [
-            replace(b, com=triple(np.subtract(b.com, at[b.name]))) if b.declared else b for b in self._bodies.values()
+            replace(b, com=triple(np.subtract(b.com, origins[b.name]))) if b.declared else b
+            for b in self._bodies.values()
         ]
-        joints = [replace(j, point=triple(np.subtract(j.point, at[j.parent]))) for j in carrying]
-        placed = [*self._frames.values(), *self._ends.values(), *ends]
-        frames = [replace(f, point=triple(np.subtract(f.point, at[f.body]))) for f in placed]
+        joints = [replace(j, point=triple(np.subtract(j.point, origins[j.parent]))) for j in carrying]
+        placed = [*self._frames.values(), *self._end_frames.values(), *ends]
+        frames = [replace(f, point=triple(np.subtract(f.point, origins[f.body]))) for f in placed]
         springs = list(self._springs.values())
         lines = [
             *(Line(f'body "{b.name}"', f"{b.mass:g} kg" if b.declared else "massless") for b in bodies),
-            *(Line(f'body "{name}"', f"bends: {x.modal.modes} modes") for name, x in self._bent.items()),
+            *(Line(f'body "{name}"', f"bends: {x.modal.modes} modes") for name, x in self._modal_bodies.items()),
             *(Line(f'joint "{j.name}"', f'{j.kind}, "{j.parent}" to "{j.child}"') for j in joints),
-            *cut,
+            *cut_lines,
             *(Line(f'loop "{x.name}"', f"{x.kind}: {EQUATIONS[x.kind]} equations") for x in self._loops.values()),
             *(Line(f'spring "{s.name}"', "between two points") for s in springs),
             *(Line(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
         ]
-        flexible = [x.modal.seen_from(name, np.eye(3), x.start - at[name]) for name, x in self._bent.items()]
-        drawn = [x.seen_from({b: (b, np.eye(3), -p) for b, p in at.items()}) for x in self._outlines.values()]
-        parts = (bodies, joints, frames, loops, springs, flexible, drawn)
+        flexible = [
+            x.modal.seen_from(name, np.eye(3), x.start - origins[name]) for name, x in self._modal_bodies.items()
+        ]
+        outlines = [x.seen_from({b: (b, np.eye(3), -p) for b, p in origins.items()}) for x in self._outlines.values()]
+        parts = (bodies, joints, frames, loops, springs, flexible, outlines)
         return mechanism_of(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines, checks=self.check)
 
-    def _new(self, what: str, name: str, taken: Sequence[str] | dict[str, Any]) -> str:
+    def _check_new_name(self, what: str, name: str, taken: Sequence[str] | dict[str, Any]) -> str:
         if not isinstance(name, str) or not name:
             raise ModelError(f'a {what} of mechanism "{self.name}" has the name {name!r}; expected a text.')
         if name in taken:
@@ -415,24 +420,24 @@ class Builder(MovingConstraints, BendingBodies):
             )
         return f'{what} "{name}"'
 
-    def _body(self, name: Any, where: str) -> None:
+    def _check_body(self, name: Any, where: str) -> None:
         if not isinstance(name, str) or name not in (GROUND, *self._bodies):
             raise ModelError(f"{where}: {unknown('body', name, [GROUND, *self._bodies])} Add it with body() first.")
 
-    def _no_frame(self, taken: bool, name: str) -> None:
+    def _refuse_body_frame(self, taken: bool, name: str) -> None:
         if taken:
             raise ModelError(
                 f'frame "{name}" of mechanism "{self.name}": a body has this name, and every body is already a frame '
                 "of its own name. Rename one of them."
             )
 
-    def _end(self, where: str, *ends: Frame) -> None:
+    def _add_end_frames(self, where: str, *ends: Frame) -> None:
         for f in ends:
-            if f.name in self._frames or f.name in self._ends:
+            if f.name in self._frames or f.name in self._end_frames:
                 raise ModelError(f'{where}: its end would be called "{f.name}", a frame that exists. Rename one.')
-        self._ends |= {f.name: f for f in ends}
+        self._end_frames |= {f.name: f for f in ends}
 
-    def _mimic(self, given: Mimic | str | tuple[Any, ...] | None, where: str) -> Mimic | None:
+    def _checked_mimic(self, given: Mimic | str | tuple[Any, ...] | None, where: str) -> Mimic | None:
         if given is None:
             return None
         parts = (given.joint, given.multiplier, given.offset) if isinstance(given, Mimic) else given

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ReadError, unknown
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere, Terrain
-from bellcrank.formats.contents import contents
-from bellcrank.formats.markup import Element, parse
-from bellcrank.formats.numbers import Angles
-from bellcrank.formats.primitives import around
-from bellcrank.misfits import explained
+from bellcrank.formats.bounding_primitives import bounding_primitive
+from bellcrank.formats.file_bytes import file_bytes
+from bellcrank.formats.number_checks import AngleReader
+from bellcrank.formats.xml_elements import XmlElement, parse_xml
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array, Frame, Line, Report, matrix, triple
 
@@ -64,13 +64,13 @@ class Collisions:
         for name in only:
             if name not in links:
                 raise ReadError(f'collisions of "{self.mechanism.name}": {unknown("link with a shape", name, links)}')
-        kept = {f: s for f, s in self.shapes.items() if not only or f.rpartition(".collision")[0] in only}
+        chosen_shapes = {f: s for f, s in self.shapes.items() if not only or f.rpartition(".collision")[0] in only}
         ground = self.mechanism.ground
-        own = {f: s for f, s in kept.items() if self.mechanism.frames[f].body != ground}
+        moving_shapes = {f: s for f, s in chosen_shapes.items() if self.mechanism.frames[f].body != ground}
         floors = self._floors() if floor is None else {ground: floor}
         return [
             Contact(f if len(floors) == 1 else f"{f} on {place}", place, f, below, shape, **numbers)
-            for f, shape in own.items()
+            for f, shape in moving_shapes.items()
             for place, below in floors.items()
         ]
 
@@ -80,7 +80,7 @@ class Collisions:
         return {f: s for f, s in fixed.items() if isinstance(s, Plane | Terrain)} or {ground: Plane()}
 
 
-@explained
+@explain_argument_errors
 def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
     """Read the collision shapes of a robot file.
 
@@ -102,68 +102,77 @@ def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
         If the file cannot be read.
     """
     file = Path(path)
-    root = parse(contents(file), file.name)
+    root = parse_xml(file_bytes(file), file.name)
     if root.tag == "mujoco":
-        from bellcrank.formats.mjcf_shapes import geoms
+        from bellcrank.formats.mjcf_shapes import geom_shapes
 
-        return Collisions(*geoms(file, mechanism))
+        return Collisions(*geom_shapes(file, mechanism))
     if root.tag != "robot":
         raise ReadError(f"{file}: the root element is <{root.tag}>; expected <robot> (URDF) or <mujoco> (MJCF).")
     frames, shapes, lines = dict(mechanism.frames), {}, []
-    for link in root.each("link"):
-        name = link.need("name", "the link's name")
+    for link in root.children_named("link"):
+        name = link.require_attribute("name", "the link's name")
         if name not in mechanism.frames:
             lines.append(Line(f'link "{name}"', "is not in the mechanism: its shapes are left out", "warning"))
             continue
-        for k, e in enumerate(link.each("collision")):
-            made = _shape(e, file)
-            if isinstance(made, str):
-                lines.append(Line(f'collision of "{name}"', made, "warning"))
+        for k, e in enumerate(link.children_named("collision")):
+            shape_or_reason = _shape(e, file)
+            if isinstance(shape_or_reason, str):
+                lines.append(Line(f'collision of "{name}"', shape_or_reason, "warning"))
                 continue
-            shape, R, p, said = made
-            at = mechanism.frames[name]
+            shape, R, p, description = shape_or_reason
+            link_frame = mechanism.frames[name]
             frame = f"{name}.collision{k}"
-            turn = np.asarray(at.rotation, float)
-            frames[frame] = Frame(frame, at.body, matrix(turn @ R), triple(np.asarray(at.point, float) + turn @ p))
+            turn = np.asarray(link_frame.rotation, float)
+            frames[frame] = Frame(
+                frame, link_frame.body, matrix(turn @ R), triple(np.asarray(link_frame.point, float) + turn @ p)
+            )
             shapes[frame] = shape
-            lines.append(Line(f'collision of "{name}"', said, "note" if said.startswith("mesh") else "ok"))
+            lines.append(
+                Line(f'collision of "{name}"', description, "note" if description.startswith("mesh") else "ok")
+            )
     return Collisions(replace(mechanism, frames=frames), shapes, Report(file.name, tuple(lines)))
 
 
-def _shape(e: Element, file: Path) -> tuple[Shape, Array, Array, str] | str:
+def _shape(e: XmlElement, file: Path) -> tuple[Shape, Array, Array, str] | str:
     """Return (shape, rotation, point, description), or the reason why there is none."""
     R, p = _origin(e)
-    geometry = e.require("geometry")
-    if (box := geometry.only("box")) is not None:
+    geometry = e.require_child("geometry")
+    if (box := geometry.child("box")) is not None:
         return Box(box.vector("size", ORIGIN)), R, p, "box"
-    if (ball := geometry.only("sphere")) is not None:
+    if (ball := geometry.child("sphere")) is not None:
         return Sphere(ball.number("radius")), R, p, "sphere"
     for tag, kind in (("cylinder", Cylinder), ("capsule", Capsule)):
-        if (one := geometry.only(tag)) is not None:
+        if (one := geometry.child(tag)) is not None:
             return kind(one.number("radius"), one.number("length")), R, p, tag
-    mesh = geometry.only("mesh")
+    mesh = geometry.child("mesh")
     if mesh is None:
         return "has no shape that is known: left out"
-    name = mesh.need("filename", "the mesh's file")
-    found = _found(name, file)
-    if found is None:
+    name = mesh.require_attribute("filename", "the mesh's file")
+    mesh_path = _mesh_path(name, file)
+    if mesh_path is None:
         return f"mesh {name} is not there: left out. Give the file its meshes, or the link a primitive"
     try:
-        points = _points(found) * np.array(mesh.vector("scale", (1.0, 1.0, 1.0)))
+        points = _mesh_points(mesh_path) * np.array(mesh.vector("scale", (1.0, 1.0, 1.0)))
     except ReadError as error:
         return f"mesh: {error} Left out."
-    shape, turn, middle = around(points)
-    return shape, R @ turn, p + R @ middle, f"mesh {found.name}: taken as a {type(shape).__name__.lower()} around it"
+    shape, turn, middle = bounding_primitive(points)
+    return (
+        shape,
+        R @ turn,
+        p + R @ middle,
+        f"mesh {mesh_path.name}: taken as a {type(shape).__name__.lower()} around it",
+    )
 
 
-def _origin(e: Element) -> tuple[Array, Array]:
-    o = e.only("origin")
+def _origin(e: XmlElement) -> tuple[Array, Array]:
+    o = e.child("origin")
     if o is None:
         return np.eye(3), np.zeros(3)
-    return Angles().rpy(*o.vector("rpy", ORIGIN)), np.array(o.vector("xyz", ORIGIN))
+    return AngleReader().rpy(*o.vector("rpy", ORIGIN)), np.array(o.vector("xyz", ORIGIN))
 
 
-def _found(name: str, file: Path) -> Path | None:
+def _mesh_path(name: str, file: Path) -> Path | None:
     """Return the path of a mesh beside the file, or in the package that contains it."""
     inner = re.sub(r"^(package|model)://", "", name)
     inner = re.sub(r"^file://", "", inner)
@@ -174,26 +183,26 @@ def _found(name: str, file: Path) -> Path | None:
     return None
 
 
-def _points(path: Path) -> Array:
-    data, kind = contents(path), path.suffix.lower()
-    found: Array
+def _mesh_points(path: Path) -> Array:
+    data, kind = file_bytes(path), path.suffix.lower()
+    points: Array
     if kind == ".stl":
-        found = _stl(data)
+        points = _stl_points(data)
     elif kind == ".obj":
         rows = re.findall(rb"^v\s+(\S+)\s+(\S+)\s+(\S+)", data, re.MULTILINE)
-        found = np.array(rows, dtype=float) if rows else np.zeros((0, 3))
+        points = np.array(rows, dtype=float) if rows else np.zeros((0, 3))
     elif kind == ".dae":
         arrays = re.findall(rb"<float_array[^>]*position[^>]*>([^<]*)<", data, re.IGNORECASE)
-        found = np.array(b" ".join(arrays).split(), dtype=float)
-        found = found[: len(found) // 3 * 3].reshape(-1, 3)
+        points = np.array(b" ".join(arrays).split(), dtype=float)
+        points = points[: len(points) // 3 * 3].reshape(-1, 3)
     else:
         raise ReadError(f"{path.name} is not a known mesh format (.stl, .obj, .dae).")
-    if len(found) < 2 or not np.isfinite(found).all():
+    if len(points) < 2 or not np.isfinite(points).all():
         raise ReadError(f"{path.name} has no points, or some are not finite numbers.")
-    return found
+    return points
 
 
-def _stl(data: bytes) -> Array:
+def _stl_points(data: bytes) -> Array:
     count = struct.unpack("<I", data[80:84])[0] if len(data) >= 84 else 0
     if len(data) == 84 + 50 * count and count:
         rows = np.frombuffer(data, offset=84, dtype=np.dtype([("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")]))

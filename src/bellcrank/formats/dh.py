@@ -18,20 +18,20 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ModelError, brief, unknown
-from bellcrank.formats.locked_joints import Lock, locked
-from bellcrank.formats.numbers import RIGHT_ANGLES, Angles, inertia, number, turn, vector
-from bellcrank.misfits import explained
+from bellcrank.formats.locked_joints import Lock, lock_joints
+from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader, axis_rotation, inertia, number, vector
 from bellcrank.model import mechanism_of
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Number, matrix, triple
-from bellcrank.parameters import depends
+from bellcrank.parameters import has_free
 
 GRAVITY = (0.0, 0.0, -9.81)
-JOINTS = {"R": "revolute", "P": "prismatic"}
+JOINT_TYPES = {"R": "revolute", "P": "prismatic"}
 # Properties of a joint that a row may have beside its geometry.
-FORCES = ("armature", "damping", "friction", "stiffness", "rest")
-LIMITS = ("lower", "upper", "velocity", "effort")
+FORCE_OPTIONS = ("armature", "damping", "friction", "stiffness", "rest")
+LIMIT_OPTIONS = ("lower", "upper", "velocity", "effort")
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Row:
     com: Sequence[Number] = (0.0, 0.0, 0.0)
     inertia: Any = (0.0, 0.0, 0.0)
     name: str = ""  # name of the link and its joint; by default link1 and joint1
-    options: Mapping[str, Number] = field(default_factory=dict)  # FORCES and LIMITS by name
+    options: Mapping[str, Number] = field(default_factory=dict)  # FORCE_OPTIONS and LIMIT_OPTIONS by name
 
 
-@explained
+@explain_argument_errors
 def from_dh(
     name: str,
     rows: Sequence[Row | Mapping[str, Any]],
@@ -112,40 +112,49 @@ def from_dh(
         raise ModelError(f'mechanism "{name}": {unknown("convention", convention, ("classic", "modified"))}')
     if not len(rows):
         raise ModelError(f'mechanism "{name}": the table has no rows; expected one for each joint.')
-    angles = Angles(right_angles)
-    bodies, joints, frames, found = [], [], [], list(lines)
+    angles = AngleReader(right_angles)
+    bodies, joints, frames, report_lines = [], [], [], list(lines)
     R, p, parent = np.eye(3), np.zeros(3), "ground"  # the previous frame, in the previous body's frame
-    for i, given in enumerate(rows, 1):
-        row = given if isinstance(given, Row) else as_row(given, f"row {i}")
+    for i, entry in enumerate(rows, 1):
+        row = entry if isinstance(entry, Row) else as_row(entry, f"row {i}")
         link, joint_name = row.name or f"link{i}", row.name or f"joint{i}"
         where = f'row {i} ("{link}")'
-        if row.joint not in JOINTS:
-            raise ModelError(f"{where}: {unknown('joint', row.joint, JOINTS)} R turns, P slides.")
+        if row.joint not in JOINT_TYPES:
+            raise ModelError(f"{where}: {unknown('joint', row.joint, JOINT_TYPES)} R turns, P slides.")
         theta, d, a, alpha = (number(getattr(row, k), where, k) for k in ("theta", "d", "a", "alpha"))
         theta, alpha = (angles.read(_radians(x) if degrees else x) for x in (theta, alpha))
-        twist, offset = turn(0, alpha), np.array([a, 0.0, 0.0])
+        twist, offset = axis_rotation(0, alpha), np.array([a, 0.0, 0.0])
         if convention == "modified":
             R, p = R @ twist, p + R @ offset
-        R, p = R @ turn(2, theta), p + R @ np.array([0.0, 0.0, d])
+        R, p = R @ axis_rotation(2, theta), p + R @ np.array([0.0, 0.0, d])
         forces, limits = _options(row.options, where)
         joints.append(
-            Joint(joint_name, JOINTS[row.joint], parent, link, matrix(R), triple(p), limits=Limits(**limits), **forces)
+            Joint(
+                joint_name,
+                JOINT_TYPES[row.joint],
+                parent,
+                link,
+                matrix(R),
+                triple(p),
+                limits=Limits(**limits),
+                **forces,
+            )
         )
         # The link frame in the body's frame, whose origin is at the joint: both are equal in the modified convention.
         R, p = (np.eye(3), np.zeros(3)) if convention == "modified" else (twist, offset)
         bodies.append(_body(link, row, R, p, where))
         frames.append(Frame(link, link, matrix(R), triple(p)))
         geometry = f"theta {theta:g}, d {d:g}, a {a:g}, alpha {alpha:g}"
-        found.append(Line(where, f"{convention}, {JOINTS[row.joint]}: {geometry}"))
-        found += [Line(where, note, "note") for note in angles.told()]
+        report_lines.append(Line(where, f"{convention}, {JOINT_TYPES[row.joint]}: {geometry}"))
+        report_lines += [Line(where, note, "note") for note in angles.pop_notes()]
         parent = link
-    joints, held = locked(joints, lock)
+    joints, lock_lines = lock_joints(joints, lock)
     return mechanism_of(
-        name, bodies, joints, frames, gravity=gravity, source=source, lines=[*found, *held], checks=check
+        name, bodies, joints, frames, gravity=gravity, source=source, lines=[*report_lines, *lock_lines], checks=check
     )
 
 
-@explained
+@explain_argument_errors
 def from_wong(
     name: str,
     *,
@@ -213,7 +222,7 @@ def from_wong(
             raise ModelError(f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected as many.')
     if odd := [x for x in labels if not isinstance(x, str)]:
         raise ModelError(f'mechanism "{name}": names has {brief(odd[0])}; expected texts.')
-    bodies, joints, found = [], [], list(lines)
+    bodies, joints, report_lines = [], [], list(lines)
     for i in range(1, n + 1):
         link, where, p = labels[i - 1], f'link {i} ("{labels[i - 1]}")', parent[i - 1]
         if not 0 <= p < i:
@@ -226,15 +235,15 @@ def from_wong(
         row = Row(mass=mass[i - 1], com=np.negative(vector(k[i - 1], where, "k")).tolist(), inertia=inertia[i - 1])
         bodies.append(_body(link, row, np.eye(3), np.zeros(3), where))
         joint = link if len(names) else f"joint{i}"
-        twist = turn(0, number(alpha[i - 1], where, "alpha"))
-        found.append(Line(where, f"revolute on {labels[p - 1] if p else 'the ground'}: alpha {alpha[i - 1]:g}"))
+        twist = axis_rotation(0, number(alpha[i - 1], where, "alpha"))
+        report_lines.append(Line(where, f"revolute on {labels[p - 1] if p else 'the ground'}: alpha {alpha[i - 1]:g}"))
         joints.append(
             Joint(joint, "revolute", labels[p - 1] if p else "ground", link, matrix(twist), triple(point + 0.0))
         )
-    return mechanism_of(name, bodies, joints, gravity=gravity, source=source, lines=found, checks=check)
+    return mechanism_of(name, bodies, joints, gravity=gravity, source=source, lines=report_lines, checks=check)
 
 
-@explained
+@explain_argument_errors
 def from_saha(
     name: str,
     *,
@@ -326,30 +335,31 @@ def as_row(given: Mapping[str, Any], where: str) -> Row:
         raise ModelError(f"{where} is {brief(given)}; expected a Row or a mapping of its entries.")
     known = [f.name for f in fields(Row) if f.name != "options"]
     for key in given:
-        if key not in (*known, *FORCES, *LIMITS):
-            raise ModelError(f"{where}: {unknown('entry', key, (*known, *FORCES, *LIMITS))}")
+        if key not in (*known, *FORCE_OPTIONS, *LIMIT_OPTIONS):
+            raise ModelError(f"{where}: {unknown('entry', key, (*known, *FORCE_OPTIONS, *LIMIT_OPTIONS))}")
     for key in ("name", "joint"):
         if not isinstance(given.get(key, ""), str):
             raise ModelError(f"{where}: {key} is {brief(given[key])}; expected a text.")
     return Row(
-        **{k: given[k] for k in known if k in given}, options={k: given[k] for k in (*FORCES, *LIMITS) if k in given}
+        **{k: given[k] for k in known if k in given},
+        options={k: given[k] for k in (*FORCE_OPTIONS, *LIMIT_OPTIONS) if k in given},
     )
 
 
 def _options(options: Mapping[str, Number], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the checked forces and limits of a joint."""
     for key, value in options.items():
-        if key not in (*FORCES, *LIMITS):
-            raise ModelError(f"{where}: {unknown('option', key, (*FORCES, *LIMITS))}")
+        if key not in (*FORCE_OPTIONS, *LIMIT_OPTIONS):
+            raise ModelError(f"{where}: {unknown('option', key, (*FORCE_OPTIONS, *LIMIT_OPTIONS))}")
         number(value, where, key)
     return (
-        {k: number(options[k], where, k) for k in FORCES if k in options},
-        {k: number(options[k], where, k) for k in LIMITS if k in options},
+        {k: number(options[k], where, k) for k in FORCE_OPTIONS if k in options},
+        {k: number(options[k], where, k) for k in LIMIT_OPTIONS if k in options},
     )
 
 
 def _radians(angle: Number) -> Number:
-    return angle * (math.pi / 180.0) if depends(angle) else math.radians(angle)
+    return angle * (math.pi / 180.0) if has_free(angle) else math.radians(angle)
 
 
 def _body(link: str, row: Row, R: Any, p: Any, where: str) -> Body:

@@ -46,30 +46,30 @@ def read_table(
         As in from_dh.
     """
     try:
-        given: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
+        table: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ReadError(f"{source}: not UTF-8 text: {error}. Save the file as UTF-8.") from None
     except ValueError as error:  # malformed numbers and dates may raise other errors than TOMLDecodeError
         raise ReadError(f"{source}: not TOML: {str(error)[:300]}. Correct the file there.") from None
     except RecursionError:
         raise ReadError(f"{source}: nested too deeply; this is not a Denavit-Hartenberg table.") from None
-    for key in given:
+    for key in table:
         if key not in KEYS:
             raise ReadError(f"{source}: {unknown('entry', key, KEYS)}")
-    links = given.get("link")
+    links = table.get("link")
     if not isinstance(links, list) or not links or not all(isinstance(row, dict) for row in links):
         raise ReadError(f"{source}: has no [[link]] table; expected one for each joint, as in docs/reading.md.")
-    angles = given.get("angles", "degrees")
+    angles = table.get("angles", "degrees")
     if angles not in ("degrees", "radians"):
         raise ReadError(f'{source}: angles is {brief(angles)}; expected "degrees" or "radians".')
-    name = given.get("name") or source.rsplit("/", 1)[-1].removesuffix(".toml")
+    name = table.get("name") or source.rsplit("/", 1)[-1].removesuffix(".toml")
     if not isinstance(name, str):
         raise ReadError(f"{source}: name is {brief(name)}; expected a text.")
     try:
         return from_dh(
             name,
             links,
-            given.get("convention", "modified"),
+            table.get("convention", "modified"),
             degrees=angles == "degrees",
             gravity=gravity,
             check=check,

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.formats.numbers import turn_about
-from bellcrank.model.check import HUGE
+from bellcrank.formats.number_checks import rotation_about
 from bellcrank.model.joints import KINDS
+from bellcrank.model.part_checks import MAX_NUMBER
 from bellcrank.model.parts import Array, Joint, Line, Number, matrix, triple
 from bellcrank.parameters import nominal
 
 Lock = Mapping[str, float] | Sequence[str]
 
 
-def locked(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[Line]]:
+def lock_joints(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[Line]]:
     """Return the joints with those in `lock`, and the joints that mimic them, fixed; and lines for the report.
 
     Parameters
@@ -27,18 +27,18 @@ def locked(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[Line]
         Names of joints (fixed at zero), or {name: value}.
     """
     by_name = {j.name: j for j in joints}
-    values = _asked(lock, by_name)
+    values = _checked_values(lock, by_name)
     lines = [Line(f'joint "{name}"', f"locked at {value:g}, as asked", "note") for name, value in values.items()]
-    found = True
-    while found:  # a chain of mimic joints takes several rounds
-        found = False
+    changed = True
+    while changed:  # a chain of mimic joints takes several rounds
+        changed = False
         for j in joints:
             if j.mimic is not None and j.mimic.joint in values and j.name not in values:
                 values[j.name] = j.mimic.multiplier * values[j.mimic.joint] + j.mimic.offset
                 lines.append(
                     Line(f'joint "{j.name}"', f'locked at {values[j.name]:g}: it mimics "{j.mimic.joint}"', "note")
                 )
-                found = True
+                changed = True
     for name, value in values.items():
         limits = nominal(by_name[name].limits)
         if not limits.lower <= nominal(value) <= limits.upper:
@@ -49,10 +49,10 @@ def locked(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[Line]
                     "warning",
                 )
             )
-    return [_held(j, values[j.name]) if j.name in values else j for j in joints], lines
+    return [_fixed_joint(j, values[j.name]) if j.name in values else j for j in joints], lines
 
 
-def _asked(lock: Lock, by_name: Mapping[str, Joint]) -> dict[str, float]:
+def _checked_values(lock: Lock, by_name: Mapping[str, Joint]) -> dict[str, float]:
     if isinstance(lock, str):
         lock = [lock]
     if not isinstance(lock, Mapping | tuple | list | set) or not all(isinstance(name, str) for name in lock):
@@ -61,7 +61,11 @@ def _asked(lock: Lock, by_name: Mapping[str, Joint]) -> dict[str, float]:
     for name, value in values.items():
         if name not in by_name:
             raise InputError(f"lock: {unknown('joint', name, by_name)}")
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not -HUGE < value < HUGE:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float, np.floating))
+            or not -MAX_NUMBER < value < MAX_NUMBER
+        ):
             raise InputError(f'lock: joint "{name}" is to be held at {value!r}; expected a finite number.')
         j = by_name[name]
         if value != 0.0 and (KINDS[j.kind].nq != 1 or not np.linalg.norm(nominal(j.axis)) > 0.0):
@@ -71,11 +75,11 @@ def _asked(lock: Lock, by_name: Mapping[str, Joint]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()}
 
 
-def _held(j: Joint, value: Number) -> Joint:
+def _fixed_joint(j: Joint, value: Number) -> Joint:
     R: Array = np.asarray(j.rotation)
     p: Array = np.asarray(j.point)
     if value != 0.0:
         axis = np.asarray(j.axis) / np.linalg.norm(j.axis)
         p = p + R @ axis * (value if j.kind == "prismatic" else value * j.pitch)
-        R = R if j.kind == "prismatic" else R @ turn_about(axis.tolist(), value)
+        R = R if j.kind == "prismatic" else R @ rotation_about(axis.tolist(), value)
     return Joint(j.name, "fixed", j.parent, j.child, rotation=matrix(R), point=triple(p))

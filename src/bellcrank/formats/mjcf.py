@@ -4,8 +4,8 @@ Defaults, classes, includes and frames are a language of their own, which only M
 uses the arrays of the compiled model. The zero configuration is that of the file, so a coordinate is MuJoCo's less its
 `ref`, and ball joints and free bodies begin unrotated (q in our order, scalar last; a free body's velocity in its own
 axes, see docs/conventions.md). A body with several joints is carried by massless ones in between, named BODY.JOINT.
-Equalities become loops that hold exactly (mjcf_equalities.py). Flags decide what acts (mjcf_switches.py). Everything
-else has a line in the report (mjcf_unread.py), and a table defines the treatment of every field of the compiled model
+Equalities become loops that hold exactly (mjcf_equalities.py). Flags decide what acts (mjcf_flags.py). Everything
+else has a line in the report (mjcf_report.py), and a table defines the treatment of every field of the compiled model
 (mjcf_fields.py).
 """
 
@@ -19,21 +19,21 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.extras import extra
-from bellcrank.formats.locked_joints import Lock, locked
-from bellcrank.formats.mjcf_actuators import of_joint
-from bellcrank.formats.mjcf_equalities import Equalities
-from bellcrank.formats.mjcf_fields import unknown
-from bellcrank.formats.mjcf_frames import offsets, rotation
-from bellcrank.formats.mjcf_names import Names
-from bellcrank.formats.mjcf_switches import Switches, gravity_of, switches
-from bellcrank.formats.mjcf_unread import unread
-from bellcrank.formats.mujoco_process import compiled
+from bellcrank.formats.locked_joints import Lock, lock_joints
+from bellcrank.formats.mjcf_actuators import joint_contributions
+from bellcrank.formats.mjcf_equalities import EqualityLoops
+from bellcrank.formats.mjcf_fields import unknown_fields
+from bellcrank.formats.mjcf_flags import ModelFlags, effective_gravity, model_flags
+from bellcrank.formats.mjcf_frames import body_frame_offsets, rotation
+from bellcrank.formats.mjcf_names import ElementNames
+from bellcrank.formats.mjcf_report import report_lines
+from bellcrank.formats.mujoco_process import compile_model
 from bellcrank.model import mechanism_of
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, matrix, triple
+from bellcrank.optional_imports import optional_import
 
-KINDS = ("floating", "spherical", "prismatic", "revolute")  # in the order of MuJoCo's mjtJoint
+JOINT_KINDS = ("floating", "spherical", "prismatic", "revolute")  # in the order of MuJoCo's mjtJoint
 
 
 def read_mjcf(
@@ -57,18 +57,25 @@ def read_mjcf(
     check, lock
         As in `read`.
     """
-    model, said = compiled(text, source)
-    mujoco = extra("mujoco", "mjcf", source)
-    on = switches(model, mujoco)
-    reader = _Reader(model, on)
+    model, warnings = compile_model(text, source)
+    mujoco = optional_import("mujoco", "mjcf", source)
+    flags = model_flags(model, mujoco)
+    reader = _MjcfReader(model, flags)
     with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are refused by name below
         bodies, joints = reader.bodies()
-    closing = Equalities(model, reader.names, reader.offset, reader.joint_kinds, "equality" not in on.off)
-    joints, held = locked(joints, lock)
-    joints, stopped = locked(joints, closing.stopped)
-    g, falls = gravity_of(model, on, gravity)
-    lines = [*(Line("MuJoCo", message, "warning") for message in said), *reader.names.lines, *reader.lines]
-    lines += [*held, *closing.lines, *stopped, *falls, *unread(model, on), *unknown(model, mujoco.__version__)]
+    closing = EqualityLoops(model, reader.names, reader.offset, reader.joint_kinds, "equality" not in flags.off)
+    joints, lock_lines = lock_joints(joints, lock)
+    joints, held_lines = lock_joints(joints, closing.held_joints)
+    g, gravity_lines = effective_gravity(model, flags, gravity)
+    lines = [*(Line("MuJoCo", message, "warning") for message in warnings), *reader.names.lines, *reader.lines]
+    lines += [
+        *lock_lines,
+        *closing.lines,
+        *held_lines,
+        *gravity_lines,
+        *report_lines(model, flags),
+        *unknown_fields(model, mujoco.__version__),
+    ]
     try:
         return mechanism_of(
             _model_name(model, source),
@@ -91,12 +98,12 @@ def _model_name(model: Any, source: str) -> str:
     return name or source.rsplit("/", 1)[-1].removesuffix(".xml")
 
 
-class _Reader:
-    def __init__(self, model: Any, on: Switches) -> None:
+class _MjcfReader:
+    def __init__(self, model: Any, on: ModelFlags) -> None:
         self.m, self.on = model, on
-        self.names = Names(model)
+        self.names = ElementNames(model)
         self.lines: list[Line] = []
-        self.offset = offsets(model)
+        self.offset = body_frame_offsets(model)
         self.joint_kinds: dict[str, str] = {}
 
     def bodies(self) -> tuple[list[Body], list[Joint]]:
@@ -108,16 +115,16 @@ class _Reader:
             R, point = rotation(m.body_quat[i]), m.body_pos[i] - self.offset[m.body_parentid[i]]
             anchor = np.zeros(3)
             if not count:
-                held = names.motions.new(f"{name}.fixed")
+                held = names.motions.add_unique(f"{name}.fixed")
                 joints.append(Joint(held, "fixed", parent, name, rotation=matrix(R), point=triple(point)))
             for k in range(first, first + count):
                 j = self.joint(k)
                 last = k == first + count - 1
-                child = name if last else names.frames.new(f"{name}.{j.name}")
-                at = np.zeros(3) if j.kind == "floating" else m.jnt_pos[k]
-                step = point + R @ (at - anchor)
+                child = name if last else names.frames.add_unique(f"{name}.{j.name}")
+                joint_anchor = np.zeros(3) if j.kind == "floating" else m.jnt_pos[k]
+                step = point + R @ (joint_anchor - anchor)
                 joints.append(replace(j, parent=parent, child=child, rotation=matrix(R), point=triple(step)))
-                anchor, parent, R, point = at, child, np.eye(3), np.zeros(3)
+                anchor, parent, R, point = joint_anchor, child, np.eye(3), np.zeros(3)
                 if not last:
                     bodies.append(Body(child, declared=False))
             bodies.append(self.body(i, name))
@@ -134,23 +141,23 @@ class _Reader:
         return Body(name, float(m.body_mass[i]), com, matrix(R @ np.diag(m.body_inertia[i]) @ R.T))
 
     def joint(self, k: int) -> Joint:
-        m, name, off = self.m, self.names.joint[k], self.on.off
-        kind, v, at = KINDS[m.jnt_type[k]], m.jnt_dofadr[k], m.qpos0[m.jnt_qposadr[k]]
+        m, name, disabled = self.m, self.names.joint[k], self.on.off
+        kind, v, reference = JOINT_KINDS[m.jnt_type[k]], m.jnt_dofadr[k], m.qpos0[m.jnt_qposadr[k]]
         self.joint_kinds[name] = kind
-        armature, damping = of_joint(m, k)
+        armature, damping = joint_contributions(m, k)
         if armature or damping:
             told = f"armature {armature:g} and damping {damping:g} of its actuators: kept"
             self.lines.append(Line(f'joint "{name}"', told))
         forces: dict[str, Any] = {
             "armature": float(m.dof_armature[v]) + armature,
-            "damping": 0.0 if "damper" in off else float(m.dof_damping[v]) + damping,
-            "friction": 0.0 if "friction" in off else float(m.dof_frictionloss[v]),
-            "stiffness": 0.0 if "spring" in off else float(m.jnt_stiffness[k]),
+            "damping": 0.0 if "damper" in disabled else float(m.dof_damping[v]) + damping,
+            "friction": 0.0 if "friction" in disabled else float(m.dof_frictionloss[v]),
+            "stiffness": 0.0 if "spring" in disabled else float(m.jnt_stiffness[k]),
         }
         self.lines.append(Line(f'joint "{name}"', f"{kind}: kept"))
         if kind in ("floating", "spherical"):
             return Joint(name, kind, "", "", **forces)
-        ref = float(at)
+        ref = float(reference)
         if ref:
             self.lines.append(Line(f'joint "{name}"', f"ref {ref:g}: its coordinate is MuJoCo's less {ref:g}", "note"))
         low, high = m.jnt_range[k] - ref if m.jnt_limited[k] else (-np.inf, np.inf)

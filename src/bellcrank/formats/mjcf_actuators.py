@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 JOINT, IN_PARENT, TENDON = 0, 1, 3  # of mjtTrn
-BROUGHT = ("actuator_armature", "actuator_damping", "actuator_dampingpoly")
+ADDED_FIELDS = ("actuator_armature", "actuator_damping", "actuator_dampingpoly")
 
 
-def bringing(model: Any, transmissions: tuple[int, ...], target: int) -> Iterator[int]:
+def contributing_actuators(model: Any, transmissions: tuple[int, ...], target: int) -> Iterator[int]:
     """Yield the actuators of a joint or tendon that have an armature or a damping.
 
     Parameters
@@ -23,17 +23,17 @@ def bringing(model: Any, transmissions: tuple[int, ...], target: int) -> Iterato
     target
         Index of the joint or tendon.
     """
-    values = [x for x in (getattr(model, name, None) for name in BROUGHT) if x is not None]
+    values = [x for x in (getattr(model, name, None) for name in ADDED_FIELDS) if x is not None]
     for i in range(len(model.actuator_trntype)):
         on_it = model.actuator_trntype[i] in transmissions and model.actuator_trnid[i][0] == target
         if on_it and any(np.any(x[i]) for x in values):
             yield i
 
 
-def of_joint(model: Any, joint: int) -> tuple[float, float]:
+def joint_contributions(model: Any, joint: int) -> tuple[float, float]:
     """Return the armature and damping that all actuators of `model` add to each coordinate of the `joint`."""
     armature = damping = 0.0
-    for i in bringing(model, (JOINT, IN_PARENT), joint):
+    for i in contributing_actuators(model, (JOINT, IN_PARENT), joint):
         square = float(model.actuator_gear[model.actuator_outadr[i]][0]) ** 2
         armature += square * float(model.actuator_armature[i])
         damping += square * float(model.actuator_damping[i])

@@ -9,18 +9,18 @@ import numpy as np
 
 from bellcrank.errors import ReadError
 from bellcrank.formats.mjcf_frames import rotation
-from bellcrank.formats.mjcf_names import Names
-from bellcrank.model.loops import TURNING
+from bellcrank.formats.mjcf_names import ElementNames
+from bellcrank.model.loop_checks import TURNING_JOINTS
 from bellcrank.model.parts import EQUATIONS, Array, Frame, Line, Loop, matrix, triple
 
 CONNECT, WELD, JOINT = 0, 1, 2  # of mjtEq
 SITE = 6  # of mjtObj
 
 
-class Equalities:
+class EqualityLoops:
     """Loops, the frames where they meet, joints that are held still with their values, and lines of the report."""
 
-    def __init__(self, model: Any, names: Names, offset: Array, kinds: Mapping[str, str], used: bool) -> None:
+    def __init__(self, model: Any, names: ElementNames, offset: Array, kinds: Mapping[str, str], used: bool) -> None:
         """Convert the equalities of a compiled model.
 
         Parameters
@@ -39,7 +39,7 @@ class Equalities:
         self.m, self.names, self.offset, self.kinds = model, names, offset, kinds
         self.lines: list[Line] = []
         self.frames: list[Frame] = []
-        self.stopped: dict[str, float] = {}
+        self.held_joints: dict[str, float] = {}
         self.loops = list(self._loops(used))
 
     def _loops(self, used: bool) -> Iterator[Loop]:
@@ -65,7 +65,7 @@ class Equalities:
             places = [(ids[0], data[0:3], np.eye(3)), (ids[1], data[3:6], np.eye(3))]
         else:
             places = [(ids[0], data[3:6], rotation(data[6:10])), (ids[1], data[0:3], np.eye(3))]
-        ends = [self.names.frames.new(f"{name}.{letter}") for letter in "ab"]
+        ends = [self.names.frames.add_unique(f"{name}.{letter}") for letter in "ab"]
         for end, (body, point, R) in zip(ends, places, strict=True):
             self.frames.append(Frame(end, self.names.body[body], matrix(R), triple(point - self.offset[body])))
         kind = "fixed" if held else "spherical"
@@ -77,7 +77,7 @@ class Equalities:
         c0, c1, *rest = (float(x) for x in self.m.eq_data[i][:5])
         first = self.names.joint[self.m.eq_obj1id[i]]
         if self.m.eq_obj2id[i] < 0 or (c1 == 0.0 and not any(rest)):
-            self.stopped[first] = c0
+            self.held_joints[first] = c0
             self.lines.append(Line(where, f'holds joint "{first}" at {c0:g}'))
             return
         second = self.names.joint[self.m.eq_obj2id[i]]
@@ -86,7 +86,7 @@ class Equalities:
                 f'{where} couples "{first}" to "{second}" by a polynomial {[c0, c1, *rest]}; expected a straight line '
                 "(polycoef with two numbers and zeros)."
             )
-        turning = [self.kinds[x] in TURNING for x in (second, first)]
+        turning = [self.kinds[x] in TURNING_JOINTS for x in (second, first)]
         self.lines.append(Line(where, f"{first} = {c1:g} * {second} + {c0:g}: kept, held exactly"))
         if turning == [False, True]:  # the first joint of a rack is the rotating one
             yield Loop(name, "rack", value=1.0 / c1, offset=-c0 / c1, joints=(first, second))

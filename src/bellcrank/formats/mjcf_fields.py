@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.model.parts import Line
 
 # Patterns of fnmatch. Fields of `option` begin with "opt.".
-READ = """
+READ_FIELDS = """
 nq nv nbody njnt neq nsite names name_bodyadr name_jntadr name_siteadr name_eqadr opt.gravity opt.disableflags
 qpos0 qpos_spring ngravcomp flg_gravcomp
 body_parentid body_jntnum body_jntadr body_pos body_quat body_ipos body_iquat body_mass body_inertia body_gravcomp
@@ -26,8 +26,8 @@ jnt_type jnt_qposadr jnt_dofadr jnt_bodyid jnt_limited jnt_actfrclimited jnt_pos
 jnt_actfrcrange jnt_actuatorid dof_frictionloss dof_armature dof_damping actuator_armature actuator_damping
 eq_type eq_obj1id eq_obj2id eq_objtype eq_active0 eq_data site_bodyid site_pos site_quat
 """
-# Topic of the report (mjcf_unread.py) -> the fields that it covers.
-REPORTED = {
+# Topic of the report (mjcf_report.py) -> the fields that it covers.
+REPORTED_FIELDS = {
     "geoms": """ngeom npair nexclude name_geomadr name_pairadr name_excludeadr pair_* exclude_* flg_surfacevel
         flg_adhesion geom_type geom_contype geom_conaffinity geom_condim geom_bodyid geom_dataid geom_priority
         geom_solmix geom_solref geom_solimp geom_size geom_pos geom_quat geom_friction geom_margin geom_gap
@@ -51,7 +51,7 @@ REPORTED = {
     "pictures": "ncam cam_* name_camadr nlight light_* name_lightadr nskin* skin_* name_skinadr",
 }
 # Reason why no report line is needed -> the fields.
-NO_EFFECT = {
+FIELDS_WITHOUT_EFFECT = {
     "colours, groups and shapes of pictures": """vis jnt_group geom_matid geom_group geom_castshadow geom_rgba
         site_type site_dataid site_matid site_group site_size site_rgba ntex* tex_* name_texadr nmat mat_*
         name_matadr""",
@@ -67,39 +67,41 @@ NO_EFFECT = {
         opt.ccd_* opt.integrator opt.cone opt.jacobian opt.solver opt.iterations opt.ls_iterations opt.sdf_*
         opt.apirate""",
 }
-OPTIONS = "opt"  # the field that is a struct of numbers with effect
+OPTION_STRUCT = "opt"  # the field that is a struct of numbers with effect
 
 
-def fate(field: str) -> str:
+def field_treatment(field: str) -> str:
     """Return the treatment of `field`: "read", "reported: TOPIC", "no effect: WHY", or "" for an unknown field."""
-    if _matches(READ, field):
+    if _matches(READ_FIELDS, field):
         return "read"
-    for topic, patterns in REPORTED.items():
+    for topic, patterns in REPORTED_FIELDS.items():
         if _matches(patterns, field):
             return f"reported: {topic}"
-    return next((f"no effect: {why}" for why, patterns in NO_EFFECT.items() if _matches(patterns, field)), "")
+    return next(
+        (f"no effect: {why}" for why, patterns in FIELDS_WITHOUT_EFFECT.items() if _matches(patterns, field)), ""
+    )
 
 
-def fields(model: Any) -> Iterator[tuple[str, Any]]:
+def model_fields(model: Any) -> Iterator[tuple[str, Any]]:
     """Yield name and value of every field of the compiled `model`."""
     for prefix, thing in (("", model), ("opt.", model.opt)):
         for name in dir(type(thing)):
-            if name.startswith("_") or (not prefix and name == OPTIONS):
+            if name.startswith("_") or (not prefix and name == OPTION_STRUCT):
                 continue
             value = getattr(thing, name)
             if not callable(value):
                 yield prefix + name, value
 
 
-def unknown(model: Any, version: str) -> Iterator[Line]:
+def unknown_fields(model: Any, version: str) -> Iterator[Line]:
     """Warn of fields of `model` that are in no table and not zero; `version` is that of MuJoCo."""
-    for name, value in fields(model):
-        if not fate(name) and _says_something(value):
+    for name, value in model_fields(model):
+        if not field_treatment(name) and _is_nonzero(value):
             text = f"not known to this version of bellcrank, and not used: the motion may differ (MuJoCo {version})"
             yield Line(f"MuJoCo's {name}", text, "warning")
 
 
-def _says_something(value: Any) -> bool:
+def _is_nonzero(value: Any) -> bool:
     if isinstance(value, np.ndarray | int | float | bytes):
         return bool(np.any(np.asarray(value)) if not isinstance(value, bytes) else value.strip(b"\0"))
     return True  # a struct, whose content cannot be judged
@@ -114,6 +116,6 @@ def _matches(patterns: str, field: str) -> bool:
     return _pattern(patterns).fullmatch(field) is not None
 
 
-def topics() -> Iterable[str]:
+def report_topics() -> Iterable[str]:
     """Return the topics of the report."""
-    return REPORTED.keys()
+    return REPORTED_FIELDS.keys()

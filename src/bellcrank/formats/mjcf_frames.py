@@ -12,14 +12,14 @@ from bellcrank.model.quaternion import rotation_matrix
 FREE = 0  # of mjtJoint
 
 
-def offsets(model: Any) -> Array:
+def body_frame_offsets(model: Any) -> Array:
     """Return (nbody, 3), m: the origin of each body frame, the last joint's anchor, in MuJoCo's frame of `model`."""
-    found = np.zeros((model.nbody, 3))
+    origins = np.zeros((model.nbody, 3))
     for i in np.flatnonzero(model.body_jntnum):
         last = model.body_jntadr[i] + model.body_jntnum[i] - 1
         if model.jnt_type[last] != FREE:
-            found[i] = model.jnt_pos[last]
-    return found
+            origins[i] = model.jnt_pos[last]
+    return origins
 
 
 def rotation(wxyz: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 from bellcrank.model.parts import Line
 
 # Kind of element -> field of the model with the addresses of their names.
-ADDRESSES = {
+NAME_ADDRESS_FIELDS = {
     "body": "name_bodyadr",
     "joint": "name_jntadr",
     "geom": "name_geomadr",
@@ -22,13 +22,13 @@ ADDRESSES = {
 }
 
 
-class NameList:
+class UniqueNames:
     """Names that are in use."""
 
     def __init__(self, taken: list[str]) -> None:
         self.taken = set(taken)
 
-    def new(self, wanted: str) -> str:
+    def add_unique(self, wanted: str) -> str:
         """Return `wanted`, with underscores appended if it is taken, and add it to the list."""
         while wanted in self.taken:
             wanted += "_"
@@ -36,37 +36,38 @@ class NameList:
         return wanted
 
 
-def given(model: Any, kind: str) -> list[str]:
+def file_names(model: Any, kind: str) -> list[str]:
     """Return the names of this `kind` of element in the file of `model`, empty where there is none."""
     text = bytes(model.names)
     return [
-        text[at : text.index(b"\0", at)].decode("utf-8", "replace") for at in getattr(model, ADDRESSES[kind]).tolist()
+        text[at : text.index(b"\0", at)].decode("utf-8", "replace")
+        for at in getattr(model, NAME_ADDRESS_FIELDS[kind]).tolist()
     ]
 
 
-def shown(model: Any, kind: str) -> list[str]:
+def report_names(model: Any, kind: str) -> list[str]:
     """Return the names of this `kind` of element of `model` for the report, with a number where there is none."""
-    return [name or f"{kind}{i}" for i, name in enumerate(given(model, kind))]
+    return [name or f"{kind}{i}" for i, name in enumerate(file_names(model, kind))]
 
 
-class Names:
+class ElementNames:
     """Names of bodies, joints, sites and equalities, unique where a mechanism requires it."""
 
     def __init__(self, model: Any) -> None:
         self.lines: list[Line] = []
-        bodies, joints = given(model, "body"), given(model, "joint")
+        bodies, joints = file_names(model, "body"), file_names(model, "joint")
         bodies[0] = "world"
-        self.frames, self.motions = NameList([*filter(None, bodies)]), NameList([*filter(None, joints)])
-        self.body = [name or self.frames.new(f"body{i}") for i, name in enumerate(bodies)]
-        self.joint = [name or self.motions.new(f"joint{i}") for i, name in enumerate(joints)]
+        self.frames, self.motions = UniqueNames([*filter(None, bodies)]), UniqueNames([*filter(None, joints)])
+        self.body = [name or self.frames.add_unique(f"body{i}") for i, name in enumerate(bodies)]
+        self.joint = [name or self.motions.add_unique(f"joint{i}") for i, name in enumerate(joints)]
         self.equality = [
             self._other(self.motions, "equality", name or f"equality{i}", bool(name))
-            for i, name in enumerate(given(model, "equality"))
+            for i, name in enumerate(file_names(model, "equality"))
         ]
-        self.site = [self._other(self.frames, "site", name, True) if name else "" for name in given(model, "site")]
+        self.site = [self._other(self.frames, "site", name, True) if name else "" for name in file_names(model, "site")]
 
-    def _other(self, names: NameList, kind: str, wanted: str, by_file: bool) -> str:
-        new = names.new(wanted)
+    def _other(self, names: UniqueNames, kind: str, wanted: str, by_file: bool) -> str:
+        new = names.add_unique(wanted)
         if by_file and new != wanted:
             self.lines.append(Line(f'{kind} "{wanted}"', f'the name is taken: called "{new}"', "note"))
         return new

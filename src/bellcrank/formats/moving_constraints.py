@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import ModelError, brief
-from bellcrank.formats.numbers import number, vector
-from bellcrank.misfits import explained_class
-from bellcrank.model.formula import computed, formula
+from bellcrank.formats.number_checks import number, vector
+from bellcrank.model.function_text import evaluate_text, function_text
 from bellcrank.model.parts import Array, Frame, Loop, Number, Triple, matrix
-from bellcrank.model.pose import axes, some_normal
+from bellcrank.model.pose import orthonormal_axes, perpendicular
 from bellcrank.parameters import nominal
 
 ORIGIN: Triple = (0.0, 0.0, 0.0)
 UP: Triple = (0.0, 0.0, 1.0)
 Vector = Sequence[Number] | Array
 # Kinds of loops that have a method of their own instead of `close`.
-VERBS = {
+BUILDER_METHODS = {
     "ball_on_plane": "rolling",
     "wheel_on_plane": "rolling",
     "knife_edge": "knife_edge",
@@ -32,20 +32,20 @@ VERBS = {
     "combination": "combination",
     "cam": "cam",
 }
-FARTHEST = 1e6  # rad: beyond this the sine of a growing angle has lost too many digits
-SAME = 1e-9  # of the size of a lift: a larger change after one turn is a jump
+MAX_TURN = 1e6  # rad: beyond this the sine of a growing angle has lost too many digits
+JUMP_TOLERANCE = 1e-9  # of the size of a lift: a larger change after one turn is a jump
 
 
 def _lift(law: str, angle: float) -> float:
     """Return the lift at an angle, or NaN if the law has no value there."""
     try:
         with np.errstate(all="ignore"):
-            return float(computed(law, float(angle)))
+            return float(evaluate_text(law, float(angle)))
     except (ValueError, ZeroDivisionError, OverflowError):
         return np.nan
 
 
-@explained_class("cam", "combination", "knife_edge", "on_curve", "on_surface", "rolling")
+@explain_methods("cam", "combination", "knife_edge", "on_curve", "on_surface", "rolling")
 class MovingConstraints(ABC):
     """Mixin of the Builder for these constraints."""
 
@@ -53,13 +53,13 @@ class MovingConstraints(ABC):
     _joints: dict[str, Any]
 
     @abstractmethod
-    def _new(self, what: str, name: str, taken: Any) -> str: ...
+    def _check_new_name(self, what: str, name: str, taken: Any) -> str: ...
 
     @abstractmethod
-    def _body(self, name: Any, where: str) -> None: ...
+    def _check_body(self, name: Any, where: str) -> None: ...
 
     @abstractmethod
-    def _end(self, where: str, *ends: Frame) -> None: ...
+    def _add_end_frames(self, where: str, *ends: Frame) -> None: ...
 
     def rolling(
         self,
@@ -100,7 +100,7 @@ class MovingConstraints(ABC):
         ModelError
             If an argument is invalid.
         """
-        where = self._two(name, on, body)
+        where = self._check_two_bodies(name, on, body)
         kind = "ball_on_plane" if axle is None else "wheel_on_plane"
         r = number(radius, where, "radius")
         if isinstance(r, int | float) and not r > 0.0:
@@ -109,7 +109,7 @@ class MovingConstraints(ABC):
             _frame(f"{name}.a", on, where, point, normal),
             _frame(f"{name}.b", body, where, centre, UP if axle is None else axle),
         )
-        self._end(where, *ends)
+        self._add_end_frames(where, *ends)
         self._loops[name] = Loop(name, kind, ends[0].name, ends[1].name, r)
 
     def knife_edge(
@@ -139,9 +139,9 @@ class MovingConstraints(ABC):
         ModelError
             If an argument is invalid.
         """
-        where = self._two(name, on, body)
+        where = self._check_two_bodies(name, on, body)
         ends = (_frame(f"{name}.a", on, where, point, normal), _frame(f"{name}.b", body, where, point, normal, along))
-        self._end(where, *ends)
+        self._add_end_frames(where, *ends)
         self._loops[name] = Loop(name, "knife_edge", ends[0].name, ends[1].name)
 
     def combination(self, name: str, joints: Sequence[str], weights: Sequence[Number], offset: Number = 0.0) -> None:
@@ -165,7 +165,7 @@ class MovingConstraints(ABC):
         ModelError
             If an argument is invalid.
         """
-        where = self._new("loop", name, [*self._joints, *self._loops])
+        where = self._check_new_name("loop", name, [*self._joints, *self._loops])
         joints = _names(where, joints)
         numbers = tuple(number(w, where, "weights") for w in weights)
         self._loops[name] = Loop(
@@ -193,19 +193,19 @@ class MovingConstraints(ABC):
         ModelError
             If an argument is invalid, or the lift jumps after a turn.
         """
-        where = self._new("loop", name, [*self._joints, *self._loops])
+        where = self._check_new_name("loop", name, [*self._joints, *self._loops])
         joints = _names(where, joints)
         if len(joints) != 2:
             raise ModelError(f"{where}: joints is {brief(joints)}; expected (cam, follower).")
-        law = formula(where, lift, 1)
+        law = function_text(where, lift, 1)
         if turn is not None:
-            self._closes(where, law, turn)
+            self._check_periodic(where, law, turn)
         self._loops[name] = Loop(name, "cam", joints=joints, law=law)
 
-    def _closes(self, where: str, law: str, turn: float) -> None:
+    def _check_periodic(self, where: str, law: str, turn: float) -> None:
         """Raise an error if the lift jumps after a turn."""
         turn = nominal(number(turn, where, "turn"))
-        if not 0.0 < turn < FARTHEST:
+        if not 0.0 < turn < MAX_TURN:
             raise ModelError(f"{where}: turn is {turn:g}; expected an angle above zero, or None.")
         angles = np.linspace(-0.5, 0.5, 17) * turn
         here, later = (np.array([_lift(law, a + k * turn) for a in angles]) for k in (0, 1))
@@ -216,7 +216,7 @@ class MovingConstraints(ABC):
                 f"angle of a turn ({turn:.4g} rad). Give turn=None for a cam that does not go round."
             )
         jump = np.abs(later - here)
-        if jump.max() > SAME * max(1.0, np.abs(here).max()):
+        if jump.max() > JUMP_TOLERANCE * max(1.0, np.abs(here).max()):
             k = int(np.argmax(jump))
             raise ModelError(
                 f"{where}: the curve does not close: the lift is {here[k]:g} at {angles[k]:.4g} rad, and {later[k]:g} "
@@ -256,7 +256,7 @@ class MovingConstraints(ABC):
         ModelError
             If an argument is invalid.
         """
-        self._glides(name, "point_on_surface", body, point, on, origin, [surface])
+        self._add_gliding(name, "point_on_surface", body, point, on, origin, [surface])
 
     def on_curve(
         self,
@@ -293,19 +293,19 @@ class MovingConstraints(ABC):
         """
         if not isinstance(curve, tuple | list) or len(curve) != 2:
             raise ModelError(f'loop "{name}": curve is {curve!r}; expected two functions of (x, y, z).')
-        self._glides(name, "point_on_curve", body, point, on, origin, list(curve))
+        self._add_gliding(name, "point_on_curve", body, point, on, origin, list(curve))
 
-    def _glides(self, name: str, kind: str, body: str, point: Any, on: str, origin: Any, laws: list[Any]) -> None:
-        where = self._two(name, on, body)
-        law = "|".join(formula(where, f, 3) for f in laws)
+    def _add_gliding(self, name: str, kind: str, body: str, point: Any, on: str, origin: Any, laws: list[Any]) -> None:
+        where = self._check_two_bodies(name, on, body)
+        law = "|".join(function_text(where, f, 3) for f in laws)
         ends = (_frame(f"{name}.a", on, where, origin), _frame(f"{name}.b", body, where, point))
-        self._end(where, *ends)
+        self._add_end_frames(where, *ends)
         self._loops[name] = Loop(name, kind, ends[0].name, ends[1].name, law=law)
 
-    def _two(self, name: str, on: str, body: str) -> str:
-        where = self._new("loop", name, [*self._joints, *self._loops])
-        self._body(on, where)
-        self._body(body, where)
+    def _check_two_bodies(self, name: str, on: str, body: str) -> str:
+        where = self._check_new_name("loop", name, [*self._joints, *self._loops])
+        self._check_body(on, where)
+        self._check_body(body, where)
         if on == body:
             raise ModelError(f'{where}: "{body}" cannot touch itself; `on` is another body, or the ground.')
         return where
@@ -323,4 +323,4 @@ def _frame(name: str, body: str, where: str, point: Any, z: Any = UP, x: Any = (
         raise ModelError(f"{where}: a direction is {tuple(z)!r}; expected a vector that is not zero.")
     axis = axis / np.linalg.norm(axis)
     hint = np.asarray(vector(x, where, "direction"), float)
-    return Frame(name, body, matrix(axes(axis, some_normal(axis, hint))), vector(point, where, "point"))
+    return Frame(name, body, matrix(orthonormal_axes(axis, perpendicular(axis, hint))), vector(point, where, "point"))

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import ReadError
-from bellcrank.extras import extra
+from bellcrank.optional_imports import optional_import
 
-SECONDS = 60  # processor time; large meshes take a few
-MEMORY = 16 << 30
+CPU_SECONDS = 60  # processor time; large meshes take a few
+MEMORY_BYTES = 16 << 30
 
 # Security: no part of a model is in this program; the model's path is an argument, or its text comes through stdin.
-PROGRAM = """
+COMPILER_PROGRAM = """
 import json, sys, warnings
 try:
     import resource
@@ -47,24 +47,33 @@ except BaseException as error:
 """
 
 
-def compiled(text: str | None, source: str) -> tuple[Any, list[str]]:
+def compile_model(text: str | None, source: str) -> tuple[Any, list[str]]:
     """Return the compiled model of `text`, or of the file `source` with all that it includes; and MuJoCo's warnings."""
-    mujoco = extra("mujoco", "mjcf", f"{source}: a MuJoCo model (MJCF), which")
+    mujoco = optional_import("mujoco", "mjcf", f"{source}: a MuJoCo model (MJCF), which")
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder:
         file = os.path.join(folder, "model.mjb")
-        command = [sys.executable, "-P", "-c", PROGRAM, source if text is None else "", file, str(SECONDS), str(MEMORY)]
-        given = (text or "").encode("utf-8", "replace")
-        found = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        done = subprocess.run(command, input=given, capture_output=True, check=False, env=found)
-        answer = _answer(done.stdout)
+        command = [
+            sys.executable,
+            "-P",
+            "-c",
+            COMPILER_PROGRAM,
+            source if text is None else "",
+            file,
+            str(CPU_SECONDS),
+            str(MEMORY_BYTES),
+        ]
+        model_bytes = (text or "").encode("utf-8", "replace")
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        process = subprocess.run(command, input=model_bytes, capture_output=True, check=False, env=environment)
+        answer = _answer(process.stdout)
         if "error" in answer:
-            raise ReadError(f"{source}: MuJoCo cannot compile it: {_line(answer['error'])}")
+            raise ReadError(f"{source}: MuJoCo cannot compile it: {_single_line(answer['error'])}")
         if "warnings" not in answer or not Path(file).is_file():
-            ended = f"it ended with {done.returncode}. {_line(done.stderr.decode(errors='replace'))}"
-            late = -done.returncode in [getattr(signal, name, None) for name in ("SIGXCPU", "SIGKILL")]
-            why = f"it was stopped after {SECONDS} s of work" if late else ended
+            ended = f"it ended with {process.returncode}. {_single_line(process.stderr.decode(errors='replace'))}"
+            timed_out = -process.returncode in [getattr(signal, name, None) for name in ("SIGXCPU", "SIGKILL")]
+            why = f"it was stopped after {CPU_SECONDS} s of work" if timed_out else ended
             raise ReadError(f"{source}: MuJoCo's compiler failed: {why}. Correct the model.")
-        return mujoco.MjModel.from_binary_path(file), [_line(x) for x in answer["warnings"]]
+        return mujoco.MjModel.from_binary_path(file), [_single_line(x) for x in answer["warnings"]]
 
 
 def _answer(printed: bytes) -> dict[str, Any]:
@@ -76,5 +85,5 @@ def _answer(printed: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _line(text: str) -> str:
+def _single_line(text: str) -> str:
     return " ".join(text.split())[:600]

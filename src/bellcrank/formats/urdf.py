@@ -16,32 +16,32 @@ import numpy as np
 
 from bellcrank.errors import ModelError, ReadError, unknown
 from bellcrank.formats.leftovers import leftovers
-from bellcrank.formats.locked_joints import Lock, locked
-from bellcrank.formats.markup import Element
-from bellcrank.formats.numbers import RIGHT_ANGLES, Angles
-from bellcrank.formats.urdf_loops import closures
-from bellcrank.formats.yaml_loops import Sheet, closed, retyped
+from bellcrank.formats.locked_joints import Lock, lock_joints
+from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader
+from bellcrank.formats.urdf_loops import read_loops
+from bellcrank.formats.xml_elements import XmlElement
+from bellcrank.formats.yaml_loops import LoopSheet, retype_joints, sheet_loops
 from bellcrank.model import mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array, Body, Joint, Limits, Line, Mimic, matrix, triple
 
 # URDF's joint types -> ours.
-TYPES = {"continuous": "revolute", "ball": "spherical"} | {
+JOINT_TYPES = {"continuous": "revolute", "ball": "spherical"} | {
     kind: kind for kind in ("revolute", "prismatic", "fixed", "floating", "planar", "spherical")
 }
 ORIGIN = (0.0, 0.0, 0.0)
 
 
 def read_urdf(
-    robot: Element,
+    robot: XmlElement,
     *,
     base: str = "fixed",
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     check: str = "error",
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
-    sheet: Sheet | None = None,
+    sheet: LoopSheet | None = None,
 ) -> Mechanism:
     """Read a mechanism from the document `robot`.
 
@@ -54,25 +54,28 @@ def read_urdf(
     sheet
         Closed loops of a YAML file.
     """
-    reader = _Reader(Angles(right_angles))
+    reader = _UrdfReader(AngleReader(right_angles))
     name = robot.get("name") or robot.source.rsplit("/", 1)[-1].removesuffix(".urdf")
-    bodies = [reader.link(e) for e in robot.each("link")]
-    joints = [reader.joint(e) for e in robot.each("joint")]
+    bodies = [reader.link(e) for e in robot.children_named("link")]
+    joints = [reader.joint(e) for e in robot.children_named("joint")]
     if not bodies:
         macros = any(child.tag.startswith("xacro:") for child in robot.children)
         tip = " Its contents are xacro macros: run xacro on it first (xacro in.urdf > out.urdf)." if macros else ""
         raise ReadError(f"{robot.where}: has no <link>; expected at least one.{tip}")
-    _distinct(robot, "link", "joint")
-    root = _root(robot, bodies, joints)
+    _check_distinct_names(robot, "link", "joint")
+    root = _root_link(robot, bodies, joints)
     links = [b.name for b in bodies]
     if sheet is not None:
-        joints, said = retyped(sheet, joints)
-        reader.lines += said
-    closing = [closures(robot, joints, links, reader.angles), *([closed(sheet, links)] if sheet is not None else [])]
+        joints, sheet_lines = retype_joints(sheet, joints)
+        reader.lines += sheet_lines
+    closing = [
+        read_loops(robot, joints, links, reader.angles),
+        *([sheet_loops(sheet, links)] if sheet is not None else []),
+    ]
     mounted, ground, joints = reader.mount(root, bodies, joints, base)
-    joints, held = locked(joints, lock)
-    still = _welded(ground, joints)
-    lines = [*(_fate(b, still) for b in bodies), *reader.lines, *held]
+    joints, lock_lines = lock_joints(joints, lock)
+    fixed_links = _fixed_to_ground(ground, joints)
+    lines = [*(_body_line(b, fixed_links) for b in bodies), *reader.lines, *lock_lines]
     lines += [*(line for c in closing for line in c.lines), *leftovers(robot)]
     loops, frames = [x for c in closing for x in c.loops], [f for c in closing for f in c.frames]
     parts = (mounted, joints, frames, loops)
@@ -85,21 +88,21 @@ def read_urdf(
 
 
 @dataclass
-class _Reader:
-    angles: Angles
+class _UrdfReader:
+    angles: AngleReader
     lines: list[Line] = field(default_factory=list)
 
-    def link(self, e: Element) -> Body:
-        name = e.need("name", "the link's name")
-        inertial = e.only("inertial")
+    def link(self, e: XmlElement) -> Body:
+        name = e.require_attribute("name", "the link's name")
+        inertial = e.child("inertial")
         if inertial is None:
             return Body(name, declared=False)
-        mass = inertial.require("mass").number("value")
+        mass = inertial.require_child("mass").number("value")
         com, R = self.origin(inertial)
-        I = self.inertia(inertial.require("inertia"))
+        I = self.inertia(inertial.require_child("inertia"))
         return Body(name, mass, triple(com), matrix(R @ I @ R.T))
 
-    def inertia(self, e: Element) -> Array:
+    def inertia(self, e: XmlElement) -> Array:
         """Return the inertia matrix; products of inertia are often omitted and then zero, the moments are required."""
         missing = [k for k in ("ixy", "ixz", "iyz") if k not in e.attributes]
         if missing:
@@ -108,58 +111,58 @@ class _Reader:
         xy, xz, yz = (e.number(k, 0.0) for k in ("ixy", "ixz", "iyz"))
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
-    def origin(self, e: Element) -> tuple[Array, Array]:
+    def origin(self, e: XmlElement) -> tuple[Array, Array]:
         """Return point and rotation of <origin>."""
-        o = e.only("origin")
+        o = e.child("origin")
         if o is None:
             return np.zeros(3), np.eye(3)
         point, rpy = o.vector("xyz", ORIGIN), o.vector("rpy", ORIGIN)
         R = self.angles.rpy(*rpy)
-        self.lines += [Line(o.name, f"rpy: {note}", "note") for note in self.angles.told()]
+        self.lines += [Line(o.name, f"rpy: {note}", "note") for note in self.angles.pop_notes()]
         return np.array(point), R
 
-    def joint(self, e: Element) -> Joint:
-        name = e.need("name", "the joint's name")
-        kind = e.need("type", "a joint type")
-        if kind not in TYPES:
-            raise ReadError(f"{e.where}: {unknown('joint type', kind, TYPES)}")
-        parent = e.require("parent").need("link", "the name of the parent link")
-        child = e.require("child").need("link", "the name of the child link")
+    def joint(self, e: XmlElement) -> Joint:
+        name = e.require_attribute("name", "the joint's name")
+        kind = e.require_attribute("type", "a joint type")
+        if kind not in JOINT_TYPES:
+            raise ReadError(f"{e.where}: {unknown('joint type', kind, JOINT_TYPES)}")
+        parent = e.require_child("parent").require_attribute("link", "the name of the parent link")
+        child = e.require_child("child").require_attribute("link", "the name of the child link")
         point, R = self.origin(e)
-        j = Joint(name, TYPES[kind], parent, child, rotation=matrix(R), point=triple(point))
+        j = Joint(name, JOINT_TYPES[kind], parent, child, rotation=matrix(R), point=triple(point))
         if kind == "fixed":
             return j
-        kept = [kind]
+        properties = [kind]
         if kind in ("revolute", "continuous", "prismatic", "planar"):
             j = replace(j, axis=self.axis(e))
-        if (found := e.only("limit")) is not None:
-            j = replace(j, limits=self.limits(found, kind))
-            kept.append(_spelled(j.limits))
+        if (child_element := e.child("limit")) is not None:
+            j = replace(j, limits=self.limits(child_element, kind))
+            properties.append(_limits_text(j.limits))
         elif kind in ("revolute", "prismatic"):
             self.lines.append(Line(e.name, "no <limit>: taken as unlimited", "note"))
-        if (found := e.only("dynamics")) is not None:
-            j = replace(j, damping=found.number("damping", 0.0), friction=found.number("friction", 0.0))
-            kept.append(f"damping {j.damping:g}, friction {j.friction:g}")
-        if (found := e.only("mimic")) is not None:
-            master = found.need("joint", "the name of a joint")
-            mimic = Mimic(master, found.number("multiplier", 1.0), found.number("offset", 0.0))
+        if (child_element := e.child("dynamics")) is not None:
+            j = replace(j, damping=child_element.number("damping", 0.0), friction=child_element.number("friction", 0.0))
+            properties.append(f"damping {j.damping:g}, friction {j.friction:g}")
+        if (child_element := e.child("mimic")) is not None:
+            master = child_element.require_attribute("joint", "the name of a joint")
+            mimic = Mimic(master, child_element.number("multiplier", 1.0), child_element.number("offset", 0.0))
             j = replace(j, mimic=mimic)
-            kept.append(f'moves as {mimic.multiplier:g} * "{master}" + {mimic.offset:g}')
-        self.lines.append(Line(e.name, f"{'; '.join(kept)}: kept"))
+            properties.append(f'moves as {mimic.multiplier:g} * "{master}" + {mimic.offset:g}')
+        self.lines.append(Line(e.name, f"{'; '.join(properties)}: kept"))
         return j
 
-    def axis(self, e: Element) -> tuple[float, float, float]:
-        found = e.only("axis")
+    def axis(self, e: XmlElement) -> tuple[float, float, float]:
+        found = e.child("axis")
         if found is None or "xyz" not in found.attributes:
             self.lines.append(Line(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
         return (1.0, 0.0, 0.0) if found is None else found.vector("xyz", (1.0, 0.0, 0.0))
 
-    def limits(self, e: Element, kind: str) -> Limits:
+    def limits(self, e: XmlElement, kind: str) -> Limits:
         velocity, effort = (e.number(k, math.inf, infinite=True) for k in ("velocity", "effort"))
-        if kind == "continuous" or KINDS[TYPES[kind]].nq != 1:
+        if kind == "continuous" or KINDS[JOINT_TYPES[kind]].nq != 1:
             if not {"lower", "upper"}.isdisjoint(e.attributes):
                 self.lines.append(Line(e.name, f"lower and upper not used: a {kind} joint has none"))
-            e.asked |= {"lower", "upper"}
+            e.read_attributes |= {"lower", "upper"}
             return Limits(velocity=velocity, effort=effort)
         given = {"lower", "upper"} & set(e.attributes)
         if not given:
@@ -192,16 +195,16 @@ class _Reader:
         if base == "fixed":
             self.lines.append(Line(f'link "{root.name}"', "the ground"))
             return [b for b in bodies if b is not root], root.name, joints
-        ground = _free("universe", [b.name for b in bodies])
-        free = Joint(_free("root_joint", [j.name for j in joints]), "floating", ground, root.name)
+        ground = _unused_name("universe", [b.name for b in bodies])
+        free = Joint(_unused_name("root_joint", [j.name for j in joints]), "floating", ground, root.name)
         self.lines.append(Line(f'link "{root.name}"', f'floats in "{ground}" on joint "{free.name}"'))
         return bodies, ground, [free, *joints]
 
 
-def _distinct(robot: Element, *tags: str) -> None:
+def _check_distinct_names(robot: XmlElement, *tags: str) -> None:
     for tag in tags:
         seen: dict[str, int] = {}
-        for e in robot.each(tag):
+        for e in robot.children_named(tag):
             name = e.attributes["name"].strip()
             if name in seen:
                 raise ReadError(
@@ -210,10 +213,10 @@ def _distinct(robot: Element, *tags: str) -> None:
             seen[name] = e.line
 
 
-def _root(robot: Element, bodies: Sequence[Body], joints: Sequence[Joint]) -> Body:
+def _root_link(robot: XmlElement, bodies: Sequence[Body], joints: Sequence[Joint]) -> Body:
     """Return the only link that is not the child of a joint."""
     by_name = {b.name: b for b in bodies}
-    for j, e in zip(joints, robot.each("joint"), strict=True):
+    for j, e in zip(joints, robot.children_named("joint"), strict=True):
         for end in (j.parent, j.child):
             if end not in by_name:
                 raise ReadError(f"{e.where}: {unknown('link', end, by_name)}")
@@ -233,21 +236,21 @@ def _root(robot: Element, bodies: Sequence[Body], joints: Sequence[Joint]) -> Bo
     return roots[0]
 
 
-def _welded(ground: str, joints: Sequence[Joint]) -> set[str]:
+def _fixed_to_ground(ground: str, joints: Sequence[Joint]) -> set[str]:
     """Return the names of the ground and the links that fixed joints connect to it."""
-    held: dict[str, list[str]] = {}
+    fixed_children: dict[str, list[str]] = {}
     for j in joints:
         if j.kind == "fixed":
-            held.setdefault(j.parent, []).append(j.child)
-    still, ahead = {ground}, [ground]
-    while ahead:
-        more = [child for child in held.get(ahead.pop(), ()) if child not in still]
-        still.update(more)
-        ahead += more
-    return still
+            fixed_children.setdefault(j.parent, []).append(j.child)
+    fixed_links, pending = {ground}, [ground]
+    while pending:
+        more = [child for child in fixed_children.get(pending.pop(), ()) if child not in fixed_links]
+        fixed_links.update(more)
+        pending += more
+    return fixed_links
 
 
-def _fate(b: Body, still: set[str]) -> Line:
+def _body_line(b: Body, still: set[str]) -> Line:
     where = f'link "{b.name}"'
     if not b.declared:
         return Line(where, "no <inertial>: massless")
@@ -256,13 +259,13 @@ def _fate(b: Body, still: set[str]) -> Line:
     return Line(where, f"{b.mass:g} kg: kept")
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
+def _unused_name(name: str, taken: Sequence[str]) -> str:
     while name in taken:
         name += "_"
     return name
 
 
-def _spelled(limit: Limits) -> str:
+def _limits_text(limit: Limits) -> str:
     bounded = min(-limit.lower, limit.upper) < math.inf
     said = [f"limits {limit.lower:g} .. {limit.upper:g}"] if bounded else []
     said += [f"{k} {getattr(limit, k):g}" for k in ("velocity", "effort") if math.isfinite(getattr(limit, k))]

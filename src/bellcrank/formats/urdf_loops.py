@@ -21,15 +21,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bellcrank.errors import ReadError, unknown
-from bellcrank.formats.markup import Element
-from bellcrank.formats.numbers import Angles
-from bellcrank.model.loops import TURNING
+from bellcrank.formats.number_checks import AngleReader
+from bellcrank.formats.xml_elements import XmlElement
+from bellcrank.model.loop_checks import TURNING_JOINTS
 from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Line, Loop, Triple, matrix, triple
-from bellcrank.model.pose import axes, some_normal
+from bellcrank.model.pose import orthonormal_axes, perpendicular
 
-TAGS = ("loop_joint", "loop", "constraint", "coupling")
+LOOP_TAGS = ("loop_joint", "loop", "constraint", "coupling")
 # Their types -> ours.
-TYPES = {
+LOOP_TYPES = {
     "continuous": "revolute",
     "ball": "spherical",
     "position": "spherical",
@@ -39,7 +39,7 @@ ZERO = (0.0, 0.0, 0.0)
 
 
 @dataclass
-class Closures:
+class LoopClosures:
     """Loops of a file, the frames that they need, and lines of the report."""
 
     loops: list[Loop] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Closures:
     lines: list[Line] = field(default_factory=list)
 
 
-def closures(robot: Element, joints: Sequence[Joint], links: Sequence[str], angles: Angles) -> Closures:
+def read_loops(robot: XmlElement, joints: Sequence[Joint], links: Sequence[str], angles: AngleReader) -> LoopClosures:
     """Return the closed loops of the document `robot`.
 
     Parameters
@@ -59,31 +59,31 @@ def closures(robot: Element, joints: Sequence[Joint], links: Sequence[str], angl
     angles
         Reader of angles.
     """
-    found = Closures()
+    result = LoopClosures()
     for e in _elements(robot):
-        name = e.need("name", "the loop's name")
+        name = e.require_attribute("name", "the loop's name")
         coupled = e.tag == "coupling" or (e.tag == "constraint" and "type" not in e.attributes)
         kind = "gear" if coupled else _kind(e)
         ends = list(_ends(e, links))
         if kind == "gear":
-            loop = _coupling(e, name, [end.need("link", "the name of a link") for end in ends], joints)
-            found.lines.append(Line(e.name, f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}: kept"))
+            loop = _coupling(e, name, [end.require_attribute("link", "the name of a link") for end in ends], joints)
+            result.lines.append(Line(e.name, f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}: kept"))
         else:
-            Q = _axes(e, kind, found)
+            Q = _axes(e, kind, result)
             for end, letter in zip(ends, "ab", strict=True):
-                R, point = _origin(end, angles, found)
-                found.frames.append(
+                R, point = _origin(end, angles, result)
+                result.frames.append(
                     Frame(f"{name}.{letter}", end.attributes["link"].strip(), matrix(R @ Q), triple(point))
                 )
             loop = Loop(name, kind, f"{name}.a", f"{name}.b")
-            found.lines.append(Line(e.name, f"closes a loop, {kind}: {EQUATIONS[kind]} equations"))
-        found.loops.append(loop)
-    return found
+            result.lines.append(Line(e.name, f"closes a loop, {kind}: {EQUATIONS[kind]} equations"))
+        result.loops.append(loop)
+    return result
 
 
-def _elements(robot: Element) -> Iterator[Element]:
+def _elements(robot: XmlElement) -> Iterator[XmlElement]:
     seen: dict[str, int] = {}
-    for e in [child for tag in TAGS for child in robot.each(tag)]:
+    for e in [child for tag in LOOP_TAGS for child in robot.children_named(tag)]:
         name = e.attributes.get("name", "").strip()
         if name and name in seen:
             raise ReadError(f"{e.where}: the name is taken by line {seen[name]}; names of loops must differ.")
@@ -91,84 +91,86 @@ def _elements(robot: Element) -> Iterator[Element]:
         yield e
 
 
-def _kind(e: Element) -> str:
-    kind = e.need("type", "a joint type")
-    if kind not in TYPES:
-        raise ReadError(f"{e.where}: {unknown('type of loop', kind, TYPES)}")
-    return TYPES[kind]
+def _kind(e: XmlElement) -> str:
+    kind = e.require_attribute("type", "a joint type")
+    if kind not in LOOP_TYPES:
+        raise ReadError(f"{e.where}: {unknown('type of loop', kind, LOOP_TYPES)}")
+    return LOOP_TYPES[kind]
 
 
-def _ends(e: Element, links: Sequence[str]) -> Iterator[Element]:
+def _ends(e: XmlElement, links: Sequence[str]) -> Iterator[XmlElement]:
     """Yield the two elements that name the links."""
     if e.tag == "loop_joint":
-        ends = [*e.each("link1"), *e.each("link2")]
+        ends = [*e.children_named("link1"), *e.children_named("link2")]
         expected = "<link1> and <link2>"
     else:
-        ends = [*e.each("predecessor"), *e.each("successor")]
+        ends = [*e.children_named("predecessor"), *e.children_named("successor")]
         expected = "<predecessor> and <successor>"
     if len(ends) != 2:
         has = ", ".join(f"<{child.tag}>" for child in e.children[:10]) or "nothing"
         has += f", ... ({len(e.children)} in all)" if len(e.children) > 10 else ""
         raise ReadError(f"{e.where}: expected {expected}, one each; it has {has}.")
     for end in ends:
-        link = end.need("link", "the name of a link")
+        link = end.require_attribute("link", "the name of a link")
         if link not in links:
             raise ReadError(f"{end.where}: {unknown('link', link, links)}")
         yield end
 
 
-def _origin(end: Element, angles: Angles, found: Closures) -> tuple[Array, Triple]:
+def _origin(end: XmlElement, angles: AngleReader, found: LoopClosures) -> tuple[Array, Triple]:
     """Return rotation and point of a loop's frame, from attributes of <link1> or from its <origin>."""
-    at = end if end.tag in ("link1", "link2") else end.only("origin")
+    at = end if end.tag in ("link1", "link2") else end.child("origin")
     if at is None:
         return np.eye(3), ZERO
     point, rpy = at.vector("xyz", ZERO), at.vector("rpy", ZERO)
     R = angles.rpy(*rpy)
-    found.lines += [Line(at.name, f"rpy: {note}", "note") for note in angles.told()]
+    found.lines += [Line(at.name, f"rpy: {note}", "note") for note in angles.pop_notes()]
     return R, point
 
 
-def _axes(e: Element, kind: str, found: Closures) -> Array:
+def _axes(e: XmlElement, kind: str, found: LoopClosures) -> Array:
     """Return axes with z along the axis of the loop."""
     if kind in ("spherical", "fixed"):
         return np.eye(3)
-    axis = e.only("axis")
+    axis = e.child("axis")
     if axis is None or "xyz" not in axis.attributes:
         found.lines.append(Line(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
     z = np.array((1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", (1.0, 0.0, 0.0)))
     length = float(np.linalg.norm(z))
     if length < 1e-9:
         raise ReadError(f"{e.where}: its <axis> is {tuple(z)} and has no direction; expected a unit vector.")
-    return axes(z / length, some_normal(z / length, np.array([1.0, 0.0, 0.0])))
+    return orthonormal_axes(z / length, perpendicular(z / length, np.array([1.0, 0.0, 0.0])))
 
 
-def _coupling(e: Element, name: str, links: Sequence[str], joints: Sequence[Joint]) -> Loop:
-    given = e.only("ratio")
+def _coupling(e: XmlElement, name: str, links: Sequence[str], joints: Sequence[Joint]) -> Loop:
+    given = e.child("ratio")
     ratio = 1.0 if given is None else given.number("value")
     carrier = {j.child: j for j in joints}
-    ways = [_way(link, carrier) for link in links]
+    paths = [_path_to_root(link, carrier) for link in links]
     while (
-        ways[0] and ways[1] and ways[0][-1] is ways[1][-1]
+        paths[0] and paths[1] and paths[0][-1] is paths[1][-1]
     ):  # joints that carry both do not move one against the other
-        ways = [way[:-1] for way in ways]
-    moving = [[j for j in way if j.kind != "fixed"] for way in ways]
-    for link, way in zip(links, moving, strict=True):
+        paths = [way[:-1] for way in paths]
+    moving_joints = [[j for j in way if j.kind != "fixed"] for way in paths]
+    for link, way in zip(links, moving_joints, strict=True):
         if len(way) != 1:
             names = ", ".join(f'"{j.name}"' for j in way) or "none"
             raise ReadError(
                 f'{e.where}: "{link}" moves relative to the link that both ends share by {len(way)} joints ({names}); '
                 "expected exactly one on either side."
             )
-    first, second = moving[0][0], moving[1][0]
+    first, second = moving_joints[0][0], moving_joints[1][0]
     if ratio == 0.0:
         raise ReadError(f'{e.where}: the ratio is 0, which would hold joint "{second.name}" still; expected another.')
-    if first.kind not in TURNING and second.kind in TURNING:  # the first joint of a rack is the rotating one
+    if (
+        first.kind not in TURNING_JOINTS and second.kind in TURNING_JOINTS
+    ):  # the first joint of a rack is the rotating one
         return Loop(name, "rack", value=1.0 / ratio, joints=(second.name, first.name))
-    kind = "rack" if first.kind in TURNING and second.kind not in TURNING else "gear"
+    kind = "rack" if first.kind in TURNING_JOINTS and second.kind not in TURNING_JOINTS else "gear"
     return Loop(name, kind, value=ratio, joints=(first.name, second.name))
 
 
-def _way(link: str, carrier: Mapping[str, Joint]) -> list[Joint]:
+def _path_to_root(link: str, carrier: Mapping[str, Joint]) -> list[Joint]:
     """Return the joints from a link to the root."""
     found: list[Joint] = []
     while link in carrier and carrier[link] not in found:

@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from bellcrank.errors import BellcrankError, ReadError
-from bellcrank.formats.markup import Element, parse
-from bellcrank.formats.numbers import Angles
+from bellcrank.formats.number_checks import AngleReader
+from bellcrank.formats.xml_elements import XmlElement, parse_xml
 from bellcrank.meshes import Mesh, read_mesh
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 
 SIDES = 24  # sides of round shapes
-ABOVE = 6  # parent folders of a file that are searched for a package
-MOST_VISUALS = 400  # visuals of one robot
+MAX_PARENT_FOLDERS = 6  # parent folders of a file that are searched for a package
+MAX_VISUALS = 400  # visuals of one robot
 GREY = (0.75, 0.76, 0.78)
 Colour = tuple[float, float, float]
 
@@ -36,32 +36,32 @@ class Visual:
     colour: tuple[float, float, float]
 
 
-def visuals(m: Mechanism) -> tuple[list[Visual], list[str]]:
+def read_visuals(m: Mechanism) -> tuple[list[Visual], list[str]]:
     """Return the visuals of all links of `m`, and messages about missing ones; both are empty without a URDF."""
     source = Path(m.report.source)
     if source.suffix.lower() not in (".urdf", ".xml") or not source.is_file():
         return [], []
     try:
-        robot = parse(source.read_bytes(), str(source))
+        robot = parse_xml(source.read_bytes(), str(source))
     except BellcrankError:
         return [], []
     if robot.tag != "robot":
         return [], []
-    colours = {e.get("name"): _rgba(e) for e in robot.each("material")}
-    found, notes, known = list[Visual](), list[str](), dict[str, Mesh]()
-    for link in robot.each("link"):
-        place = _placed(m, link.get("name") or "")
-        if place is None:
+    colours = {e.get("name"): _rgba(e) for e in robot.children_named("material")}
+    result, notes, mesh_cache = list[Visual](), list[str](), dict[str, Mesh]()
+    for link in robot.children_named("link"):
+        link_pose = _link_pose(m, link.get("name") or "")
+        if link_pose is None:
             continue
-        for e in list(link.each("visual"))[: MOST_VISUALS - len(found)]:
+        for e in list(link.children_named("visual"))[: MAX_VISUALS - len(result)]:
             try:
-                found.append(_visual(e, source.parent, *place, colours, known))
+                result.append(_visual(e, source.parent, *link_pose, colours, mesh_cache))
             except BellcrankError as error:
                 notes.append(str(error))
-    return found, notes
+    return result, notes
 
 
-def _placed(m: Mechanism, link: str) -> tuple[int, Array] | None:
+def _link_pose(m: Mechanism, link: str) -> tuple[int, Array] | None:
     """Return the body that a link became part of, and the link's frame in it."""
     names = [b.name for b in m.bodies]
     if link in names:
@@ -77,41 +77,46 @@ def _placed(m: Mechanism, link: str) -> tuple[int, Array] | None:
 
 
 def _visual(
-    e: Element, folder: Path, body: int, frame: Array, colours: dict[str | None, Colour | None], known: dict[str, Mesh]
+    e: XmlElement,
+    folder: Path,
+    body: int,
+    frame: Array,
+    colours: dict[str | None, Colour | None],
+    known: dict[str, Mesh],
 ) -> Visual:
-    geometry = e.require("geometry")
+    geometry = e.require_child("geometry")
     X = np.eye(4)
-    if (o := e.only("origin")) is not None:
-        X[:3, :3], X[:3, 3] = Angles(0.0).rpy(*o.vector("rpy", (0.0, 0.0, 0.0))), o.vector("xyz", (0.0, 0.0, 0.0))
-    mesh = _shape(geometry, folder, known).moved(frame @ X)
-    material = e.only("material")
+    if (o := e.child("origin")) is not None:
+        X[:3, :3], X[:3, 3] = AngleReader(0.0).rpy(*o.vector("rpy", (0.0, 0.0, 0.0))), o.vector("xyz", (0.0, 0.0, 0.0))
+    mesh = _shape(geometry, folder, known).transformed(frame @ X)
+    material = e.child("material")
     own = (_rgba(material) or colours.get(material.get("name"))) if material is not None else None
     return Visual(body, mesh, own or mesh.colour or GREY)
 
 
-def _shape(e: Element, folder: Path, known: dict[str, Mesh]) -> Mesh:
-    if (b := e.only("box")) is not None:
+def _shape(e: XmlElement, folder: Path, known: dict[str, Mesh]) -> Mesh:
+    if (b := e.child("box")) is not None:
         return _box(np.array(b.vector("size", (0.0, 0.0, 0.0))) / 2)
-    if (c := e.only("cylinder")) is not None:
+    if (c := e.child("cylinder")) is not None:
         r, h = c.number("radius"), c.number("length") / 2
-        return _turned([(-h, 0.0), (-h, r), (h, r), (h, 0.0)])
-    if (s := e.only("sphere")) is not None:
+        return _surface_of_revolution([(-h, 0.0), (-h, r), (h, r), (h, 0.0)])
+    if (s := e.child("sphere")) is not None:
         r = s.number("radius")
-        return _turned([(-r * math.cos(a), r * math.sin(a)) for a in np.linspace(0.0, math.pi, SIDES)])
-    given = e.require("mesh")
-    file = _found(given.need("filename", "the file of a mesh"), folder, given.where)
+        return _surface_of_revolution([(-r * math.cos(a), r * math.sin(a)) for a in np.linspace(0.0, math.pi, SIDES)])
+    given = e.require_child("mesh")
+    file = _mesh_path(given.require_attribute("filename", "the file of a mesh"), folder, given.where)
     if str(file) not in known:
         known[str(file)] = read_mesh(file)
     scale = np.eye(4)
     scale[:3, :3] = np.diag(given.vector("scale", (1.0, 1.0, 1.0)))
-    return known[str(file)].moved(scale)
+    return known[str(file)].transformed(scale)
 
 
-def _found(name: str, folder: Path, where: str) -> Path:
+def _mesh_path(name: str, folder: Path, where: str) -> Path:
     """Return the path of a mesh; package://... is searched for in the folders above the file, as in a workspace."""
     if name.startswith("package://"):
         rest = name.removeprefix("package://")
-        for above in (folder, *list(folder.resolve().parents)[:ABOVE]):
+        for above in (folder, *list(folder.resolve().parents)[:MAX_PARENT_FOLDERS]):
             if (above / rest).is_file():
                 return above / rest
             inner = rest.partition("/")[2]
@@ -121,8 +126,8 @@ def _found(name: str, folder: Path, where: str) -> Path:
     return folder / name.removeprefix("file://")
 
 
-def _rgba(e: Element) -> tuple[float, float, float] | None:
-    colour = e.only("color")
+def _rgba(e: XmlElement) -> tuple[float, float, float] | None:
+    colour = e.child("color")
     numbers = (colour.get("rgba") or "").split() if colour is not None else []
     try:
         r, g, b = (min(max(float(x), 0.0), 1.0) for x in numbers[:3])
@@ -137,7 +142,7 @@ def _box(half: Array) -> Mesh:
     return Mesh(corners, np.array([t for a, b, c, d in faces for t in ((a, b, c), (a, c, d))]))
 
 
-def _turned(outline: list[tuple[float, float]]) -> Mesh:
+def _surface_of_revolution(outline: list[tuple[float, float]]) -> Mesh:
     """Return a surface of revolution about z, from rings of (height, radius)."""
     angles = 2 * math.pi * np.arange(SIDES) / SIDES
     corners = np.array([[r * math.cos(a), r * math.sin(a), z] for z, r in outline for a in angles])

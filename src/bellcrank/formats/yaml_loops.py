@@ -19,21 +19,21 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
-from bellcrank.extras import extra
-from bellcrank.formats.contents import contents
-from bellcrank.formats.urdf_loops import Closures
+from bellcrank.formats.file_bytes import file_bytes
+from bellcrank.formats.urdf_loops import LoopClosures
 from bellcrank.model.parts import EQUATIONS, Frame, Joint, Line, Loop
+from bellcrank.optional_imports import optional_import
 
 KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
-TYPES = {"6d": "fixed", "3d": "spherical"}
+LOOP_TYPES = {"6d": "fixed", "3d": "spherical"}
 AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
-LARGEST_YAML = 1_000_000  # bytes, and more than any robot needs
-DEEPEST = 20
+MAX_YAML_BYTES = 1_000_000  # bytes, and more than any robot needs
+MAX_DEPTH = 20
 JOINT_TYPES = ("SPHERICAL", "FIXED", *(f"UJOINT_{a}{b}" for a in AXES for b in AXES if a != b))
 
 
 @dataclass(frozen=True)
-class Sheet:
+class LoopSheet:
     """Content of the file, checked as far as is possible without the URDF."""
 
     source: str
@@ -43,7 +43,7 @@ class Sheet:
     unknown: tuple[str, ...]
 
 
-def sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Sheet | None:
+def find_sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> LoopSheet | None:
     """Return the YAML file `loops`, or the one beside `urdf` with its name (robot.yaml, robot.yml), or None.
 
     Parameters
@@ -58,19 +58,19 @@ def sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Sheet | None:
     if loops is not True:
         if not isinstance(loops, (str, os.PathLike)):
             raise InputError(f"loops is {loops!r}; expected the path of a YAML file, or False for none.")
-        return _read(contents(Path(loops)), os.fspath(loops))
+        return _read(file_bytes(Path(loops)), os.fspath(loops))
     for suffix in (".yaml", ".yml"):
         beside = urdf.with_suffix(suffix)
-        if beside.is_file() and b"closed_loop" in (data := contents(beside)):  # other files are not about loops
+        if beside.is_file() and b"closed_loop" in (data := file_bytes(beside)):  # other files are not about loops
             return _read(data, str(beside))
     return None
 
 
 def _content(data: bytes, source: str) -> Any:
     """Return the content of the file: texts, numbers, lists and mappings."""
-    yaml = extra("yaml", "yaml", f"{source} (loops=False leaves it alone)")
-    if len(data) > LARGEST_YAML:
-        raise ReadError(f"{source}: {len(data)} bytes; expected a sheet of loops, at most {LARGEST_YAML}.")
+    yaml = optional_import("yaml", "yaml", f"{source} (loops=False leaves it alone)")
+    if len(data) > MAX_YAML_BYTES:
+        raise ReadError(f"{source}: {len(data)} bytes; expected a sheet of loops, at most {MAX_YAML_BYTES}.")
     depth = 0
     try:
         for event in yaml.parse(data, Loader=yaml.SafeLoader):
@@ -80,9 +80,10 @@ def _content(data: bytes, source: str) -> Any:
                     "be used to attack a reader. A sheet of loops needs none; write out what is meant."
                 )
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
+            if depth > MAX_DEPTH:
                 raise ReadError(
-                    f"{source}, line {event.start_mark.line + 1}: nested {DEEPEST} deep; this is not a sheet of loops."
+                    f"{source}, line {event.start_mark.line + 1}: nested {MAX_DEPTH} deep; "
+                    "this is not a sheet of loops."
                 )
         return yaml.safe_load(data)
     except ReadError:
@@ -94,7 +95,7 @@ def _content(data: bytes, source: str) -> Any:
         raise ReadError(f"{source}: not YAML: {why}. Correct the file there.") from None
 
 
-def _read(data: bytes, source: str) -> Sheet:
+def _read(data: bytes, source: str) -> LoopSheet:
     content = _content(data, source)
     if not isinstance(content, dict):
         raise ReadError(f"{source}: expected keys such as closed_loop, found {brief(content)}.")
@@ -105,8 +106,8 @@ def _read(data: bytes, source: str) -> Sheet:
     if len(kinds) != len(pairs):
         raise ReadError(f"{source}: closed_loop has {len(pairs)} pairs and type {len(kinds)}; expected one for each.")
     for kind in kinds:
-        if kind not in TYPES:
-            raise ReadError(f"{source}: {unknown('type of closed_loop', kind, TYPES)}")
+        if kind not in LOOP_TYPES:
+            raise ReadError(f"{source}: {unknown('type of closed_loop', kind, LOOP_TYPES)}")
     names, types = _texts(content, "joint_name", source), _texts(content, "joint_type", source)
     if len(names) != len(types):
         raise ReadError(f"{source}: {len(names)} joint_name and {len(types)} joint_type; expected one for each.")
@@ -114,8 +115,10 @@ def _read(data: bytes, source: str) -> Sheet:
         if kind not in JOINT_TYPES:
             raise ReadError(f"{source}: {unknown('joint_type', kind, JOINT_TYPES)}")
     loops = tuple((*_pair(p, source), kind) for p, kind in zip(pairs, kinds, strict=True))
-    odd = tuple(key if isinstance(key, str) else brief(key) for key in content if key not in KEYS)
-    return Sheet(source, loops, tuple(zip(names, types, strict=True)), tuple(_texts(content, "name_mot", source)), odd)
+    unknown_keys = tuple(key if isinstance(key, str) else brief(key) for key in content if key not in KEYS)
+    return LoopSheet(
+        source, loops, tuple(zip(names, types, strict=True)), tuple(_texts(content, "name_mot", source)), unknown_keys
+    )
 
 
 def _texts(content: dict[Any, Any], key: str, source: str) -> list[str]:
@@ -134,7 +137,7 @@ def _pair(pair: Sequence[Any], source: str) -> tuple[str, str]:
     return a, b
 
 
-def retyped(sheet: Sheet, joints: Sequence[Joint]) -> tuple[list[Joint], list[Line]]:
+def retype_joints(sheet: LoopSheet, joints: Sequence[Joint]) -> tuple[list[Joint], list[Line]]:
     """Return the `joints` with the types that the `sheet` gives them, and lines for the report."""
     by_name = {j.name: j for j in joints}
     lines = []
@@ -142,33 +145,33 @@ def retyped(sheet: Sheet, joints: Sequence[Joint]) -> tuple[list[Joint], list[Li
         if name not in by_name:
             raise ReadError(f"{sheet.source}: joint_name: {unknown('joint', name, by_name)}")
         j = by_name[name]
-        bare = Joint(j.name, "fixed", j.parent, j.child, rotation=j.rotation, point=j.point)
+        new_joint = Joint(j.name, "fixed", j.parent, j.child, rotation=j.rotation, point=j.point)
         if kind == "SPHERICAL":
-            bare = replace(bare, kind="spherical")
+            new_joint = replace(new_joint, kind="spherical")
         elif kind != "FIXED":
-            bare = replace(bare, kind="universal", axis=AXES[kind[-2]], second_axis=AXES[kind[-1]])
-        by_name[name] = bare
-        lines.append(Line(f'joint "{name}"', f"{j.kind} in the URDF, {bare.kind} by {sheet.source}", "note"))
+            new_joint = replace(new_joint, kind="universal", axis=AXES[kind[-2]], second_axis=AXES[kind[-1]])
+        by_name[name] = new_joint
+        lines.append(Line(f'joint "{name}"', f"{j.kind} in the URDF, {new_joint.kind} by {sheet.source}", "note"))
     return list(by_name.values()), lines
 
 
-def closed(sheet: Sheet, links: Sequence[str]) -> Closures:
+def sheet_loops(sheet: LoopSheet, links: Sequence[str]) -> LoopClosures:
     """Return the closed loops of the `sheet`; `links` are the names of all links."""
-    found = Closures()
+    result = LoopClosures()
     for a, b, kind in sheet.loops:
         name = f"{a}:{b}"
         for link, letter in ((a, "a"), (b, "b")):
             if link not in links:
                 raise ReadError(f"{sheet.source}: closed_loop: {unknown('link', link, links)}")
-            found.frames.append(Frame(f"{name}.{letter}", link))
-        found.loops.append(Loop(name, TYPES[kind], f"{name}.a", f"{name}.b"))
-        found.lines.append(
+            result.frames.append(Frame(f"{name}.{letter}", link))
+        result.loops.append(Loop(name, LOOP_TYPES[kind], f"{name}.a", f"{name}.b"))
+        result.lines.append(
             Line(
                 f'closed_loop "{name}"',
-                f"{kind}: {TYPES[kind]}, {EQUATIONS[TYPES[kind]]} equations (from {sheet.source})",
+                f"{kind}: {LOOP_TYPES[kind]}, {EQUATIONS[LOOP_TYPES[kind]]} equations (from {sheet.source})",
             )
         )
     if sheet.motors:
-        found.lines.append(Line("name_mot", f"not used: which joints have motors ({', '.join(sheet.motors)})"))
-    found.lines += [Line(key, f"not used: not a known key ({sheet.source})", "warning") for key in sheet.unknown]
-    return found
+        result.lines.append(Line("name_mot", f"not used: which joints have motors ({', '.join(sheet.motors)})"))
+    result.lines += [Line(key, f"not used: not a known key ({sheet.source})", "warning") for key in sheet.unknown]
+    return result

@@ -5,9 +5,9 @@ its neighbours in the tree; it returns values for its neighbours and its element
 neighbours travel in channels. The channels follow each other, each over the whole tree: outwards from parents to
 children, or inwards.
 
-`cut` applies loop fission: it splits a cell into the bodies of the loops that a processor runs, one for each channel.
-Every operation runs in the first loop in which all its operands are known or needed; values that a later loop uses
-again are stored. Sines and cosines that do not depend on a neighbour are computed for all cells together, because
+`loop_fission` applies loop fission: it splits a cell into the bodies of the loops that a processor runs, one for each
+channel. Every operation runs in the first loop in which all its operands are known or needed; values that a later loop
+uses again are stored. Sines and cosines that do not depend on a neighbour are computed for all cells together, because
 that is cheap.
 """
 
@@ -27,12 +27,12 @@ from bellcrank.nodes.tape import PARAMETERS, Tape
 RESULT = "y"
 
 
-def taken(channel: int, child: int | None = None) -> str:
+def channel_input(channel: int, child: int | None = None) -> str:
     """Return the name of the cell input for a `channel`, from the parent, or from a `child`."""
     return f"from{channel}" if child is None else f"from{channel}.{child}"
 
 
-def handed(channel: int) -> str:
+def channel_output(channel: int) -> str:
     """Return the name of the cell output that goes into a `channel`."""
     return f"to{channel}"
 
@@ -52,11 +52,11 @@ class Cell:
     def sources(self, channel: int) -> list[str]:
         """Return the names of the inputs that arrive through a `channel`."""
         if self.outwards[channel]:
-            return [] if self.on_ground else [taken(channel)]
-        return [taken(channel, j) for j in range(self.children)]
+            return [] if self.on_ground else [channel_input(channel)]
+        return [channel_input(channel, j) for j in range(self.children)]
 
 
-class Place(NamedTuple):
+class CellOperand(NamedTuple):
     """Location where a loop reads or writes a number.
 
     kind: "input" (name, element of it), "output" (its element), "table" (column), "kept" (field), "parent" and "child"
@@ -70,45 +70,45 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class LoopBody:
     """Body of one loop for one cell: reads x from `reads`, computes y, and writes y to `writes`."""
 
     graph: Graph
-    reads: tuple[Place, ...]
-    writes: tuple[Place, ...]
+    reads: tuple[CellOperand, ...]
+    writes: tuple[CellOperand, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class CellLoops:
     """A cell after loop fission.
 
     `angles` runs before all channels and computes the angles of sines and cosines; `bodies` has one entry per channel.
     """
 
-    angles: Body
-    bodies: tuple[Body, ...]
-    kept: int
-    count: int  # number of angles
+    angles: LoopBody
+    bodies: tuple[LoopBody, ...]
+    stored_values: int
+    angle_count: int  # number of angles
 
 
-def place_of(node: Node) -> Place:
+def operand_of(node: Node) -> CellOperand:
     """Return the location from which the input `node` of a cell is read."""
     name, element = node.args
     if name == PARAMETERS:
-        return Place("table", "", element)
+        return CellOperand("table", "", element)
     if not name.startswith("from"):
-        return Place("input", name, element)
+        return CellOperand("input", name, element)
     channel, _, child = name.removeprefix("from").partition(".")
-    return Place("child", channel, element, int(child)) if child else Place("parent", channel, element)
+    return CellOperand("child", channel, element, int(child)) if child else CellOperand("parent", channel, element)
 
 
 def _arrives(node: Node) -> int:
     """Return the loop in which an input is known: 0, or that of its channel."""
-    at = place_of(node)
+    at = operand_of(node)
     return int(at.name) if at.kind in ("parent", "child") else 0
 
 
-def cut(cell: Cell, wanted: Sequence[Sequence[bool]]) -> Cut:
+def loop_fission(cell: Cell, wanted: Sequence[Sequence[bool]]) -> CellLoops:
     """Split a `cell` into one loop body per channel (loop fission).
 
     Parameters
@@ -119,126 +119,136 @@ def cut(cell: Cell, wanted: Sequence[Sequence[bool]]) -> Cut:
         For each channel, a flag for each of its elements: true if any cell reads it.
     """
     g, loops = cell.graph, len(cell.outwards)
-    waits = _waiting(g)
+    dependent = _dependent_nodes(g)
     # These sines and cosines can be computed before all loops.
-    turned = [n for n in g.nodes if n.op in ("sin", "cos") and n.serial not in waits]
-    angles = {a.serial: i for i, a in enumerate({n.operands[0].serial: n.operands[0] for n in turned}.values())}
-    given = {n.serial: Place("sine" if n.op == "sin" else "cosine", "", angles[n.operands[0].serial]) for n in turned}
-    made_of = {n.operands[0]: angles[n.operands[0].serial] for n in turned}
-    return _Cutting(g, given).made(_goals(g, loops, wanted), made_of, loops)
+    independent_sines = [n for n in g.nodes if n.op in ("sin", "cos") and n.serial not in dependent]
+    angles = {
+        a.serial: i for i, a in enumerate({n.operands[0].serial: n.operands[0] for n in independent_sines}.values())
+    }
+    sine_operands = {
+        n.serial: CellOperand("sine" if n.op == "sin" else "cosine", "", angles[n.operands[0].serial])
+        for n in independent_sines
+    }
+    angle_index = {n.operands[0]: angles[n.operands[0].serial] for n in independent_sines}
+    return _LoopFission(g, sine_operands).split(_loop_results(g, loops, wanted), angle_index, loops)
 
 
-def _waiting(g: Graph) -> set[int]:
+def _dependent_nodes(g: Graph) -> set[int]:
     """Return the serial numbers of all nodes that depend on a neighbour, or on the sine or cosine of another angle.
 
     The sines of all cells are computed together before the first loop, so no angle may depend on a sine.
     """
-    found: set[int] = set()
+    dependent: set[int] = set()
     for n in g.nodes:
-        own = n.op == "input" and place_of(n).kind in ("parent", "child")
-        if own or any(a.serial in found or a.op in ("sin", "cos") for a in n.operands):
-            found.add(n.serial)
-    return found
+        from_neighbour = n.op == "input" and operand_of(n).kind in ("parent", "child")
+        if from_neighbour or any(a.serial in dependent or a.op in ("sin", "cos") for a in n.operands):
+            dependent.add(n.serial)
+    return dependent
 
 
-def _goals(g: Graph, loops: int, wanted: Sequence[Sequence[bool]]) -> list[list[tuple[Value, Place]]]:
+def _loop_results(g: Graph, loops: int, wanted: Sequence[Sequence[bool]]) -> list[list[tuple[Value, CellOperand]]]:
     """Return the values that each loop must produce, and where each is written."""
     arrives: dict[int, int] = {}
     for n in g.nodes:
         arrives[n.serial] = _arrives(n) if n.op == "input" else max(arrives[a.serial] for a in n.operands)
-    goals: list[list[tuple[Value, Place]]] = []
+    goals: list[list[tuple[Value, CellOperand]]] = []
     for k in range(loops):
-        given = g.outputs[handed(k)].flat
-        goals.append([(x, Place("handed", str(k), e)) for e, x in enumerate(given) if wanted[k][e]])
+        outgoing = g.outputs[channel_output(k)].flat
+        goals.append([(x, CellOperand("handed", str(k), e)) for e, x in enumerate(outgoing) if wanted[k][e]])
     for j, x in enumerate(g.outputs[RESULT].flat):
-        goals[arrives[x.serial] if isinstance(x, Node) else 0].append((x, Place("output", RESULT, j)))
+        goals[arrives[x.serial] if isinstance(x, Node) else 0].append((x, CellOperand("output", RESULT, j)))
     return goals
 
 
-class _Cutting:
+class _LoopFission:
     """Assignment of the nodes of one cell to loops."""
 
-    def __init__(self, g: Graph, given: dict[int, Place]) -> None:
-        self.g, self.given = g, given  # given: nodes whose value is read from a fixed location
-        self.kept: dict[int, int] = {}
+    def __init__(self, g: Graph, given: dict[int, CellOperand]) -> None:
+        self.g, self.preset_operands = g, given  # given: nodes whose value is read from a fixed location
+        self.stored_slots: dict[int, int] = {}
 
-    def made(self, goals: list[list[tuple[Value, Place]]], angles: dict[Node, int], loops: int) -> Cut:
-        before = self.body(list(angles), [Place("angle", "", i) for i in angles.values()], {}, 0)
-        loop_of = self.placed(goals)
-        needs = self.needed(goals, loop_of)
+    def split(self, goals: list[list[tuple[Value, CellOperand]]], angles: dict[Node, int], loops: int) -> CellLoops:
+        angle_body = self.loop_body(list(angles), [CellOperand("angle", "", i) for i in angles.values()], {}, 0)
+        loop_of = self.assign_loops(goals)
+        last_use = self.last_uses(goals, loop_of)
         for n in self.g.nodes:
-            if n.serial in loop_of and not self.free(n) and loop_of[n.serial] < needs.get(n.serial, 0):
-                self.kept[n.serial] = len(self.kept)
+            if n.serial in loop_of and not self.is_rereadable(n) and loop_of[n.serial] < last_use.get(n.serial, 0):
+                self.stored_slots[n.serial] = len(self.stored_slots)
         bodies = []
         for k in range(loops):
-            own = [n for n in self.g.nodes if n.serial in self.kept and loop_of[n.serial] == k]
-            values = [*own, *(x for x, _ in goals[k])]
-            places = [*(Place("kept", "", self.kept[n.serial]) for n in own), *(p for _, p in goals[k])]
-            bodies.append(self.body(values, places, loop_of, k))
-        return Cut(before, tuple(bodies), len(self.kept), len(angles))
+            stored_here = [n for n in self.g.nodes if n.serial in self.stored_slots and loop_of[n.serial] == k]
+            values = [*stored_here, *(x for x, _ in goals[k])]
+            places = [
+                *(CellOperand("kept", "", self.stored_slots[n.serial]) for n in stored_here),
+                *(p for _, p in goals[k]),
+            ]
+            bodies.append(self.loop_body(values, places, loop_of, k))
+        return CellLoops(angle_body, tuple(bodies), len(self.stored_slots), len(angles))
 
-    def needed(self, goals: list[list[tuple[Value, Place]]], loop_of: dict[int, int]) -> dict[int, int]:
+    def last_uses(self, goals: list[list[tuple[Value, CellOperand]]], loop_of: dict[int, int]) -> dict[int, int]:
         """Return the last loop that uses each node."""
-        found: dict[int, int] = {}
-        for k, given in enumerate(goals):
-            found |= {x.serial: k for x, _ in given if isinstance(x, Node)}
+        last_use: dict[int, int] = {}
+        for k, results in enumerate(goals):
+            last_use |= {x.serial: k for x, _ in results if isinstance(x, Node)}
         for n in self.g.nodes:
-            if n.serial in loop_of and n.serial not in self.given:
+            if n.serial in loop_of and n.serial not in self.preset_operands:
                 for a in n.operands:
-                    found[a.serial] = max(found.get(a.serial, 0), loop_of[n.serial])
-        return found
+                    last_use[a.serial] = max(last_use.get(a.serial, 0), loop_of[n.serial])
+        return last_use
 
-    def free(self, n: Node) -> bool:
+    def is_rereadable(self, n: Node) -> bool:
         """Return true if any loop can read the node again from an input or a table."""
-        if n.serial in self.given:
+        if n.serial in self.preset_operands:
             return True
-        return n.op == "input" and place_of(n).kind in ("input", "table")
+        return n.op == "input" and operand_of(n).kind in ("input", "table")
 
-    def placed(self, goals: list[list[tuple[Value, Place]]]) -> dict[int, int]:
+    def assign_loops(self, goals: list[list[tuple[Value, CellOperand]]]) -> dict[int, int]:
         """Assign every needed node to the first loop that uses it."""
         loop_of: dict[int, int] = {}
-        for k, found in enumerate(goals):
-            for x, _ in found:
+        for k, results in enumerate(goals):
+            for x, _ in results:
                 if isinstance(x, Node):
                     loop_of[x.serial] = min(loop_of.get(x.serial, k), k)
         for n in reversed(self.g.nodes):
             if n.serial in loop_of:
-                if n.op == "input" and not self.free(n):
+                if n.op == "input" and not self.is_rereadable(n):
                     loop_of[n.serial] = _arrives(n)
-                if n.serial not in self.given:
+                if n.serial not in self.preset_operands:
                     for a in n.operands:
                         loop_of[a.serial] = min(loop_of.get(a.serial, loop_of[n.serial]), loop_of[n.serial])
         return loop_of
 
-    def body(self, values: Sequence[Value], places: Sequence[Place], loop_of: dict[int, int], k: int) -> Body:
+    def loop_body(
+        self, values: Sequence[Value], places: Sequence[CellOperand], loop_of: dict[int, int], k: int
+    ) -> LoopBody:
         """Return the graph of one loop, on a tape of its own."""
-        tape, reads = Tape(), list[Place]()
+        tape, reads = Tape(), list[CellOperand]()
         known: dict[int, Any] = {}
 
-        def read(place: Place) -> Node:
+        def read(place: CellOperand) -> Node:
             reads.append(place)
             return tape.node("input", "x", len(reads) - 1)
 
-        own = {n.serial for n in values if isinstance(n, Node)}
+        live = {n.serial for n in values if isinstance(n, Node)}
         for n in reversed(self.g.nodes):  # the ancestors of the values that this loop computes
-            if n.serial in own and n.serial not in self.given and loop_of.get(n.serial, k) == k:
-                own.update(a.serial for a in n.operands)
+            if n.serial in live and n.serial not in self.preset_operands and loop_of.get(n.serial, k) == k:
+                live.update(a.serial for a in n.operands)
         for n in self.g.nodes:
-            if n.serial not in own:
+            if n.serial not in live:
                 continue
-            if n.serial in self.given:
-                known[n.serial] = read(self.given[n.serial])
-            elif n.serial in self.kept and loop_of.get(n.serial, k) < k:
-                place = read(Place("kept", "", self.kept[n.serial]))
+            if n.serial in self.preset_operands:
+                known[n.serial] = read(self.preset_operands[n.serial])
+            elif n.serial in self.stored_slots and loop_of.get(n.serial, k) < k:
+                place = read(CellOperand("kept", "", self.stored_slots[n.serial]))
                 known[n.serial] = tape.node("lt", 0.5, place) if n.op in COMPARISONS else place
             elif n.op == "input":
-                known[n.serial] = read(place_of(n))
+                known[n.serial] = read(operand_of(n))
             else:
                 known[n.serial] = tape.node(n.op, *(known[a.serial] if isinstance(a, Node) else a for a in n.args))
         outputs = np.empty(len(values), dtype=object)
         outputs[:] = [_number(tape, known[x.serial]) if isinstance(x, Node) else x for x in values]
         graph = Graph(f"{self.g.name}.{k}", {"x": (len(reads),)}, {"y": outputs}, tape)
-        return Body(graph, tuple(reads), tuple(places))
+        return LoopBody(graph, tuple(reads), tuple(places))
 
 
 def _number(tape: Tape, x: Node) -> Node:

@@ -1,9 +1,9 @@
 """Outlining of repeated columns: calls of one column graph where a trace did the same for many columns.
 
 Products of an inverse with a matrix are the main case. A trace records them (scalar.columnwise), and the graph itself
-has every operation of every column. `condensed` returns the same graph with a call of `Columns` in place of such a
-part: the graph of one column, and the number of columns. Targets that emit a loop for it have less code to fetch, and
-the columns of one state fill the vector lanes.
+has every operation of every column. `outline_columns` returns the same graph with a call of `ColumnGraph` in place of
+such a part: the graph of one column, and the number of columns. Targets that emit a loop for it have less code to
+fetch, and the columns of one state fill the vector lanes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph.graph import Array, Count, Graph, Shape, trace
-from bellcrank.nodes.node import Alike, Node, Value
+from bellcrank.nodes.node import ColumnwiseNote, Node, Value
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
-FEWEST = 3  # columns; fewer are not worth a loop
-SIDE = 4  # adjacent columns that are stored together
+MIN_COLUMNS = 3  # columns; fewer are not worth a loop
+MIN_ADJACENT_COLUMNS = 4  # adjacent columns that are stored together
 
 
-class Columns(Graph):
+class ColumnGraph(Graph):
     """x[:, k] = body(shared, given[:, k]), for k below `number`."""
 
     opaque = True
@@ -68,34 +68,34 @@ class Columns(Graph):
 
 
 @dataclass(eq=False)
-class _Part:
+class _LiveColumns:
     """The live part of one recorded computation: the result rows and the columns that are used."""
 
-    note: Alike
+    note: ColumnwiseNote
     rows: list[int]
     columns: list[int]
 
     @cached_property
-    def places(self) -> dict[str, list[int]]:
+    def input_positions(self) -> dict[str, list[int]]:
         """Shared numbers and column elements that are inputs: used, and not the same constant in all columns."""
         first, *others = (self.note.columns[k] for k in self.columns)
         moving = [i for i, x in enumerate(first) if isinstance(x, Node) or any(c[i] != x for c in others)]
         every = {"shared": [i for i, x in enumerate(self.note.shared) if isinstance(x, Node)], "given": moving}
-        used = {n.args for n in self.traced(every).nodes if n.op == "input"}
+        used = {n.args for n in self.trace_column(every).nodes if n.op == "input"}
         return {name: [i for k, i in enumerate(places) if (name, k) in used] for name, places in every.items()}
 
     @cached_property
     def inputs(self) -> list[Value]:
         """Values of the inputs of the Columns, in its order."""
-        shared, given = self.places.values()
+        shared, given = self.input_positions.values()
         return [self.note.shared[i] for i in shared] + [self.note.columns[k][i] for i in given for k in self.columns]
 
     @cached_property
-    def last(self) -> int:
+    def last_input(self) -> int:
         """Serial number of the input that is created last."""
         return max((x.serial for x in self.inputs if isinstance(x, Node)), default=-1)
 
-    def traced(self, places: Mapping[str, Sequence[int]]) -> Graph:
+    def trace_column(self, places: Mapping[str, Sequence[int]]) -> Graph:
         """Trace one column with inputs at these places; the other places hold constants common to all columns."""
 
         def body(**symbols: Sequence[Node]) -> Mapping[str, Any]:
@@ -108,15 +108,15 @@ class _Part:
 
         return trace("column", body, {name: (len(mine),) for name, mine in places.items()})
 
-    def called(self) -> Columns:
-        return Columns(self.traced(self.places), len(self.columns))
+    def column_graph(self) -> ColumnGraph:
+        return ColumnGraph(self.trace_column(self.input_positions), len(self.columns))
 
 
-def _taken(x: Value | None, live: set[int]) -> bool:
+def _is_live(x: Value | None, live: set[int]) -> bool:
     return isinstance(x, Node) and x.serial in live
 
 
-def _opposite(x: Value) -> Node | None:
+def _negated_operand(x: Value) -> Node | None:
     """Return the operand of a negation: the trace subtracts that operand instead of adding its negative."""
     return x.operands[0] if isinstance(x, Node) and x.op == "neg" else None
 
@@ -125,7 +125,7 @@ def _constants(values: Sequence[Value]) -> list[Value]:
     return [0.0 if isinstance(x, Node) else x for x in values]
 
 
-def condensed(graph: Graph, fewest: int = 0, known: bool = False, apart: bool = False) -> Graph:
+def outline_columns(graph: Graph, fewest: int = 0, known: bool = False, apart: bool = False) -> Graph:
     """Replace repeated columns by calls of Columns where that saves enough operations.
 
     Parameters
@@ -139,29 +139,37 @@ def condensed(graph: Graph, fewest: int = 0, known: bool = False, apart: bool = 
     apart
         Give a call of its own to each set of columns that is stored differently.
     """
-    parts = _parts(graph, known, apart) if graph.tape.alike and graph.size > fewest else []
+    parts = _live_columns(graph, known, apart) if graph.tape.alike and graph.size > fewest else []
     if not parts:
         return graph
-    short = _Condensed(graph, parts)
-    return short.graph() if short.spared >= fewest else graph
+    outlined = _Outlining(graph, parts)
+    return outlined.graph() if outlined.saved_nodes >= fewest else graph
 
 
-def _parts(graph: Graph, known: bool, apart: bool) -> list[_Part]:
+def _live_columns(graph: Graph, known: bool, apart: bool) -> list[_LiveColumns]:
     live = {n.serial for n in graph.nodes}
-    found = []
-    for note in (note for note in graph.tape.alike if known or not note.known):
-        taken = np.array([[_taken(x, live) or _taken(_opposite(x), live) for x in row] for row in note.found])
-        columns, rows = np.flatnonzero(taken.any(axis=1)).tolist(), np.flatnonzero(taken.any(axis=0)).tolist()
-        if len(columns) >= FEWEST:
-            first = [note.found[k][rows[0]] for k in columns]
-            found += [_Part(note, rows, mine) for mine in (_bands(graph, first, columns) if apart else [columns])]
-    return found
+    parts = []
+    for note in (note for note in graph.tape.alike if known or not note.fewer_operations_known):
+        live_results = np.array(
+            [[_is_live(x, live) or _is_live(_negated_operand(x), live) for x in row] for row in note.results]
+        )
+        columns, rows = (
+            np.flatnonzero(live_results.any(axis=1)).tolist(),
+            np.flatnonzero(live_results.any(axis=0)).tolist(),
+        )
+        if len(columns) >= MIN_COLUMNS:
+            first = [note.results[k][rows[0]] for k in columns]
+            parts += [
+                _LiveColumns(note, rows, mine) for mine in (_bands(graph, first, columns) if apart else [columns])
+            ]
+    return parts
 
 
 def _bands(graph: Graph, first: Sequence[Value], columns: Sequence[int]) -> list[list[int]]:
-    """Split columns into those whose results are adjacent in an output (at least `SIDE` of them) and the others.
+    """Split columns into those whose results are adjacent in an output and the others.
 
-    The two sets are stored differently. first: one result of each column.
+    Adjacent are runs of at least MIN_ADJACENT_COLUMNS. The two sets are stored differently. first: one result of each
+    column.
     """
     at = {x.serial: k for array in graph.outputs.values() for k, x in enumerate(array.flat) if isinstance(x, Node)}
     places = [at.get(x.serial, -1) if isinstance(x, Node) else -1 for x in first]
@@ -173,65 +181,65 @@ def _bands(graph: Graph, first: Sequence[Value], columns: Sequence[int]) -> list
             runs[-1].append(columns[i])
         else:
             runs.append([columns[i]])
-    bands = [[k for run in runs if (len(run) >= SIDE) is long for k in run] for long in (True, False)]
+    bands = [[k for run in runs if (len(run) >= MIN_ADJACENT_COLUMNS) is long for k in run] for long in (True, False)]
     return [band for band in bands if band]
 
 
-class _Condensed:
+class _Outlining:
     """The outlined graph, built on a new tape."""
 
-    def __init__(self, graph: Graph, parts: Sequence[_Part]) -> None:
-        self.whole, self.tape = graph, Tape()
+    def __init__(self, graph: Graph, parts: Sequence[_LiveColumns]) -> None:
+        self.original, self.tape = graph, Tape()
         # For each result, or the operand it negates, by serial: the part that computes it, its index, the sign.
-        self.home: dict[int, tuple[_Part, int, float]] = {}
+        self.result_location: dict[int, tuple[_LiveColumns, int, float]] = {}
         for part in parts:
             for r, i in enumerate(part.rows):
                 for c, k in enumerate(part.columns):
-                    x, place = part.note.found[k][i], r * len(part.columns) + c
-                    if isinstance(x, Node) and x.serial > part.last and x.op != "input":
-                        self.home.setdefault(x.serial, (part, place, 1.0))
-                    if (y := _opposite(x)) is not None and y.serial > part.last and y.op != "input":
-                        self.home.setdefault(y.serial, (part, place, -1.0))
-        self.reached: dict[_Part, None] = {}  # parts with a result that is needed
-        self.results: dict[_Part, list[Value]] = {}
+                    x, place = part.note.results[k][i], r * len(part.columns) + c
+                    if isinstance(x, Node) and x.serial > part.last_input and x.op != "input":
+                        self.result_location.setdefault(x.serial, (part, place, 1.0))
+                    if (y := _negated_operand(x)) is not None and y.serial > part.last_input and y.op != "input":
+                        self.result_location.setdefault(y.serial, (part, place, -1.0))
+        self.used_parts: dict[_LiveColumns, None] = {}  # parts with a result that is needed
+        self.results: dict[_LiveColumns, list[Value]] = {}
         self.needed = self._needed()
-        self.spared = len(graph.nodes) - len(self.needed)
+        self.saved_nodes = len(graph.nodes) - len(self.needed)
 
     def _needed(self) -> set[int]:
-        found: set[int] = set()
-        stack = [x for array in self.whole.outputs.values() for x in array.flat if isinstance(x, Node)]
+        needed: set[int] = set()
+        stack = [x for array in self.original.outputs.values() for x in array.flat if isinstance(x, Node)]
         while stack:
             n = stack.pop()
-            if n.serial in found:
+            if n.serial in needed:
                 continue
-            found.add(n.serial)
-            if n.serial not in self.home:
+            needed.add(n.serial)
+            if n.serial not in self.result_location:
                 stack.extend(n.operands)
-            elif (part := self.home[n.serial][0]) not in self.reached:
-                self.reached[part] = None
+            elif (part := self.result_location[n.serial][0]) not in self.used_parts:
+                self.used_parts[part] = None
                 stack.extend(x for x in part.inputs if isinstance(x, Node))
-        return found
+        return needed
 
     def graph(self) -> Graph:
         known: dict[int, Any] = {}
-        waiting = sorted(self.reached, key=lambda part: part.last)
+        waiting = sorted(self.used_parts, key=lambda part: part.last_input)
         for serial in sorted(self.needed):
-            while waiting and waiting[0].last < serial:  # as early as possible, to keep live ranges short
+            while waiting and waiting[0].last_input < serial:  # as early as possible, to keep live ranges short
                 part = waiting.pop(0)
                 given = [known[x.serial] if isinstance(x, Node) else x for x in part.inputs]
-                self.results[part] = self.tape.call(part.called(), *given)
-            n = self.whole.tape.nodes[serial]
+                self.results[part] = self.tape.call(part.column_graph(), *given)
+            n = self.original.tape.nodes[serial]
             step(n.label)
-            if n.serial in self.home:
-                part, place, sign = self.home[n.serial]
+            if n.serial in self.result_location:
+                part, place, sign = self.result_location[n.serial]
                 known[n.serial] = sign * self.results[part][place]
             else:
                 known[n.serial] = self.tape.node(n.op, *(known[a.serial] if isinstance(a, Node) else a for a in n.args))
         step("")
         outputs = {}
-        for name, array in self.whole.outputs.items():
+        for name, array in self.original.outputs.items():
             outputs[name] = np.empty(array.shape, dtype=object)
             for index in np.ndindex(*array.shape):
                 x = array[index]
                 outputs[name][index] = known[x.serial] if isinstance(x, Node) else x
-        return Graph(self.whole.name, self.whole.inputs, outputs, self.tape, self.whole.only)
+        return Graph(self.original.name, self.original.inputs, outputs, self.tape, self.original.only)

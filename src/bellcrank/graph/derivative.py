@@ -32,26 +32,34 @@ def _partials(node: Node) -> list[tuple[Node, Value]]:
     return [(a, slope) for a, slope in zip(args, slopes, strict=False) if isinstance(a, Node)]
 
 
-CHOICES: dict[str, Callable[[Any, Any, Any], Any]] = {
+SELECTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "where": lambda args, yes, no: args[0].where(yes, no),
     "minimum": lambda args, yes, no: (args[0] <= args[1]).where(yes, no),
     "maximum": lambda args, yes, no: (args[0] >= args[1]).where(yes, no),
 }
-STEEP = ("sqrt", "div", "log", "asin", "acos", "atan2")  # operations with a slope that may be infinite
-WILD = ("sqrt", "div", "log", "asin", "acos", "tan", "exp")  # operations with a value that may be infinite or NaN
+UNBOUNDED_SLOPE_OPS = ("sqrt", "div", "log", "asin", "acos", "atan2")  # operations with a slope that may be infinite
+UNBOUNDED_VALUE_OPS = (
+    "sqrt",
+    "div",
+    "log",
+    "asin",
+    "acos",
+    "tan",
+    "exp",
+)  # operations with a value that may be infinite or NaN
 
 
-def _moved(node: Node, yes: Value, no: Value) -> Value:
+def _selected_rate(node: Node, yes: Value, no: Value) -> Value:
     """Return the rate of a selection with the rates of its two branches."""
-    return yes if yes is no else CHOICES[node.op](node.args, yes, no)
+    return yes if yes is no else SELECTIONS[node.op](node.args, yes, no)
 
 
 def forward(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
     """Return the Jacobian of `rows` with respect to `columns` in forward mode, through `nodes` in topological order."""
-    return along(nodes, rows, {x.serial: {j: 1.0} for j, x in enumerate(columns)}, len(columns))
+    return forward_along(nodes, rows, {x.serial: {j: 1.0} for j, x in enumerate(columns)}, len(columns))
 
 
-def along(
+def forward_along(
     nodes: Sequence[Node], rows: Sequence[Value], seeds: Mapping[int, Mapping[int, Value]], directions: int
 ) -> Matrix:
     """Return the rates of the rows when the inputs move in several directions.
@@ -74,17 +82,17 @@ def along(
             tangents[node.serial] = dict(seeds.get(node.serial, {}))
             continue
         total: dict[int, Value] = {}
-        if node.op in CHOICES:
+        if node.op in SELECTIONS:
             yes, no = (tangents[a.serial] if isinstance(a, Node) else {} for a in node.args[-2:])
-            total = {j: _moved(node, yes.get(j, 0.0), no.get(j, 0.0)) for j in {**yes, **no}}
-        for a, slope in _partials(node) if node.op not in CHOICES else ():
+            total = {j: _selected_rate(node, yes.get(j, 0.0), no.get(j, 0.0)) for j in {**yes, **no}}
+        for a, slope in _partials(node) if node.op not in SELECTIONS else ():
             for j, t in tangents[a.serial].items():
                 total[j] = total[j] + slope * t if j in total else slope * t
         tangents[node.serial] = total
     return [[tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(directions)] for y in rows]
 
 
-def forwards(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callable[[Any], Any]) -> dict[int, Value]:
+def forward_sweep(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callable[[Any], Any]) -> dict[int, Value]:
     """Return the rates of all nodes that move, by serial number.
 
     A call is differentiated by a call of the tangent of the called graph, whose code then exists once.
@@ -99,7 +107,7 @@ def forwards(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callabl
         Function that gives the tangent graph of a called graph.
     """
     rates = dict[int, Value]()
-    called: dict[int, list[Value]] = {}  # rates of the results of a call, by its serial
+    result_rates: dict[int, list[Value]] = {}  # rates of the results of a call, by its serial
     for node in nodes:
         step(f"d {node.label}")
         if node.op == "input":
@@ -108,13 +116,13 @@ def forwards(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callabl
             function, *arguments = node.args
             moves = [rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in arguments]
             if any(isinstance(x, Node) or x != 0.0 for x in moves):
-                called[node.serial] = node.tape.call(tangent(function), *arguments, *moves)
+                result_rates[node.serial] = node.tape.call(tangent(function), *arguments, *moves)
             continue
         elif node.op == "result":
             call, k = node.args
-            terms = [called[call.serial][k]] if call.serial in called else []
+            terms = [result_rates[call.serial][k]] if call.serial in result_rates else []
         else:
-            terms = _terms(node, rates)
+            terms = _rate_terms(node, rates)
         if terms:
             total = terms[0]
             for term in terms[1:]:
@@ -123,24 +131,24 @@ def forwards(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callabl
     return rates
 
 
-def _terms(node: Node, rates: Mapping[int, Value]) -> list[Value]:
+def _rate_terms(node: Node, rates: Mapping[int, Value]) -> list[Value]:
     """Return the contributions of the arguments' rates to the rate of an operation; none if no argument moves."""
-    if node.op not in CHOICES:
+    if node.op not in SELECTIONS:
         return [slope * rates[a.serial] for a, slope in _partials(node) if a.serial in rates]
     yes, no = (rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in node.args[-2:])
-    return [_moved(node, yes, no)] if any(a.serial in rates for a in node.operands[-2:]) else []
+    return [_selected_rate(node, yes, no)] if any(a.serial in rates for a in node.operands[-2:]) else []
 
 
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
     """Return the Jacobian of `rows` with respect to `columns` in reverse mode, through `nodes` in topological order."""
     matrix: Matrix = []
     for y in rows:
-        adjoint = backwards(nodes, {y.serial: 1.0} if isinstance(y, Node) else {})
+        adjoint = reverse_sweep(nodes, {y.serial: 1.0} if isinstance(y, Node) else {})
         matrix.append([adjoint.get(x.serial, 0.0) for x in columns])
     return matrix
 
 
-def backwards(nodes: Sequence[Node], weights: Mapping[int, Value]) -> dict[int, Value]:
+def reverse_sweep(nodes: Sequence[Node], weights: Mapping[int, Value]) -> dict[int, Value]:
     """Return the derivative of a weighted sum of nodes with respect to each node, by serial number.
 
     A call is differentiated by a call of the pullback of the called graph, whose code then exists once.
@@ -153,54 +161,56 @@ def backwards(nodes: Sequence[Node], weights: Mapping[int, Value]) -> dict[int, 
         Weights of the sum, by serial number.
     """
     adjoint = dict(weights)
-    chosen: set[int] = set()  # nodes whose adjoint a selection may have made zero
-    wild = _wild(nodes)
-    free = any(isinstance(w, Node) for w in weights.values())  # weights that are nodes may be zero, too
-    called: dict[int, dict[int, Value]] = {}  # weights of the results of a call, by its serial
+    below_selection: set[int] = set()  # nodes whose adjoint a selection may have made zero
+    wild = _unbounded_nodes(nodes)
+    weights_are_nodes = any(isinstance(w, Node) for w in weights.values())  # weights that are nodes may be zero, too
+    result_weights: dict[int, dict[int, Value]] = {}  # weights of the results of a call, by its serial
     for node in reversed(nodes):
         bar = adjoint.get(node.serial)
         if node.op == "call":
-            terms = _pulled(node, called.get(node.serial, {}))
+            terms = _call_adjoints(node, result_weights.get(node.serial, {}))
         elif bar is None or node.op == "input":
             continue
         elif node.op == "result":
             call, k = node.args
-            called.setdefault(call.serial, {})[k] = bar
+            result_weights.setdefault(call.serial, {})[k] = bar
             continue
         else:
             step(f"d {node.label}")
-            if node.op in CHOICES or node.serial in chosen:
-                chosen.update(a.serial for a in node.operands)
-            terms = _back(node, bar, free, node.serial in chosen, wild)
+            if node.op in SELECTIONS or node.serial in below_selection:
+                below_selection.update(a.serial for a in node.operands)
+            terms = _operand_adjoints(node, bar, weights_are_nodes, node.serial in below_selection, wild)
         for a, term in terms:
             adjoint[a.serial] = adjoint[a.serial] + term if a.serial in adjoint else term
     return adjoint
 
 
-def _wild(nodes: Sequence[Node]) -> set[int]:
+def _unbounded_nodes(nodes: Sequence[Node]) -> set[int]:
     """Return the nodes that may be infinite or NaN where a selection does not take them; selections count as finite."""
-    found: set[int] = set()
-    for n in nodes if any(n.op in CHOICES for n in nodes) else ():
-        if n.op in WILD or (n.op not in CHOICES and any(a.serial in found for a in n.operands)):
-            found.add(n.serial)
-    return found
+    unbounded: set[int] = set()
+    for n in nodes if any(n.op in SELECTIONS for n in nodes) else ():
+        if n.op in UNBOUNDED_VALUE_OPS or (n.op not in SELECTIONS and any(a.serial in unbounded for a in n.operands)):
+            unbounded.add(n.serial)
+    return unbounded
 
 
-def _back(node: Node, bar: Value, free: bool, chosen: bool, wild: Collection[int]) -> list[tuple[Node, Value]]:
+def _operand_adjoints(
+    node: Node, bar: Value, free: bool, chosen: bool, wild: Collection[int]
+) -> list[tuple[Node, Value]]:
     """Return (argument, contribution to its adjoint) for every argument that is a node."""
-    if node.op in CHOICES:
+    if node.op in SELECTIONS:
         yes, no = node.args[-2:]
-        parts = [(yes, CHOICES[node.op](node.args, bar, 0.0)), (no, CHOICES[node.op](node.args, 0.0, bar))]
+        parts = [(yes, SELECTIONS[node.op](node.args, bar, 0.0)), (no, SELECTIONS[node.op](node.args, 0.0, bar))]
         return [(a, part) for a, part in parts if isinstance(a, Node)]
-    steep = node.op in STEEP and (free or chosen)
-    beside = chosen and node.op not in ("add", "sub", "neg") and any(a.serial in wild for a in node.operands)
-    if not isinstance(bar, Node) or not (steep or beside):
+    steep = node.op in UNBOUNDED_SLOPE_OPS and (free or chosen)
+    unbounded_operand = chosen and node.op not in ("add", "sub", "neg") and any(a.serial in wild for a in node.operands)
+    if not isinstance(bar, Node) or not (steep or unbounded_operand):
         return [(a, bar * slope) for a, slope in _partials(node)]
-    nothing: Any = abs(bar) <= 0.0
-    return [(a, nothing.where(0.0, bar * slope)) for a, slope in _partials(node)]
+    is_zero: Any = abs(bar) <= 0.0
+    return [(a, is_zero.where(0.0, bar * slope)) for a, slope in _partials(node)]
 
 
-def _pulled(call: Node, weights: Mapping[int, Value]) -> list[tuple[Node, Value]]:
+def _call_adjoints(call: Node, weights: Mapping[int, Value]) -> list[tuple[Node, Value]]:
     """Return (argument, contribution to its adjoint) for every argument of a call that is a node."""
     function, *arguments = call.args
     if not weights:
@@ -208,8 +218,8 @@ def _pulled(call: Node, weights: Mapping[int, Value]) -> list[tuple[Node, Value]
     step(f"d {call.label}")
     results, back = call.tape.results(call), function.pullback
     known = results if any(f"r_{name}" in back.inputs for name in function.shapes) else []
-    found = call.tape.call(back, *arguments, *known, *(weights.get(k, 0.0) for k in range(len(results))))
-    return [(a, g) for a, g in zip(arguments, found, strict=True) if isinstance(a, Node)]
+    gradients = call.tape.call(back, *arguments, *known, *(weights.get(k, 0.0) for k in range(len(results))))
+    return [(a, g) for a, g in zip(arguments, gradients, strict=True) if isinstance(a, Node)]
 
 
 MODES: dict[str, Callable[[Sequence[Node], Sequence[Value], Sequence[Node]], Matrix]] = {

@@ -14,16 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, TraceError, brief, unknown
-from bellcrank.graph import listing, numbers, span
-from bellcrank.misfits import explained_class
+from bellcrank.graph import critical_path, graph_text, interpreter
+from bellcrank.lazy_import import import_view, lazy_import
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
-from bellcrank.nodes.tape import PARAMETERS, Tape, foreign
+from bellcrank.nodes.tape import PARAMETERS, Tape, raise_foreign_node
 from bellcrank.parameters import Free
-from bellcrank.quoting import line
+from bellcrank.quoting import single_line
 from bellcrank.scalar import step
-from bellcrank.stairs import above, view
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -44,7 +44,7 @@ class Count:
         return sum(self.by_kind[kind] for kind in ("mul", "add", "sub", "div"))
 
     def _repr_html_(self) -> str:
-        return str(view("notebook").count(self))
+        return str(import_view("notebook").count(self))
 
     def __str__(self) -> str:
         cells = [(kind, n) for kind, n in self.by_kind.items() if n or kind in ("mul", "add", "sub", "div")]
@@ -54,7 +54,7 @@ class Count:
         return f"{head}\n{row}"
 
 
-@explained_class(
+@explain_methods(
     "along", "call", "evaluate", "flat", "jacobian", "jvp", "varied", "vjp", "dot", "svg", "json", "sparsity"
 )
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Graph:
         float
             Sum of the costs of all operations.
         """
-        weight = span.weights(cost)
+        weight = critical_path.operation_costs(cost)
         return sum(node.args[0].work(cost) if node.op == "call" else weight[node.op] for node in self.nodes)
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
@@ -156,7 +156,7 @@ class Graph:
         float
             Sum of the costs along the path.
         """
-        return max(span.finished(self.nodes, cost).values(), default=0.0)
+        return max(critical_path.finish_times(self.nodes, cost).values(), default=0.0)
 
     def critical_path(self, cost: Mapping[str, float] | None = None) -> list[Node]:
         """Return one longest path from an input to an output.
@@ -171,7 +171,7 @@ class Graph:
         list of Node
             In order of execution.
         """
-        return span.longest(self.nodes, cost)
+        return critical_path.longest_path(self.nodes, cost)
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
         """Evaluate the graph with numpy, one node after the other: the reference for every target.
@@ -191,7 +191,9 @@ class Graph:
         InputError
             If an input is missing, unknown, not real, or of another shape.
         """
-        return numbers.results(self.nodes, self.outputs, numbers.checked(self.name, self.inputs, values))
+        return interpreter.evaluate_outputs(
+            self.nodes, self.outputs, interpreter.checked_inputs(self.name, self.inputs, values)
+        )
 
     @property
     def elements(self) -> list[tuple[str, int]]:
@@ -218,7 +220,7 @@ class Graph:
         """
         if not hasattr(values, "__len__") or len(values) != len(self.elements):
             raise InputError(f"{self.name}: {brief(values)}; expected {len(self.elements)} elements in one list.")
-        results = self.evaluate(**numbers.by_name(values, self.inputs))
+        results = self.evaluate(**interpreter.arrays_by_name(values, self.inputs))
         return [
             array.reshape((*array.shape[: array.ndim - len(self.shapes[name])], -1))[..., k]
             for name, array in results.items()
@@ -255,7 +257,7 @@ class Graph:
             raise InputError(f"{self.name}: {unknown('input', next(iter(values)), self.inputs)}")
         tape = next((x.tape for x in flat if isinstance(x, Node)), None)
         if tape is None:
-            return self.evaluate(**numbers.by_name(flat, self.inputs))
+            return self.evaluate(**interpreter.arrays_by_name(flat, self.inputs))
         results = iter(tape.call(self, *flat))
         found = {}
         for name, shape in self.shapes.items():
@@ -283,7 +285,7 @@ class Graph:
 
     @property
     def within(self) -> list[Graph]:
-        """Graphs called by the loops that a target emits in place of the nodes of this one (elimination.py)."""
+        """Graphs called by the loops that a target emits in place of the nodes of this one (linear_solve.py)."""
         return []
 
     @cached_property
@@ -310,7 +312,7 @@ class Graph:
         Graph
             The same inputs and one output, `d{of}_d{wrt}`, of shape (*of, *wrt).
         """
-        return above("graph.variations").jacobian(self, of, wrt, mode)  # type: ignore[no-any-return]
+        return lazy_import("graph.autodiff").jacobian(self, of, wrt, mode)  # type: ignore[no-any-return]
 
     def jvp(self, wrt: Sequence[str] = ()) -> Graph:
         """Return a graph of the outputs and their directional derivative (Jacobian-vector product).
@@ -325,7 +327,7 @@ class Graph:
         Graph
             Inputs x and, for those in `wrt`, their rates d_x; outputs y and their rates d_y.
         """
-        return above("graph.variations").jvp(self, wrt)  # type: ignore[no-any-return]
+        return lazy_import("graph.autodiff").jvp(self, wrt)  # type: ignore[no-any-return]
 
     def vjp(self, wrt: Sequence[str] = ()) -> Graph:
         """Return a graph of the gradient of the weighted sum of the outputs (vector-Jacobian product).
@@ -340,7 +342,7 @@ class Graph:
         Graph
             Inputs x and a weight w_y for every output y; outputs g_x, the gradients for the inputs in `wrt`.
         """
-        return above("graph.variations").vjp(self, wrt)  # type: ignore[no-any-return]
+        return lazy_import("graph.autodiff").vjp(self, wrt)  # type: ignore[no-any-return]
 
     @cached_property
     def pullback(self) -> Graph:
@@ -362,7 +364,7 @@ class Graph:
         ndarray of bool, shape (*of, *wrt)
             True where the derivative may be other than zero.
         """
-        return above("graph.variations").sparsity(self, of, wrt)  # type: ignore[no-any-return]
+        return lazy_import("graph.autodiff").sparsity(self, of, wrt)  # type: ignore[no-any-return]
 
     def varied(self, wrt: str, directions: int, **others: Sequence[int]) -> Graph:
         """Return this graph extended by variations: directional derivatives along several directions at once.
@@ -384,7 +386,7 @@ class Graph:
         Graph
             The extended graph.
         """
-        return above("graph.variations").varied(self, wrt, directions, others)  # type: ignore[no-any-return]
+        return lazy_import("graph.autodiff").varied(self, wrt, directions, others)  # type: ignore[no-any-return]
 
     def along(self, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:
         """Return the rates of some outputs when the inputs move along several directions.
@@ -401,20 +403,20 @@ class Graph:
         dict of str to ndarray
             Rates, shape (size of the output, directions).
         """
-        return above("graph.variations").along(self, moves, of)  # type: ignore[no-any-return]
+        return lazy_import("graph.autodiff").along(self, moves, of)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         def listed(shapes: Mapping[str, Shape]) -> str:
-            return ", ".join(f"{line(name)}{list(shape) if shape else ''}" for name, shape in shapes.items())
+            return ", ".join(f"{single_line(name)}{list(shape) if shape else ''}" for name, shape in shapes.items())
 
         outputs = {name: array.shape for name, array in self.outputs.items()}
-        return f"<Graph {line(self.name)}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
+        return f"<Graph {single_line(self.name)}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
 
     def _repr_html_(self) -> str:
-        return str(view("notebook").graph(self))
+        return str(import_view("notebook").graph(self))
 
     def __str__(self) -> str:
-        return listing.assignments(self.name, self.inputs, self.outputs, self.nodes)
+        return graph_text.assignments_text(self.name, self.inputs, self.outputs, self.nodes)
 
     def dot(self) -> str:
         """Return the graph in the DOT language of Graphviz.
@@ -424,7 +426,7 @@ class Graph:
         str
             Text of a .dot file.
         """
-        return listing.dot(self.name, self.outputs, self.nodes)
+        return graph_text.dot_text(self.name, self.outputs, self.nodes)
 
     def svg(self) -> str:
         """Return a picture of a small graph, with the critical path in red.
@@ -434,7 +436,9 @@ class Graph:
         str
             Text of an SVG file.
         """
-        return str(view("graph_picture").svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path()))
+        return str(
+            import_view("graph_picture").svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path())
+        )
 
     def json(self) -> str:
         """Return inputs, outputs and nodes as JSON.
@@ -444,23 +448,23 @@ class Graph:
         str
             JSON text.
         """
-        return listing.json_text(self.name, self.inputs, self.outputs, self.nodes)
+        return graph_text.json_text(self.name, self.inputs, self.outputs, self.nodes)
 
 
 @dataclass(frozen=True, eq=False)
-class Pulled(Graph):
+class CustomPullbackGraph(Graph):
     """A graph with a pullback that is cheaper than the chain rule through its nodes.
 
-    `way` creates the pullback: (inputs x, results r_y, weights w_y) -> g_x of every input. The results r_y are known
-    wherever the pullback is called.
+    `make_pullback` creates the pullback: (inputs x, results r_y, weights w_y) -> g_x of every input. The results r_y
+    are known wherever the pullback is called.
     """
 
-    way: Callable[[], Graph] = field(kw_only=True, repr=False)
+    make_pullback: Callable[[], Graph] = field(kw_only=True, repr=False)
 
     @cached_property
     def pullback(self) -> Graph:
-        """The vjp with respect to all inputs, created by `way`."""
-        return self.way()
+        """The vjp with respect to all inputs, created by `make_pullback`."""
+        return self.make_pullback()
 
 
 def trace(
@@ -504,7 +508,7 @@ def trace(
         for index in np.ndindex(*array.shape):
             x = tape.value(array[index]) if isinstance(array[index], Free) else array[index]
             if isinstance(x, Node) and x.tape is not tape:
-                foreign(x, f'{name}: output "{key}": ')
+                raise_foreign_node(x, f'{name}: output "{key}": ')
             if isinstance(x, Node) and x.op in COMPARISONS:
                 raise TraceError(
                     f'{name}: output "{key}" is a comparison; write where(condition, 1.0, 0.0) for a number.'

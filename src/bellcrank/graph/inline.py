@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.nodes.evaluation import COMPUTED
+from bellcrank.nodes.evaluation import SCALAR_OPERATIONS
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
-LIMIT = 5000  # operations; a larger graph gains little and takes long to compile
+INLINE_LIMIT_OPERATIONS = 5000  # operations; a larger graph gains little and takes long to compile
 
 
-def opened(graph: Graph, limit: int | None = None) -> Graph:
+def inline_small(graph: Graph, limit: int | None = None) -> Graph:
     """Inline all calls of a small graph; return a larger one unchanged, and one with calls that may be skipped.
 
     Parameters
@@ -31,20 +31,22 @@ def opened(graph: Graph, limit: int | None = None) -> Graph:
     limit
         Number of operations up to which inlining pays; the constant of this module unless given.
     """
-    limit = LIMIT if limit is None else limit
+    limit = INLINE_LIMIT_OPERATIONS if limit is None else limit
     small = graph.calls and graph.count().arithmetic <= limit and not any(g.only for g in graph.calls)
-    return inlined(graph) if small else graph
+    return inline(graph) if small else graph
 
 
-def inlined(graph: Graph, recursions: bool = True) -> Graph:
+def inline(graph: Graph, recursions: bool = True) -> Graph:
     """Return `graph` with all calls inlined; calls of opaque graphs such as recursions only if `recursions` is true."""
     tape = Tape()
-    given = {place: tape.node("input", *place) for place in graph.elements}
-    return Graph(graph.name, graph.inputs, moved(graph, tape, given, calls=False, recursions=recursions), tape)
+    input_nodes = {place: tape.node("input", *place) for place in graph.elements}
+    return Graph(
+        graph.name, graph.inputs, copy_to_tape(graph, tape, input_nodes, calls=False, recursions=recursions), tape
+    )
 
 
-def moved(
-    graph: Graph, tape: Tape, given: Mapping[tuple[str, int], Any], calls: bool = True, recursions: bool = True
+def copy_to_tape(
+    graph: Graph, tape: Tape, input_values: Mapping[tuple[str, int], Any], calls: bool = True, recursions: bool = True
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Copy a graph to another tape and return its outputs there.
 
@@ -54,7 +56,7 @@ def moved(
         The graph.
     tape
         The tape that receives its nodes.
-    given
+    input_values
         Node of that tape, or number, for each element of the inputs.
     calls
         Keep calls as calls, and the labels of nodes.
@@ -64,7 +66,7 @@ def moved(
     known: dict[int, Any] = {}  # counterpart on the new tape: a node or a number; a list for a call
     for node in graph.nodes:
         if node.op == "input":
-            known[node.serial] = given[node.args]
+            known[node.serial] = input_values[node.args]
             continue
         if calls:
             step(node.label)
@@ -73,14 +75,14 @@ def moved(
             known[node.serial] = tape.call(*args)
         elif node.op == "call":
             function, *values = args
-            found = moved(function, tape, dict(zip(function.elements, values, strict=True)), calls, recursions)
-            known[node.serial] = [x for array in found.values() for x in array.flat]
+            results = copy_to_tape(function, tape, dict(zip(function.elements, values, strict=True)), calls, recursions)
+            known[node.serial] = [x for array in results.values() for x in array.flat]
         elif node.op == "result":
             known[node.serial] = args[0][args[1]]
         elif sum(isinstance(a, Node) for a in args) == len(node.operands):
             known[node.serial] = tape.node(node.op, *args)
         else:  # some arguments have become numbers: fold as a trace does
-            known[node.serial] = COMPUTED[node.op](*args)
+            known[node.serial] = SCALAR_OPERATIONS[node.op](*args)
     if calls:
         step("")
     outputs = {}

@@ -8,7 +8,7 @@ parameters p, as far as they exist, and returns the next s. Some fields are flag
     hit    `locate` must be called after this tick          input    current line of a table of inputs
     fresh  that line is new, or a sample is due: `renew` must be called before the next tick
 
-To step a program: create a state with `begun`, call `start` once, then `tick` for every step.
+To step a program: create a state with `initial_states`, call `start` once, then `tick` for every step.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.graph.counting import Count, Counter, joined, split
-from bellcrank.graph.elimination import Factors, Loops
+from bellcrank.graph.counters import Counter, CounterWords, join_words, split_words
 from bellcrank.graph.graph import Graph
+from bellcrank.graph.linear_solve import LoopGraph, LUFactors
 from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
 from bellcrank.parameters import Parameters
@@ -36,8 +36,8 @@ Array = np.ndarray[Any, Any]
 # Reasons why a run has ended: values of its field "status".
 RUNNING, FINISHED, NOT_FINITE, TOO_SMALL, EVENT, REPARTITION, NOT_CLOSED, TOO_MANY = range(8)
 BAD_STEP = 8  # in exported code: a step that is not positive, or too short for the time
-NEVER = 1e300  # a time that is never reached
-HUGE = 1e150  # a state beyond this is not physical
+NEVER_TIME = 1e300  # a time that is never reached
+STATE_LIMIT = 1e150  # a state beyond this is not physical
 
 
 Width = int | tuple[int] | Counter  # of a field: one scalar, a list of this length, or a counter
@@ -64,16 +64,16 @@ class Layout:
 
     def read(self, s: Sequence[Scalar]) -> dict[str, Any]:
         """Return the fields of the state `s` by name."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, place in self.places.items():
             words = [s[place]] if isinstance(place, int) else list(s[place])
             if isinstance(self.fields[name], Counter):
-                found[name] = Count(words)
+                values[name] = CounterWords(words)
             else:
-                found[name] = words[0] if isinstance(place, int) else words
-        return found
+                values[name] = words[0] if isinstance(place, int) else words
+        return values
 
-    def written(self, values: Mapping[str, Any]) -> list[Scalar]:
+    def to_list(self, values: Mapping[str, Any]) -> list[Scalar]:
         """Return a state as a flat list from the `values` of all its fields."""
         flat: list[Scalar] = []
         for name in self.places:
@@ -83,12 +83,14 @@ class Layout:
 
     def constants(self, values: Mapping[str, float]) -> dict[int, float]:
         """Return the state elements that hold these `values`, by index; names without a field are ignored."""
-        found: dict[int, float] = {}
+        elements: dict[int, float] = {}
         for name, x in values.items():
             if name in self.places:
                 words = self.words(name)
-                found |= dict(zip(self._range(name), [x] if words is None else split(x, words).tolist(), strict=True))
-        return found
+                elements |= dict(
+                    zip(self._range(name), [x] if words is None else split_words(x, words).tolist(), strict=True)
+                )
+        return elements
 
     def words(self, name: str) -> int | None:
         """Return the number of words of the counter `name`; None if it is not a counter or does not exist."""
@@ -97,7 +99,7 @@ class Layout:
 
     def count(self, state: Any, name: str) -> Any:
         """Return the count of counter `name` in float64, for one `state` or for the columns of an array of states."""
-        return joined([state[k] for k in self._range(name)])
+        return join_words([state[k] for k in self._range(name)])
 
     def _range(self, name: str) -> range:
         place = self.places[name]
@@ -132,13 +134,13 @@ class Layout:
         """Write a counter's words into a state, or into the columns of an array of states."""
         words = self.words(name)
         assert words is not None
-        for place, word in zip(self._range(name), split(value, words), strict=True):
+        for place, word in zip(self._range(name), split_words(value, words), strict=True):
             state[place] = xp.asarray(word) if np.ndim(word) else float(word)
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
 
-    def put(self, state: Any, values: Mapping[str, Any]) -> Any:
+    def with_fields(self, state: Any, values: Mapping[str, Any]) -> Any:
         """Return a copy of one lane's `state` with the fields in `values` changed."""
         out = state.copy()
         for name, x in values.items():
@@ -169,17 +171,17 @@ def _width(size: Width) -> int:
     return size if isinstance(size, int) else size[0]
 
 
-def size(width: int) -> int | tuple[int]:
+def list_width(width: int) -> int | tuple[int]:
     """Return the field size of a list of `width` elements, also for one element or none."""
     return (width,)
 
 
-def _nothing() -> Any:
+def _no_ports() -> Any:
     raise LookupError("this program was created without ports: the meaning of its numbers is not defined")
 
 
 @dataclass(frozen=True)
-class Crossing:
+class EventSpec:
     """An event: its name, its action (stop, record, switch), and the direction of the zero crossing of its function."""
 
     name: str
@@ -197,21 +199,21 @@ class Ports:
     columns: Mapping[str, tuple[str, int]] = field(
         default_factory=dict
     )  # output of `outputs` and element in it, by column
-    measuring: Callable[[], Mapping[str, str]] = dict  # this and the following are evaluated on demand
-    resting: Callable[[], Array] = _nothing
-    watching: Callable[[], Graph] = _nothing
-    rating: Callable[[], Graph] = _nothing
-    sizing: Callable[[], Array] = _nothing
-    events: tuple[Crossing, ...] = ()
-    indicating: Callable[[], Graph] = _nothing
-    switching: Callable[[], Graph] = _nothing
+    make_units: Callable[[], Mapping[str, str]] = dict  # this and the following are evaluated on demand
+    make_rest: Callable[[], Array] = _no_ports
+    make_outputs: Callable[[], Graph] = _no_ports
+    make_rate: Callable[[], Graph] = _no_ports
+    make_nominals: Callable[[], Array] = _no_ports
+    events: tuple[EventSpec, ...] = ()
+    make_indicators: Callable[[], Graph] = _no_ports
+    make_switch: Callable[[], Graph] = _no_ports
     clocks: tuple[tuple[float, float], ...] = ()  # per sampled controller: period and time of the first sample, s
     adaptive: bool = False  # true if the step size is adaptive
 
     @cached_property
     def units(self) -> Mapping[str, str]:
         """Units of the columns and of the elements of y."""
-        return self.measuring()
+        return self.make_units()
 
     @cached_property
     def elements(self) -> dict[str, str]:
@@ -221,33 +223,33 @@ class Ports:
     @cached_property
     def rest(self) -> Array:
         """Default start value of y."""
-        return self.resting()
+        return self.make_rest()
 
     @cached_property
     def nominals(self) -> Array:
         """Typical magnitudes of the elements of y; 1 for sensitivities, which come last."""
-        own = self.sizing()
+        own = self.make_nominals()
         return np.append(own, np.ones(len(self.names) - len(own)))
 
     @cached_property
     def outputs(self) -> Graph:
         """(t, y, u, p) -> all values that can be observed."""
-        return self.watching()
+        return self.make_outputs()
 
     @cached_property
     def rate(self) -> Graph:
         """(t, y, u, p) -> dy, the time derivative of y."""
-        return self.rating()
+        return self.make_rate()
 
     @cached_property
     def indicators(self) -> Graph:
         """(t, y, u, p) -> g, the event functions."""
-        return self.indicating()
+        return self.make_indicators()
 
     @cached_property
     def switch(self) -> Graph:
         """(t, y, u, e, p) -> y after the events that are 1 in e."""
-        return self.switching()
+        return self.make_switch()
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +289,7 @@ class Program:
     def check_counters(self, dtype: str) -> None:
         """Raise InputError if the counters have too few words for numbers of this `dtype`."""
         words = self.layout.words("n")
-        if words is not None and words < Counter.of(dtype).words:
+        if words is not None and words < Counter.for_dtype(dtype).words:
             raise InputError(
                 f"{self.tick.name}: this program counts its steps in one number, which {dtype} cannot hold; create it "
                 f'with dtype="{dtype}" (Simulator.whole, Simulator.program).'
@@ -320,7 +322,7 @@ class Program:
         """Index of the flag `fresh`."""
         return self.layout.place("fresh")
 
-    def begun(self, y: Array, step: float, xp: Any = np, dtype: str = "float64") -> Any:
+    def initial_states(self, y: Array, step: float, xp: Any = np, dtype: str = "float64") -> Any:
         """Return initial states for fixed steps without end and without rows; inputs hold until they are changed.
 
         `start` completes them.
@@ -341,7 +343,7 @@ class Program:
         array, shape (size, runs)
             One column per run.
         """
-        never = dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER)
+        never = dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER_TIME)
         return self.layout.array(len(y), {"y": y, "live": 1.0, "h": step, "stride": 1.0, **never}, xp, dtype)
 
 
@@ -359,19 +361,19 @@ def structure(graph: Graph, known: dict[int, Any] | None = None) -> tuple[Any, .
     """
     known = {} if known is None else known
     if id(graph) not in known and isinstance(graph, Recursion):
-        known[id(graph)] = _of_recursion(graph, known)
-    if id(graph) not in known and isinstance(graph, Loops):
-        of = (structure(graph.of, known), graph.along_input) if isinstance(graph, Factors) else ()
+        known[id(graph)] = _recursion_key(graph, known)
+    if id(graph) not in known and isinstance(graph, LoopGraph):
+        of = (structure(graph.of, known), graph.along_input) if isinstance(graph, LUFactors) else ()
         known[id(graph)] = type(graph).__name__, graph.n, of
     if id(graph) not in known:
-        nodes = tuple((n.serial, n.op, *(_told(a, known) for a in n.args)) for n in graph.nodes)
-        outputs = tuple((key, x.shape, *(_told(a, known) for a in x.flat)) for key, x in graph.outputs.items())
+        nodes = tuple((n.serial, n.op, *(_argument_key(a, known) for a in n.args)) for n in graph.nodes)
+        outputs = tuple((key, x.shape, *(_argument_key(a, known) for a in x.flat)) for key, x in graph.outputs.items())
         known[id(graph)] = graph.only, tuple(graph.inputs.items()), outputs, nodes
     found: tuple[Any, ...] = known[id(graph)]
     return found
 
 
-def _told(x: Any, known: dict[int, Any]) -> Any:
+def _argument_key(x: Any, known: dict[int, Any]) -> Any:
     if isinstance(x, Node):
         return x.serial
     if isinstance(x, float):
@@ -379,7 +381,7 @@ def _told(x: Any, known: dict[int, Any]) -> Any:
     return structure(x, known) if isinstance(x, Graph) else (type(x).__name__, x)
 
 
-def _of_recursion(r: Recursion, known: dict[int, Any]) -> tuple[Any, ...]:
+def _recursion_key(r: Recursion, known: dict[int, Any]) -> tuple[Any, ...]:
     """Return the cells, the constants of every place, and the tree."""
     cells = tuple((structure(c.graph, known), c.outwards, c.children, c.on_ground) for c in r.cells)
     arrays = (*r.tables, r.tree.parent, r.tree.children, *r.tree.elements.values())

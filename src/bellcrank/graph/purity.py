@@ -21,11 +21,11 @@ from bellcrank.graph.program import structure
 from bellcrank.graph.user_code import while_traced
 from bellcrank.nodes.node import Node
 
-LONGEST_CHECKED = 2.0  # s; a function that takes longer to trace is not called again
+MAX_CHECKED_SECONDS = 2.0  # s; a function that takes longer to trace is not called again
 OUR_PACKAGE = __name__.partition(".")[0]
 
 
-def steady(what: str, function: Any, call: Callable[..., Any], *arguments: Any) -> Any:
+def call_checked_pure(what: str, function: Any, call: Callable[..., Any], *arguments: Any) -> Any:
     """Return call(*arguments), where `call` calls a user function; raise TraceError if it is not pure.
 
     Parameters
@@ -39,21 +39,22 @@ def steady(what: str, function: Any, call: Callable[..., Any], *arguments: Any) 
     arguments
         Arguments of `call`.
     """
-    spare, began = [_copied(x) for x in arguments], time.perf_counter()
+    argument_copies, began = [_copied(x) for x in arguments], time.perf_counter()
     with while_traced(what):
         first = call(*arguments)
-    if _is_ours(function) or time.perf_counter() - began > LONGEST_CHECKED:
+    if _is_ours(function) or time.perf_counter() - began > MAX_CHECKED_SECONDS:
         return first
     with while_traced(what):
-        second = call(*spare)
-    found = _difference(first, second)
-    if found is not None:
+        second = call(*argument_copies)
+    difference = _difference(first, second)
+    if difference is not None:
         raise TraceError(
-            f"{what}{_place(function)} returns a different result each time it is called: {_shown(found[0])}, then "
-            f"{_shown(found[1])}. It is traced once on symbols and the result is compiled, so a random number, a clock "
-            "or a counter in it would become a constant. Draw random numbers before and pass them as inputs or free "
-            "parameters (bellcrank.parameter); t is the time; declare memory between calls (self.last = q[0]) as a "
-            "state (states=...); a stepper draws start states by start=function(random)."
+            f"{what}{_location_text(function)} returns a different result each time it is called: "
+            f"{_result_text(difference[0])}, then {_result_text(difference[1])}. It is traced once on symbols and the "
+            "result is compiled, so a random number, a clock or a counter in it would become a constant. Draw random "
+            "numbers before and pass them as inputs or free parameters (bellcrank.parameter); t is the time; declare "
+            "memory between calls (self.last = q[0]) as a state (states=...); a stepper draws start states by "
+            "start=function(random)."
         )
     return first
 
@@ -76,45 +77,45 @@ def _copied(x: Any) -> Any:
     return copy.copy(x)
 
 
-def _place(function: Any) -> str:
+def _location_text(function: Any) -> str:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return f" ({code.co_filename}, line {code.co_firstlineno})" if code is not None else ""
 
 
-def _shown(x: Any) -> str:
+def _result_text(x: Any) -> str:
     return "an expression" if isinstance(x, Node | Graph) else brief(x)
 
 
 def _difference(a: Any, b: Any) -> tuple[Any, Any] | None:
     """Return the first two parts of two results that differ."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return _first([(a.get(key), b.get(key)) for key in {**a, **b}])
+        return _first_difference([(a.get(key), b.get(key)) for key in {**a, **b}])
     if _is_list(a) and _is_list(b):
-        return _first(list(zip(a, b, strict=True))) if len(a) == len(b) else (a, b)
-    return _of(a, b)
+        return _first_difference(list(zip(a, b, strict=True))) if len(a) == len(b) else (a, b)
+    return _value_difference(a, b)
 
 
 def _is_list(x: Any) -> bool:
     return x.ndim > 0 if isinstance(x, np.ndarray) else isinstance(x, list | tuple)
 
 
-def _first(pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, Any] | None:
+def _first_difference(pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, Any] | None:
     return next((found for a, b in pairs if (found := _difference(a, b)) is not None), None)
 
 
-def _of(a: Any, b: Any) -> tuple[Any, Any] | None:
+def _value_difference(a: Any, b: Any) -> tuple[Any, Any] | None:
     """Compare two single values; the caller rejects values that are neither numbers nor expressions."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape == ():
         a, b = a[()], b[()]
     if isinstance(a, Node) and isinstance(b, Node):
-        return _apart(a, b)
+        return _expression_difference(a, b)
     numbers = float, int, np.integer, np.floating, Node
     if isinstance(a, numbers) and isinstance(b, numbers) and not isinstance(a, Node) and not isinstance(b, Node):
         return None if a == b or (a != a and b != b) else (a, b)
     return (a, b) if isinstance(a, numbers) or isinstance(b, numbers) else None
 
 
-def _apart(a: Node, b: Node) -> tuple[Any, Any] | None:
+def _expression_difference(a: Node, b: Node) -> tuple[Any, Any] | None:
     """Compare two expressions: they are one node unless they differ or call graphs that were created twice."""
     pairs: list[tuple[Any, Any]] = [(a, b)]
     seen: set[tuple[int, int]] = set()

@@ -14,22 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank import patience
+from bellcrank import progress
 from bellcrank.errors import InputError
-from bellcrank.graph import recursion_nodes, recursion_numbers, recursion_span
-from bellcrank.graph.cells import RESULT, Cell, Cut, cut, handed
-from bellcrank.graph.coverage import Coverage
+from bellcrank.graph import recursion_interpreter, recursion_nodes, recursion_span
+from bellcrank.graph.cells import RESULT, Cell, CellLoops, channel_output, loop_fission
+from bellcrank.graph.critical_path import operation_costs
 from bellcrank.graph.graph import Array, Count, Graph, Shape
-from bellcrank.graph.numbers import checked
-from bellcrank.graph.span import weights
+from bellcrank.graph.interpreter import checked_inputs
+from bellcrank.graph.store_coverage import Coverage
+from bellcrank.memory_limits import free_memory
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
 from bellcrank.nodes.tape import Tape
-from bellcrank.quoting import line
-from bellcrank.room import free_memory
+from bellcrank.quoting import single_line
 
-MOST_WRITTEN = 5_000_000  # operations; larger recursions are not written out
-WRITTEN = 1_600  # bytes per operation written out
+MAX_WRITTEN_OPERATIONS = 5_000_000  # operations; larger recursions are not written out
+BYTES_PER_OPERATION = 1_600  # bytes per operation written out
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Run:
         """Number of repetitions of the sequence."""
         return (self.end - self.begin) // len(self.cells)
 
-    def step(self, k: int) -> int:
+    def row_stride(self, k: int) -> int:
         """Return the distance in table rows between two repetitions of the cell at position `k` of the sequence."""
         return self.cells.count(self.cells[k])
 
-    def at(self, k: int) -> Array:
+    def places_of_cell(self, k: int) -> Array:
         """Return the places of the cell at position `k` of the sequence."""
         return np.arange(self.begin + k, self.end, len(self.cells))
 
@@ -141,18 +141,18 @@ class Recursion(Graph):
     @cached_property
     def counts(self) -> list[int]:
         """Number of places of each cell."""
-        found = [0] * len(self.cells)
+        place_counts = [0] * len(self.cells)
         for run in self.tree.runs:
             for cell in run.cells:
-                found[cell] += run.repeats
-        return found
+                place_counts[cell] += run.repeats
+        return place_counts
 
     @cached_property
     def wanted(self) -> tuple[tuple[bool, ...], ...]:
         """For each channel, a flag for each element: true if any cell reads it."""
         found = []
         for k in range(len(self.outwards)):
-            read = np.zeros(self.cells[0].graph.outputs[handed(k)].size, bool)
+            read = np.zeros(self.cells[0].graph.outputs[channel_output(k)].size, bool)
             for cell in self.cells:
                 for n in cell.graph.nodes:
                     if n.op == "input" and n.args[0] in cell.sources(k):
@@ -161,13 +161,13 @@ class Recursion(Graph):
         return tuple(found)
 
     @cached_property
-    def cuts(self) -> tuple[Cut, ...]:
+    def cell_loops(self) -> tuple[CellLoops, ...]:
         """The cells after loop fission."""
-        found = tuple(cut(cell, self.wanted) for cell in self.cells)
+        found = tuple(loop_fission(cell, self.wanted) for cell in self.cells)
         self._check(found)
         return found
 
-    def _check(self, cuts: Sequence[Cut]) -> None:
+    def _check(self, cuts: Sequence[CellLoops]) -> None:
         """Raise CompileError if the cells do not store every element that a place of the tree has."""
         coverage, elements = Coverage(self.name, self.shapes), self.tree.elements[RESULT]
         coverage.note(self.output[0], np.flatnonzero(~self.stored))
@@ -176,7 +176,7 @@ class Recursion(Graph):
                 for body in cuts[cell].bodies:
                     for place in body.writes:
                         if place.kind == "output":
-                            coverage.note(self.output[0], elements[run.at(k), place.element])
+                            coverage.note(self.output[0], elements[run.places_of_cell(k), place.element])
         coverage.check()
 
     @cached_property
@@ -209,7 +209,7 @@ class Recursion(Graph):
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         """Return the length of the longest dependent path; `cost` is by operation name."""
-        return recursion_span.span(self, weights(cost))
+        return recursion_span.span(self, operation_costs(cost))
 
     @property
     def size(self) -> int:
@@ -220,8 +220,8 @@ class Recursion(Graph):
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
         """Evaluate with numpy; `values` are the inputs by name, with any leading axes."""
-        arrays = checked(self.name, self.inputs, values)
-        return {self.output[0]: recursion_numbers.result(self, arrays)}
+        arrays = checked_inputs(self.name, self.inputs, values)
+        return {self.output[0]: recursion_interpreter.evaluate(self, arrays)}
 
     # -- written out, for targets without support for recursions
 
@@ -229,20 +229,20 @@ class Recursion(Graph):
     def written(self) -> Graph:
         """The equivalent graph of nodes."""
         operations = self.count().arithmetic
-        if operations > MOST_WRITTEN:
+        if operations > MAX_WRITTEN_OPERATIONS:
             raise InputError(
                 f"{self.name} has {operations:,} operations of {len(self.cells)} link classes, and this request needs "
-                f"them one by one; at most {MOST_WRITTEN:,} are written out. Loops over identical bodies exist for "
-                'target="cpu" and target="cuda", and for the quantities that docs/size.md lists.'
+                f"them one by one; at most {MAX_WRITTEN_OPERATIONS:,} are written out. Loops over identical bodies "
+                'exist for target="cpu" and target="cuda", and for the quantities that docs/size.md lists.'
             )
-        if WRITTEN * operations > (free := free_memory()):
+        if BYTES_PER_OPERATION * operations > (free := free_memory()):
             raise InputError(
                 f"{self.name}, operation by operation: {operations:,} of them, some "
-                f"{WRITTEN * operations / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Nothing was started. Use "
-                "fewer bodies."
+                f"{BYTES_PER_OPERATION * operations / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Nothing was "
+                "started. Use fewer bodies."
             )
-        with patience.said(f"writing out {operations:,} operations of {line(self.name)}"):
-            return recursion_nodes.written(self)
+        with progress.progress_message(f"writing out {operations:,} operations of {single_line(self.name)}"):
+            return recursion_nodes.expand(self)
 
     @cached_property
     def outputs(self) -> Mapping[str, Array]:
@@ -275,6 +275,6 @@ class Recursion(Graph):
     def kinds(self) -> list[tuple[int, str, int, int, int]]:
         """For each cell: number of places, name, operations, constants in its table, values stored between loops."""
         return [
-            (n, cell.graph.name, cell.graph.count().arithmetic, table.shape[1], cut.kept)
-            for n, cell, table, cut in zip(self.counts, self.cells, self.tables, self.cuts, strict=True)
+            (n, cell.graph.name, cell.graph.count().arithmetic, table.shape[1], cut.stored_values)
+            for n, cell, table, cut in zip(self.counts, self.cells, self.tables, self.cell_loops, strict=True)
         ]

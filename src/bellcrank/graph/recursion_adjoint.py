@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph import derivative
-from bellcrank.graph.cells import RESULT, Cell, handed, taken
+from bellcrank.graph.cells import RESULT, Cell, channel_input, channel_output
 from bellcrank.graph.graph import Array, Graph, Shape, trace
 from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
@@ -37,28 +37,28 @@ def vjp(r: Recursion, names: Sequence[str]) -> Graph | None:
         Inputs x of the gradient.
     """
     weight = f"w_{r.output[0]}"
-    cells = [_backwards(cell, names, weight) for cell in r.cells]
+    cells = [_adjoint_cell(cell, names, weight) for cell in r.cells]
     if r.abreast or weight in r.inputs or any(cell is None for cell in cells):
         return None
     inputs = {**r.inputs, weight: r.shape}
-    own, readers = _slots(r, names)
-    elements = {**r.tree.elements, weight: r.tree.elements[RESULT], RESULT: own}
-    size = int(own.max(initial=-1)) + 1
+    gradient_slots, readers = _slots(r, names)
+    elements = {**r.tree.elements, weight: r.tree.elements[RESULT], RESULT: gradient_slots}
+    size = int(gradient_slots.max(initial=-1)) + 1
     known = [cell for cell in cells if cell is not None]
     back = Recursion(f"{r.name}.adjoint", inputs, (GRADIENT, size), known, r.tables, replace(r.tree, elements=elements))
 
     def gradients(**given: Any) -> dict[str, Any]:
         found = back.call(**given)[GRADIENT]
-        return {f"g_{x}": _added(readers[x], found, r.inputs[x]) for x in names}
+        return {f"g_{x}": _sum_slots(readers[x], found, r.inputs[x]) for x in names}
 
     return trace(f"{r.name}.vjp", gradients, inputs)
 
 
-def _backwards(cell: Cell, names: Sequence[str], weight: str) -> Cell | None:
+def _adjoint_cell(cell: Cell, names: Sequence[str], weight: str) -> Cell | None:
     """Return the cell extended by the channels of the reverse sweep; None if its children are not treated alike."""
     g, n = cell.graph, len(cell.outwards)
-    widths = [g.outputs[handed(k)].size for k in range(n)]
-    there = Cell(g, (*cell.outwards, *(not out for out in reversed(cell.outwards))), cell.children, cell.on_ground)
+    widths = [g.outputs[channel_output(k)].size for k in range(n)]
+    extended = Cell(g, (*cell.outwards, *(not out for out in reversed(cell.outwards))), cell.children, cell.on_ground)
     seeds: dict[int, Any] = {}
 
     def matters(x: Any, name: str, element: int) -> None:
@@ -69,34 +69,34 @@ def _backwards(cell: Cell, names: Sequence[str], weight: str) -> Cell | None:
         if isinstance(x, Node):
             matters(x, weight, j)
     for k in range(n):
-        for e, x in enumerate(g.outputs[handed(k)].flat):
-            for name in there.sources(2 * n - 1 - k) if isinstance(x, Node) else ():
+        for e, x in enumerate(g.outputs[channel_output(k)].flat):
+            for name in extended.sources(2 * n - 1 - k) if isinstance(x, Node) else ():
                 matters(x, name, e)
-    back = derivative.backwards(g.nodes, seeds)
+    back = derivative.reverse_sweep(g.nodes, seeds)
     outputs = dict(g.outputs)
     for k, width in enumerate(widths):
-        told = [_told(cell, k, e, back) for e in range(width)]
-        if None in told:
+        adjoints = [_incoming_adjoint(cell, k, e, back) for e in range(width)]
+        if None in adjoints:
             return None
-        outputs[handed(2 * n - 1 - k)] = _array(told, g)
-    mine = [g.tape.node("input", x, e) for x in names for e in range(math.prod(g.inputs.get(x, (0,))))]
-    outputs[RESULT] = _array([back.get(x.serial, 0.0) for x in mine], g)
+        outputs[channel_output(2 * n - 1 - k)] = _node_array(adjoints, g)
+    input_nodes = [g.tape.node("input", x, e) for x in names for e in range(math.prod(g.inputs.get(x, (0,))))]
+    outputs[RESULT] = _node_array([back.get(x.serial, 0.0) for x in input_nodes], g)
     inputs: dict[str, Shape] = {**g.inputs, weight: (g.outputs[RESULT].size,)}
     for k, width in enumerate(widths):
-        inputs |= dict.fromkeys(there.sources(2 * n - 1 - k), (width,))
-    return replace(there, graph=Graph(g.name, inputs, outputs, g.tape))
+        inputs |= dict.fromkeys(extended.sources(2 * n - 1 - k), (width,))
+    return replace(extended, graph=Graph(g.name, inputs, outputs, g.tape))
 
 
-def _told(cell: Cell, k: int, e: int, back: dict[int, Any]) -> Any:
+def _incoming_adjoint(cell: Cell, k: int, e: int, back: dict[int, Any]) -> Any:
     """Return the adjoint of element e of channel k at its receivers: the same for all children, or None."""
     if cell.outwards[k]:
-        return 0.0 if cell.on_ground else back.get(cell.graph.tape.node("input", taken(k), e).serial, 0.0)
+        return 0.0 if cell.on_ground else back.get(cell.graph.tape.node("input", channel_input(k), e).serial, 0.0)
     symbols = cell.graph.tape.table["input"]
     arrived = [
-        symbols[taken(k, j), e] for j in range(cell.children) if (taken(k, j), e) in symbols
+        symbols[channel_input(k, j), e] for j in range(cell.children) if (channel_input(k, j), e) in symbols
     ]  # else it is constant
-    found = {back.get(x.serial, 0.0) for x in arrived} or {0.0}
-    return found.pop() if len(found) == 1 else None
+    adjoints = {back.get(x.serial, 0.0) for x in arrived} or {0.0}
+    return adjoints.pop() if len(adjoints) == 1 else None
 
 
 def _slots(r: Recursion, names: Sequence[str]) -> tuple[Array, dict[str, list[list[int]]]]:
@@ -117,13 +117,13 @@ def _slots(r: Recursion, names: Sequence[str]) -> tuple[Array, dict[str, list[li
                 readers[x][element].append(count)
                 rows[i].append(count)
                 count += 1
-    own = np.full((len(rows), max(1, *map(len, rows))), -1)
+    slots = np.full((len(rows), max(1, *map(len, rows))), -1)
     for i, mine in enumerate(rows):
-        own[i, : len(mine)] = mine
-    return own, readers
+        slots[i, : len(mine)] = mine
+    return slots, readers
 
 
-def _added(readers: Sequence[Sequence[int]], found: Array, shape: Shape) -> Array:
+def _sum_slots(readers: Sequence[Sequence[int]], found: Array, shape: Shape) -> Array:
     total = np.full(len(readers), 0.0, dtype=object)
     for i, places in enumerate(readers):
         for k in places:
@@ -131,7 +131,7 @@ def _added(readers: Sequence[Sequence[int]], found: Array, shape: Shape) -> Arra
     return total.reshape(shape)
 
 
-def _array(values: Sequence[Any], g: Graph) -> Array:
+def _node_array(values: Sequence[Any], g: Graph) -> Array:
     found = np.empty(len(values), dtype=object)
     found[:] = [g.tape.value(x) for x in values]
     return found

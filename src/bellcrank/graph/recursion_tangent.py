@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph import derivative
-from bellcrank.graph.cells import RESULT, Cell, handed
+from bellcrank.graph.cells import RESULT, Cell, channel_output
 from bellcrank.graph.graph import Graph, Shape, trace
 from bellcrank.graph.recursion import Recursion
 
@@ -48,16 +48,16 @@ def tangent(r: Recursion, names: Sequence[str]) -> Recursion:
     names
         Inputs that move.
     """
-    moving = moves(r.inputs, names)
+    moving = rate_names(r.inputs, names)
     inputs = {**r.inputs, **{d: r.inputs[x] for x, d in moving.items()}}
     elements = {**r.tree.elements, **{d: r.tree.elements[x] for x, d in moving.items()}}
-    widths = [r.cells[0].graph.outputs[handed(k)].size for k in range(len(r.outwards))]
-    cells = [_moved(cell, moving, widths) for cell in r.cells]
+    widths = [r.cells[0].graph.outputs[channel_output(k)].size for k in range(len(r.outwards))]
+    cells = [_tangent_cell(cell, moving, widths) for cell in r.cells]
     output, places = (f"d_{r.output[0]}", r.output[1]), replace(r.tree, elements=elements)
     return Recursion(f"{r.name}.tangent", inputs, output, cells, r.tables, places, shape=r.shape)
 
 
-def moves(inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+def rate_names(inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     """Return the name of the rate of each input: d_x, or dd_x if d_x exists already, as in a tangent.
 
     Parameters
@@ -67,16 +67,16 @@ def moves(inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     names
         Inputs that move.
     """
-    found: dict[str, str] = {}
+    rate_name_of: dict[str, str] = {}
     for x in names:
         name = f"d_{x}"
-        while name in inputs or name in found.values():
+        while name in inputs or name in rate_name_of.values():
             name = f"d{name}"
-        found[x] = name
-    return found
+        rate_name_of[x] = name
+    return rate_name_of
 
 
-def _moved(cell: Cell, moving: Mapping[str, str], widths: Sequence[int]) -> Cell:
+def _tangent_cell(cell: Cell, moving: Mapping[str, str], widths: Sequence[int]) -> Cell:
     """Return the tangent of a cell; it sends twice as many numbers: values, then their rates."""
     g = cell.graph
     wide = {name: widths[k] for k in range(len(widths)) for name in cell.sources(k)}
@@ -88,17 +88,17 @@ def _moved(cell: Cell, moving: Mapping[str, str], widths: Sequence[int]) -> Cell
         elif name in moving:
             seeds[n.serial] = {0: g.tape.node("input", moving[name], element)}
     rows = [x for array in g.outputs.values() for x in array.flat]
-    rates = iter([row[0] for row in derivative.along(g.nodes, rows, seeds, 1)])
+    rates = iter([row[0] for row in derivative.forward_along(g.nodes, rows, seeds, 1)])
     outputs = {}
     for key, array in g.outputs.items():
-        moves = [next(rates) for _ in range(array.size)]
-        outputs[key] = _array(moves if key == RESULT else [*array.flat, *moves], g)
+        output_rates = [next(rates) for _ in range(array.size)]
+        outputs[key] = _node_array(output_rates if key == RESULT else [*array.flat, *output_rates], g)
     inputs: dict[str, Shape] = {x: (2 * wide[x],) if x in wide else shape for x, shape in g.inputs.items()}
     inputs |= {d: (math.prod(g.inputs[x]),) for x, d in moving.items() if x in g.inputs}
     return replace(cell, graph=Graph(g.name, inputs, outputs, g.tape))
 
 
-def _array(values: Sequence[Any], g: Graph) -> np.ndarray[Any, Any]:
+def _node_array(values: Sequence[Any], g: Graph) -> np.ndarray[Any, Any]:
     found = np.empty(len(values), dtype=object)
     found[:] = [g.tape.value(x) for x in values]
     return found

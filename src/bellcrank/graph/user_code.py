@@ -11,20 +11,20 @@ from typing import Any
 import bellcrank.errors
 from bellcrank.errors import InputError, TraceError
 
-OURS = str(Path(bellcrank.errors.__file__).resolve().parent) + os.sep
-ONCE = "This function runs once, on symbols, and is compiled."
+PACKAGE_FOLDER = str(Path(bellcrank.errors.__file__).resolve().parent) + os.sep
+TRACED_ONCE = "This function runs once, on symbols, and is compiled."
 ADVICE = (
-    f"{ONCE} Write where(condition, a, b), minimum, maximum, clip and the functions of bellcrank.scalar (sin, sqrt, "
-    "tanh, ...) for values that depend on a state; if and for may depend on the model only."
+    f"{TRACED_ONCE} Write where(condition, a, b), minimum, maximum, clip and the functions of bellcrank.scalar (sin, "
+    "sqrt, tanh, ...) for values that depend on a state; if and for may depend on the model only."
 )
-PUZZLING = (
+SYMBOL_ERRORS = (
     TypeError,
     ValueError,
     AttributeError,
     IndexError,
     KeyError,
 )  # errors of code that expects a number and gets a symbol
-LONG = 100  # characters of a source line in a message
+MAX_LINE_CHARACTERS = 100  # characters of a source line in a message
 
 
 class while_traced:
@@ -39,27 +39,29 @@ class while_traced:
 
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
         if isinstance(error, InputError):
-            raise InputError(f"{self.what}, while it was traced: {_where(error)}{error}") from error
+            raise InputError(f"{self.what}, while it was traced: {_location_text(error)}{error}") from error
         if isinstance(error, Exception):  # the user's function may raise anything
-            raise TraceError(f"{self.what}, while it was traced: {_where(error)}{_said(error)}") from error
+            raise TraceError(
+                f"{self.what}, while it was traced: {_location_text(error)}{_error_text(error)}"
+            ) from error
 
 
-def _where(error: BaseException) -> str:
+def _location_text(error: BaseException) -> str:
     """Return the last traceback line outside of bellcrank and numpy."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(PACKAGE_FOLDER)]
     frames = [f for f in frames if "numpy" not in Path(f.filename).parts] or frames
     if not frames:
         return ""
     last = frames[-1]
     text = (last.line or linecache.getline(last.filename, last.lineno or 0)).strip()
-    text = text if len(text) <= LONG else f"{text[:LONG]} ..."
+    text = text if len(text) <= MAX_LINE_CHARACTERS else f"{text[:MAX_LINE_CHARACTERS]} ..."
     return f"{last.filename}, line {last.lineno}: {text}\n  " if text else f"{last.filename}, line {last.lineno}: "
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, TraceError):
-        return f"{error} {ONCE}"
+        return f"{error} {TRACED_ONCE}"
     if isinstance(error, RecursionError):
-        return f"RecursionError: {error}. {ONCE} A condition on the state cannot end a recursion: write a loop."
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{said}. {ADVICE if isinstance(error, PUZZLING) else ONCE}"
+        return f"RecursionError: {error}. {TRACED_ONCE} A condition on the state cannot end a recursion: write a loop."
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{text}. {ADVICE if isinstance(error, SYMBOL_ERRORS) else TRACED_ONCE}"

@@ -32,7 +32,7 @@ class Wave:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class WaveCode:
     """The common code of waves with the same cells and repeats.
 
     Runs are numbered through all waves; those of each wave are padded with its last run to a multiple of the width.
@@ -56,14 +56,14 @@ class Shape:
         """Return the first table row of the cell at position `k` of each run."""
         return np.array([run.rows[k] for run in self.runs])
 
-    def at(self, k: int) -> Array:
+    def places_of_cell(self, k: int) -> Array:
         """Return the places of the cell at position `k`, shape (runs, repeats)."""
-        found: Array = self.begins[:, None] + k + len(self.cells) * np.arange(self.repeats)[None]
-        return found
+        places: Array = self.begins[:, None] + k + len(self.cells) * np.arange(self.repeats)[None]
+        return places
 
 
 @dataclass(frozen=True)
-class Share:
+class WaveRange:
     """Range of the runs of a wave within its shape."""
 
     shape: int
@@ -72,7 +72,7 @@ class Share:
     last: int
 
 
-def shaped(r: Recursion, width: int) -> tuple[list[Shape], list[Share]]:
+def group_waves(r: Recursion, width: int) -> tuple[list[WaveCode], list[WaveRange]]:
     """Group the waves of recursion `r` by their code, padded to multiples of the vector `width`."""
     runs: dict[tuple[tuple[int, ...], int], list[Run]] = {}
     shares = []
@@ -80,8 +80,8 @@ def shaped(r: Recursion, width: int) -> tuple[list[Shape], list[Share]]:
         mine = runs.setdefault((wave.cells, wave.repeats), [])
         first = len(mine)
         mine += [*wave.runs, *[wave.runs[-1]] * (-len(wave.runs) % width)]
-        shares.append(Share(list(runs).index((wave.cells, wave.repeats)), wave.depth, first, len(mine)))
-    return [Shape(*key, tuple(found)) for key, found in runs.items()], shares
+        shares.append(WaveRange(list(runs).index((wave.cells, wave.repeats)), wave.depth, first, len(mine)))
+    return [WaveCode(*key, tuple(found)) for key, found in runs.items()], shares
 
 
 def waves(r: Recursion) -> list[Wave]:
@@ -89,10 +89,10 @@ def waves(r: Recursion) -> list[Wave]:
     runs, parent = r.tree.runs, r.tree.parent
     run_of = np.empty(len(parent), int)
     depth = [0] * len(runs)
-    together: dict[tuple[int, tuple[int, ...], int], list[Run]] = {}
+    groups: dict[tuple[int, tuple[int, ...], int], list[Run]] = {}
     for k, run in enumerate(runs):
         run_of[run.begin : run.end] = k
         up = int(parent[run.begin])
         depth[k] = depth[run_of[up]] + 1 if up >= 0 else 0
-        together.setdefault((depth[k], run.cells, run.repeats), []).append(run)
-    return [Wave(cells, repeats, d, tuple(found)) for (d, cells, repeats), found in sorted(together.items())]
+        groups.setdefault((depth[k], run.cells, run.repeats), []).append(run)
+    return [Wave(cells, repeats, d, tuple(wave_runs)) for (d, cells, repeats), wave_runs in sorted(groups.items())]

@@ -22,21 +22,24 @@ import numpy as np
 from bellcrank.forces import Cutting, Pad
 from bellcrank.ground.field import Ground, Place, Tool
 from bellcrank.ground.soils import SOILS, NamedSoil
-from bellcrank.ground.wedge import Resistance, plane_of_failure, resistance
+from bellcrank.ground.wedge import WedgeResistance, plane_of_failure, resistance
 from bellcrank.model import Body, Mechanism
 from bellcrank.parameters import Free, parameter
 
 Array = np.ndarray[Any, Any]
-NEAR, FAR = (0.1, 0.25, 0.4), (0.55, 0.7, 0.85)  # m ahead of the edge at which the surface is sampled
-STEEPEST = 0.7  # largest rise over run of the surface in the equation
-RAKES = (math.radians(20.0), math.radians(95.0))  # rad, range of rake angles in the equation
-FALLING = 0.7  # share of the blade's own slope; steeper descents are limited to it
-NOWHERE = 1000.0  # m below the level, out of reach of back and pin
-SLOWEST = 0.05  # m/s, below it the mouth's direction is the way ahead
+NEAR_DISTANCES, FAR_DISTANCES = (
+    (0.1, 0.25, 0.4),
+    (0.55, 0.7, 0.85),
+)  # m ahead of the edge at which the surface is sampled
+MAX_SLOPE = 0.7  # largest rise over run of the surface in the equation
+RAKE_RANGE = (math.radians(20.0), math.radians(95.0))  # rad, range of rake angles in the equation
+MAX_DESCENT_SHARE = 0.7  # share of the blade's own slope; steeper descents are limited to it
+OUT_OF_REACH = 1000.0  # m below the level, out of reach of back and pin
+MIN_SPEED = 0.05  # m/s, below it the mouth's direction is the way ahead
 TYPICAL_RAKE, TYPICAL_DEPTH = math.radians(50.0), 0.3  # rad and m, before the first update
-UNITS = {"height": "m", "slope_x": "", "slope_y": "", "square": "N/m2", "linear": "N/m", "constant": "N"}
-LOAD = {"mass": "kg", "x": "m", "y": "m", "z": "m"}
-EXTRA = "load.extra"  # kg, additional load set by the operator
+GROUND_UNITS = {"height": "m", "slope_x": "", "slope_y": "", "square": "N/m2", "linear": "N/m", "constant": "N"}
+LOAD_UNITS = {"mass": "kg", "x": "m", "y": "m", "z": "m"}
+EXTRA_LOAD = "load.extra"  # kg, additional load set by the operator
 
 
 @dataclass(frozen=True)
@@ -51,32 +54,32 @@ class GroundContact:
     @property
     def cutting(self) -> Cutting:
         """Cutting force at the edge, with the free parameters."""
-        return Cutting(**{name: self.numbers[f"ground.{name}"] for name in UNITS})
+        return Cutting(**{name: self.numbers[f"ground.{name}"] for name in GROUND_UNITS})
 
     @property
     def heel(self) -> tuple[float, float, float]:
         """Lowest point of the bucket's back, in the bucket's axes, m."""
-        x, y, z = (float(a) for a in self.tool.centre(self.tip, 0.0))
+        x, y, z = (float(a) for a in self.tool.load_centre(self.tip, 0.0))
         return x, y, z
 
     def pad(self, name: str) -> Pad:
         """Return the bearing pad under the point `name`, "heel" or "pin"."""
         return Pad(self.numbers[f"ground.{name}"])
 
-    def laden(self, m: Mechanism, name: str) -> Mechanism:
+    def with_load(self, m: Mechanism, name: str) -> Mechanism:
         """Return mechanism `m` with the load added to its body called `name`."""
-        load = [self.numbers[f"load.{key}"] for key in LOAD]
+        load = [self.numbers[f"load.{key}"] for key in LOAD_UNITS]
         side = self.tool.capacity ** (2.0 / 3.0) / 6.0  # m2, inertia per kg of a cube of that volume
-        mass = load[0] + self.numbers[EXTRA]
-        bodies = tuple(_laden(b, mass, load[1:], side) if b.name == name else b for b in m.bodies)
+        mass = load[0] + self.numbers[EXTRA_LOAD]
+        bodies = tuple(_loaded_body(b, mass, load[1:], side) if b.name == name else b for b in m.bodies)
         return replace(m, bodies=bodies)
 
-    def values(self, g: Ground, pose: Array, velocity: Place) -> dict[str, float]:
+    def values(self, ground: Ground, pose: Array, velocity: Place) -> dict[str, float]:
         """Return the current values of the free parameters.
 
         Parameters
         ----------
-        g
+        ground
             Ground.
         pose
             Pose of the bucket's body in the world, 3x4.
@@ -85,27 +88,41 @@ class GroundContact:
         """
         R, origin = pose[:, :3], pose[:, 3]
         tip = R @ self.tip + origin
-        way = _ahead(velocity, R @ self.tool.mouth)
-        near, far = self._surface(g, tip, R @ self.tool.across, way)
-        first, between = sum(NEAR) / len(NEAR), sum(FAR) / len(FAR) - sum(NEAR) / len(NEAR)
-        slope = min(max((far - near) / between, -STEEPEST), STEEPEST)
-        at_edge = near - slope * first
-        height = self.level + at_edge - slope * (way[0] * tip[0] + way[1] * tip[1])
+        direction = _motion_direction(velocity, R @ self.tool.mouth)
+        near, far = self._surface(ground, tip, R @ self.tool.across, direction)
+        near_distance, distance = (
+            sum(NEAR_DISTANCES) / len(NEAR_DISTANCES),
+            sum(FAR_DISTANCES) / len(FAR_DISTANCES) - sum(NEAR_DISTANCES) / len(NEAR_DISTANCES),
+        )
+        slope = min(max((far - near) / distance, -MAX_SLOPE), MAX_SLOPE)
+        at_edge = near - slope * near_distance
+        height = self.level + at_edge - slope * (direction[0] * tip[0] + direction[1] * tip[1])
         depth = max(self.level + at_edge - tip[2], 0.0)
-        met = self.met(g.soil, R @ self.tool.pointing(self.tip), way, slope, depth, g.load)
-        x, y, z = (float(a) for a in self.tool.centre(self.tip, g.load / self.tool.capacity))
+        polynomial = self.soil_resistance(
+            ground.soil, R @ self.tool.teeth_direction(self.tip), direction, slope, depth, ground.load
+        )
+        x, y, z = (float(a) for a in self.tool.load_centre(self.tip, ground.load / self.tool.capacity))
         heel, pin = R @ self.heel + origin, origin
-        below = g.height([heel[0], pin[0]], [heel[1], pin[1]])
-        heights = {f"ground.{n}": self.level + float(h) for n, h in zip(("heel", "pin"), below, strict=True)}
-        surface = {"ground.height": height, "ground.slope_x": slope * way[0], "ground.slope_y": slope * way[1]}
+        ground_heights = ground.height([heel[0], pin[0]], [heel[1], pin[1]])
+        heights = {f"ground.{n}": self.level + float(h) for n, h in zip(("heel", "pin"), ground_heights, strict=True)}
+        surface = {
+            "ground.height": height,
+            "ground.slope_x": slope * direction[0],
+            "ground.slope_y": slope * direction[1],
+        }
         # Outside the equation's range, adhesion on a flat blade would drive it, so the resistance is clipped at zero.
-        parts = {"square": met.square, "linear": met.linear, "constant": met.constant}
+        parts = {"square": polynomial.square, "linear": polynomial.linear, "constant": polynomial.constant}
         force = {f"ground.{name}": max(float(x), 0.0) for name, x in parts.items()}
-        return surface | force | heights | {"load.mass": g.soil.density * g.load, "load.x": x, "load.y": y, "load.z": z}
+        return (
+            surface
+            | force
+            | heights
+            | {"load.mass": ground.soil.density * ground.load, "load.x": x, "load.y": y, "load.z": z}
+        )
 
-    def met(
-        self, soil: NamedSoil, teeth: Array, way: Sequence[float], slope: float, depth: float, swept: float
-    ) -> Resistance:
+    def soil_resistance(
+        self, soil: NamedSoil, teeth: Array, direction: Sequence[float], slope: float, depth: float, swept: float
+    ) -> WedgeResistance:
         """Return the resistance of the soil ahead of the edge.
 
         Parameters
@@ -114,7 +131,7 @@ class GroundContact:
             Properties of the soil.
         teeth
             Direction of the teeth in the world.
-        way
+        direction
             Horizontal direction of motion.
         slope
             Slope of the surface, rise over run.
@@ -123,21 +140,21 @@ class GroundContact:
         swept
             Volume of soil that was swept up, m3.
         """
-        forwards = teeth[0] * way[0] + teeth[1] * way[1]
-        rake = min(max(math.atan2(-teeth[2], forwards), RAKES[0]), RAKES[1])
+        forwards = teeth[0] * direction[0] + teeth[1] * direction[1]
+        rake = min(max(math.atan2(-teeth[2], forwards), RAKE_RANGE[0]), RAKE_RANGE[1])
         surcharge = soil.unit_weight * swept
-        angle = math.atan(max(slope, -FALLING * math.tan(rake)))  # keeps the blade inside the soil
+        angle = math.atan(max(slope, -MAX_DESCENT_SHARE * math.tan(rake)))  # keeps the blade inside the soil
         beta = plane_of_failure(soil, self.tool.width, rake, angle, max(depth, 0.05), surcharge)
         return resistance(soil, self.tool.width, rake, angle, beta, surcharge)
 
-    def _surface(self, g: Ground, tip: Array, across: Array, way: Sequence[float]) -> tuple[float, float]:
+    def _surface(self, ground: Ground, tip: Array, across: Array, direction: Sequence[float]) -> tuple[float, float]:
         """Return mean heights ahead of the edge, near and far, relative to the level."""
-        d, s = np.array([*NEAR, *FAR])[:, None], self.tool.width * np.array([-0.35, 0.0, 0.35])
-        h = g.height(tip[0] + d * way[0] + s * across[0], tip[1] + d * way[1] + s * across[1])
-        return float(h[: len(NEAR)].mean()), float(h[len(NEAR) :].mean())
+        d, s = np.array([*NEAR_DISTANCES, *FAR_DISTANCES])[:, None], self.tool.width * np.array([-0.35, 0.0, 0.35])
+        h = ground.height(tip[0] + d * direction[0] + s * across[0], tip[1] + d * direction[1] + s * across[1])
+        return float(h[: len(NEAR_DISTANCES)].mean()), float(h[len(NEAR_DISTANCES) :].mean())
 
 
-def contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSoil = SOILS["loam"]) -> GroundContact:
+def ground_contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSoil = SOILS["loam"]) -> GroundContact:
     """Return free parameters whose nominal values are level ground and an empty bucket.
 
     Before the first update only the edge touches the ground: with ground that is never dug, the pads would otherwise
@@ -155,30 +172,38 @@ def contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSoil = SO
         Soil for the nominal resistance.
     """
     beta = plane_of_failure(soil, tool.width, TYPICAL_RAKE, 0.0, TYPICAL_DEPTH)
-    first = resistance(soil, tool.width, TYPICAL_RAKE, 0.0, beta)
-    given = {"height": level, "square": float(first.square), "linear": float(first.linear)}
-    numbers = {f"ground.{n}": parameter(f"ground.{n}", given.get(n, 0.0), unit) for n, unit in UNITS.items()}
-    numbers |= {f"ground.{n}": parameter(f"ground.{n}", level - NOWHERE, "m") for n in ("heel", "pin")}
+    nominal_resistance = resistance(soil, tool.width, TYPICAL_RAKE, 0.0, beta)
+    nominal_values = {
+        "height": level,
+        "square": float(nominal_resistance.square),
+        "linear": float(nominal_resistance.linear),
+    }
+    numbers = {
+        f"ground.{n}": parameter(f"ground.{n}", nominal_values.get(n, 0.0), unit) for n, unit in GROUND_UNITS.items()
+    }
+    numbers |= {f"ground.{n}": parameter(f"ground.{n}", level - OUT_OF_REACH, "m") for n in ("heel", "pin")}
     x, y, z = (float(a) for a in tip)
-    at = dict(zip(("x", "y", "z"), tool.centre((x, y, z), 0.0), strict=True))
-    numbers |= {f"load.{n}": parameter(f"load.{n}", float(at.get(n, 0.0)), unit) for n, unit in LOAD.items()}
-    numbers[EXTRA] = parameter(EXTRA, 0.0, "kg")
+    load_centre = dict(zip(("x", "y", "z"), tool.load_centre((x, y, z), 0.0), strict=True))
+    numbers |= {
+        f"load.{n}": parameter(f"load.{n}", float(load_centre.get(n, 0.0)), unit) for n, unit in LOAD_UNITS.items()
+    }
+    numbers[EXTRA_LOAD] = parameter(EXTRA_LOAD, 0.0, "kg")
     return GroundContact(tool, (x, y, z), level, numbers)
 
 
-def _ahead(velocity: Place, mouth: Place) -> tuple[float, float]:
+def _motion_direction(velocity: Place, mouth: Place) -> tuple[float, float]:
     """Return the horizontal direction of motion of the edge, or that of the mouth if the edge hardly moves."""
     x, y = velocity[0], velocity[1]
-    if math.hypot(x, y) < SLOWEST:
+    if math.hypot(x, y) < MIN_SPEED:
         x, y = mouth[0], mouth[1]
-    far = math.hypot(x, y)
-    return (x / far, y / far) if far > 1e-9 else (1.0, 0.0)
+    length = math.hypot(x, y)
+    return (x / length, y / length) if length > 1e-9 else (1.0, 0.0)
 
 
-def _laden(body: Body, mass: Any, centre: Sequence[Free], side: float) -> Body:
+def _loaded_body(body: Body, mass: Any, centre: Sequence[Free], side: float) -> Body:
     """Return the body combined with a load: total mass, common centre of mass, and inertia about it."""
-    whole = body.mass + mass
-    share = mass / whole
+    total_mass = body.mass + mass
+    share = mass / total_mass
     r = [c - b for c, b in zip(centre, body.com, strict=True)]
     com: Any = tuple(b + share * d for b, d in zip(body.com, r, strict=True))
     reduced, square = body.mass * share, r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
@@ -189,4 +214,4 @@ def _laden(body: Body, mass: Any, centre: Sequence[Free], side: float) -> Body:
         )
         for i in range(3)
     )
-    return replace(body, mass=whole, com=com, inertia=inertia)
+    return replace(body, mass=total_mass, com=com, inertia=inertia)

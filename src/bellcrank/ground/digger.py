@@ -11,7 +11,7 @@ from bellcrank.ground.field import Ground
 from bellcrank.ground.soils import NamedSoil
 
 Array = np.ndarray[Any, Any]
-SOON = 0.2  # s: updates further apart give no velocity of the edge
+MAX_UPDATE_GAP = 0.2  # s: updates further apart give no velocity of the edge
 
 
 class Digger:
@@ -30,7 +30,7 @@ class Digger:
         self.ground = Ground(contact.tool, contact.level, soil) if soil else Ground(contact.tool, contact.level)
         self._last: tuple[float, Array] | None = None
 
-    def look(self, t: float, pose: Array) -> dict[str, float]:
+    def update(self, t: float, pose: Array) -> dict[str, float]:
         """Update the ground for the bucket's current pose and return the machine's parameters from now on.
 
         Parameters
@@ -43,7 +43,7 @@ class Digger:
         R, origin, tool = pose[:, :3], pose[:, 3], self.contact.tool
         tip = R @ self.contact.tip + origin
         velocity = np.zeros(3)
-        if self._last is not None and 0.0 < t - self._last[0] < SOON:
+        if self._last is not None and 0.0 < t - self._last[0] < MAX_UPDATE_GAP:
             velocity = (tip - self._last[1]) / (t - self._last[0])
         self._last = t, tip
         middle = origin + 0.7 * (tip - origin)

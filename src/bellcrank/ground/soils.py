@@ -15,7 +15,7 @@ from math import radians, tan
 from bellcrank.errors import InputError, unknown
 
 GRAVITY = 9.81  # m/s2
-MOST_ADHESION = 1.0e4  # Pa
+MAX_ADHESION = 1.0e4  # Pa
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class NamedSoil:
     @property
     def adhesion(self) -> float:
         """Adhesion on the blade, Pa."""
-        return min(0.5 * self.cohesion, MOST_ADHESION)
+        return min(0.5 * self.cohesion, MAX_ADHESION)
 
     @property
     def slopes(self) -> tuple[float, float]:

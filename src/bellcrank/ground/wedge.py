@@ -35,25 +35,25 @@ from bellcrank.ground.soils import NamedSoil
 from bellcrank.scalar import Scalar, cos, sin, tan
 
 Array = np.ndarray[Any, Any]
-LEAST, STEPS = 0.05, 200  # rad, margin at the ends of the range of beta; number of trial angles
+ANGLE_MARGIN, TRIAL_ANGLES = 0.05, 200  # rad, margin at the ends of the range of beta; number of trial angles
 
 
 @dataclass(frozen=True)
-class Resistance:
+class WedgeResistance:
     """Blade force as a polynomial of the depth d: P = square d^2 + linear d + constant, N."""
 
     square: Scalar  # N/m2: the weight of the wedge
     linear: Scalar  # N/m: cohesion and adhesion
     constant: Scalar  # N: the surcharge
 
-    def at(self, d: Scalar) -> Scalar:
+    def force(self, d: Scalar) -> Scalar:
         """Return P at depth `d` (m), N."""
         return self.square * d * d + self.linear * d + self.constant
 
 
 def resistance(
     soil: NamedSoil, width: Scalar, rake: Scalar, slope: Scalar, beta: Scalar, surcharge: Scalar = 0.0
-) -> Resistance:
+) -> WedgeResistance:
     """Return the resistance for a given plane of failure.
 
     Parameters
@@ -72,13 +72,13 @@ def resistance(
         Weight on top of the wedge, N.
     """
     phi, delta = soil.phi, soil.delta
-    share = 1.0 / sin(rake + delta + beta + phi)
-    failure = 1.0 / (cos(beta) * (tan(beta) - tan(slope)))
-    blade = 1.0 / (sin(rake) + cos(rake) * tan(slope))
-    weight = 0.5 * soil.unit_weight * width * failure * blade * sin(rake + beta)
-    stuck = soil.cohesion * failure * cos(phi) - soil.adhesion * blade * cos(rake + beta + phi)
-    lifted = sin(beta + phi) * share
-    return Resistance(weight * lifted, width * stuck * share, surcharge * lifted)
+    reaction_factor = 1.0 / sin(rake + delta + beta + phi)
+    failure_factor = 1.0 / (cos(beta) * (tan(beta) - tan(slope)))
+    blade_factor = 1.0 / (sin(rake) + cos(rake) * tan(slope))
+    weight = 0.5 * soil.unit_weight * width * failure_factor * blade_factor * sin(rake + beta)
+    cohesion_factor = soil.cohesion * failure_factor * cos(phi) - soil.adhesion * blade_factor * cos(rake + beta + phi)
+    weight_factor = sin(beta + phi) * reaction_factor
+    return WedgeResistance(weight * weight_factor, width * cohesion_factor * reaction_factor, surcharge * weight_factor)
 
 
 def plane_of_failure(
@@ -93,10 +93,10 @@ def plane_of_failure(
     depth
         Depth of the edge, m.
     """
-    low = max(slope, 0.0) + LEAST
-    high = min(0.5 * pi, pi - rake - soil.delta - soil.phi) - LEAST
+    low = max(slope, 0.0) + ANGLE_MARGIN
+    high = min(0.5 * pi, pi - rake - soil.delta - soil.phi) - ANGLE_MARGIN
     if high <= low:  # no valid range: upright blade and steep slope, so take the flattest plane
         return low
-    tried = np.linspace(low, high, STEPS)
-    forces = resistance(soil, width, rake, slope, tried, surcharge).at(depth)
-    return float(tried[int(np.argmin(forces))])
+    trial_angles = np.linspace(low, high, TRIAL_ANGLES)
+    forces = resistance(soil, width, rake, slope, trial_angles, surcharge).force(depth)
+    return float(trial_angles[int(np.argmin(forces))])

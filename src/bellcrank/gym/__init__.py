@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.extras import extra
+from bellcrank.optional_imports import optional_import
 
-extra("gymnasium", "learn", "bellcrank.gym")
+optional_import("gymnasium", "learn", "bellcrank.gym")
 
 from bellcrank.gym.environments import Env, VectorEnv  # noqa: E402  # they need gymnasium
 from bellcrank.gym.tasks import TASKS, Task  # noqa: E402
@@ -46,5 +46,5 @@ def make(task: str | Task, batch: int | None = None, **settings: Any) -> Env | V
         if task not in TASKS:
             raise InputError(f"gym: {unknown('task', task, list(TASKS))}")
         task = TASKS[task]()
-    given: dict[str, Any] = {"low": task.low, "high": task.high, **task.settings, **settings}
-    return Env(task.plant, **given) if batch is None else VectorEnv(task.plant, batch, **given)
+    arguments: dict[str, Any] = {"low": task.low, "high": task.high, **task.settings, **settings}
+    return Env(task.plant, **arguments) if batch is None else VectorEnv(task.plant, batch, **arguments)

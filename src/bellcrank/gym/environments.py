@@ -18,17 +18,17 @@ from gymnasium.vector import VectorEnv as ManyEnvs
 from gymnasium.vector.utils import batch_space
 
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.graph.program import FINISHED, HUGE
+from bellcrank.graph.program import FINISHED, STATE_LIMIT
 from bellcrank.model import Mechanism
-from bellcrank.sim.stepping import stepper
+from bellcrank.sim.stepper_factory import stepper
 from bellcrank.sim.systems import System
 
-OPTIONS = ("start", "parameters")  # options of a reset
+RESET_OPTIONS = ("start", "parameters")  # options of a reset
 Array = np.ndarray[Any, Any]
 Plant = Mechanism | System
 
 
-def _actions(n: int, low: Any, high: Any) -> Box:
+def _action_space(n: int, low: Any, high: Any) -> Box:
     """Return the space of the inputs."""
     if not n:
         raise InputError("gym: the plant has no inputs, so there is no action; see bellcrank.system.")
@@ -41,8 +41,8 @@ def _actions(n: int, low: Any, high: Any) -> Box:
     return Box(a, b, dtype=np.float64)
 
 
-def _observations(n: int) -> Box:
-    return Box(-HUGE, HUGE, (n,), np.float64)  # a run beyond these bounds is ended
+def _observation_space(n: int) -> Box:
+    return Box(-STATE_LIMIT, STATE_LIMIT, (n,), np.float64)  # a run beyond these bounds is ended
 
 
 def _reset_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> dict[str, Any]:
@@ -72,8 +72,8 @@ class Env(OneEnv[Array, Array]):
 
     def __init__(self, plant: Plant, *, low: Any = -1.0, high: Any = 1.0, **settings: Any) -> None:
         self.stepper = stepper(plant, None, **{**settings, "restart": False})
-        self.action_space = _actions(len(self.stepper.inputs), low, high)
-        self.observation_space = _observations(len(self.stepper.outputs))
+        self.action_space = _action_space(len(self.stepper.inputs), low, high)
+        self.observation_space = _observation_space(len(self.stepper.outputs))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Restart the run.
@@ -92,9 +92,9 @@ class Env(OneEnv[Array, Array]):
         info : dict
             Empty.
         """
-        given = _reset_options(options, OPTIONS)
+        checked_options = _reset_options(options, RESET_OPTIONS)
         super().reset(seed=seed)
-        return self.stepper.reset(seed=seed, **given), {}
+        return self.stepper.reset(seed=seed, **checked_options), {}
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Apply an action for one period.
@@ -142,8 +142,8 @@ class VectorEnv(ManyEnvs[Array, Array, Array]):
     def __init__(self, plant: Plant, batch: int, *, low: Any = -1.0, high: Any = 1.0, **settings: Any) -> None:
         self.stepper = stepper(plant, batch, **{"restart": True, **settings})
         self.num_envs = self.stepper.runs
-        self.single_action_space = _actions(len(self.stepper.inputs), low, high)
-        self.single_observation_space = _observations(len(self.stepper.outputs))
+        self.single_action_space = _action_space(len(self.stepper.inputs), low, high)
+        self.single_observation_space = _observation_space(len(self.stepper.outputs))
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         if not self.stepper.task.restarts:
@@ -166,10 +166,10 @@ class VectorEnv(ManyEnvs[Array, Array, Array]):
         info : dict
             Empty.
         """
-        given = _reset_options(options, (*OPTIONS, "reset_mask"))
-        if "reset_mask" in given:
-            given["mask"] = given.pop("reset_mask")
-        return self.stepper.reset(seed=seed, **given), {}
+        checked_options = _reset_options(options, (*RESET_OPTIONS, "reset_mask"))
+        if "reset_mask" in checked_options:
+            checked_options["mask"] = checked_options.pop("reset_mask")
+        return self.stepper.reset(seed=seed, **checked_options), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Apply actions for one period.
@@ -195,6 +195,6 @@ class VectorEnv(ManyEnvs[Array, Array, Array]):
         env = self.stepper
         y, end = env.step(actions), env.ended
         truncated = end == FINISHED
-        over = end > 0.0
-        info = {"final_obs": env.final.copy(), "_final_obs": over} if env.final is not None and over.any() else {}
-        return y, env.reward.copy(), over & ~truncated, truncated, info
+        ended = end > 0.0
+        info = {"final_obs": env.final.copy(), "_final_obs": ended} if env.final is not None and ended.any() else {}
+        return y, env.reward.copy(), ended & ~truncated, truncated, info

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.excavators.rotary import machine as excavator
-from bellcrank.excavators.rotary.modes import JOINTS, EitherMode, JointMode
+from bellcrank.excavators.rotary import rotary_machine as excavator
+from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode, JointMode
 from bellcrank.formats import Builder
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, cos, exp, fabs, maximum, sin
-from bellcrank.sim.chance import Random
-from bellcrank.sim.columns import Columns
+from bellcrank.sim.counter_rng import Random
+from bellcrank.sim.observed_columns import StateColumns
 from bellcrank.sim.systems import System, system
 from bellcrank.zoo import puma600
 
@@ -166,7 +166,7 @@ def reacher(mechanism: Mechanism | None = None, frame: str = "", strength: float
     bare = system(m)
 
     def place(q: Any) -> list[Scalar]:
-        columns = Columns(bare, lambda y, tau: [], 0.0, [*q, *[0.0] * m.nv], ())
+        columns = StateColumns(bare, lambda y, tau: [], 0.0, [*q, *[0.0] * m.nv], ())
         return [columns[f"{frame}.{axis}"] for axis in "xyz"]
 
     def missing(axis: int) -> Callable[..., Scalar]:
@@ -207,13 +207,20 @@ def excavator_trench() -> Task:
     Task
         The task.
     """
-    whole = excavator.machine()
-    plain, old = whole.system, whole.system.control
-    assert isinstance(old, EitherMode)
-    arm = old.arm
+    full_machine = excavator.machine()
+    hydraulic_system, original_control = full_machine.system, full_machine.system.control
+    assert isinstance(original_control, EitherMode)
+    arm = original_control.arm
     assert arm is not None
-    sticks = JointMode(old.kp, old.kv, old.start, stops=old.stops, leash=old.leash, bleed=old.bleed)
-    rates = dict(zip(JOINTS, excavator.RATES, strict=True))
+    sticks = JointMode(
+        original_control.kp,
+        original_control.kv,
+        original_control.start,
+        stops=original_control.stops,
+        leash=original_control.leash,
+        bleed=original_control.bleed,
+    )
+    rates = dict(zip(JOINTS, excavator.FULL_STICK_RATES, strict=True))
 
     def control(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:
         return sticks(t, q, v, x, {name: rates[name] * u[name] for name in JOINTS})
@@ -242,11 +249,11 @@ def excavator_trench() -> Task:
         return 1.0 - fabs(along) - 2.0 * fabs(up) - 0.01 * sum((u[name] * u[name] for name in JOINTS), 0.0)
 
     def start(random: Random) -> dict[str, Scalar]:
-        first = dict(zip(JOINTS, old.start, strict=True))
+        first = dict(zip(JOINTS, original_control.start, strict=True))
         angles = {name: first[name] + (random.uniform(-0.02, 0.02) if name != "cab" else 0.0) for name in JOINTS}
         return {f"{n}.q": a for n, a in angles.items()} | {f"{n}_d": a for n, a in angles.items()}
 
-    plant = replace(plain, control=control, inputs=JOINTS, outputs=outputs, defaults={})
+    plant = replace(hydraulic_system, control=control, inputs=JOINTS, outputs=outputs, defaults={})
     return Task(plant, settings={"every": 0.05, "step": 0.0025, "limit": 8.0, "start": start, "reward": reward})
 
 

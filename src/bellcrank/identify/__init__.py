@@ -10,12 +10,12 @@ output_error, design    any numbers of any plant, through its runs
 
 from __future__ import annotations
 
-from bellcrank.identify.base import Base, base_parameters
-from bellcrank.identify.consistent import Consistent, consistent_estimate
 from bellcrank.identify.excitation import Excitation, excite
 from bellcrank.identify.least_squares import Estimate, estimate
-from bellcrank.identify.loops import completed
-from bellcrank.identify.numbers import Number, mechanism_with, numbers_of, values_of
+from bellcrank.identify.linear_parameters import Number, mechanism_with, numbers_of, values_of
+from bellcrank.identify.loop_regressor import completed
+from bellcrank.identify.parameter_groups import Base, base_parameters
+from bellcrank.identify.physical_consistency import Consistent, consistent_estimate
 from bellcrank.identify.regressors import energy_regressor, momentum_regressor, regressor
 
 __all__ = [

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, unknown
-from bellcrank.extras import extra
-from bellcrank.identify.model_runs import start_names, with_free
-from bellcrank.misfits import explained
-from bellcrank.quoting import line
-from bellcrank.seeds import generator
-from bellcrank.sim.amounts import count, duration
+from bellcrank.identify.model_runs import start_elements, with_free
+from bellcrank.optional_imports import optional_import
+from bellcrank.quoting import single_line
+from bellcrank.random_seeds import generator
+from bellcrank.sim.quantity_checks import count, duration
 from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.ranges import Range
 
 Array = np.ndarray[Any, Any]
-MOST_TRIES = 10_000_000
-SMALL = 1e-5  # share of a range, step of differences
+MAX_TRIES = 10_000_000
+DIFFERENCE_SHARE = 1e-5  # share of a range, step of differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,11 @@ class Minimum:
     runs: int
 
     def __str__(self) -> str:
-        found = ", ".join(f"{line(n)} = {x:.6g}" for n, x in self.values.items())
-        return f"{found}: {self.least:.6g}, from {self.before:.6g}, in {self.runs} runs"
+        values_text = ", ".join(f"{single_line(n)} = {x:.6g}" for n, x in self.values.items())
+        return f"{values_text}: {self.least:.6g}, from {self.before:.6g}, in {self.runs} runs"
 
 
-@explained
+@explain_argument_errors
 def minimize(
     plant: Any,
     least: str,
@@ -116,12 +116,12 @@ def minimize(
     for n, r in over.items():
         if not isinstance(r, Range) or r.kind != "uniform":
             raise InputError(f'over: "{n}" is {r!r}; expected bellcrank.uniform(low, high).')
-    sign, word = (-1.0, least[1:]) if least.startswith("-") else (1.0, least)
+    sign, summary_name = (-1.0, least[1:]) if least.startswith("-") else (1.0, least)
     names = tuple(over)
-    asked = list(dict.fromkeys([word, *(within or {})]))
-    problem = _Design(plant, names, asked, integrator, seconds, {"step": step, "tolerance": tolerance}, given)
+    summary_names = list(dict.fromkeys([summary_name, *(within or {})]))
+    problem = _Design(plant, names, summary_names, integrator, seconds, {"step": step, "tolerance": tolerance}, given)
     low, high = (np.array([getattr(r, k) for r in over.values()]) for k in ("a", "b"))
-    return _searched(problem, sign, word, low, high, within or {}, count("tries", tries, MOST_TRIES), seed)
+    return _search(problem, sign, summary_name, low, high, within or {}, count("tries", tries, MAX_TRIES), seed)
 
 
 class _Design:
@@ -130,7 +130,7 @@ class _Design:
         settings: Mapping[str, Any], given: Mapping[str, Any],
     ) -> None:  # fmt: skip
         self.system = with_free(plant, names)
-        self.names, self.asked, self.given = tuple(names), asked, dict(given)
+        self.names, self.summary_names, self.run_options = tuple(names), asked, dict(given)
         self.seconds = duration("seconds", seconds)
         self.settings = {k: x for k, x in settings.items() if x is not None}
         self.sim = Simulator(self.system, integrator, summary=asked)
@@ -141,98 +141,111 @@ class _Design:
     def values(self, x: Array) -> dict[str, Array]:
         """Return summaries at points `x` (points, names); NaN where a run failed or is invalid."""
         try:
-            return self._ran(x)
+            return self._run_points(x)
         except InputError:
             if len(x) == 1:
-                return {k: np.full(1, np.nan) for k in self.asked}
+                return {k: np.full(1, np.nan) for k in self.summary_names}
         halves = [self.values(part) for part in np.array_split(x, 2)]
-        return {k: np.concatenate([h[k] for h in halves]) for k in self.asked}
+        return {k: np.concatenate([h[k] for h in halves]) for k in self.summary_names}
 
-    def _ran(self, x: Array) -> dict[str, Array]:
-        given = dict(self.given)
-        starts = start_names(self.system)
+    def _run_points(self, x: Array) -> dict[str, Array]:
+        options = dict(self.run_options)
+        starts = start_elements(self.system)
         for k, n in enumerate(self.names):
             vector, element = starts.get(n, ("parameters", n))
-            given[vector] = {**(given.get(vector) or {}), element: x[:, k]}
+            options[vector] = {**(options.get(vector) or {}), element: x[:, k]}
         self.runs += len(x)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            run = self.sim.run(self.seconds, batch=len(x), progress=False, keep="final", **given, **self.settings)
-        good = np.array([stop.reason != "not finite" for stop in run.stops])
-        return {k: np.where(good, np.asarray(run[k])[..., 0], np.nan) for k in self.asked}
+            run = self.sim.run(self.seconds, batch=len(x), progress=False, keep="final", **options, **self.settings)
+        is_finite = np.array([stop.reason != "not finite" for stop in run.stops])
+        return {k: np.where(is_finite, np.asarray(run[k])[..., 0], np.nan) for k in self.summary_names}
 
     @property
     def nominal(self) -> Array:
         """Nominal values of the design numbers."""
-        starts, m = start_names(self.system), self.system.mechanism
-        usual = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {
+        starts, m = start_elements(self.system), self.system.mechanism
+        start_values = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {
             z.name: z.initial for z in self.system.states
         }
-        return np.array([usual.get(n, 0.0) if n in starts else self.system.parameters[n] for n in self.names])
+        return np.array([start_values.get(n, 0.0) if n in starts else self.system.parameters[n] for n in self.names])
 
 
-def _searched(
-    of: _Design, sign: float, word: str, low: Array, high: Array, within: Mapping[str, Any], tries: int, seed: int
+def _search(
+    design: _Design,
+    sign: float,
+    summary_name: str,
+    low: Array,
+    high: Array,
+    within: Mapping[str, Any],
+    tries: int,
+    seed: int,
 ) -> Minimum:
-    optimize, qmc = (extra(n, "study", "bellcrank.minimize") for n in ("scipy.optimize", "scipy.stats.qmc"))
-    before = float(of._ran(of.nominal[None])[word][0])  # raises for an invalid plant or start
+    optimize, qmc = (optional_import(n, "study", "bellcrank.minimize") for n in ("scipy.optimize", "scipy.stats.qmc"))
+    before = float(design._run_points(design.nominal[None])[summary_name][0])  # raises for an invalid plant or start
     for n in within:
-        if n not in of.asked:
-            raise InputError(f"within: {unknown('summary', n, of.asked)}")
+        if n not in design.summary_names:
+            raise InputError(f"within: {unknown('summary', n, design.summary_names)}")
     points = low + (high - low) * qmc.Sobol(len(low), rng=generator(seed)).random_base2(int(np.ceil(np.log2(tries))))
-    found = of.values(points)
-    value = np.where(_broken(found, within) <= 0, sign * found[word], np.inf)
+    summaries = design.values(points)
+    value = np.where(_violation(summaries, within) <= 0, sign * summaries[summary_name], np.inf)
     if not np.isfinite(value).any():
-        value = _broken(found, within)
+        value = _violation(summaries, within)
         if not np.isfinite(value).any():
             raise InputError("no run within these ranges gives a number; look at one of them: bellcrank.simulate(...).")
     begin = points[int(np.nanargmin(np.where(np.isfinite(value), value, np.inf)))]
-    scale = max(float(np.nanmax(np.abs(found[word]))), 1e-300)
-    kept: dict[bytes, dict[str, tuple[float, Array]]] = {}
+    scale = max(float(np.nanmax(np.abs(summaries[summary_name]))), 1e-300)
+    cache: dict[bytes, dict[str, tuple[float, Array]]] = {}
 
-    def at(z: Array) -> dict[str, tuple[float, Array]]:
+    def evaluate(z: Array) -> dict[str, tuple[float, Array]]:
         """Return summaries and their gradients at a point of the unit cube, from one batch."""
         key = z.tobytes()
-        if key not in kept:
+        if key not in cache:
             up, down = (
-                np.minimum(SMALL, room) for room in (1.0 - z, z)
+                np.minimum(DIFFERENCE_SHARE, room) for room in (1.0 - z, z)
             )  # central differences, one-sided at the faces of the cube
-            y = of.values(low + (high - low) * np.vstack([z[None], z + np.diag(up), z - np.diag(down)]))
-            n, kept[key] = len(z), {}
+            y = design.values(low + (high - low) * np.vstack([z[None], z + np.diag(up), z - np.diag(down)]))
+            n, cache[key] = len(z), {}
             gap = up + down
             for k, v in y.items():
-                kept[key][k] = float(v[0]), (v[1 : n + 1] - v[n + 1 :]) / gap
-        return kept[key]
+                cache[key][k] = float(v[0]), (v[1 : n + 1] - v[n + 1 :]) / gap
+        return cache[key]
 
-    rules = []
+    constraints = []
     for n, (lo, hi) in within.items():
         size = max(abs(lo or 0.0), abs(hi or 0.0), 1e-12)
         for bound, way in ((lo, 1.0), (hi, -1.0)):
             if bound is not None:
-                rules.append({
+                constraints.append({
                     "type": "ineq",
-                    "fun": lambda z, n=n, b=bound, w=way, s=size: w * (at(z)[n][0] - b) / s,
-                    "jac": lambda z, n=n, w=way, s=size: w * at(z)[n][1] / s,
+                    "fun": lambda z, n=n, b=bound, w=way, s=size: w * (evaluate(z)[n][0] - b) / s,
+                    "jac": lambda z, n=n, w=way, s=size: w * evaluate(z)[n][1] / s,
                 })  # fmt: skip
-    done = optimize.minimize(
-        lambda z: sign * at(z)[word][0] / scale, (begin - low) / (high - low),
-        jac=lambda z: sign * at(z)[word][1] / scale, method="SLSQP", bounds=[(0.0, 1.0)] * len(low),
-        constraints=rules, options={"maxiter": 100, "ftol": 1e-10},
+    solution = optimize.minimize(
+        lambda z: sign * evaluate(z)[summary_name][0] / scale, (begin - low) / (high - low),
+        jac=lambda z: sign * evaluate(z)[summary_name][1] / scale, method="SLSQP", bounds=[(0.0, 1.0)] * len(low),
+        constraints=constraints, options={"maxiter": 100, "ftol": 1e-10},
     )  # fmt: skip
-    ends = np.vstack([np.clip(done.x, 0.0, 1.0) * (high - low) + low, begin])
-    last = of.values(ends)
-    cost = np.where(_broken(last, within) <= 1e-6, sign * last[word], np.inf)
+    ends = np.vstack([np.clip(solution.x, 0.0, 1.0) * (high - low) + low, begin])
+    end_summaries = design.values(ends)
+    cost = np.where(_violation(end_summaries, within) <= 1e-6, sign * end_summaries[summary_name], np.inf)
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else 0
-    told = {k: float(v[best]) for k, v in last.items()}
-    return Minimum(dict(zip(of.names, ends[best].tolist(), strict=True)), told[word], before, told, of.runs)
+    best_summaries = {k: float(v[best]) for k, v in end_summaries.items()}
+    return Minimum(
+        dict(zip(design.names, ends[best].tolist(), strict=True)),
+        best_summaries[summary_name],
+        before,
+        best_summaries,
+        design.runs,
+    )
 
 
-def _broken(found: Mapping[str, Array], within: Mapping[str, Any]) -> Array:
+def _violation(summaries: Mapping[str, Array], within: Mapping[str, Any]) -> Array:
     """Return the constraint violation, relative to the bounds; infinite where there is no number."""
-    total = np.zeros(len(next(iter(found.values()))))
+    total = np.zeros(len(next(iter(summaries.values()))))
     for n, (lo, hi) in within.items():
         size = max(abs(lo or 0.0), abs(hi or 0.0), 1e-12)
-        x = found[n]
+        x = summaries[n]
         total += np.maximum(0.0, (lo - x) / size if lo is not None else 0.0)
         total += np.maximum(0.0, (x - hi) / size if hi is not None else 0.0)
     return np.where(np.isfinite(total), total, np.inf)

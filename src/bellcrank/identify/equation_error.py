@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 def equation_error(
     s: System, names: Sequence[str], measured: Sequence[Experiment], parameters: Mapping[str, float] | None
-) -> Rates:
+) -> RateResiduals:
     """Return the equation-error residuals, after a check that the data have all states.
 
     Parameters
@@ -48,11 +48,11 @@ def equation_error(
         for n in (*(f"{j}.q" for j in m.columns[0]), *(z.name for z in s.states)):
             if n not in e.seen:
                 raise InputError(f'{e.where}: error="equation" needs all states, and there is no column "{n}".')
-    return Rates(s, tuple(names), list(measured), dict(parameters or {}))
+    return RateResiduals(s, tuple(names), list(measured), dict(parameters or {}))
 
 
 @dataclass(eq=False)
-class Rates:
+class RateResiduals:
     """Residuals of accelerations and of the rates of further states, by column."""
 
     system: System
@@ -60,7 +60,7 @@ class Rates:
     measured: list[Experiment]
     parameters: dict[str, float]
     runs: int = 0
-    begun: bool = False
+    was_evaluated: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -81,15 +81,15 @@ class Rates:
         for e in self.measured:
             q = np.stack([e.seen[f"{n}.q"] for n in m.columns[0]], axis=1)
             has = all(f"{n}.v" in e.seen for n in m.columns[1])
-            v = np.stack([e.seen[f"{n}.v"] for n in m.columns[1]], axis=1) if has else _rate(q, e.t)
+            v = np.stack([e.seen[f"{n}.v"] for n in m.columns[1]], axis=1) if has else _time_derivative(q, e.t)
             x = np.stack([e.seen[z.name] for z in s.states], axis=1) if s.states else np.zeros((len(q), 0))
             u = np.zeros((len(q), len(s.inputs)))
             for k, n in enumerate(s.inputs):
                 u[:, k] = e.inputs.get(n, s.defaults.get(n, 0.0))
             u[1:] = 0.5 * (u[1:] + u[:-1])  # an input holds from its sample on; central differences cover both sides
-            dy = np.concatenate([_rate(v, e.t), _rate(x, e.t)], axis=1)
-            cut = slice(2, -2)  # differences are less accurate at the ends
-            parts.append([a[cut] for a in (e.t, np.concatenate([q, v, x], axis=1), u, dy)])
+            dy = np.concatenate([_time_derivative(v, e.t), _time_derivative(x, e.t)], axis=1)
+            inner = slice(2, -2)  # differences are less accurate at the ends
+            parts.append([a[inner] for a in (e.t, np.concatenate([q, v, x], axis=1), u, dy)])
         t, y, u, dy = (np.concatenate(p) for p in zip(*parts, strict=True))
         return t, y, u, dy
 
@@ -100,17 +100,17 @@ class Rates:
         try:
             p = self.system.parameters.vector({**self.parameters, **dict(zip(self.names, x.tolist(), strict=True))})
         except InputError:
-            if not self.begun:  # the starting point must be valid
+            if not self.was_evaluated:  # the starting point must be valid
                 raise
             return np.full(dy.T.shape, np.nan), np.zeros((*dy.T.shape, len(self.names)))
-        self.begun = True
-        given = {"t": t, "y": y, "u": u, "p": np.broadcast_to(p, (len(t), p.size))}
-        fed = {k: given[k] for k in rate.inputs}
+        self.was_evaluated = True
+        arguments = {"t": t, "y": y, "u": u, "p": np.broadcast_to(p, (len(t), p.size))}
+        rate_arguments = {k: arguments[k] for k in rate.inputs}
         nv = self.system.mechanism.nv
-        found = next(iter(rate.evaluate(**fed).values()))[:, nv:]
+        model_rates = next(iter(rate.evaluate(**rate_arguments).values()))[:, nv:]
         places = [list(self.system.parameters).index(n) for n in self.names]
-        J = next(iter(slope.evaluate(**{k: given[k] for k in slope.inputs}).values()))[:, nv:, places]
-        return (found - dy).T, np.moveaxis(np.asarray(J), 0, 1)
+        J = next(iter(slope.evaluate(**{k: arguments[k] for k in slope.inputs}).values()))[:, nv:, places]
+        return (model_rates - dy).T, np.moveaxis(np.asarray(J), 0, 1)
 
     def sizes(self) -> Array:
         """Return the standard deviation of each measured rate, as a scale."""
@@ -121,5 +121,5 @@ class Rates:
         return np.array([float(((self.off(one)[0] / noise[:, None]) ** 2).sum()) for one in x])
 
 
-def _rate(x: Array, t: Array) -> Array:
+def _time_derivative(x: Array, t: Array) -> Array:
     return np.asarray(np.gradient(x, t, axis=0, edge_order=2)) if x.shape[1] else x

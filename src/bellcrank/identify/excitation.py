@@ -17,24 +17,27 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
-from bellcrank.extras import extra
-from bellcrank.identify.base import Base
-from bellcrank.identify.branch import WIDEST, Branch
+from bellcrank.identify.loop_branch import MAX_HALF_WIDTH, Branch
+from bellcrank.identify.parameter_groups import Base
 from bellcrank.identify.regressors import regressor
-from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
+from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import cell
-from bellcrank.seeds import generator
-from bellcrank.sim import amounts
+from bellcrank.random_seeds import generator
+from bellcrank.sim import quantity_checks
 
 Array = np.ndarray[Any, Any]
-FASTEST, STRONGEST = 2.0, 8.0  # rad/s and rad/s^2 without limits; robot files never limit accelerations
-MARGIN = 0.95  # share of the limits that is used
-SAMPLES = 60  # of a trajectory, during the search
-MOST_HARMONICS, MOST_TRIES = 1000, 10_000
-BLEND = 1.0  # s at either end, at most a fifth of the duration
+DEFAULT_SPEED, DEFAULT_ACCELERATION = (
+    2.0,
+    8.0,
+)  # rad/s and rad/s^2 without limits; robot files never limit accelerations
+LIMIT_SHARE = 0.95  # share of the limits that is used
+SEARCH_SAMPLES = 60  # of a trajectory, during the search
+MAX_HARMONICS, MAX_TRIES = 1000, 10_000
+BLEND_SECONDS = 1.0  # s at either end, at most a fifth of the duration
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ class Excitation:
         return write_text(Path(path), out.getvalue(), "The motion is still in memory: call save(...) again")
 
 
-@explained
+@explain_argument_errors
 def excite(
     base: Base, seconds: float = 20.0, rate: float = 100.0, harmonics: int = 5, tries: int = 4, seed: int = 0
 ) -> Excitation:
@@ -127,46 +130,49 @@ def excite(
         raise InputError(
             f'"{m.name}" has quaternions; exciting trajectories are for trees of one-coordinate joints, or for loops.'
         )
-    seconds, rate = amounts.duration("seconds", seconds), amounts.rate("rate", rate)
-    amounts.check_work("seconds", seconds, 1.0 / rate, amounts.MOST_SAMPLES)
-    harmonics = amounts.count("harmonics", harmonics, MOST_HARMONICS)
-    tries = amounts.count("tries", tries, MOST_TRIES)
-    optimize = extra("scipy.optimize", "study", "exciting trajectories")
-    series = _Looped(base, seconds, harmonics, Branch(m, base.actuated, base.at)) if m.loops else _Series(
+    seconds, rate = quantity_checks.duration("seconds", seconds), quantity_checks.rate("rate", rate)
+    quantity_checks.check_work("seconds", seconds, 1.0 / rate, quantity_checks.MAX_SAMPLES)
+    harmonics = quantity_checks.count("harmonics", harmonics, MAX_HARMONICS)
+    tries = quantity_checks.count("tries", tries, MAX_TRIES)
+    optimize = optional_import("scipy.optimize", "study", "exciting trajectories")
+    series = _LoopSeries(base, seconds, harmonics, Branch(m, base.actuated, base.at)) if m.loops else _FourierSeries(
         base, seconds, harmonics, *_ranges(m, range(m.nv), range(m.nv)))  # fmt: skip
-    starts = generator(seed).normal(size=(tries, series.size)) / series.fading
+    starts = generator(seed).normal(size=(tries, series.size)) / series.harmonic_weights
     costs = series.costs(starts)
     best = starts[int(np.argmin(costs))]
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         series.cost_and_slope, best, jac=True, method="L-BFGS-B", options={"maxiter": 12, "maxfun": 16}
     )
-    x = found.x if found.fun < costs.min() else best
+    x = optimum.x if optimum.fun < costs.min() else best
     t = np.arange(round(seconds * rate) + 1) / rate
-    q, v, a = series.whole(*(y[0] for y in series.motion(x[None], t)))
-    return Excitation(base, t, q, v, a, float(np.exp(min(found.fun, costs.min()))), float(np.exp(costs[0])))
+    q, v, a = series.all_joints(*(y[0] for y in series.motion(x[None], t)))
+    return Excitation(base, t, q, v, a, float(np.exp(min(optimum.fun, costs.min()))), float(np.exp(costs[0])))
 
 
 def _ranges(m: Mechanism, coordinates: Sequence[int], joints: Sequence[int]) -> tuple[Array, Array, Array]:
     """Return centres, half-widths and speeds from the limits of these joints."""
     lower, upper, velocity = (x[list(k)] for x, k in zip(m.limits[:3], (coordinates, coordinates, joints)))
-    wide = np.isfinite(lower) & np.isfinite(upper)
-    low, high = np.where(wide, lower, np.maximum(lower, -WIDEST)), np.where(wide, upper, np.minimum(upper, WIDEST))
-    return (low + high) / 2, (high - low) / 2, np.where(np.isfinite(velocity), velocity, FASTEST)
+    is_bounded = np.isfinite(lower) & np.isfinite(upper)
+    low, high = (
+        np.where(is_bounded, lower, np.maximum(lower, -MAX_HALF_WIDTH)),
+        np.where(is_bounded, upper, np.minimum(upper, MAX_HALF_WIDTH)),
+    )
+    return (low + high) / 2, (high - low) / 2, np.where(np.isfinite(velocity), velocity, DEFAULT_SPEED)
 
 
-class _Series:
+class _FourierSeries:
     """Fourier series of joints with given centres, ranges and speeds; for a tree, of all joints."""
 
     def __init__(self, base: Base, seconds: float, harmonics: int, middle: Array, room: Array, fastest: Array) -> None:
         self.base, self.seconds, self.harmonics = base, seconds, harmonics
-        self.middle, self.room, self.fastest = middle, MARGIN * room, MARGIN * fastest
-        self.strongest = np.full(len(middle), STRONGEST)
+        self.middle, self.room, self.max_speed = middle, LIMIT_SHARE * room, LIMIT_SHARE * fastest
+        self.max_acceleration = np.full(len(middle), DEFAULT_ACCELERATION)
         self.size = 2 * harmonics * len(middle)
-        self.grid = np.linspace(0.0, seconds, SAMPLES + 1)[1:-1]
+        self.grid = np.linspace(0.0, seconds, SEARCH_SAMPLES + 1)[1:-1]
         self.dense = np.linspace(0.0, seconds, 40 * harmonics + 1)
-        self.fading = np.tile(np.repeat(np.arange(1, harmonics + 1), 2), len(middle))
+        self.harmonic_weights = np.tile(np.repeat(np.arange(1, harmonics + 1), 2), len(middle))
 
-    def whole(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+    def all_joints(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
         """Return the motion of all joints, (samples, n), from `q`, `v` and `a` of the moved ones."""
         return q, v, a
 
@@ -178,8 +184,8 @@ class _Series:
         """Return q, v and a (trials, times, nv) for coefficients `x` (trials, size) at times `t`, within limits."""
         q, v, a = self._shape(x, t)
         Q, V, A = (np.abs(y).max(axis=1) for y in self._shape(x, self.dense))
-        scale = np.min([self.room / np.maximum(Q, 1e-9), self.fastest / np.maximum(V, 1e-9),
-                        self.strongest / np.maximum(A, 1e-9)], axis=0)[:, None]  # fmt: skip
+        scale = np.min([self.room / np.maximum(Q, 1e-9), self.max_speed / np.maximum(V, 1e-9),
+                        self.max_acceleration / np.maximum(A, 1e-9)], axis=0)[:, None]  # fmt: skip
         return self.middle + scale * q, scale * v, scale * a
 
     def _shape(self, x: Array, t: Array) -> tuple[Array, Array, Array]:
@@ -195,7 +201,7 @@ class _Series:
 
     def _window(self, t: Array) -> tuple[Array, Array, Array]:
         """Return a window 10 s^3 - 15 s^4 + 6 s^5 from 0 to 1 and back, and two derivatives that are 0 at the ends."""
-        T = min(BLEND, self.seconds / 5.0)
+        T = min(BLEND_SECONDS, self.seconds / 5.0)
         s = np.clip(np.minimum(t, self.seconds - t) / T, 0.0, 1.0)
         sign = np.where(t < self.seconds / 2, 1.0, -1.0)
         g = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
@@ -217,29 +223,31 @@ class _Series:
     def cost_and_slope(self, x: Array) -> tuple[float, Array]:
         """Return cost and gradient at `x` by differences, evaluated in one batch of samples."""
         h = 1e-5
-        found = self.costs(np.vstack([x[None], x + h * np.eye(len(x))]))
-        return float(found[0]), (found[1:] - found[0]) / h
+        costs = self.costs(np.vstack([x[None], x + h * np.eye(len(x))]))
+        return float(costs[0]), (costs[1:] - costs[0]) / h
 
 
-class _Looped(_Series):
+class _LoopSeries(_FourierSeries):
     """Fourier series of the driven joints of closed loops; the other joints move along."""
 
     def __init__(self, base: Base, seconds: float, harmonics: int, branch: Branch) -> None:
-        m, at = base.mechanism, branch.coordinates
-        wanted, _, fastest = _ranges(m, at, branch.driven)
-        wide = (np.isfinite(m.limits.lower) & np.isfinite(m.limits.upper))[at]
-        branch.towards(np.where(wide, wanted, branch.middle))
+        m, coordinates = base.mechanism, branch.coordinates
+        centres, _, fastest = _ranges(m, coordinates, branch.driven)
+        is_bounded = (np.isfinite(m.limits.lower) & np.isfinite(m.limits.upper))[coordinates]
+        branch.move_towards(np.where(is_bounded, centres, branch.middle))
         middle = branch.middle
-        most = np.minimum(np.minimum(m.limits.upper[at] - middle, middle - m.limits.lower[at]), WIDEST)
-        if (most <= 0.0).any():
+        max_half_widths = np.minimum(
+            np.minimum(m.limits.upper[coordinates] - middle, middle - m.limits.lower[coordinates]), MAX_HALF_WIDTH
+        )
+        if (max_half_widths <= 0.0).any():
             raise InputError(
                 f'"{m.name}" starts outside the limits of {", ".join(base.actuated)}; give a guess inside them: at=...'
             )
-        room = branch.room(most)
-        super().__init__(base, seconds, harmonics, middle, room, branch.speeds(fastest))
+        room = branch.regular_box(max_half_widths)
+        super().__init__(base, seconds, harmonics, middle, room, branch.limited_speeds(fastest))
         self.branch = branch
 
-    def whole(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+    def all_joints(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
         """Return the motion of all joints, (samples, n), from `q`, `v` and `a` of the driven ones."""
         return self.branch.motion(q, v, a)[:3]
 

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, brief
-from bellcrank.identify.base import Base
-from bellcrank.identify.regressors import LARGEST
-from bellcrank.misfits import explained
-from bellcrank.quoting import line
+from bellcrank.identify.parameter_groups import Base
+from bellcrank.identify.regressors import MAX_MEASURED
+from bellcrank.quoting import single_line
 from bellcrank.scalar import float_array
-from bellcrank.text import table
+from bellcrank.text_table import table
 
 Array = np.ndarray[Any, Any]
-UNTOLD = 1e-9  # share of the largest singular value, below which a direction is not identified
-SHARE = 1e-6  # component in an unidentified direction that makes a parameter unidentified
+RANK_TOLERANCE = 1e-9  # share of the largest singular value, below which a direction is not identified
+COMPONENT_TOLERANCE = 1e-6  # component in an unidentified direction that makes a parameter unidentified
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +96,16 @@ class Estimate:
             for n, x, e, o in zip(self.base.names, self.values, self.errors, self.base.nominal)
         ]
         lines = [
-            f"{line(self.base.mechanism.name)}: {len(rows)} base parameters from {self.samples} samples, condition "
-            f"{self.condition:.3g}",
+            f"{single_line(self.base.mechanism.name)}: {len(rows)} base parameters from {self.samples} samples, "
+            f"condition {self.condition:.3g}",
             "",
             table(("base parameter", "found", "error", "nominal", ""), rows, right=(1, 2, 3)),
-            *(f"the motion does not identify {line(words)}" for words in self.untold),
+            *(f"the motion does not identify {single_line(words)}" for words in self.untold),
         ]
         return "\n".join(lines)
 
 
-@explained
+@explain_argument_errors
 def estimate(base: Base, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike) -> Estimate:
     """Return the base parameters that explain measured forces best.
 
@@ -132,16 +132,18 @@ def estimate(base: Base, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLik
     InputError
         If the arguments do not fit.
     """
-    return estimated(base, base.regressor(q, v, a), tau)
+    return estimate_from_regressor(base, base.regressor(q, v, a), tau)
 
 
-def factored(Y: Array) -> list[tuple[Array, Array]]:
+def qr_factors(Y: Array) -> list[tuple[Array, Array]]:
     """Return the factors Q and R of each force's part of the regressor `Y` (samples, forces, base)."""
     pairs = (np.linalg.qr(np.ascontiguousarray(Y[:, j])) for j in range(Y.shape[1]))
     return [(np.asarray(Q), np.asarray(R)) for Q, R in pairs]
 
 
-def estimated(base: Base, Y: Array, tau: Any, factors: list[tuple[Array, Array]] | None = None) -> Estimate:
+def estimate_from_regressor(
+    base: Base, Y: Array, tau: Any, factors: list[tuple[Array, Array]] | None = None
+) -> Estimate:
     """Return the estimate for a given regressor.
 
     Parameters
@@ -156,22 +158,23 @@ def estimated(base: Base, Y: Array, tau: Any, factors: list[tuple[Array, Array]]
         Result of `factored(Y)`, to reuse it for many measurements of one motion.
     """
     tau = checked_forces(tau, Y.shape[:2], base.actuated or base.mechanism.columns[1])
-    off = tau - Y @ base.nominal
+    force_residuals = tau - Y @ base.nominal
     parts = []
-    for (Q, R), b in zip(factors if factors is not None else factored(Y), off.T, strict=True):
+    for (Q, R), b in zip(factors if factors is not None else qr_factors(Y), force_residuals.T, strict=True):
         z = Q.T @ b
         parts.append((R, z, float(np.sum((b - Q @ z) ** 2))))
-    least = 1e-12 * max(float(np.abs(tau).max()), 1e-30)
+    min_noise = 1e-12 * max(float(np.abs(tau).max()), 1e-30)
     noise = np.ones(len(parts))
     for _ in range(3):  # without weights, with first weights, with improved ones
-        delta, told, spread, condition, unseen = _solved(parts, noise)
-        left = np.array([np.sum((R @ delta - z) ** 2) + rest for R, z, rest in parts])
-        noise = np.maximum(np.sqrt(left / len(tau) * tau.size / max(1, tau.size - told)), least)
-    delta, told, spread, condition, unseen = _solved(parts, noise)
-    errors = np.sqrt(np.diag(spread))
-    errors[np.abs(unseen).max(axis=1, initial=0.0) > SHARE] = np.inf
+        delta, rank, covariance, condition, null_directions = _solve(parts, noise)
+        residual_squares = np.array([np.sum((R @ delta - z) ** 2) + rest for R, z, rest in parts])
+        noise = np.maximum(np.sqrt(residual_squares / len(tau) * tau.size / max(1, tau.size - rank)), min_noise)
+    delta, rank, covariance, condition, null_directions = _solve(parts, noise)
+    errors = np.sqrt(np.diag(covariance))
+    errors[np.abs(null_directions).max(axis=1, initial=0.0) > COMPONENT_TOLERANCE] = np.inf
     return Estimate(
-        base, base.nominal + delta, errors, spread, noise, condition, len(tau), in_words(base.names, unseen.T)
+        base, base.nominal + delta, errors, covariance, noise, condition, len(tau),
+        direction_texts(base.names, null_directions.T),
     )  # fmt: skip
 
 
@@ -195,39 +198,41 @@ def checked_forces(tau: Any, shape: tuple[int, int], names: Any) -> Array:
         tau = tau[:, None]
     if tau.shape != shape:
         raise InputError(f"tau has the shape {tau.shape}; expected {shape}: samples, and {', '.join(names)}.")
-    bad = np.argwhere(~(np.abs(tau) < LARGEST))
+    bad = np.argwhere(~(np.abs(tau) < MAX_MEASURED))
     if len(bad):
-        raise InputError(f"tau{bad[0].tolist()} is {tau[tuple(bad[0])]}; expected finite numbers, below {LARGEST:g}.")
+        raise InputError(
+            f"tau{bad[0].tolist()} is {tau[tuple(bad[0])]}; expected finite numbers, below {MAX_MEASURED:g}."
+        )
     return np.asarray(tau)
 
 
-def compressed(A: Array, b: Array) -> tuple[Array, Array, float]:
+def compress_rows(A: Array, b: Array) -> tuple[Array, Array, float]:
     """Return R, z and a rest such that |`A` x - `b`|^2 = |R x - z|^2 + rest for every x."""
     R: Array = np.asarray(np.linalg.qr(np.column_stack([A, b]), mode="r"))
     n = A.shape[1]
     return R[:n, :n], R[:n, n], float(R[n, n] ** 2) if len(R) > n else 0.0
 
 
-def _solved(parts: list[tuple[Array, Array, float]], noise: Array) -> tuple[Array, int, Array, float, Array]:
+def _solve(parts: list[tuple[Array, Array, float]], noise: Array) -> tuple[Array, int, Array, float, Array]:
     """Return delta, the rank, its covariance, the condition number, and the directions that are not identified."""
     A = np.concatenate([R / sigma for (R, _, _), sigma in zip(parts, noise, strict=True)])
     b = np.concatenate([z / sigma for (_, z, _), sigma in zip(parts, noise, strict=True)])
     size = np.linalg.norm(A, axis=0)
     size = np.where(size > 0, size, 1.0)
     U, s, Vt = np.linalg.svd(A / size, full_matrices=False)
-    told = int((s > UNTOLD * s[0]).sum())
-    W = Vt[:told].T / s[:told]
-    spread = (W @ W.T) / np.outer(size, size)
-    unseen = (Vt[told:] / size).T
-    unseen = unseen / np.maximum(np.linalg.norm(unseen, axis=0), 1e-300)
-    return W @ (U[:, :told].T @ b) / size, told, spread, float(s[0] / s[told - 1]), unseen
+    rank = int((s > RANK_TOLERANCE * s[0]).sum())
+    W = Vt[:rank].T / s[:rank]
+    covariance = (W @ W.T) / np.outer(size, size)
+    null_directions = (Vt[rank:] / size).T
+    null_directions = null_directions / np.maximum(np.linalg.norm(null_directions, axis=0), 1e-300)
+    return W @ (U[:, :rank].T @ b) / size, rank, covariance, float(s[0] / s[rank - 1]), null_directions
 
 
-def in_words(names: tuple[str, ...], directions: Array) -> tuple[str, ...]:
+def direction_texts(names: tuple[str, ...], directions: Array) -> tuple[str, ...]:
     """Return each of the `directions` as text: a sum of its largest components, with `names`."""
-    found = []
+    texts = []
     for d in directions:
         order = np.argsort(-np.abs(d))[:4]
         parts = [f"{d[k] / d[order[0]]:+.3g} {names[k]}" for k in order if abs(d[k]) > 0.01 * abs(d[order[0]])]
-        found.append(" ".join(parts).removeprefix("+1 "))
-    return tuple(found)
+        texts.append(" ".join(parts).removeprefix("+1 "))
+    return tuple(texts)

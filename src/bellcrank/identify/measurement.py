@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ReadError, unknown
-from bellcrank.identify.branch import Branch
+from bellcrank.identify.loop_branch import Branch
 from bellcrank.model import Mechanism
 from bellcrank.studies.points import read_table
 
 Array = np.ndarray[Any, Any]
 
 
-def measured(
+def read_measurement(
     m: Mechanism, path: Path, actuated: Sequence[str] = (), at: Any = None
 ) -> tuple[Array, Array, Array, Array]:
     """Return q, v, a and tau (samples, n each) from a file.
@@ -43,13 +43,21 @@ def measured(
         raise InputError(f'"{m.name}" has quaternions; measurement files are for one-coordinate joints.')
     else:
         q, v, a = _motion(table, m.columns[1], str(path))
-    return q, v, a, _stacked(table, driven, "tau", str(path))
+    return q, v, a, _stack_columns(table, driven, "tau", str(path))
 
 
 def _motion(table: Mapping[str, Array], names: Sequence[str], where: str) -> tuple[Array, Array, Array]:
-    t, q = table["t"], _stacked(table, names, "q", where)
-    v = _stacked(table, names, "v", where) if f"{names[0]}.v" in table else np.gradient(q, t, axis=0, edge_order=2)
-    a = _stacked(table, names, "a", where) if f"{names[0]}.a" in table else np.gradient(v, t, axis=0, edge_order=2)
+    t, q = table["t"], _stack_columns(table, names, "q", where)
+    v = (
+        _stack_columns(table, names, "v", where)
+        if f"{names[0]}.v" in table
+        else np.gradient(q, t, axis=0, edge_order=2)
+    )
+    a = (
+        _stack_columns(table, names, "a", where)
+        if f"{names[0]}.a" in table
+        else np.gradient(v, t, axis=0, edge_order=2)
+    )
     return q, v, a
 
 
@@ -57,7 +65,7 @@ def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
     """Return the columns of `table` as finite numbers of one length with increasing times; errors name `where`."""
     if "t" not in table:
         raise ReadError(f'{where}: {unknown("column", "t", table)} The time column is named "t".')
-    found: dict[str, Array] = {}
+    columns: dict[str, Array] = {}
     for name, x in table.items():
         x = np.asanyarray(x)
         if x.dtype.kind not in "fiu":
@@ -69,18 +77,18 @@ def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
         bad = np.flatnonzero(~np.isfinite(x.astype(float)))
         if len(bad):
             raise ReadError(f'{where}: column "{name}", row {bad[0]} is {x[bad[0]]}; expected finite numbers.')
-        found[name] = np.asarray(x, float)
-    t = found["t"]
+        columns[name] = np.asarray(x, float)
+    t = columns["t"]
     if len(t) < 3:
         raise ReadError(f"{where}: {len(t)} rows; expected at least three.")
-    back = np.flatnonzero(np.diff(t) <= 0)
-    if len(back):
-        k = int(back[0])
+    reversals = np.flatnonzero(np.diff(t) <= 0)
+    if len(reversals):
+        k = int(reversals[0])
         raise ReadError(f"{where}: the time runs backwards: t is {t[k]:g} in row {k} and {t[k + 1]:g} in row {k + 1}.")
-    return found
+    return columns
 
 
-def _stacked(table: Mapping[str, Array], names: Sequence[str], kind: str, where: str) -> Array:
+def _stack_columns(table: Mapping[str, Array], names: Sequence[str], kind: str, where: str) -> Array:
     for n in names:
         if f"{n}.{kind}" not in table:
             raise ReadError(f"{where}: {unknown('column', f'{n}.{kind}', table)}")

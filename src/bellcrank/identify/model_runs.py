@@ -20,14 +20,14 @@ from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System, system
 
 Array = np.ndarray[Any, Any]
-MOST_STEPS = 1e9  # of one run: a quarter of an hour at a microsecond per step
-SMALL = 1e-6  # share of a number's size, step of differences
+MAX_STEPS = 1e9  # of one run: a quarter of an hour at a microsecond per step
+DIFFERENCE_SHARE = 1e-6  # share of a number's size, step of differences
 
 
 def with_free(plant: Any, free: Sequence[str]) -> System:
     """Return the system of `plant` with the numbers `free` made free parameters, unless they belong to the start."""
     s = system(plant)
-    starts = start_names(s)
+    starts = start_elements(s)
     missing = [n for n in free if n not in s.parameters and n not in starts]
     try:
         return replace(s, mechanism=s.mechanism.free(*missing)) if missing else s
@@ -35,80 +35,82 @@ def with_free(plant: Any, free: Sequence[str]) -> System:
         raise InputError(f"free: {unknown('number', missing[0], [*s.parameters, *starts])} ({error})") from None
 
 
-def start_names(s: System) -> dict[str, tuple[str, str]]:
+def start_elements(s: System) -> dict[str, tuple[str, str]]:
     """Return, by column name, the start vector of system `s` and the name of the element in it."""
     q, v = s.mechanism.columns
-    found = {f"{n}.q": ("q0", n) for n in q} | {f"{n}.v": ("v0", n) for n in v}
-    return found | {z.name: ("x0", z.name) for z in s.states}
+    elements = {f"{n}.q": ("q0", n) for n in q} | {f"{n}.v": ("v0", n) for n in v}
+    return elements | {z.name: ("x0", z.name) for z in s.states}
 
 
-def _as_long(column: Array, e: Experiment) -> Array:
+def _pad_to_length(column: Array, e: Experiment) -> Array:
     """Return a column (runs, times), padded with NaN for times that no run reached."""
     missing = len(e.t) - column.shape[1]
     return np.pad(column, ((0, 0), (0, missing)), constant_values=np.nan) if missing else column
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class PlantModel:
     """Plant with numbers to identify, run as the experiments were."""
 
     system: System
     free: tuple[str, ...]
     step: float
     integrator: str | None
-    given: Mapping[str, Any]  # q0, v0, x0 and parameters of all experiments
+    fixed_values: Mapping[str, Any]  # q0, v0, x0 and parameters of all experiments
     columns: tuple[str, ...]
-    where: Mapping[str, Any]  # target, threads
+    run_options: Mapping[str, Any]  # target, threads
 
     @property
-    def differences(self) -> bool:
+    def uses_differences(self) -> bool:
         """True if derivatives are differences of runs."""
         return bool(self.system.mechanism.loops or self.system.sampled)
 
     @cached_property
-    def _plain(self) -> Simulator:
+    def _simulator(self) -> Simulator:
         return Simulator(self.system, self.integrator)
 
     @cached_property
-    def _varied(self) -> Simulator:
+    def _sensitivity_simulator(self) -> Simulator:
         return Simulator(self.system, self.integrator, sensitivities=self.free)
 
-    def seen(self, x: Array, e: Experiment) -> Array:
+    def columns_at(self, x: Array, e: Experiment) -> Array:
         """Return columns (points, columns, times) of experiment `e` at `x` (points, free); NaN where a run failed."""
-        run = self._run(self._plain, np.atleast_2d(x), e)
-        return np.stack([_as_long(run[n], e) for n in self.columns], axis=1)
+        run = self._run(self._simulator, np.atleast_2d(x), e)
+        return np.stack([_pad_to_length(run[n], e) for n in self.columns], axis=1)
 
-    def slopes(self, x: Array, e: Experiment) -> tuple[Array, Array]:
+    def column_slopes(self, x: Array, e: Experiment) -> tuple[Array, Array]:
         """Return columns (columns, times) and slopes (columns, times, free) of experiment `e` at values `x`."""
-        if self.differences:
-            h = SMALL * np.maximum(np.abs(x), 1e-3)
-            found = self.seen(np.vstack([x[None], x + np.diag(h), x - np.diag(h)]), e)
+        if self.uses_differences:
+            h = DIFFERENCE_SHARE * np.maximum(np.abs(x), 1e-3)
+            columns = self.columns_at(np.vstack([x[None], x + np.diag(h), x - np.diag(h)]), e)
             n = len(x)
-            J = (found[1 : n + 1] - found[n + 1 :]) / (2.0 * h[:, None, None])
-            return found[0], np.moveaxis(J, 0, -1)
-        run = self._run(self._varied, x[None], e)
-        y = np.stack([_as_long(run[n], e)[0] for n in self.columns])
-        J = np.stack([[_as_long(run[f"d({n})/d({k})"], e)[0] for k in self.free] for n in self.columns])
+            J = (columns[1 : n + 1] - columns[n + 1 :]) / (2.0 * h[:, None, None])
+            return columns[0], np.moveaxis(J, 0, -1)
+        run = self._run(self._sensitivity_simulator, x[None], e)
+        y = np.stack([_pad_to_length(run[n], e)[0] for n in self.columns])
+        J = np.stack([[_pad_to_length(run[f"d({n})/d({k})"], e)[0] for k in self.free] for n in self.columns])
         return y, np.moveaxis(J, 1, -1)
 
     def _run(self, sim: Simulator, x: Array, e: Experiment) -> Any:
-        given: dict[str, Any] = {k: dict(self.given.get(k) or {}) for k in ("q0", "v0", "x0", "parameters")}
-        starts = start_names(self.system)
+        start_values: dict[str, Any] = {
+            k: dict(self.fixed_values.get(k) or {}) for k in ("q0", "v0", "x0", "parameters")
+        }
+        elements = start_elements(self.system)
         for k, name in enumerate(self.free):
-            if name in starts:
-                vector, element = starts[name]
-                given[vector][element] = x[:, k]
+            if name in elements:
+                vector, element = elements[name]
+                start_values[vector][element] = x[:, k]
             else:
-                given["parameters"][name] = x[:, k]
-        fed = {n: np.broadcast_to(u, (len(x), len(u))) for n, u in e.inputs.items()}
+                start_values["parameters"][name] = x[:, k]
+        input_columns = {n: np.broadcast_to(u, (len(x), len(u))) for n, u in e.inputs.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return sim.run(
-                float(e.t[-1]), inputs=fed or None, input_step=e.gap if fed else None, step=self._step(e),
-                every=e.gap, batch=len(x), progress=False, **given, **self.where,
+                float(e.t[-1]), inputs=input_columns or None, input_step=e.gap if input_columns else None,
+                step=self._step(e), every=e.gap, batch=len(x), progress=False, **start_values, **self.run_options,
             )  # fmt: skip
 
     def _step(self, e: Experiment) -> float | None:
-        if self._plain.integrator.adaptive:
+        if self._simulator.integrator.adaptive:
             return None
         return e.gap / max(1, round(e.gap / self.step))

@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, unknown
 from bellcrank.identify.equation_error import equation_error
 from bellcrank.identify.experiments import Experiment, experiments
-from bellcrank.identify.model_runs import Model, start_names, with_free
-from bellcrank.identify.search import FAR, Fit, Problem
-from bellcrank.misfits import explained
-from bellcrank.sim.amounts import MOST_STEPS_OF_DATA, check_work, count, duration
-from bellcrank.sim.arguments import listed, number
+from bellcrank.identify.model_runs import PlantModel, start_elements, with_free
+from bellcrank.identify.search import FAILED_RESIDUAL, Fit, FitProblem
+from bellcrank.sim.quantity_checks import MAX_EXPERIMENT_STEPS, check_work, count, duration
+from bellcrank.sim.run_arguments import as_tuple, real_number
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
-MOST_STARTS = 10_000
+MAX_STARTS = 10_000
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 
 
-@explained
+@explain_argument_errors
 def fit(
     plant: Any,
     data: Any,
@@ -108,7 +108,7 @@ def fit(
     InputError
         If an argument or the data do not fit.
     """
-    names = tuple(listed("free", free, "names"))
+    names = tuple(as_tuple("free", free, "names"))
     s = with_free(plant, names)
     if error not in ("output", "equation"):
         raise InputError(f"error: {unknown('kind', error, ('output', 'equation'))}")
@@ -117,32 +117,32 @@ def fit(
     if not names or len(set(names)) < len(names):
         raise InputError(f"free is {list(names)}; expected names of numbers, each once.")
     measured = experiments(s, data, observe)
-    given = {"q0": q0, "v0": v0, "x0": x0, "parameters": parameters}
-    nominal = _nominal(s, names, given, begin)
-    problem = Problem(names, nominal, bounds, priors, loss, noise)
+    start_values = {"q0": q0, "v0": v0, "x0": x0, "parameters": parameters}
+    nominal = _starting_point(s, names, start_values, begin)
+    problem = FitProblem(names, nominal, bounds, priors, loss, noise)
     duration("step", step)
-    count("starts", starts, MOST_STARTS)
+    count("starts", starts, MAX_STARTS)
     for e in measured:
-        check_work(f"{e.where}: the time", float(e.t[-1]), min(step, e.gap), MOST_STEPS_OF_DATA)
+        check_work(f"{e.where}: the time", float(e.t[-1]), min(step, e.gap), MAX_EXPERIMENT_STEPS)
     if error == "equation":
         runs = {"q0": q0, "v0": v0, "x0": x0, "integrator": integrator, "target": target, "threads": threads}
         for n in [n for n, x in (runs | {"starts": None if starts == 1 else starts}).items() if x is not None]:
             raise InputError(f'{n}= is for runs, and error="equation" has none; omit it.')
-        return problem.found(equation_error(s, names, measured, parameters), 1, seed)
+        return problem.solve(equation_error(s, names, measured, parameters), 1, seed)
     columns = tuple(measured[0].seen)
     for e in measured:
         if tuple(e.seen) != columns:
             raise InputError(f"{e.where} observes {', '.join(e.seen)}, but the first observes {', '.join(columns)}.")
-    where = {k: x for k, x in {"target": target, "threads": threads}.items() if x is not None}
-    model = Model(s, names, step, integrator or Solver().integrator, given, columns, where)
-    return problem.found(_Outputs(model, measured), starts, seed)
+    run_options = {k: x for k, x in {"target": target, "threads": threads}.items() if x is not None}
+    model = PlantModel(s, names, step, integrator or Solver().integrator, start_values, columns, run_options)
+    return problem.solve(_OutputResiduals(model, measured), starts, seed)
 
 
 @dataclass(eq=False)
-class _Outputs:
+class _OutputResiduals:
     """Residuals of runs, by column."""
 
-    model: Model
+    model: PlantModel
     measured: list[Experiment]
     runs: int = 0
 
@@ -153,7 +153,7 @@ class _Outputs:
     def off(self, x: Array) -> tuple[Array, Array]:
         """Return residuals (columns, times of all experiments) at `x` and their slopes (columns, times, free)."""
         try:
-            parts = [self.model.slopes(x, e) for e in self.measured]
+            parts = [self.model.column_slopes(x, e) for e in self.measured]
         except InputError:
             if not self.runs:  # the starting point must be valid
                 raise
@@ -175,25 +175,27 @@ class _Outputs:
         total = np.zeros(len(x))
         for e in self.measured:
             z = np.stack(list(e.seen.values()))
-            r = (self.model.seen(x, e) - z) / noise[:, None]
-            total += np.where(np.isfinite(r), r * r, FAR).sum(axis=(1, 2))
+            r = (self.model.columns_at(x, e) - z) / noise[:, None]
+            total += np.where(np.isfinite(r), r * r, FAILED_RESIDUAL).sum(axis=(1, 2))
         self.runs += len(x) * len(self.measured)
         return total
 
 
-def _nominal(s: System, names: Sequence[str], given: Mapping[str, Any], begin: Mapping[str, float] | None) -> Array:
+def _starting_point(
+    s: System, names: Sequence[str], start_values: Mapping[str, Any], begin: Mapping[str, float] | None
+) -> Array:
     """Return the starting point of the search."""
-    m, starts = s.mechanism, start_names(s)
+    m, starts = s.mechanism, start_elements(s)
     for n in begin or {}:
         if n not in names:
             raise InputError(f"begin: {unknown('free number', n, names)}")
-    usual = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {z.name: z.initial for z in s.states}
-    found = []
+    default_values = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {z.name: z.initial for z in s.states}
+    values = []
     for n in names:
         if n in starts:
             vector, element = starts[n]
-            value = (given[vector] or {}).get(element, usual.get(n, 0.0))
+            value = (start_values[vector] or {}).get(element, default_values.get(n, 0.0))
         else:
-            value = (given["parameters"] or {}).get(n, s.parameters[n])
-        found.append(number(f'begin of "{n}"', (begin or {}).get(n, value)))
-    return np.array(found)
+            value = (start_values["parameters"] or {}).get(n, s.parameters[n])
+        values.append(real_number(f'begin of "{n}"', (begin or {}).get(n, value)))
+    return np.array(values)

@@ -16,25 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.dynamics.kinematics import velocities
-from bellcrank.dynamics.rnea import sweep_out
+from bellcrank.dynamics.rnea import forward_sweep
 from bellcrank.dynamics.sweep import poses
 from bellcrank.errors import InputError, brief
-from bellcrank.identify.numbers import TEN, Number, numbers_of, own
-from bellcrank.misfits import explained
+from bellcrank.identify.linear_parameters import BODY_NUMBERS, Number, check_numbers, numbers_of
 from bellcrank.model import Mechanism
-from bellcrank.model.frames import tree_of
+from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.parts import Frame
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import float_array
-from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, Sym, Vec, euler_moment, vec
+from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, SymMat, Vec, euler_moment, vec
 
 Array = np.ndarray[Any, Any]
-LARGEST = 1e50  # limit of measured values: their squares are summed and squared again
-UNITS = [Sym(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as Sym has them
+MAX_MEASURED = 1e50  # limit of measured values: their squares are summed and squared again
+UNIT_INERTIAS = [SymMat(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as Sym has them
 
 
-@explained
+@explain_argument_errors
 def regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, numbers: Sequence[Number] | None = None) -> Array:
     """Return Y with inverse_dynamics = Y x, for the mechanism as a tree.
 
@@ -61,32 +61,32 @@ def regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, numbers: S
     InputError
         If the arguments do not fit.
     """
-    asked = own(m, numbers) if numbers is not None else numbers_of(m)
-    q, v, a = (_samples(m, name, x, n) for name, x, n in (("q", q, m.nq), ("v", v, m.nv), ("a", a, m.nv)))
+    columns = check_numbers(m, numbers) if numbers is not None else numbers_of(m)
+    q, v, a = (_checked_samples(m, name, x, n) for name, x, n in (("q", q, m.nq), ("v", v, m.nv), ("a", a, m.nv)))
     if not len(q) == len(v) == len(a):
         raise InputError(f"q, v and a have {len(q)}, {len(v)} and {len(a)} samples; expected equal numbers.")
-    tree = marked(m)
-    Y = np.zeros((len(q), m.nv, len(asked)))
-    places = {number: k for k, number in enumerate(asked)}
-    bodies = {n.part for n in asked if n.kind in TEN}
+    tree = tree_with_body_frames(m)
+    Y = np.zeros((len(q), m.nv, len(columns)))
+    places = {number: k for k, number in enumerate(columns)}
+    bodies = {n.part for n in columns if n.kind in BODY_NUMBERS}
     Q, V, A = list(q.T), list(v.T), list(a.T)
-    moved = sweep_out(tree, Q, V, A) if bodies else []
+    accelerations = forward_sweep(tree, Q, V, A) if bodies else []
     for i, body in enumerate(m.bodies):
         if body.name not in bodies:
             continue
-        felt = _brought_down(tree, Q, i, _unit_forces(*tree.frames[str(i)], moved[i]), len(q))
-        for k, kind in enumerate(TEN):
-            if (at := places.get(Number(body.name, kind))) is not None:
-                for joint, share in felt.items():
-                    Y[:, joint, at] += share[k]
-    for number, at in places.items():
-        if number.kind not in TEN:
-            for joint, share in _passive(m, tree, number, Q, V, A):
-                Y[:, joint, at] += share
+        joint_shares = _joint_forces(tree, Q, i, _unit_forces(*tree.frames[str(i)], accelerations[i]), len(q))
+        for k, kind in enumerate(BODY_NUMBERS):
+            if (column := places.get(Number(body.name, kind))) is not None:
+                for joint, share in joint_shares.items():
+                    Y[:, joint, column] += share[k]
+    for number, column in places.items():
+        if number.kind not in BODY_NUMBERS:
+            for joint, share in _passive_columns(m, tree, number, Q, V, A):
+                Y[:, joint, column] += share
     return Y
 
 
-@explained
+@explain_argument_errors
 def momentum_regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequence[Number] | None = None) -> Array:
     """Return Y with M(q) v = Y x, the regressor of the generalised momentum.
 
@@ -113,14 +113,14 @@ def momentum_regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequen
     InputError
         If the arguments do not fit.
     """
-    asked = own(m, numbers) if numbers is not None else numbers_of(m)
+    columns = check_numbers(m, numbers) if numbers is not None else numbers_of(m)
     floating = replace(m, gravity=(0.0, 0.0, 0.0))
-    Y = regressor(floating, q, np.zeros_like(np.asarray(v, float)), v, asked)
-    kept = np.array([n.kind in (*TEN, "armature") for n in asked])
-    return np.asarray(Y * kept)
+    Y = regressor(floating, q, np.zeros_like(np.asarray(v, float)), v, columns)
+    contributes = np.array([n.kind in (*BODY_NUMBERS, "armature") for n in columns])
+    return np.asarray(Y * contributes)
 
 
-@explained
+@explain_argument_errors
 def energy_regressor(
     m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequence[Number] | None = None
 ) -> tuple[Array, Array]:
@@ -147,18 +147,18 @@ def energy_regressor(
     InputError
         If the arguments do not fit.
     """
-    asked = own(m, numbers) if numbers is not None else numbers_of(m)
-    q, v = _samples(m, "q", q, m.nq), _samples(m, "v", v, m.nv)
-    p = momentum_regressor(m, q, v, asked)
+    columns = check_numbers(m, numbers) if numbers is not None else numbers_of(m)
+    q, v = _checked_samples(m, "q", q, m.nq), _checked_samples(m, "v", v, m.nv)
+    p = momentum_regressor(m, q, v, columns)
     T = 0.5 * np.einsum("sj,sjk->sk", v, p)
     U = np.zeros_like(T)
-    tree, Q = marked(m), list(q.T)
-    placed = poses(tree, Q)
-    for k, number in enumerate(asked):
-        if number.kind in TEN[:4]:
+    tree, Q = tree_with_body_frames(m), list(q.T)
+    body_poses = poses(tree, Q)
+    for k, number in enumerate(columns):
+        if number.kind in BODY_NUMBERS[:4]:
             i = [b.name for b in m.bodies].index(number.part)
             _, R, p_FB = tree.frames[str(i)]
-            R_WF, p_WF = placed[i]
+            R_WF, p_WF = body_poses[i]
             point = p_WF + R_WF @ p_FB if number.kind == "mass" else R_WF @ (R @ _axis(number.kind))
             U[:, k] = -sum(g * x for g, x in zip(m.gravity, point, strict=True))
         elif number.kind in ("stiffness", "offset"):
@@ -168,7 +168,7 @@ def energy_regressor(
     return T, U
 
 
-def marked(m: Mechanism) -> Tree:
+def tree_with_body_frames(m: Mechanism) -> Tree:
     """Return the tree of mechanism `m`, with the user's frame of each body under its index."""
     marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}
     return tree_of(m.bodies, m.joints, marks, m.gravity, m.ground)
@@ -184,57 +184,59 @@ def _unit_forces(link: int, R: Mat, p: Vec, A: Acceleration) -> list[Force]:
     forces = [Force(ZERO, B.a)]
     for e in (Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0)):
         forces.append(Force(e.cross(B.a), B.K @ e))
-    forces += [Force(euler_moment(unit, B), ZERO) for unit in UNITS]
-    turned = [f.turned(R) for f in forces]
+    forces += [Force(euler_moment(unit, B), ZERO) for unit in UNIT_INERTIAS]
+    turned = [f.rotated(R) for f in forces]
     return [Force(f.ang + p.cross(f.lin), f.lin) for f in turned]
 
 
-def _brought_down(tree: Tree, q: list[Array], i: int, forces: list[Force], samples: int) -> dict[int, Array]:
+def _joint_forces(tree: Tree, q: list[Array], i: int, forces: list[Force], samples: int) -> dict[int, Array]:
     """Return the generalised forces on each element of v from forces on link i, (forces, samples)."""
 
     def stacked(part: str, axis: str) -> Array:
         return np.stack([np.broadcast_to(getattr(getattr(f, part), axis), samples) for f in forces])
 
     f = Force(*(Vec(*(stacked(part, axis) for axis in "xyz")) for part in ("ang", "lin")))
-    felt: dict[int, Array] = {}
+    joint_shares: dict[int, Array] = {}
     while i >= 0:
         link = tree.links[i]
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
             share = np.broadcast_to(s.dot(f), (len(forces), samples))
-            felt[k] = felt[k] + share if k in felt else share
+            joint_shares[k] = joint_shares[k] + share if k in joint_shares else share
         f = link.transform(q).force(f)
         i = link.parent
-    return felt
+    return joint_shares
 
 
-def _passive(
+def _passive_columns(
     m: Mechanism, tree: Tree, number: Number, q: list[Array], v: list[Array], a: list[Array]
 ) -> list[tuple[int, Array]]:
     """Return (element of v, column) for a number of a joint or of a spring between bodies."""
     if number.kind.startswith("spring "):
-        return _spring(m, tree, number, q, v)
+        return _spring_columns(m, tree, number, q, v)
     link = next(x for x in tree.links if x.joint.name == number.part)
     j = link.joint
     k = 1.0 if j.mimic is None else j.mimic.multiplier
-    turned, moved = link.coordinates(q), link.velocities(v)
+    positions, joint_velocities = link.coordinates(q), link.velocities(v)
     shares = []
-    for n, at in enumerate(link.v_index):
+    for n, element in enumerate(link.v_index):
         if number.kind == "armature":
-            share = a[at] * k * k + link.kind.turning_axes(moved)[n]
+            share = a[element] * k * k + link.kind.turning_axes(joint_velocities)[n]
         elif number.kind == "damping":
-            share = moved[n] * k
+            share = joint_velocities[n] * k
         elif number.kind == "friction":
-            share = np.clip(moved[n] / j.friction_speed, -1.0, 1.0) * k
+            share = np.clip(joint_velocities[n] / j.friction_speed, -1.0, 1.0) * k
         else:
-            share = turned[n] * k if number.kind == "stiffness" else np.full(len(q[0]), float(k))
-        shares.append((at, np.asarray(share)))
+            share = positions[n] * k if number.kind == "stiffness" else np.full(len(q[0]), float(k))
+        shares.append((element, np.asarray(share)))
     return shares
 
 
-def _spring(m: Mechanism, tree: Tree, number: Number, q: list[Array], v: list[Array]) -> list[tuple[int, Array]]:
+def _spring_columns(
+    m: Mechanism, tree: Tree, number: Number, q: list[Array], v: list[Array]
+) -> list[tuple[int, Array]]:
     """Return the columns of the tension k L - k l0 + c dL/dt along dL/dv."""
     s = next(x for x in m.springs if x.name == number.part)
-    J = [_point(m, tree, frame, q) for frame in (s.a, s.b)]
+    J = [_frame_point(m, tree, frame, q) for frame in (s.a, s.b)]
     (pa, Ja), (pb, Jb) = J
     d = pb - pa  # (samples, 3)
     L = np.linalg.norm(d, axis=1)
@@ -245,7 +247,7 @@ def _spring(m: Mechanism, tree: Tree, number: Number, q: list[Array], v: list[Ar
     return [(k, slope[:, k] * tension) for k in range(m.nv) if slope[:, k].any()]
 
 
-def _point(m: Mechanism, tree: Tree, frame: str, q: list[Array]) -> tuple[Array, Array]:
+def _frame_point(m: Mechanism, tree: Tree, frame: str, q: list[Array]) -> tuple[Array, Array]:
     """Return a frame's position (samples, 3) and its Jacobian (samples, 3, nv), in world axes."""
     f, n = m.frames[frame], len(q[0])
     J = np.zeros((n, 3, m.nv))
@@ -253,31 +255,33 @@ def _point(m: Mechanism, tree: Tree, frame: str, q: list[Array]) -> tuple[Array,
         return np.broadcast_to(np.asarray(f.point, float), (n, 3)), J
     i = [b.name for b in m.bodies].index(f.body)
     _, R, p = tree.frames[str(i)]
-    placed = poses(tree, q)
-    R_WF, p_WF = placed[i]
+    body_poses = poses(tree, q)
+    R_WF, p_WF = body_poses[i]
     inside = p + R @ vec([float(x) for x in f.point])
-    spot = np.stack([np.broadcast_to(x, n) for x in p_WF + R_WF @ inside], axis=1)
+    position = np.stack([np.broadcast_to(x, n) for x in p_WF + R_WF @ inside], axis=1)
     for k in range(m.nv):
         unit = [np.full(n, float(j == k)) for j in range(m.nv)]
         V = velocities(tree, q, unit)[i]
         u = R_WF @ (V.lin + V.ang.cross(inside))
         J[:, :, k] = np.stack([np.broadcast_to(x, n) for x in u], axis=1)
-    return spot, J
+    return position, J
 
 
 def _axis(kind: str) -> Vec:
-    return Vec(*(float(kind == name) for name in TEN[1:4]))
+    return Vec(*(float(kind == name) for name in BODY_NUMBERS[1:4]))
 
 
-def _samples(m: Mechanism, name: str, x: Any, n: int) -> Array:
+def _checked_samples(m: Mechanism, name: str, x: Any, n: int) -> Array:
     try:
-        given: Array = float_array(x)
+        array: Array = float_array(x)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is {brief(x)}; expected an array of real numbers.") from None
-    x = given[None] if given.ndim == 1 else given
+    x = array[None] if array.ndim == 1 else array
     if x.ndim != 2 or x.shape[1] != n:
         raise InputError(f'{name} has the shape {x.shape}; expected (samples, {n}) for "{m.name}".')
-    bad = np.argwhere(~(np.abs(x) < LARGEST))
+    bad = np.argwhere(~(np.abs(x) < MAX_MEASURED))
     if len(bad):
-        raise InputError(f"{name}{bad[0].tolist()} is {x[tuple(bad[0])]}; expected finite numbers, below {LARGEST:g}.")
+        raise InputError(
+            f"{name}{bad[0].tolist()} is {x[tuple(bad[0])]}; expected finite numbers, below {MAX_MEASURED:g}."
+        )
     return np.asarray(x)

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.extras import extra
-from bellcrank.identify.least_squares import in_words
-from bellcrank.identify.regressors import LARGEST
-from bellcrank.quoting import line
+from bellcrank.identify.least_squares import direction_texts
+from bellcrank.identify.regressors import MAX_MEASURED
+from bellcrank.optional_imports import optional_import
+from bellcrank.quoting import single_line
+from bellcrank.random_seeds import generator
 from bellcrank.scalar import is_real
-from bellcrank.seeds import generator
-from bellcrank.text import table
+from bellcrank.text_table import table
 
 Array = np.ndarray[Any, Any]
-UNTOLD = 1.0  # standard error relative to a number's size above which it is not identified
+MAX_RELATIVE_ERROR = 1.0  # standard error relative to a number's size above which it is not identified
 LEASH = 0.1  # per number's size, in units of the noise: negligible where the data identify it
-TRIED = 16  # random points evaluated for each start, in one batch
-SMALLEST_SCALE = 1e-12  # scale of a column that does not vary
-FAR = 1e6  # residual of a failed run, in units of the noise
+TRIALS_PER_START = 16  # random points evaluated for each start, in one batch
+MIN_SCALE = 1e-12  # scale of a column that does not vary
+FAILED_RESIDUAL = 1e6  # residual of a failed run, in units of the noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +80,17 @@ class Fit:
             for n, x, e in zip(self.names, self.values, self.errors)
         ]
         lines = [table(("number", "found", "error", ""), rows, right=(1, 2))]
-        lines += [f"the data do not identify {line(words)}" for words in self.untold]
+        lines += [f"the data do not identify {single_line(words)}" for words in self.untold]
         C = np.abs(np.triu(self.correlations, 1))
         lines += [
-            f"{line(self.names[i])} and {line(self.names[j])} are correlated: correlation {self.correlations[i, j]:.3f}"
+            f"{single_line(self.names[i])} and {single_line(self.names[j])} are correlated: correlation "
+            f"{self.correlations[i, j]:.3f}"
             for i, j in zip(*np.where(C > 0.95))
         ]
         return "\n".join(lines)
 
 
-class Problem:
+class FitProblem:
     """Numbers to find, with their scales, bounds and priors.
 
     Parameters
@@ -110,13 +111,13 @@ class Problem:
 
     def __init__(self, names: tuple[str, ...], nominal: Array, bounds: Any, priors: Any, loss: str, noise: Any) -> None:
         self.names, self.nominal, self.loss, self.noise = names, nominal, loss, dict(noise or {})
-        limits, believed = _pairs(names, "bounds", bounds), _pairs(names, "priors", priors)
+        limits, prior_pairs = _checked_pairs(names, "bounds", bounds), _checked_pairs(names, "priors", priors)
         for n, x in zip(names, nominal, strict=True):
             _check_size(f'begin: "{n}"', x)
-        for what, given in (("priors", believed), ("bounds", limits)):
-            for n, pair in given.items():
+        for argument, pairs_by_name in (("priors", prior_pairs), ("bounds", limits)):
+            for n, pair in pairs_by_name.items():
                 for x in pair:
-                    _check_size(f'{what}: "{n}"', x if what == "priors" or np.isfinite(x) else 0.0)
+                    _check_size(f'{argument}: "{n}"', x if argument == "priors" or np.isfinite(x) else 0.0)
         pairs = [limits.get(n, (-np.inf, np.inf)) for n in names]
         self.low, self.high = (np.array([float(p[k]) for p in pairs]) for k in (0, 1))
         for n, lo, hi, x in zip(names, self.low, self.high, nominal):
@@ -128,95 +129,101 @@ class Problem:
                 )
         width = np.where(np.isfinite(self.high - self.low), (self.high - self.low) / 2, 0.0)
         self.size = np.where(nominal != 0, np.abs(nominal), np.where(width > 0, width, 1.0))
-        self.priors = {names.index(n): pair for n, pair in believed.items()}
-        if any(not float(p[1]) > 1.0 / LARGEST for p in self.priors.values()):
-            raise InputError(f"priors: expected standard deviations above zero, at least {1.0 / LARGEST:g}.")
+        self.priors = {names.index(n): pair for n, pair in prior_pairs.items()}
+        if any(not float(p[1]) > 1.0 / MAX_MEASURED for p in self.priors.values()):
+            raise InputError(f"priors: expected standard deviations above zero, at least {1.0 / MAX_MEASURED:g}.")
 
     @np.errstate(over="ignore", invalid="ignore")  # the results are checked by _usable
-    def found(self, of: Any, starts: int, seed: int) -> Fit:
+    def solve(self, residuals: Any, starts: int, seed: int) -> Fit:
         """Run the search and return its result.
 
         Parameters
         ----------
-        of
+        residuals
             Residuals, with columns, off, sizes, costs and runs.
         starts
             Number of starting points.
         seed
             Seed of the starting points.
         """
-        columns = of.columns
+        columns = residuals.columns
         for c, x in self.noise.items():
             if c not in columns:
                 raise InputError(f"noise: {unknown('column', c, columns)}")
-            if not is_real(x) or not 1.0 / LARGEST < float(x) < LARGEST:
+            if not is_real(x) or not 1.0 / MAX_MEASURED < float(x) < MAX_MEASURED:
                 raise InputError(
-                    f'noise: "{c}" is {brief(x)}; expected a standard deviation above zero, from {1.0 / LARGEST:g} to '
-                    f"{LARGEST:g}."
+                    f'noise: "{c}" is {brief(x)}; expected a standard deviation above zero, from '
+                    f"{1.0 / MAX_MEASURED:g} to {MAX_MEASURED:g}."
                 )
         noise = np.array([self.noise.get(c, np.nan) for c in columns])
-        known = np.isfinite(noise)
-        scale = np.maximum(of.sizes(), SMALLEST_SCALE)
-        sigma = np.where(known, noise, 0.05 * scale)
+        is_known = np.isfinite(noise)
+        scale = np.maximum(residuals.sizes(), MIN_SCALE)
+        sigma = np.where(is_known, noise, 0.05 * scale)
         active = np.ones(len(self.names), bool)
-        x = self._first(of, sigma, starts, seed)
-        for again in range(3):  # guessed noise, then estimated noise, then without unidentified numbers
-            x = self._searched(of, x, sigma, active, 0.0 if again else LEASH)
-            r, J = self._final(of, x, sigma)
-            left = np.sqrt((r**2).mean(axis=1) * r.size / max(1, r.size - active.sum()))
+        x = self._starting_values(residuals, sigma, starts, seed)
+        for round_index in range(3):  # guessed noise, then estimated noise, then without unidentified numbers
+            x = self._least_squares(residuals, x, sigma, active, 0.0 if round_index else LEASH)
+            r, J = self._final(residuals, x, sigma)
+            noise_estimate = np.sqrt((r**2).mean(axis=1) * r.size / max(1, r.size - active.sum()))
             if self.loss != "linear":  # a robust estimate, because outliers are not noise
-                left = 1.4826 * np.median(np.abs(r - np.median(r, axis=1)[:, None]), axis=1)
-            sigma = np.where(known, noise, np.maximum(left, 1e-9 * scale))
-            words, held = self._told(J, sigma)
-            if (held == ~active).all() and known.all():
+                noise_estimate = 1.4826 * np.median(np.abs(r - np.median(r, axis=1)[:, None]), axis=1)
+            sigma = np.where(is_known, noise, np.maximum(noise_estimate, 1e-9 * scale))
+            words, held_mask = self._unidentified(J, sigma)
+            if (held_mask == ~active).all() and is_known.all():
                 break
-            active = ~held
-            x = np.where(held, self.nominal, x)
-        return self._result(of, x, sigma, active, words)
+            active = ~held_mask
+            x = np.where(held_mask, self.nominal, x)
+        return self._result(residuals, x, sigma, active, words)
 
-    def _searched(self, of: Any, x: Array, sigma: Array, active: Array, leash: float) -> Array:
+    def _least_squares(self, residuals: Any, x: Array, sigma: Array, active: Array, leash: float) -> Array:
         """Run scipy's least squares over the active numbers; a leash holds those that may not be identifiable."""
-        optimize = extra("scipy.optimize", "study", "a fit")
+        optimize = optional_import("scipy.optimize", "study", "a fit")
         if not active.any():
             return x
-        kept = dict[bytes, tuple[Array, Array]]()
+        cache = dict[bytes, tuple[Array, Array]]()
 
-        def full(z: Array) -> Array:
+        def all_values(z: Array) -> Array:
             y = x.copy()
             y[active] = z * self.size[active]
             return y
 
-        def both(z: Array) -> tuple[Array, Array]:
+        def scaled_residuals(z: Array) -> tuple[Array, Array]:
             key = z.tobytes()
-            if key not in kept:
-                kept.clear()
-                r, J = of.off(full(z))
+            if key not in cache:
+                cache.clear()
+                r, J = residuals.off(all_values(z))
                 good = self._usable(r, J, sigma)
-                r = np.where(good, r / sigma[:, None], FAR)
+                r = np.where(good, r / sigma[:, None], FAILED_RESIDUAL)
                 J = np.where(good[..., None], J / sigma[:, None, None] * self.size, 0.0)
-                extra_r, extra_J = self._prior(full(z), leash)
-                kept[key] = (
+                extra_r, extra_J = self._prior(all_values(z), leash)
+                cache[key] = (
                     np.concatenate([r.reshape(-1), extra_r]),
                     np.concatenate([J.reshape(-1, J.shape[-1]), extra_J])[:, active],
                 )
-            return kept[key]
+            return cache[key]
 
         limits = (self.low[active] / self.size[active], self.high[active] / self.size[active])
         start = np.clip(x[active] / self.size[active], limits[0], limits[1])
-        done = optimize.least_squares(
-            lambda z: both(z)[0], start, lambda z: both(z)[1], bounds=limits, loss=self.loss, x_scale="jac", xtol=1e-10
+        solution = optimize.least_squares(
+            lambda z: scaled_residuals(z)[0],
+            start,
+            lambda z: scaled_residuals(z)[1],
+            bounds=limits,
+            loss=self.loss,
+            x_scale="jac",
+            xtol=1e-10,
         )
-        if not np.isfinite(done.x).all():
+        if not np.isfinite(solution.x).all():
             raise InputError(f"begin: from {self._numbers(x)} the search does not converge. Begin with other numbers.")
-        return full(done.x)
+        return all_values(solution.x)
 
     def _usable(self, r: Array, J: Array, sigma: Array) -> Array:
         """Return a mask of residuals that, with their slopes, can be squared and summed."""
         with np.errstate(all="ignore"):
             slopes = np.abs(J * self.size).max(axis=-1, initial=0.0)
-            return np.asarray((np.abs(r) < LARGEST * sigma[:, None]) & (slopes < LARGEST * sigma[:, None]))
+            return np.asarray((np.abs(r) < MAX_MEASURED * sigma[:, None]) & (slopes < MAX_MEASURED * sigma[:, None]))
 
-    def _final(self, of: Any, x: Array, sigma: Array) -> tuple[Array, Array]:
+    def _final(self, residuals: Any, x: Array, sigma: Array) -> tuple[Array, Array]:
         """Return residuals and slopes at the numbers that the search found.
 
         Raises
@@ -224,13 +231,14 @@ class Problem:
         InputError
             If some of them are not finite: the model fails before the measurement ends, or grows beyond all bounds.
         """
-        r, J = of.off(x)
-        if not (good := self._usable(r, J, sigma)).all():
-            column, sample = (int(k) for k in np.argwhere(~good)[0])
+        r, J = residuals.off(x)
+        if not (is_usable := self._usable(r, J, sigma)).all():
+            column, sample = (int(k) for k in np.argwhere(~is_usable)[0])
             raise InputError(
-                f'fit: with {self._numbers(x)} the model has no usable value of "{of.columns[column]}" at sample '
-                f"{sample}: its run fails, or its numbers grow beyond {LARGEST:g} of the noise. Begin with numbers by "
-                "which the plant can do what was measured (begin=, q0=, bounds=), and look at the units of the data."
+                f'fit: with {self._numbers(x)} the model has no usable value of "{residuals.columns[column]}" at '
+                f"sample {sample}: its run fails, or its numbers grow beyond {MAX_MEASURED:g} of the noise. Begin with "
+                "numbers by which the plant can do what was measured (begin=, q0=, bounds=), and look at the units of "
+                "the data."
             )
         return r, J
 
@@ -248,33 +256,33 @@ class Problem:
             J = np.concatenate([J, leash * np.eye(n)])
         return r, J
 
-    def _told(self, J: Array, sigma: Array) -> tuple[tuple[str, ...], Array]:
+    def _unidentified(self, J: Array, sigma: Array) -> tuple[tuple[str, ...], Array]:
         """Return the unidentified directions as text, and a mask of one number to hold for each of them."""
         A = (J / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
         A = np.concatenate([A, self._prior(self.nominal)[1]])
         _, s, Vt = np.linalg.svd(A, full_matrices=False)
-        weak = s * UNTOLD < 1.0
-        held = np.zeros(len(self.names), bool)
+        weak = s * MAX_RELATIVE_ERROR < 1.0
+        held_mask = np.zeros(len(self.names), bool)
         for d in Vt[weak]:
-            held[int(np.argmax(np.where(held, 0.0, np.abs(d))))] = True
-        return in_words(self.names, Vt[weak] * self.size), held
+            held_mask[int(np.argmax(np.where(held_mask, 0.0, np.abs(d))))] = True
+        return direction_texts(self.names, Vt[weak] * self.size), held_mask
 
-    def _first(self, of: Any, sigma: Array, starts: int, seed: int) -> Array:
+    def _starting_values(self, residuals: Any, sigma: Array, starts: int, seed: int) -> Array:
         if starts == 1:
             return self.nominal.copy()
         if not np.isfinite(self.high - self.low).all():
             open_ = [n for n, a, b in zip(self.names, self.low, self.high) if not np.isfinite(b - a)]
             raise InputError(f"starts={starts} needs bounds for {', '.join(open_)}: points are taken between them.")
         rng = generator(seed)
-        points = rng.uniform(self.low, self.high, (starts * TRIED, len(self.names)))
+        points = rng.uniform(self.low, self.high, (starts * TRIALS_PER_START, len(self.names)))
         points = np.vstack([self.nominal[None], points])
-        order = np.argsort(of.costs(points, sigma))[:starts]
+        order = np.argsort(residuals.costs(points, sigma))[:starts]
         all_ = np.ones(len(self.names), bool)
-        ends = np.array([self._searched(of, points[k], sigma, all_, LEASH) for k in order])
-        return np.asarray(ends[int(np.argmin(of.costs(ends, sigma)))])
+        ends = np.array([self._least_squares(residuals, points[k], sigma, all_, LEASH) for k in order])
+        return np.asarray(ends[int(np.argmin(residuals.costs(ends, sigma)))])
 
-    def _result(self, of: Any, x: Array, sigma: Array, active: Array, words: tuple[str, ...]) -> Fit:
-        r, J = self._final(of, x, sigma)
+    def _result(self, residuals: Any, x: Array, sigma: Array, active: Array, words: tuple[str, ...]) -> Fit:
+        r, J = self._final(residuals, x, sigma)
         A = (J / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
         A = np.concatenate([A, self._prior(x)[1]])[:, active]
         C = np.zeros((len(self.names), len(self.names)))
@@ -284,22 +292,28 @@ class Problem:
         safe = np.where(safe > 0, safe, 1.0)
         held = tuple(n for n, a in zip(self.names, active) if not a)
         misfit = float(np.sqrt(((r / sigma[:, None]) ** 2).mean()))
-        told = dict(zip(of.columns, sigma.tolist(), strict=True))
-        return Fit(self.names, x, errors, C, C / np.outer(safe, safe), told, words, held, misfit, of.runs)
+        column_noise = dict(zip(residuals.columns, sigma.tolist(), strict=True))
+        return Fit(
+            self.names, x, errors, C, C / np.outer(safe, safe), column_noise, words, held, misfit, residuals.runs
+        )
 
 
-def _check_size(what: str, x: float) -> None:
-    if not abs(x) < LARGEST:
-        raise InputError(f"{what} is {x:g}; expected numbers below {LARGEST:g}: they are squared and added up.")
+def _check_size(argument: str, x: float) -> None:
+    if not abs(x) < MAX_MEASURED:
+        raise InputError(
+            f"{argument} is {x:g}; expected numbers below {MAX_MEASURED:g}: they are squared and added up."
+        )
 
 
-def _pairs(names: tuple[str, ...], what: str, given: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
+def _checked_pairs(
+    names: tuple[str, ...], argument: str, pairs_by_name: Mapping[str, Any] | None
+) -> dict[str, tuple[float, float]]:
     """Return pairs of numbers by name, after a check."""
-    found = {}
-    for n, pair in (given or {}).items():
+    pairs = {}
+    for n, pair in (pairs_by_name or {}).items():
         if n not in names:
-            raise InputError(f"{what}: {unknown('free number', n, names)}")
+            raise InputError(f"{argument}: {unknown('free number', n, names)}")
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or np.isnan(pair).any():
-            raise InputError(f'{what}: "{n}" is {pair!r}; expected a pair of numbers.')
-        found[n] = float(pair[0]), float(pair[1])
-    return found
+            raise InputError(f'{argument}: "{n}" is {pair!r}; expected a pair of numbers.')
+        pairs[n] = float(pair[0]), float(pair[1])
+    return pairs

@@ -16,18 +16,30 @@ since Taylor's series of the cubic is p, and the corrector differs from p by 3/8
 from __future__ import annotations
 
 from bellcrank import scalar
-from bellcrank.integrate.problem import Integrator, Problem, State, Step, hermite, minus, plus, times, weighted
+from bellcrank.integrate.problem import (
+    Integrator,
+    Problem,
+    State,
+    Step,
+    hermite_polynomial,
+    minus,
+    plus,
+    times,
+    weighted_sum,
+)
 from bellcrank.integrate.runge_kutta import RK4
 from bellcrank.scalar import Scalar
 
 ORDER = 4
-CORRECTOR = 3 / 8
+CORRECTOR_COEFFICIENT = 3 / 8
 # The new cubic is the old one plus (h f1 - its forecast) (s + 1)(s + 2)(s + 3)/6, which is 1 at the new time, s = 0,
 # and 0 at the three before; these are its coefficients, integrated term by term.
-UPDATE = (1.0, 11 / 12, 1 / 3, 1 / 24)
-MILNE = -19 / 270  # the corrector's error as a part of (corrected - predicted): -19/720 against 251/720 + 19/720
+UPDATE_COEFFICIENTS = (1.0, 11 / 12, 1 / 3, 1 / 24)
+MILNE_ERROR_COEFFICIENT = (
+    -19 / 270
+)  # the corrector's error as a part of (corrected - predicted): -19/720 against 251/720 + 19/720
 # z_k / h of the cubic through the rates at 0, h/3, 2h/3 and h.
-START = (
+START_COEFFICIENTS = (
     (1.0, 0.0, 0.0, 0.0),
     (-11 / 4, 9 / 2, -9 / 4, 1 / 2),
     (3.0, -15 / 2, 6.0, -3 / 2),
@@ -46,7 +58,7 @@ def _begin(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
         y = RK4.step(problem, t + i * small, y, small, []).y
         rates.append(problem.rate(t + (i + 1) * small, y))
     scalar.step("begin", "abm4")
-    return [x for row in START for x in times(h, weighted(row, rates))]
+    return [x for row in START_COEFFICIENTS for x in times(h, weighted_sum(row, rates))]
 
 
 def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> Step:
@@ -54,23 +66,23 @@ def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> St
     z1, z2, z3, z4 = (memory[k * n : (k + 1) * n] for k in range(ORDER))
     scalar.step("predict", "abm4")
     # Taylor's series at t + h: Pascal's triangle.
-    predicted = plus(y, weighted([1.0, 1.0, 1.0, 1.0], [z1, z2, z3, z4]))
+    predicted = plus(y, weighted_sum([1.0, 1.0, 1.0, 1.0], [z1, z2, z3, z4]))
     forecast = [
-        weighted([1.0, 2.0, 3.0, 4.0], [z1, z2, z3, z4]),
-        weighted([1.0, 3.0, 6.0], [z2, z3, z4]),
-        weighted([1.0, 4.0], [z3, z4]),
+        weighted_sum([1.0, 2.0, 3.0, 4.0], [z1, z2, z3, z4]),
+        weighted_sum([1.0, 3.0, 6.0], [z2, z3, z4]),
+        weighted_sum([1.0, 4.0], [z3, z4]),
         z4,
     ]
     off = minus(times(h, problem.rate(t + h, predicted)), forecast[0])
     scalar.step("correct", "abm4")
-    correction = times(CORRECTOR, off)
+    correction = times(CORRECTOR_COEFFICIENT, off)
     y1 = problem.project(plus(predicted, correction))
     hf1 = times(h, problem.rate(t + h, y1))
     scalar.step("remember", "abm4")
     off = minus(hf1, forecast[0])
-    z = [hf1, *(plus(z, times(u, off)) for z, u in zip(forecast[1:], UPDATE[1:], strict=True))]
-    dense = hermite(y, z1, y1, hf1, bump=z[3])
-    return Step(y1, times(MILNE, correction), [x for row in z for x in row], dense)
+    z = [hf1, *(plus(z, times(u, off)) for z, u in zip(forecast[1:], UPDATE_COEFFICIENTS[1:], strict=True))]
+    dense = hermite_polynomial(y, z1, y1, hf1, bump=z[3])
+    return Step(y1, times(MILNE_ERROR_COEFFICIENT, correction), [x for row in z for x in row], dense)
 
 
 def _rescale(problem: Problem, memory: State, ratio: Scalar) -> State:

@@ -12,7 +12,7 @@ from bellcrank.integrate.problem import (
     Problem,
     State,
     Step,
-    hermite,
+    hermite_polynomial,
     plus,
     times,
 )
@@ -26,12 +26,12 @@ def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> St
     scalar.step("step", "euler")
     _, dv, dx = problem.split(f0)
     v1 = plus(v, times(h, dv))
-    y1 = problem.project([*_moved(problem, q, times(h, v1)), *v1, *plus(x, times(h, dx))])
+    y1 = problem.project([*_moved_positions(problem, q, times(h, v1)), *v1, *plus(x, times(h, dx))])
     f1 = problem.rate(t + h, y1)
-    return Step(y1, None, [], hermite(y, times(h, f0), y1, times(h, f1)))
+    return Step(y1, None, [], hermite_polynomial(y, times(h, f0), y1, times(h, f1)))
 
 
-def _moved(problem: Problem, q: State, displacement: State) -> State:
+def _moved_positions(problem: Problem, q: State, displacement: State) -> State:
     if problem.moved is not None:
         return list(problem.moved(q, displacement))
     if problem.nq != problem.nv:

@@ -11,13 +11,13 @@ four leave an error of O(h^9) beside the O(h^3) of the rule itself; on a linear 
 from __future__ import annotations
 
 from bellcrank import scalar
-from bellcrank.integrate.linear import implicit
+from bellcrank.integrate.linear_solver import implicit_solver
 from bellcrank.integrate.problem import (
     Integrator,
     Problem,
     State,
     Step,
-    hermite,
+    hermite_polynomial,
     minus,
     plus,
     times,
@@ -31,7 +31,7 @@ def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> St
     half = 0.5 * h
     jacobian, _ = problem.linearised(t, y, "midpoint")
     scalar.step("W", "midpoint")
-    w = (problem.implicit or implicit)(jacobian, half)
+    w = (problem.implicit or implicit_solver)(jacobian, half)
     middle = last = y
     for i in range(NEWTON_STEPS):
         f = problem.rate(t + half, middle)
@@ -44,7 +44,7 @@ def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> St
         _, v, _ = problem.split(middle)
         y1[: problem.nq] = problem.rolled(q, y1[: problem.nq], times(h, v))
     y1 = problem.project(y1)
-    dense = hermite(y, times(h, problem.rate(t, y)), y1, times(h, problem.rate(t + h, y1)))
+    dense = hermite_polynomial(y, times(h, problem.rate(t, y)), y1, times(h, problem.rate(t + h, y1)))
     return Step(y1, None, [], dense, rough=[scalar.fabs(2.0 * x) for x in last])  # the last Newton step
 
 

@@ -21,14 +21,14 @@ Rate = Callable[[Scalar, State], State]
 
 
 @dataclass(frozen=True)
-class Product:
+class LowRankMatrix:
     """A matrix of low rank: left (n, k) times right (k, n)."""
 
     left: list[State]
     right: list[State]
 
 
-class Slopes(ABC):
+class MatrixFreeJacobian(ABC):
     """A matrix-free Jacobian df/dy, which only provides the solver that implicit methods need."""
 
     @abstractmethod
@@ -36,7 +36,7 @@ class Slopes(ABC):
         """Return an object whose `solve` solves (1 - `g` df/dy) x = b."""
 
 
-Jacobian = Callable[[Scalar, State], tuple[list[State] | Product | Slopes, State]]
+Jacobian = Callable[[Scalar, State], tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]]
 
 
 def identity(y: State) -> State:
@@ -81,7 +81,9 @@ class Problem:
             )
         return dy
 
-    def linearised(self, t: Scalar, y: State, method: str) -> tuple[list[State] | Product | Slopes, State]:
+    def linearised(
+        self, t: Scalar, y: State, method: str
+    ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
         """Return (df/dy, df/dt).
 
         Parameters
@@ -97,7 +99,7 @@ class Problem:
                 "Give Problem(jacobian=...), or take an explicit integrator such as rk4, dopri5 or abm4."
             )
         rows, dt = self.jacobian(t, y)
-        if isinstance(rows, Product | Slopes):
+        if isinstance(rows, LowRankMatrix | MatrixFreeJacobian):
             return rows, list(dt)
         if len(rows) != self.size or any(len(row) != self.size for row in rows) or len(dt) != self.size:
             shape = f"{len(rows)} rows of {sorted({len(row) for row in rows})} and {len(dt)} for df/dt"
@@ -116,17 +118,17 @@ class Step:
     rough: State | None = None  # by component, a rough upper bound: the difference of two stages of the step
 
 
-def no_memory(problem: Problem) -> int:
+def zero_memory(problem: Problem) -> int:
     """Return 0, the size of the memory for any `problem`."""
     return 0
 
 
-def begin_with_nothing(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
+def empty_memory(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
     """Return an empty memory for any `problem`, `t`, `y` and `h`."""
     return []
 
 
-def unscaled(problem: Problem, memory: State, ratio: Scalar) -> State:
+def unscaled_memory(problem: Problem, memory: State, ratio: Scalar) -> State:
     """Return `memory`, which for this `problem` does not depend on h, for any `ratio` of step sizes."""
     return memory
 
@@ -141,14 +143,14 @@ class Integrator:
     stiff: bool  # needs the jacobian
     source: str  # where it was published
     step: Callable[[Problem, Scalar, State, Scalar, State], Step]  # (problem, t, y, h, memory)
-    memory: Callable[[Problem], int] = no_memory  # size of the memory
-    begin: Callable[[Problem, Scalar, State, Scalar], State] = begin_with_nothing  # (problem, t, y, h) -> first memory
+    memory: Callable[[Problem], int] = zero_memory  # size of the memory
+    begin: Callable[[Problem, Scalar, State, Scalar], State] = empty_memory  # (problem, t, y, h) -> first memory
     rescale: Callable[[Problem, State, Scalar], State] = (
-        unscaled  # (problem, memory, ratio) -> memory after h became ratio h
+        unscaled_memory  # (problem, memory, ratio) -> memory after h became ratio h
     )
 
 
-def weighted(weights: Sequence[Scalar], states: Sequence[State]) -> State:
+def weighted_sum(weights: Sequence[Scalar], states: Sequence[State]) -> State:
     """Return the sum of `weights`[i] `states`[i]."""
     terms = [(w, s) for w, s in zip(weights, states, strict=True) if not is_zero(w)]
     (w, first), *rest = terms
@@ -173,7 +175,7 @@ def times(k: Scalar, a: State) -> State:
     return [k * x for x in a]
 
 
-def hermite(y0: State, hf0: State, y1: State, hf1: State, bump: State | None = None) -> list[State]:
+def hermite_polynomial(y0: State, hf0: State, y1: State, hf1: State, bump: State | None = None) -> list[State]:
     """Return the cubic Hermite polynomial in s, plus bump s^2 (1 - s)^2, which changes no value or slope at the ends.
 
     The cubic is off by h^4 y''''/24 s^2 (1 - s)^2 and higher terms, so a bump near h^4 y''''/24 gains an order.

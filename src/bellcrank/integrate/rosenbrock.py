@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bellcrank import scalar
-from bellcrank.integrate.linear import implicit
+from bellcrank.integrate.linear_solver import implicit_solver
 from bellcrank.integrate.problem import (
     Integrator,
     Problem,
@@ -22,35 +22,37 @@ from bellcrank.integrate.problem import (
     minus,
     plus,
     times,
-    weighted,
+    weighted_sum,
 )
-from bellcrank.integrate.tableaus import Numbers
+from bellcrank.integrate.tableaus import Coefficients
 from bellcrank.scalar import Scalar
 
 
 @dataclass(frozen=True)
-class Rosenbrock:
+class RosenbrockTableau:
     """Coefficients of a Rosenbrock method."""
 
     g: float
-    a: tuple[Numbers, ...]
-    c: tuple[Numbers, ...]
-    alpha: Numbers
-    gamma: Numbers
-    dense: tuple[Numbers, Numbers]  # dense output: chord from y to y1 plus s (1 - s) (d_1 + s d_2), d = sum dense_j u_j
+    a: tuple[Coefficients, ...]
+    c: tuple[Coefficients, ...]
+    alpha: Coefficients
+    gamma: Coefficients
+    dense: tuple[
+        Coefficients, Coefficients
+    ]  # dense output: chord from y to y1 plus s (1 - s) (d_1 + s d_2), d = sum dense_j u_j
 
 
-_LAST = (1.221224509226641, 6.019134481288629, 12.53708332932087, -0.6878860361058950)
+_LAST_ROW = (1.221224509226641, 6.019134481288629, 12.53708332932087, -0.6878860361058950)
 
-RODAS = Rosenbrock(
+RODAS = RosenbrockTableau(
     g=0.25,
     a=(
         (),
         (1.544,),
         (0.9466785280815826, 0.2557011698983284),
         (3.314825187068521, 2.896124015972201, 0.9986419139977817),
-        _LAST,
-        (*_LAST, 1.0),
+        _LAST_ROW,
+        (*_LAST_ROW, 1.0),
     ),
     c=(
         (),
@@ -69,7 +71,7 @@ RODAS = Rosenbrock(
 )
 
 
-def stiffly_accurate(name: str, order: int, table: Rosenbrock, source: str) -> Integrator:
+def stiffly_accurate(name: str, order: int, table: RosenbrockTableau, source: str) -> Integrator:
     """Return the integrator of a stiffly accurate Rosenbrock method.
 
     Parameters
@@ -87,23 +89,23 @@ def stiffly_accurate(name: str, order: int, table: Rosenbrock, source: str) -> I
     def step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> Step:
         jacobian, dfdt = problem.linearised(t, y, name)
         scalar.step("W", name)
-        w = (problem.implicit or implicit)(jacobian, table.g * h)
+        w = (problem.implicit or implicit_solver)(jacobian, table.g * h)
         u: list[State] = []
         point = y
         for i, (a, c) in enumerate(zip(table.a, table.c, strict=True)):
             scalar.step("stage", str(i + 1))
             if u:
-                point = plus(y, weighted(a, u))
+                point = plus(y, weighted_sum(a, u))
             f = problem.rate(t + table.alpha[i] * h, point)
             right = times(table.g * h, f)
             if u:
-                right = plus(right, weighted([table.g * x for x in c], u))
+                right = plus(right, weighted_sum([table.g * x for x in c], u))
             if table.gamma[i] != 0.0:
                 right = plus(right, times(table.g * table.gamma[i] * (h * h), dfdt))
             u.append(w.solve(right))
         scalar.step("step", name)
         y1 = problem.project(plus(point, u[-1]))
-        d1, d2 = (weighted(row, u) for row in table.dense)
+        d1, d2 = (weighted_sum(row, u) for row in table.dense)
         dense = [y, plus(minus(y1, y), d1), minus(d2, d1), times(-1.0, d2)]
         return Step(y1, u[-1], [], dense)
 

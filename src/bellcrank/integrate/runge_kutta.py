@@ -8,17 +8,17 @@ from bellcrank.integrate.problem import (
     Problem,
     State,
     Step,
-    begin_with_nothing,
-    hermite,
-    no_memory,
+    empty_memory,
+    hermite_polynomial,
     plus,
     times,
-    weighted,
+    weighted_sum,
+    zero_memory,
 )
-from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA, Numbers, Tableau
+from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA, Coefficients, Tableau
 from bellcrank.scalar import Scalar
 
-LAST = 0.01  # weight of the difference between the last stage and those in the middle of a step
+LAST_STAGE_WEIGHT = 0.01  # weight of the difference between the last stage and those in the middle of a step
 
 
 def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator:
@@ -37,31 +37,31 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
     """
     fsal = tableau.first_same_as_last
     inner = tableau.a[1:-1] if fsal else tableau.a[1:]
-    twice = next(((i, j) for j, c in enumerate(tableau.c) for i in range(1, j) if c == tableau.c[i]), None)
+    same_time_stages = next(((i, j) for j, c in enumerate(tableau.c) for i in range(1, j) if c == tableau.c[i]), None)
 
     def step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> Step:
         k = [memory if fsal else problem.rate(t, y)]
         for i, (a, c) in enumerate(zip(inner, tableau.c[1:], strict=False), 2):
             scalar.step("stage", str(i))
-            k.append(problem.rate(t + c * h, plus(y, _sum(h, a, k))))
+            k.append(problem.rate(t + c * h, plus(y, _weighted_stages(h, a, k))))
         scalar.step("step", name)
         b = tableau.b[:-1] if fsal else tableau.b
-        y1 = problem.project(plus(y, _sum(h, b, k)))
+        y1 = problem.project(plus(y, _weighted_stages(h, b, k)))
         f1 = problem.rate(t + h, y1)  # after the projection, because the next step begins at y1
         scalar.step("step", name)
         stages = [*k, f1] if fsal else k
         error = None
         if tableau.embedded is not None:
-            error = _sum(h, tuple(b - e for b, e in zip(tableau.b, tableau.embedded, strict=True)), stages)
+            error = _weighted_stages(h, tuple(b - e for b, e in zip(tableau.b, tableau.embedded, strict=True)), stages)
         # Two stages at one time differ by O(h^2): h times that is the error of a method of second order. The last
         # stage, at the end of the step, is included with a small weight, because it differs by O(h).
         rough = None
-        if twice is not None and error is None:
-            ends = ((k[twice[1]], k[twice[0]]), (k[-1], k[twice[1]]))
+        if same_time_stages is not None and error is None:
+            ends = ((k[same_time_stages[1]], k[same_time_stages[0]]), (k[-1], k[same_time_stages[1]]))
             one, other = ([scalar.fabs(x) for x in times(h, plus(a, times(-1.0, b)))] for a, b in ends)
-            rough = plus(one, times(LAST, other))
-        bump = None if tableau.bump is None else _sum(h, tableau.bump, [*k, f1])
-        return Step(y1, error, f1 if fsal else [], hermite(y, times(h, k[0]), y1, times(h, f1), bump), rough)
+            rough = plus(one, times(LAST_STAGE_WEIGHT, other))
+        bump = None if tableau.bump is None else _weighted_stages(h, tableau.bump, [*k, f1])
+        return Step(y1, error, f1 if fsal else [], hermite_polynomial(y, times(h, k[0]), y1, times(h, f1), bump), rough)
 
     def begin(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
         return problem.rate(t, y)
@@ -72,15 +72,15 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
         adaptive=tableau.embedded is not None,
         stiff=False,
         source=source,
-        memory=(lambda problem: problem.size) if fsal else no_memory,
-        begin=begin if fsal else begin_with_nothing,
+        memory=(lambda problem: problem.size) if fsal else zero_memory,
+        begin=begin if fsal else empty_memory,
         step=step,
     )
 
 
-def _sum(h: Scalar, weights: Numbers, k: list[State]) -> State:
+def _weighted_stages(h: Scalar, weights: Coefficients, k: list[State]) -> State:
     """Return h sum w_i k_i; the products h w_i are shared by all components."""
-    return weighted([0.0 if w == 0.0 else h * w for w in weights], k)
+    return weighted_sum([0.0 if w == 0.0 else h * w for w in weights], k)
 
 
 RK4 = explicit(

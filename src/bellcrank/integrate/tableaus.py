@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-Numbers = tuple[float, ...]
+Coefficients = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Tableau:
     """Butcher tableau of an explicit method, with embedded weights and dense output."""
 
-    a: tuple[Numbers, ...]  # row i has i numbers
-    b: Numbers
-    c: Numbers
-    embedded: Numbers | None = None  # b* of the embedded method for the error estimate
-    bump: Numbers | None = None  # with h k_i and, last, h f(y1): the s^2 (1 - s)^2 of the dense output (dense.py)
+    a: tuple[Coefficients, ...]  # row i has i numbers
+    b: Coefficients
+    c: Coefficients
+    embedded: Coefficients | None = None  # b* of the embedded method for the error estimate
+    bump: Coefficients | None = None  # with h k_i and, last, h f(y1): the s^2 (1 - s)^2 of the dense output (dense.py)
 
     @property
     def first_same_as_last(self) -> bool:

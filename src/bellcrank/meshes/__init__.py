@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bellcrank.meshes.clusters import simpler
 from bellcrank.meshes.mesh import Mesh
-from bellcrank.meshes.reading import LARGEST, read_mesh
+from bellcrank.meshes.mesh_reader import MAX_MESH_BYTES, read_mesh
+from bellcrank.meshes.vertex_clustering import simplify
 
-__all__ = ["LARGEST", "Mesh", "read_mesh", "simpler"]
+__all__ = ["MAX_MESH_BYTES", "Mesh", "read_mesh", "simplify"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.meshes.mesh import Array, Mesh, Scene, joined, used
+from bellcrank.meshes.mesh import Array, Mesh, MeshScene, compact_mesh, join_meshes
 
 
 def read_dae(file: Path) -> Mesh:
@@ -29,31 +29,31 @@ def read_dae(file: Path) -> Mesh:
     for e in root.iter():
         e.tag = e.tag.rpartition("}")[2]
     ids = {e.get("id"): e for e in root.iter() if e.get("id")}
-    reader = _Reader(ids, len(data))
-    shown = root.find("scene/instance_visual_scene")
-    scene = ids.get(_ref(shown.get("url"))) if shown is not None else root.find(".//visual_scene")
-    whole = np.eye(4)
+    reader = _ColladaReader(ids, len(data))
+    scene_instance = root.find("scene/instance_visual_scene")
+    scene = ids.get(_ref(scene_instance.get("url"))) if scene_instance is not None else root.find(".//visual_scene")
+    unit_matrix = np.eye(4)
     unit = root.find("asset/unit")
-    whole[:3, :3] *= float(unit.get("meter", "1") if unit is not None else 1)
+    unit_matrix[:3, :3] *= float(unit.get("meter", "1") if unit is not None else 1)
     if scene is not None:
         for node in scene.findall("node"):
-            reader.node(node, whole, 0)
+            reader.node(node, unit_matrix, 0)
     if not reader.scene.parts:
         for geometry in root.iter("geometry"):
-            reader.geometry(geometry, whole, {})
-    return joined(reader.scene.parts)
+            reader.geometry(geometry, unit_matrix, {})
+    return join_meshes(reader.scene.parts)
 
 
-class _Reader:
+class _ColladaReader:
     """Reads each element once, however often nodes refer to it."""
 
     def __init__(self, ids: dict[Any, Any], size: int) -> None:
-        self.ids, self.scene = ids, Scene(size)
+        self.ids, self.scene = ids, MeshScene(size)
         self.matrix, self.parts, self.bindings = cache(_matrix), cache(self._parts), cache(_bindings)
         self.corners, self.colour = cache(_corners), cache(self._colour)
 
     def node(self, e: Any, above: Array, deep: int) -> None:
-        self.scene.enter(deep)
+        self.scene.count_node(deep)
         here = above @ self.matrix(e)
         for instance in e.findall("instance_geometry"):
             geometry = self.ids.get(_ref(instance.get("url")))
@@ -67,7 +67,7 @@ class _Reader:
             self.node(child, here, deep + 1)
 
     def geometry(self, e: Any, matrix: Array, bound: dict[Any, Any]) -> None:
-        self.scene.count(1)
+        self.scene.count_triangles(1)
         for symbol, part in self.parts(e):
             self.scene.add(replace(part, colour=self.colour(bound.get(symbol, symbol))), matrix)
 
@@ -79,7 +79,7 @@ class _Reader:
                 for faces in mesh.findall(kind):
                     found = self._faces(faces, kind)
                     if found is not None:
-                        made.append((faces.get("material"), used(*found)))
+                        made.append((faces.get("material"), compact_mesh(*found)))
         return made
 
     def _faces(self, e: Any, kind: str) -> tuple[Array, Array] | None:
@@ -136,7 +136,7 @@ def _ref(url: Any) -> str:
 
 def _matrix(node: Any) -> Array:
     """Return the product of all transformations of a node, in their order."""
-    made = np.eye(4)
+    product = np.eye(4)
     for e in node:
         x = [float(a) for a in (e.text or "").split()] if e.tag in ("matrix", "translate", "rotate", "scale") else []
         step = np.eye(4)
@@ -147,12 +147,12 @@ def _matrix(node: Any) -> Array:
         elif e.tag == "scale":
             step[:3, :3] = np.diag(x)
         elif e.tag == "rotate":
-            step[:3, :3] = turned(x[:3], np.radians(x[3]))
-        made = made @ step
-    return made
+            step[:3, :3] = rotation_about(x[:3], np.radians(x[3]))
+        product = product @ step
+    return product
 
 
-def turned(axis: Any, angle: float) -> Array:
+def rotation_about(axis: Any, angle: float) -> Array:
     """Return the matrix of a rotation by `angle` about `axis` (Rodrigues)."""
     e = np.asarray(axis, float) / max(float(np.linalg.norm(axis)), 1e-300)
     K = np.array([[0, -e[2], e[1]], [e[2], 0, -e[0]], [-e[1], e[0], 0]])

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.meshes.mesh import Array, Mesh, Scene, joined, used
+from bellcrank.meshes.mesh import Array, Mesh, MeshScene, compact_mesh, join_meshes
 
-TYPES = {5121: "<u1", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
-SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
-TRIANGLES = 4  # mode of a primitive
-MOST_BYTES = 100_000_000  # size of the file and its buffers
+COMPONENT_TYPES = {5121: "<u1", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+ELEMENT_SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
+TRIANGLES_MODE = 4  # mode of a primitive
+MAX_BYTES = 100_000_000  # size of the file and its buffers
 
 
 def read_gltf(file: Path) -> Mesh:
@@ -31,14 +31,14 @@ def read_gltf(file: Path) -> Mesh:
         text, inside = _chunks(data)
     else:
         text = data
-    reader = _Reader(json.loads(text), file.parent, inside, len(data))
+    reader = _GltfReader(json.loads(text), file.parent, inside, len(data))
     scenes = reader.given.get("scenes", [])
     roots = (
         scenes[reader.given.get("scene", 0)].get("nodes", []) if scenes else range(len(reader.given.get("nodes", [])))
     )
     for k in roots:
         reader.node(k, np.eye(4), 0)
-    return joined(reader.scene.parts)
+    return join_meshes(reader.scene.parts)
 
 
 def _chunks(data: bytes) -> tuple[bytes, bytes]:
@@ -51,16 +51,16 @@ def _chunks(data: bytes) -> tuple[bytes, bytes]:
     return found[0x4E4F534A], found.get(0x004E4942, b"")
 
 
-class _Reader:
+class _GltfReader:
     """Reads each buffer, accessor and primitive once, however often nodes refer to it."""
 
     def __init__(self, given: dict[str, Any], folder: Path, inside: bytes, size: int) -> None:
         self.given, self.folder, self.inside = given, folder, inside
-        self.scene = Scene(size)
+        self.scene = MeshScene(size)
         self.buffer, self.array, self.mesh = cache(self._buffer), cache(self._array), cache(self._mesh)
 
     def node(self, k: int, above: Array, deep: int) -> None:
-        self.scene.enter(deep)
+        self.scene.count_node(deep)
         e = self.given["nodes"][k]
         here = above @ _matrix(e)
         for part in self.mesh(e["mesh"]) if "mesh" in e else ():
@@ -69,18 +69,22 @@ class _Reader:
             self.node(child, here, deep + 1)
 
     def _mesh(self, k: int) -> list[Mesh]:
-        return [self._part(e) for e in self.given["meshes"][k]["primitives"] if e.get("mode", TRIANGLES) == TRIANGLES]
+        return [
+            self._part(e)
+            for e in self.given["meshes"][k]["primitives"]
+            if e.get("mode", TRIANGLES_MODE) == TRIANGLES_MODE
+        ]
 
     def _part(self, e: dict[str, Any]) -> Mesh:
         corners = self.array(e["attributes"]["POSITION"])
         index = self.array(e["indices"]).reshape(-1) if "indices" in e else np.arange(len(corners))
-        self.scene.count(index.size // 3)
-        return used(corners, index.astype(int).reshape(-1, 3), self._colour(e.get("material")))
+        self.scene.count_triangles(index.size // 3)
+        return compact_mesh(corners, index.astype(int).reshape(-1, 3), self._colour(e.get("material")))
 
     def _array(self, k: int) -> Array:
         a = self.given["accessors"][k]
         view = self.given["bufferViews"][a["bufferView"]]
-        kind, width = np.dtype(TYPES[a["componentType"]]), SIZES[a["type"]]
+        kind, width = np.dtype(COMPONENT_TYPES[a["componentType"]]), ELEMENT_SIZES[a["type"]]
         data = self.buffer(view["buffer"])
         at, stride = view.get("byteOffset", 0) + a.get("byteOffset", 0), view.get("byteStride", kind.itemsize * width)
         rows = np.lib.stride_tricks.as_strided
@@ -103,9 +107,9 @@ class _Reader:
             raise ValueError(f"a buffer outside of its folder: {uri}")
         if not file.is_file():
             raise ValueError(f"a buffer that is not a plain file: {uri}")
-        self.scene.size += file.stat().st_size
-        if self.scene.size > MOST_BYTES:
-            raise ValueError(f"more than {MOST_BYTES / 1e6:.0f} MB of buffers")
+        self.scene.file_bytes += file.stat().st_size
+        if self.scene.file_bytes > MAX_BYTES:
+            raise ValueError(f"more than {MAX_BYTES / 1e6:.0f} MB of buffers")
         return file.read_bytes()
 
     def _colour(self, k: int | None) -> tuple[float, float, float] | None:
@@ -118,13 +122,13 @@ class _Reader:
 def _matrix(e: dict[str, Any]) -> Array:
     if "matrix" in e:
         return np.array(e["matrix"], float).reshape(4, 4).T
-    made = np.eye(4)
+    matrix = np.eye(4)
     x, y, z, w = e.get("rotation", (0.0, 0.0, 0.0, 1.0))
-    made[:3, :3] = [
+    matrix[:3, :3] = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
         [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
         [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
     ]
-    made[:3, :3] = made[:3, :3] @ np.diag(e.get("scale", (1.0, 1.0, 1.0)))
-    made[:3, 3] = e.get("translation", (0.0, 0.0, 0.0))
-    return made
+    matrix[:3, :3] = matrix[:3, :3] @ np.diag(e.get("scale", (1.0, 1.0, 1.0)))
+    matrix[:3, 3] = e.get("translation", (0.0, 0.0, 0.0))
+    return matrix

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-DEEPEST = 60  # depth of nested nodes
-PLACES, LARGEST = 5_000, 20_000_000  # nodes of a scene, and triangles in all of them
-PART_WORK = 50  # triangles that take as long as an empty part
-ALWAYS_ALLOWED = 1_000_000  # triangles that a file of any size may have
+MAX_NODE_DEPTH = 60  # depth of nested nodes
+MAX_NODES, MAX_TRIANGLES = 5_000, 20_000_000  # nodes of a scene, and triangles in all of them
+PART_COST_TRIANGLES = 50  # triangles that take as long as an empty part
+ALWAYS_ALLOWED_TRIANGLES = 1_000_000  # triangles that a file of any size may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +23,14 @@ class Mesh:
     triangles: Array  # (k, 3), which corners; counter-clockwise from outside
     colour: tuple[float, float, float] | None = None  # if the file defines one for the whole mesh
 
-    def moved(self, matrix: Array) -> Mesh:
+    def transformed(self, matrix: Array) -> Mesh:
         """Return the mesh transformed by the 4x4 `matrix`; a reflection reverses the orientation of triangles."""
         corners = self.corners @ matrix[:3, :3].T + matrix[:3, 3]
         turned = self.triangles[:, ::-1] if np.linalg.det(matrix[:3, :3]) < 0 else self.triangles
         return Mesh(corners, turned, self.colour)
 
 
-def used(corners: Array, triangles: Array, colour: tuple[float, float, float] | None = None) -> Mesh:
+def compact_mesh(corners: Array, triangles: Array, colour: tuple[float, float, float] | None = None) -> Mesh:
     """Return a mesh with only those corners that its triangles use.
 
     Several parts of a file may share one large list of corners, which is not copied for each of them.
@@ -50,7 +50,7 @@ def used(corners: Array, triangles: Array, colour: tuple[float, float, float] | 
     return Mesh(corners[kept].astype(float), index.reshape(-1, 3), colour)
 
 
-class Scene:
+class MeshScene:
     """The meshes that the nodes of a file place, within a limit that follows from the size of the file.
 
     Nodes may refer to the same mesh many times, so that a file of some kilobytes can describe more triangles than fit
@@ -64,29 +64,29 @@ class Scene:
 
     def __init__(self, size: int) -> None:
         self.parts = list[Mesh]()
-        self.size = size
-        self.places = self.triangles = 0
+        self.file_bytes = size
+        self.node_count = self.triangle_count = 0
 
-    def enter(self, deep: int) -> None:
+    def count_node(self, deep: int) -> None:
         """Count a node at the depth `deep`."""
-        self.places += 1
-        if deep > DEEPEST or self.places > PLACES:
-            raise ValueError(f"nodes nested without end, or more than {PLACES} of them")
+        self.node_count += 1
+        if deep > MAX_NODE_DEPTH or self.node_count > MAX_NODES:
+            raise ValueError(f"nodes nested without end, or more than {MAX_NODES} of them")
 
-    def count(self, triangles: int) -> None:
+    def count_triangles(self, triangles: int) -> None:
         """Count the `triangles` of a part that is about to be read or placed."""
-        self.triangles += max(PART_WORK, triangles)
-        limit = min(LARGEST, ALWAYS_ALLOWED + self.size)
-        if self.triangles > limit:
+        self.triangle_count += max(PART_COST_TRIANGLES, triangles)
+        limit = min(MAX_TRIANGLES, ALWAYS_ALLOWED_TRIANGLES + self.file_bytes)
+        if self.triangle_count > limit:
             raise ValueError(f"more than {limit} triangles, the most that are read from a file of this size")
 
     def add(self, part: Mesh, matrix: Array) -> None:
         """Place a copy of `part`, transformed by the 4x4 `matrix`."""
-        self.count(len(part.triangles))
-        self.parts.append(part.moved(matrix))
+        self.count_triangles(len(part.triangles))
+        self.parts.append(part.transformed(matrix))
 
 
-def joined(parts: Sequence[Mesh]) -> Mesh:
+def join_meshes(parts: Sequence[Mesh]) -> Mesh:
     """Return the `parts` as one mesh; its colour is that of the largest part."""
     if not parts:
         return Mesh(np.zeros((0, 3)), np.zeros((0, 3), int))
@@ -96,7 +96,7 @@ def joined(parts: Sequence[Mesh]) -> Mesh:
     return Mesh(np.concatenate([p.corners for p in parts]), np.concatenate(triangles), largest.colour)
 
 
-def sorted_out(corners: Array, cells: int) -> tuple[int, Array]:
+def grid_cells(corners: Array, cells: int) -> tuple[int, Array]:
     """Sort `corners` into a grid with so many `cells` along its longest side, at most 2^20.
 
     Returns
@@ -112,7 +112,7 @@ def sorted_out(corners: Array, cells: int) -> tuple[int, Array]:
     return int(index.max()) + 1, index
 
 
-def middles(corners: Array, n: int, index: Array) -> Array:
+def cell_means(corners: Array, n: int, index: Array) -> Array:
     """Return the mean of the `corners` in each of `n` cells; `index` is the cell of each corner."""
     counts = np.bincount(index, minlength=n)[:, None]
     found: Array = np.stack([np.bincount(index, corners[:, k], n) for k in range(3)], -1) / counts

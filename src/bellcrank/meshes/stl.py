@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from bellcrank.meshes.mesh import Mesh, middles, sorted_out
+from bellcrank.meshes.mesh import Mesh, cell_means, grid_cells
 
-HEAD, EACH = 84, 50  # bytes
-SAME = 1 << 20  # part of the size: corners closer than this are merged
+HEADER_BYTES, TRIANGLE_BYTES = 84, 50  # bytes
+MERGE_CELLS = 1 << 20  # part of the size: corners closer than this are merged
 
 
 def read_stl(file: Path) -> Mesh:
     """Return the mesh in `file`."""
     data = file.read_bytes()
-    count = int.from_bytes(data[80:HEAD], "little") if len(data) >= HEAD else 0
-    if len(data) == HEAD + EACH * count and count:
-        rows = np.frombuffer(data, np.uint8, EACH * count, HEAD).reshape(count, EACH)
+    count = int.from_bytes(data[80:HEADER_BYTES], "little") if len(data) >= HEADER_BYTES else 0
+    if len(data) == HEADER_BYTES + TRIANGLE_BYTES * count and count:
+        rows = np.frombuffer(data, np.uint8, TRIANGLE_BYTES * count, HEADER_BYTES).reshape(count, TRIANGLE_BYTES)
         corners = rows[:, 12:48].copy().view("<f4").reshape(-1, 3).astype(float)
     else:
         words = data.decode("utf-8", "replace").split()
@@ -27,5 +27,5 @@ def read_stl(file: Path) -> Mesh:
             raise ValueError("neither a binary nor a text STL")
     if not np.isfinite(corners).all():
         raise ValueError("corners that are not finite")
-    n, index = sorted_out(corners, SAME)
-    return Mesh(middles(corners, n, index), index.reshape(-1, 3))
+    n, index = grid_cells(corners, MERGE_CELLS)
+    return Mesh(cell_means(corners, n, index), index.reshape(-1, 3))

@@ -1,6 +1,6 @@
 """Mechanisms as data, and the internal tree that methods work on; independent of graphs."""
 
-from bellcrank.model.from_parts import mechanism_of
+from bellcrank.model.construction import mechanism_of
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Loop, Mimic, Report, Spring
 from bellcrank.model.tree import Tree, regrouped

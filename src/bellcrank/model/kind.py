@@ -1,8 +1,8 @@
 """Interface of all joint types: a short list of functions over any scalar.
 
 Frames: the joint moves a child frame F against a parent-side frame G. A joint axis is z of both frames
-(model/frames.py arranges that), so no formula here contains an axis vector. Velocities are those of F relative to G, in
-the axes of F.
+(model/internal_frames.py arranges that), so no formula here contains an axis vector. Velocities are those of F relative
+to G, in the axes of F.
 """
 
 from __future__ import annotations
@@ -127,21 +127,21 @@ SLIDE_Z = Motion(ZERO, AXES[2])
 FORCES = (*(Force(e, ZERO) for e in AXES), *(Force(ZERO, e) for e in AXES))  # moments, then forces, along x, y, z
 
 
-def turned_alike(inertia: Inertia) -> Inertia:
+def turn_invariant_part(inertia: Inertia) -> Inertia:
     """Return the part of `inertia` that turns about z leave unchanged: m, h_z, and equal moments about x and y."""
     return Inertia(inertia.m, Vec(0.0, 0.0, inertia.h.z), diagonal(inertia.I.yy, inertia.I.yy, 0.0))
 
 
-def moved_along_alike(inertia: Inertia) -> Inertia:
+def screw_invariant_part(inertia: Inertia) -> Inertia:
     """Return the part of `inertia` that turns about z and slides along z leave unchanged, which has no mass."""
     return Inertia(0.0, ZERO, diagonal(inertia.I.yy, inertia.I.yy, 0.0))
 
 
-def slid_alike(inertia: Inertia) -> Inertia:
+def slide_invariant_part(inertia: Inertia) -> Inertia:
     """Return the part of `inertia` that any translation leaves unchanged: moments of inertia without mass."""
     return Inertia(0.0, ZERO, inertia.I)
 
 
-def point_mass(inertia: Inertia) -> Inertia:
+def rotation_invariant_part(inertia: Inertia) -> Inertia:
     """Return the part of `inertia` that any rotation about the origin leaves unchanged: a point mass there."""
     return Inertia(inertia.m, ZERO, SYM_ZERO)

@@ -1,7 +1,7 @@
 """The Mechanism: bodies on joints, validated, immutable, with no algorithm in it.
 
 The quantities (`arm.forward_dynamics(q, v, tau)` and the rest, quantities.py) are compiled on first use by build/,
-which is imported only through stairs.py: the model layer does not depend on graphs.
+which is imported only through lazy_import.py: the model layer does not depend on graphs.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, ModelError, brief, unknown
-from bellcrank.misfits import explained_class
-from bellcrank.model.check import mass, numbers
-from bellcrank.model.frames import tree_of
-from bellcrank.model.free import freed
-from bellcrank.model.given_values import possible
+from bellcrank.lazy_import import import_view, lazy_import
+from bellcrank.model.free_parameters import free_numbers
+from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.joints import KINDS
-from bellcrank.model.joints.modal import PREFIX
-from bellcrank.model.modal import Modal
+from bellcrank.model.joints.modal import MODAL_PREFIX
+from bellcrank.model.mode_shapes import Modal
 from bellcrank.model.outline import Outline, check_outlines
-from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
+from bellcrank.model.parameter_checks import check_values
+from bellcrank.model.part_checks import check_body_numbers, check_mass
+from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, with_unit_axes
 from bellcrank.model.quantities import Quantities
 from bellcrank.model.results import LimitVectors
 from bellcrank.model.tree import Tree
-from bellcrank.parameters import Parameters, evaluated, nominal, replaced
-from bellcrank.quoting import line, refused
-from bellcrank.seeds import generator
-from bellcrank.stairs import above, view
-from bellcrank.text import table
+from bellcrank.parameters import Parameters, evaluate, nominal, replace_free
+from bellcrank.quoting import name_problem, single_line
+from bellcrank.random_seeds import generator
+from bellcrank.text_table import table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 # Range of `random` for each joint type, either way; modal coordinates are small.
-REACH = {"revolute": np.pi, "helical": np.pi, "universal": np.pi, "modal": 1e-3}
+RANDOM_RANGE = {"revolute": np.pi, "helical": np.pi, "universal": np.pi, "modal": 1e-3}
 
 
-@explained_class("__init__", "assemble", "at", "between", "closing", "frame", "free", "random")
+@explain_methods("__init__", "assemble", "at", "between", "closing", "frame", "free", "random")
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism(Quantities):
     """Bodies on joints. Prints as a table; `bc.read`, `bc.Builder` and `bc.zoo` make them.
@@ -94,7 +94,7 @@ class Mechanism(Quantities):
         """Check all names: parts come from files and records, and every mechanism passes through this check."""
         for what, names in self._given_names():
             for name in names:
-                if why := refused(name):
+                if why := name_problem(name):
                     raise ModelError(f"the {what} {why}.")
         self._check_columns()
         check_outlines(self.outlines, self.columns[0], {self.ground, *(b.name for b in self.bodies)})
@@ -166,7 +166,7 @@ class Mechanism(Quantities):
         q, v = [], []
         for j in self.own_joints:
             kind = KINDS[j.kind]
-            if j.kind.startswith(PREFIX):
+            if j.kind.startswith(MODAL_PREFIX):
                 q += [f"{j.name}.{c}" for c in kind.coordinates]
                 v += [f"{j.name}.{c}" for c in kind.coordinates]
                 continue
@@ -181,18 +181,18 @@ class Mechanism(Quantities):
         Infinite where none is given, and for quaternions; nominal where a limit is a free parameter. Limits are data
         and do not act on the motion. Limits of mimic joints are not included.
         """
-        found = LimitVectors(np.empty(self.nq), np.empty(self.nq), np.empty(self.nv), np.empty(self.nv))
+        vectors = LimitVectors(np.empty(self.nq), np.empty(self.nq), np.empty(self.nv), np.empty(self.nv))
         i = k = 0
         for j in self.own_joints:
             kind, limits = KINDS[j.kind], nominal(j.limits)
-            found.lower[i : i + kind.nq], found.upper[i : i + kind.nq] = limits.lower, limits.upper
-            found.velocity[k : k + kind.nv], found.effort[k : k + kind.nv] = limits.velocity, limits.effort
+            vectors.lower[i : i + kind.nq], vectors.upper[i : i + kind.nq] = limits.lower, limits.upper
+            vectors.velocity[k : k + kind.nv], vectors.effort[k : k + kind.nv] = limits.velocity, limits.effort
             i, k = i + kind.nq, k + kind.nv
             if kind.nq > kind.nv:
-                found.lower[i - 4 : i], found.upper[i - 4 : i] = -np.inf, np.inf
-        for x in found:
+                vectors.lower[i - 4 : i], vectors.upper[i - 4 : i] = -np.inf, np.inf
+        for x in vectors:
             x.setflags(write=False)
-        return found
+        return vectors
 
     def neutral(self) -> Array:
         """Return the zero configuration: zeros, and unit quaternions.
@@ -230,7 +230,7 @@ class Mechanism(Quantities):
         parts = []
         for j in self.own_joints:
             kind = KINDS[j.kind]
-            reach = REACH.get(kind.name, 1.0)
+            reach = RANDOM_RANGE.get(kind.name, 1.0)
             lower, upper = nominal((j.limits.lower, j.limits.upper))
             low, high = max(lower, -reach), min(upper, reach)
             low, high = (low, high) if low < high else (-reach, reach)
@@ -268,13 +268,13 @@ class Mechanism(Quantities):
         tuple of ndarray
             q (nq,) and v (nv,).
         """
-        found: tuple[Array, Array] = above("dynamics.loops").assemble(self, q_guess, v_guess, fixed)
+        found: tuple[Array, Array] = lazy_import("dynamics.loops").assemble(self, q_guess, v_guess, fixed)
         return found
 
     @cached_property
     def loop_analysis(self) -> Any:
         """Analysis of the loops: mobility, dependent coordinates, redundant equations. Prints as a table."""
-        return above("dynamics.loops").analysis(self)
+        return lazy_import("dynamics.loops").analysis(self)
 
     def frame(self, name: str) -> Frame:
         """Return a frame by its name.
@@ -320,7 +320,7 @@ class Mechanism(Quantities):
         """Names and nominal values of the free parameters, which are the input `p` of every kernel."""
         frames = tuple(self.frames.values())
         parts = (self.gravity, self.bodies, self.joints, frames, self.loops, self.springs)
-        return Parameters(*parts, judge=partial(possible, self))
+        return Parameters(*parts, judge=partial(check_values, self))
 
     def at(self, parameters: Mapping[str, float] = MappingProxyType({})) -> Mechanism:
         """Return the mechanism with plain numbers in place of free parameters.
@@ -344,12 +344,14 @@ class Mechanism(Quantities):
         if p.ndim > 1:
             raise InputError(f'mechanism "{self.name}": at() takes one value for each parameter; got arrays.')
         values = dict(zip(self.parameters, p.tolist(), strict=True))
-        found: Mechanism = replaced(self, lambda x: float(evaluated(x, lambda leaf: values[leaf.args[0]])))
-        for b in found.bodies:
-            numbers(b)
-            mass(b)
-        pairs = zip(found.joints, self.joints, strict=True)
-        return replace(found, joints=tuple(straight(new) if new is not old else new for new, old in pairs))
+        plain_mechanism: Mechanism = replace_free(self, lambda x: float(evaluate(x, lambda leaf: values[leaf.args[0]])))
+        for b in plain_mechanism.bodies:
+            check_body_numbers(b)
+            check_mass(b)
+        pairs = zip(plain_mechanism.joints, self.joints, strict=True)
+        return replace(
+            plain_mechanism, joints=tuple(with_unit_axes(new) if new is not old else new for new, old in pairs)
+        )
 
     def free(self, *names: str) -> Mechanism:
         """Return the mechanism with some of its numbers as free parameters.
@@ -357,7 +359,8 @@ class Mechanism(Quantities):
         Parameters
         ----------
         *names : str
-            "boom.mass", "boom.com.x" or "boom.com" for all three, "gravity.z", "elbow.damping" (model/free.py).
+            "boom.mass", "boom.com.x" or "boom.com" for all three, "gravity.z", "elbow.damping"
+            (model/free_parameters.py).
 
         Returns
         -------
@@ -369,7 +372,7 @@ class Mechanism(Quantities):
         InputError
             If a name is unknown, or its number cannot be free.
         """
-        found: Mechanism = freed(self, names)
+        found: Mechanism = free_numbers(self, names)
         return found
 
     @cached_property
@@ -382,10 +385,10 @@ class Mechanism(Quantities):
 
     def __repr__(self) -> str:
         loops = f", {len(self.loops)} loops" if self.loops else ""
-        return f"<Mechanism {line(self.name)}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}{loops}>"
+        return f"<Mechanism {single_line(self.name)}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}{loops}>"
 
     def _repr_html_(self) -> str:
-        return str(view("notebook").mechanism(self))
+        return str(import_view("notebook").mechanism(self))
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
@@ -396,7 +399,7 @@ class Mechanism(Quantities):
             rows.append((str(i), j.name, kind, j.parent, b.name, f"{b.mass:.4g}", span))
         total = sum(nominal(b.mass) for b in self.bodies)
         size = f"{len(self.bodies)} moving bodies, nq {self.nq}, nv {self.nv}, {total:.4g} kg"
-        head = f"{line(self.name)}: {size}, gravity {nominal(self.gravity)}"
+        head = f"{single_line(self.name)}: {size}, gravity {nominal(self.gravity)}"
         joints = table(("#", "joint", "type", "parent", "body", "mass kg", "limits"), rows, right=(0, 5))
         tables = [joints]
         if self.loops:

@@ -14,12 +14,12 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.model.parts import Array, Matrix, Triple, matrix, triple
 
-LOADS = ("N", "Vy", "Vz", "T", "My", "Mz")  # loads of the part beyond a section on it, in the section's axes
-STRESS = "stress"
+LOAD_NAMES = ("N", "Vy", "Vz", "T", "My", "Mz")  # loads of the part beyond a section on it, in the section's axes
+STRESS_NAME = "stress"
 
 
 @dataclass(frozen=True)
-class Slice:
+class BeamSlice:
     """A section of a beam, across its x axis.
 
     shift, turn (in the body's axes) and loads have a row for each of `coordinates`, which are names of columns of q.
@@ -38,7 +38,7 @@ class Slice:
     turn: tuple[Triple, ...]
     loads: tuple[tuple[float, ...], ...]
 
-    def seen_from(self, body: str, R: Any, p: Any) -> Slice:
+    def seen_from(self, body: str, R: Any, p: Any) -> BeamSlice:
         """Return the same section on another body.
 
         Parameters
@@ -78,7 +78,7 @@ class Slice:
         ndarray, shape (..., 6)
             N and N m, in the section's axes.
         """
-        return np.asarray(q @ np.array(self.loads, dtype=float).reshape(-1, len(LOADS)))
+        return np.asarray(q @ np.array(self.loads, dtype=float).reshape(-1, len(LOAD_NAMES)))
 
     def stress(self, q: Array) -> Array:
         """Return the largest magnitude of the axial stress over the fibres, from normal force and bending.
@@ -94,7 +94,7 @@ class Slice:
             Pa.
         """
         load = self.load(q)
-        N, My, Mz = (load[..., [LOADS.index(x)]] for x in ("N", "My", "Mz"))
+        N, My, Mz = (load[..., [LOAD_NAMES.index(x)]] for x in ("N", "My", "Mz"))
         pull, about_y, about_z = (x * np.array(f) for x, f in zip((N, My, Mz), np.transpose(self.fibres), strict=True))
         if self.round:  # the fibre with the largest stress lies between two corners
             _, y, z = self.fibres[0]
@@ -157,11 +157,11 @@ class Skin:
 
 
 @dataclass(frozen=True)
-class Section:
+class NamedSection:
     """A named place along a beam whose loads are columns of a record: BEAM.NAME.My, ..., BEAM.NAME.stress."""
 
     name: str
-    slice: Slice
+    slice: BeamSlice
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ class Outline:
 
     name: str
     bodies: tuple[str, ...]
-    slices: tuple[Slice, ...]
-    sections: tuple[Section, ...] = ()
+    slices: tuple[BeamSlice, ...]
+    sections: tuple[NamedSection, ...] = ()
     skin: Skin | None = None
 
     @property
@@ -200,11 +200,11 @@ class Outline:
         )
 
     @property
-    def columns(self) -> dict[str, tuple[Slice, str]]:
-        """Columns of a record: {name: (slice, one of its LOADS or STRESS)}."""
-        found: dict[str, tuple[Slice, str]] = {}
+    def columns(self) -> dict[str, tuple[BeamSlice, str]]:
+        """Columns of a record: {name: (slice, one of its LOAD_NAMES or STRESS_NAME)}."""
+        found: dict[str, tuple[BeamSlice, str]] = {}
         for section in self.sections:
-            what = (*LOADS, STRESS) if section.slice.fibres else LOADS
+            what = (*LOAD_NAMES, STRESS_NAME) if section.slice.fibres else LOAD_NAMES
             found |= {f"{self.name}.{section.name}.{x}": (section.slice, x) for x in what}
         return found
 

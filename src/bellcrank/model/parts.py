@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bellcrank.parameters import Free, depends
-from bellcrank.quoting import line as one_line
+from bellcrank.parameters import Free, has_free
+from bellcrank.quoting import single_line as one_line
 
 Array = np.ndarray[Any, Any]
 # A number of a mechanism is a float, or an expression of free parameters (bellcrank.parameters).
@@ -23,7 +23,7 @@ Matrix = tuple[Triple, Triple, Triple]
 
 IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 ORIGIN: Triple = (0.0, 0.0, 0.0)
-ALONG = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+UNIT_AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 def triple(xyz: Any) -> Triple:
@@ -97,15 +97,15 @@ class Joint:
     mimic: Mimic | None = None
 
 
-def straight(j: Joint) -> Joint:
+def with_unit_axes(j: Joint) -> Joint:
     """Return joint `j` with unit axes, a universal joint's second axis being perpendicular to the first.
 
-    Axes with free parameters stay as they are: model/frames.py normalises them for all values.
+    Axes with free parameters stay as they are: model/internal_frames.py normalises them for all values.
     """
     second = j.second_axis if j.kind == "universal" else None
-    if depends(j.axis, second):
+    if has_free(j.axis, second):
         return replace(j, second_axis=second)
-    if second is None and type(j.axis) is tuple and j.axis in ALONG:
+    if second is None and type(j.axis) is tuple and j.axis in UNIT_AXES:
         return j if j.second_axis is None else replace(j, second_axis=None)
     axis = triple(np.asarray(j.axis) / (np.linalg.norm(j.axis) or 1.0))
     if second is not None:
@@ -156,7 +156,7 @@ class Loop:
     z of both frames is the axis (planar: the normal), x the second axis. universal: the axis is z of a, the second axis
     x of b. point_on_line: the line is z of a, the point is b. distance: between the two points. Where the joint allows
     it, the frames coincide when the loop is closed. A plane to roll on is z = 0 of a, a wheel's axle is z of b, a blade
-    is along x of b. Surfaces and curves are functions of the position of b in a (model/formula.py).
+    is along x of b. Surfaces and curves are functions of the position of b in a (model/function_text.py).
     """
 
     name: str

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, brief
-from bellcrank.misfits import explained
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.scalar import float_array
 
-PLAIN, COSINE, SINE = 0, 1, 2
+PLAIN_FORM, COSINE_FORM, SINE_FORM = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class PinocchioOrder:
 
     q: Array
     v: Array
-    form: Array  # (model.nq,) PLAIN, COSINE or SINE
+    form: Array  # (model.nq,) PLAIN_FORM, COSINE_FORM or SINE_FORM
     multiplier: Array  # (model.nq,) of a mimic joint, 1 elsewhere
     offset: Array  # (model.nq,)
     v_multiplier: Array  # (model.nv,)
@@ -58,8 +58,8 @@ class PinocchioOrder:
         ndarray, shape (..., model.nq)
             Pinocchio's positions.
         """
-        x = self._given(q, len(self.own_q), "q")[..., self.q] * self.multiplier + self.offset
-        return np.where(self.form == PLAIN, x, np.where(self.form == COSINE, np.cos(x), np.sin(x)))
+        x = self._checked_array(q, len(self.own_q), "q")[..., self.q] * self.multiplier + self.offset
+        return np.where(self.form == PLAIN_FORM, x, np.where(self.form == COSINE_FORM, np.cos(x), np.sin(x)))
 
     def q_from_pinocchio(self, q: Any) -> Array:
         """Convert positions from Pinocchio's.
@@ -74,12 +74,12 @@ class PinocchioOrder:
         ndarray, shape (..., nq)
             Positions of the mechanism; angles of continuous joints are between -pi and pi.
         """
-        x = self._given(q, len(self.q), "q")
-        found: Array = x[..., self.own_q].copy()
-        angles = np.flatnonzero(self.form[self.own_q] == COSINE)
-        at = self.own_q[angles]
-        found[..., angles] = np.arctan2(x[..., at + 1], x[..., at])
-        return found
+        x = self._checked_array(q, len(self.q), "q")
+        positions: Array = x[..., self.own_q].copy()
+        angles = np.flatnonzero(self.form[self.own_q] == COSINE_FORM)
+        cosine_indices = self.own_q[angles]
+        positions[..., angles] = np.arctan2(x[..., cosine_indices + 1], x[..., cosine_indices])
+        return positions
 
     def v_to_pinocchio(self, v: Any) -> Array:
         """Convert velocities, or accelerations, to Pinocchio's.
@@ -94,7 +94,7 @@ class PinocchioOrder:
         ndarray, shape (..., model.nv)
             Pinocchio's velocities or accelerations.
         """
-        found: Array = self._given(v, len(self.own_v), "v")[..., self.v] * self.v_multiplier
+        found: Array = self._checked_array(v, len(self.own_v), "v")[..., self.v] * self.v_multiplier
         return found
 
     def v_from_pinocchio(self, v: Any) -> Array:
@@ -110,7 +110,7 @@ class PinocchioOrder:
         ndarray, shape (..., nv)
             Velocities or accelerations of the mechanism.
         """
-        found: Array = self._given(v, len(self.v), "v")[..., self.own_v].copy()
+        found: Array = self._checked_array(v, len(self.v), "v")[..., self.own_v].copy()
         return found
 
     def tau_to_pinocchio(self, tau: Any) -> Array:
@@ -126,10 +126,10 @@ class PinocchioOrder:
         ndarray, shape (..., model.nv)
             Pinocchio's joint forces; zero for mimic joints.
         """
-        x = self._given(tau, len(self.own_v), "tau")
-        found = np.zeros((*x.shape[:-1], len(self.v)))
-        found[..., self.own_v] = x
-        return found
+        x = self._checked_array(tau, len(self.own_v), "tau")
+        forces = np.zeros((*x.shape[:-1], len(self.v)))
+        forces[..., self.own_v] = x
+        return forces
 
     def tau_from_pinocchio(self, tau: Any) -> Array:
         """Convert joint forces from Pinocchio's.
@@ -144,13 +144,13 @@ class PinocchioOrder:
         ndarray, shape (..., nv)
             Joint forces of the mechanism; those of mimic joints act on their masters.
         """
-        x = self._given(tau, len(self.v), "tau") * self.v_multiplier
-        found = np.zeros((*x.shape[:-1], len(self.own_v)))
+        x = self._checked_array(tau, len(self.v), "tau") * self.v_multiplier
+        forces = np.zeros((*x.shape[:-1], len(self.own_v)))
         for k, column in enumerate(self.v):
-            found[..., column] += x[..., k]
-        return found
+            forces[..., column] += x[..., k]
+        return forces
 
-    def _given(self, x: Any, size: int, name: str) -> Array:
+    def _checked_array(self, x: Any, size: int, name: str) -> Array:
         try:
             found = float_array(x)
         except (TypeError, ValueError, OverflowError):
@@ -160,7 +160,7 @@ class PinocchioOrder:
         return found
 
 
-@explained
+@explain_argument_errors
 def pinocchio_order(mechanism: Mechanism, model: Any) -> PinocchioOrder:
     """Return the map between the coordinates of a mechanism and of a pinocchio.Model of the same URDF file.
 
@@ -190,7 +190,7 @@ def pinocchio_order(mechanism: Mechanism, model: Any) -> PinocchioOrder:
     if missing:
         raise InputError(f"pinocchio_order: model is {brief(model)}; expected a pinocchio.Model.")
     theirs = {name: model.joints[i] for i, name in enumerate(model.names) if i and model.joints[i].nq}
-    matched = _matched(mechanism, theirs)
+    matched = _match_joints(mechanism, theirs)
     q_rows, v_rows = np.zeros((4, model.nq)), np.zeros((2, model.nv))
     own_q, own_v = np.zeros(mechanism.nq, int), np.zeros(mechanism.nv, int)
     for j, link in zip(mechanism.joints, mechanism.tree.links):
@@ -198,7 +198,7 @@ def pinocchio_order(mechanism: Mechanism, model: Any) -> PinocchioOrder:
             continue  # a mimic joint in both
         its = matched[j.name]
         scale, offset = (1.0, 0.0) if j.mimic is None else (float(j.mimic.multiplier), float(j.mimic.offset))
-        forms = _forms(j.name, j.kind, int(its.nq))
+        forms = _coordinate_forms(j.name, j.kind, int(its.nq))
         columns = [*link.q_index, *link.q_index[-1:]] if len(forms) > len(link.q_index) else link.q_index
         q_rows[:, its.idx_q : its.idx_q + its.nq] = [columns, forms, [scale] * its.nq, [offset] * its.nq]
         v_rows[:, its.idx_v : its.idx_v + its.nv] = [link.v_index, [scale] * its.nv]
@@ -218,39 +218,43 @@ def pinocchio_order(mechanism: Mechanism, model: Any) -> PinocchioOrder:
     )
 
 
-def _matched(m: Mechanism, theirs: dict[str, Any]) -> dict[str, Any]:
+def _match_joints(m: Mechanism, theirs: dict[str, Any]) -> dict[str, Any]:
     """Return the joints of the model by the mechanism's names for them."""
     ours = {j.name: j for j in m.joints}
-    found = {name: theirs[name] for name in ours if name in theirs}
-    found |= _base(m, theirs, found)
-    used = [id(its) for its in found.values()]
-    lost = [j.name for j in m.joints if j.name not in found and j.mimic is None]
-    more = [name for name, its in theirs.items() if id(its) not in used]
-    if lost or more:
-        only = [f"only the {who} has {_listed(x)}" for who, x in (("mechanism", lost), ("model", more)) if x]
+    matched = {name: theirs[name] for name in ours if name in theirs}
+    matched |= _match_base(m, theirs, matched)
+    used = [id(its) for its in matched.values()]
+    only_mechanism = [j.name for j in m.joints if j.name not in matched and j.mimic is None]
+    only_model = [name for name, its in theirs.items() if id(its) not in used]
+    if only_mechanism or only_model:
+        only = [
+            f"only the {who} has {_name_list(x)}"
+            for who, x in (("mechanism", only_mechanism), ("model", only_model))
+            if x
+        ]
         raise InputError(
             f'pinocchio_order of "{m.name}": {", and ".join(only)}. Read both from the same file, with the same base, '
             "and lock the same joints in both (bc.read(lock=...), pin.buildReducedModel)."
         )
-    return found
+    return matched
 
 
-def _base(m: Mechanism, theirs: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def _match_base(m: Mechanism, theirs: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """Return the floating base where it has another name in the model."""
     ours = [j.name for j in m.joints if j.kind == "floating" and j.name not in found]
     other = [its for name, its in theirs.items() if name not in found and its.nq == KINDS["floating"].nq]
     return {ours[0]: other[0]} if len(ours) == len(other) == 1 else {}
 
 
-def _listed(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def _forms(name: str, kind: str, nq: int) -> list[int]:
+def _coordinate_forms(name: str, kind: str, nq: int) -> list[int]:
     """Return the form of each of Pinocchio's coordinates of a joint."""
     own = KINDS[kind].nq
     if nq == own:
-        return [PLAIN] * own
+        return [PLAIN_FORM] * own
     if nq == own + 1 and kind in ("revolute", "planar"):
-        return [PLAIN] * (own - 1) + [COSINE, SINE]
+        return [PLAIN_FORM] * (own - 1) + [COSINE_FORM, SINE_FORM]
     raise InputError(f'pinocchio_order: joint "{name}" ({kind}) has {own} coordinates, and {nq} in Pinocchio.')

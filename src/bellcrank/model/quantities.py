@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.lazy_import import compiled_quantity
 from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
-from bellcrank.stairs import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 class Quantities:
     """Signatures and documentation of all quantities of a mechanism."""
 
-    @compiled
+    @compiled_quantity
     def forward_dynamics(
         self,
         q: ArrayLike,
@@ -67,7 +67,7 @@ class Quantities:
         """
         return self.forward_dynamics(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def inverse_dynamics(
         self,
         q: ArrayLike,
@@ -113,7 +113,7 @@ class Quantities:
         """
         return self.inverse_dynamics(q, v, a, p=p, wrenches=wrenches, actuated=actuated, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def forward_dynamics_derivatives(
         self,
         q: ArrayLike,
@@ -156,7 +156,7 @@ class Quantities:
         """
         return self.forward_dynamics_derivatives(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def inverse_dynamics_derivatives(
         self,
         q: ArrayLike,
@@ -204,7 +204,7 @@ class Quantities:
             q, v, a, p=p, wrenches=wrenches, actuated=actuated, parameters=parameters, out=out
         )
 
-    @compiled
+    @compiled_quantity
     def mass_matrix(
         self,
         q: ArrayLike,
@@ -238,7 +238,7 @@ class Quantities:
         """
         return self.mass_matrix(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def inverse_mass_matrix(
         self,
         q: ArrayLike,
@@ -272,7 +272,7 @@ class Quantities:
         """
         return self.inverse_mass_matrix(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def mass_matrix_factors(
         self,
         q: ArrayLike,
@@ -306,7 +306,7 @@ class Quantities:
         """
         return self.mass_matrix_factors(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def bias(
         self,
         q: ArrayLike,
@@ -343,7 +343,7 @@ class Quantities:
         """
         return self.bias(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def gravity_torque(
         self,
         q: ArrayLike,
@@ -377,7 +377,7 @@ class Quantities:
         """
         return self.gravity_torque(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def coriolis_torque(
         self,
         q: ArrayLike,
@@ -414,7 +414,7 @@ class Quantities:
         """
         return self.coriolis_torque(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def coriolis_matrix(
         self,
         q: ArrayLike,
@@ -451,7 +451,7 @@ class Quantities:
         """
         return self.coriolis_matrix(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def reactions(
         self,
         q: ArrayLike,
@@ -495,7 +495,7 @@ class Quantities:
         """
         return self.reactions(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def multipliers(
         self,
         q: ArrayLike,
@@ -538,7 +538,7 @@ class Quantities:
         """
         return self.multipliers(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def closure(
         self,
         q: ArrayLike,
@@ -572,7 +572,7 @@ class Quantities:
         """
         return self.closure(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def closure_jacobian(
         self,
         q: ArrayLike,
@@ -606,7 +606,7 @@ class Quantities:
         """
         return self.closure_jacobian(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def closure_bias(
         self,
         q: ArrayLike,
@@ -643,7 +643,7 @@ class Quantities:
         """
         return self.closure_bias(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def loop_forces(
         self,
         q: ArrayLike,
@@ -686,7 +686,7 @@ class Quantities:
         """
         return self.loop_forces(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def passive_torque(
         self,
         q: ArrayLike,
@@ -723,7 +723,7 @@ class Quantities:
         """
         return self.passive_torque(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def kinetic_energy(
         self,
         q: ArrayLike,
@@ -760,7 +760,7 @@ class Quantities:
         """
         return self.kinetic_energy(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def potential_energy(
         self,
         q: ArrayLike,
@@ -794,7 +794,7 @@ class Quantities:
         """
         return self.potential_energy(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def pose(
         self,
         q: ArrayLike,
@@ -831,7 +831,7 @@ class Quantities:
         """
         return self.pose(q, frame, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def velocity(
         self,
         q: ArrayLike,
@@ -875,7 +875,7 @@ class Quantities:
         """
         return self.velocity(q, v, frame, reference=reference, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def jacobian(
         self,
         q: ArrayLike,
@@ -916,7 +916,7 @@ class Quantities:
         """
         return self.jacobian(q, frame, reference=reference, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def poses(
         self,
         q: ArrayLike,
@@ -950,7 +950,7 @@ class Quantities:
         """
         return self.poses(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def acceleration(
         self,
         q: ArrayLike,
@@ -997,7 +997,7 @@ class Quantities:
         """
         return self.acceleration(q, v, a, frame, reference=reference, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def spatial_acceleration(
         self,
         q: ArrayLike,
@@ -1045,7 +1045,7 @@ class Quantities:
         """
         return self.spatial_acceleration(q, v, a, frame, reference=reference, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def jacobian_rate(
         self,
         q: ArrayLike,
@@ -1089,7 +1089,7 @@ class Quantities:
         """
         return self.jacobian_rate(q, v, frame, reference=reference, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def com(
         self,
         q: ArrayLike,
@@ -1123,7 +1123,7 @@ class Quantities:
         """
         return self.com(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def com_velocity(
         self,
         q: ArrayLike,
@@ -1160,7 +1160,7 @@ class Quantities:
         """
         return self.com_velocity(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def com_acceleration(
         self,
         q: ArrayLike,
@@ -1200,7 +1200,7 @@ class Quantities:
         """
         return self.com_acceleration(q, v, a, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def com_jacobian(
         self,
         q: ArrayLike,
@@ -1234,7 +1234,7 @@ class Quantities:
         """
         return self.com_jacobian(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def momentum(
         self,
         q: ArrayLike,
@@ -1271,7 +1271,7 @@ class Quantities:
         """
         return self.momentum(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def momentum_rate(
         self,
         q: ArrayLike,
@@ -1311,7 +1311,7 @@ class Quantities:
         """
         return self.momentum_rate(q, v, a, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def momentum_matrix(
         self,
         q: ArrayLike,
@@ -1345,7 +1345,7 @@ class Quantities:
         """
         return self.momentum_matrix(q, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def momentum_matrix_rate(
         self,
         q: ArrayLike,
@@ -1382,7 +1382,7 @@ class Quantities:
         """
         return self.momentum_matrix_rate(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def rate(
         self,
         q: ArrayLike,
@@ -1419,7 +1419,7 @@ class Quantities:
         """
         return self.rate(q, v, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def integrate(
         self,
         q: ArrayLike,
@@ -1456,7 +1456,7 @@ class Quantities:
         """
         return self.integrate(q, dv, p=p, parameters=parameters, out=out)
 
-    @compiled
+    @compiled_quantity
     def difference(
         self,
         q0: ArrayLike,

@@ -1,4 +1,4 @@
-"""The mechanism as the methods see it: bodies on joints in internal frames (chosen in model/frames.py).
+"""The mechanism as the methods see it: bodies on joints in internal frames (chosen in model/internal_frames.py).
 
 A Link represents its joint: motion, axes, spring and friction forces, and its elements of q and v, so that mimic joints
 and passive forces are not special cases in a method.
@@ -10,18 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from bellcrank.model.bending import Bending
+from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.kind import Kind
 from bellcrank.model.parts import Joint, Loop, Spring
-from bellcrank.parameters import depends
+from bellcrank.parameters import has_free
 from bellcrank.scalar import Scalar, clip, fabs, maximum
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
 
-HIDDEN = 1e-9  # fraction of all inertia: far more than rounding, and less than any intended body
-MANY = 150  # coordinates, above which dynamics/immobility.py decides, where identical bodies are checked once
-REACH = 1.0  # m, order of magnitude of the travel of a slide
+HIDDEN_INERTIA_FRACTION = 1e-9  # fraction of all inertia: far more than rounding, and less than any intended body
+MAX_COORDINATES = (
+    150  # coordinates, above which dynamics/singular_mass.py decides, where identical bodies are checked once
+)
+SLIDE_TRAVEL_METRES = 1.0  # m, order of magnitude of the travel of a slide
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Tree:
     frames: Mapping[str, tuple[int, Mat, Vec]]  # body (-1: ground), pose in its F
     loops: tuple[Loop, ...] = ()  # between frames, or between joints
     springs: tuple[Spring, ...] = ()
-    flexible: tuple[Bending, ...] = ()  # modes of flexible bodies; their nodes are massless links
+    flexible: tuple[FlexibleBody, ...] = ()  # modes of flexible bodies; their nodes are massless links
 
     def path(self, i: int) -> list[int]:
         """Return link `i` and all links that carry it, ending on the ground."""
@@ -132,7 +134,7 @@ class Tree:
         return found
 
     @cached_property
-    def depths(self) -> tuple[int, int, int, int]:
+    def work_sizes(self) -> tuple[int, int, int, int]:
         """Sizes for estimates of work.
 
         The number of coordinates, the sum of their depths (coordinates down to the ground, itself included), the sum of
@@ -154,7 +156,7 @@ class Tree:
         return bool(self.flexible) or any(link.joint.mimic is not None for link in self.links)
 
     @property
-    def following(self) -> bool:
+    def has_mimics(self) -> bool:
         """True if there is a mimic joint; nodes of one flexible body do not count."""
         return any(link.joint.mimic is not None and link.kind.name != "modal" for link in self.links)
 
@@ -162,45 +164,50 @@ class Tree:
     def invertible(self) -> tuple[bool, ...]:
         """For each link, whether its inertia is invertible; identical links are checked once."""
         known: dict[tuple[Scalar, ...], bool] = {}
-        found = []
+        flags = []
         for link in self.links:
             key = link.inertia.numbers
             if key not in known:
                 known[key] = link.inertia.invertible
-            found.append(known[key])
-        return tuple(found)
+            flags.append(known[key])
+        return tuple(flags)
 
     @cached_property
-    def massive(self) -> bool:
+    def has_massive_bodies(self) -> bool:
         """True if every joint moves a body with enough inertia of its own that the mass matrix is always invertible.
 
         Then no pivot of the mass matrix is smaller than the share of the body itself, and that share is not hidden by
-        rounding of the rest. False where a closer check is needed (dynamics/immobility.py).
+        rounding of the rest. False where a closer check is needed (dynamics/singular_mass.py).
         """
-        own: list[tuple[Scalar, bool]] = []  # inertia of each joint, and whether it turns
+        joint_inertias: list[tuple[Scalar, bool]] = []  # inertia of each joint, and whether it turns
         mass, turning, reach = 0.0, 0.0, 0.0
         for link in self.links:
             at_rest, I, m = link.kind.neutral(), link.inertia.I, link.inertia.m
             shift = link.placement.pose(IDENTITY, ZERO)[1]
-            if self.coupled or self.nv > MANY or link.kind.nv != 1 or depends((*link.inertia.numbers, *shift)):
+            if (
+                self.coupled
+                or self.nv > MAX_COORDINATES
+                or link.kind.nv != 1
+                or has_free((*link.inertia.numbers, *shift))
+            ):
                 return False
             (s,), (ds,) = link.kind.subspace(at_rest), link.kind.subspace_rate(at_rest, [1.0])
             turns, slides, changes = (any(x != 0.0 for x in part) for part in (s.ang, s.lin, (*ds.ang, *ds.lin)))
             if changes or turns == slides:
                 return False
-            own.append((s.dot(link.inertia @ s), turns))
+            joint_inertias.append((s.dot(link.inertia @ s), turns))
             mass, turning = mass + m, turning + I.xx + I.yy + I.zz
-            reach += sum(abs(x) for x in shift) + slides * REACH + abs(float(link.kind.distance0))
-        most = {True: turning + mass * reach * reach, False: mass}
-        return all(x > HIDDEN * most[turns] for x, turns in own)
+            reach += sum(abs(x) for x in shift) + slides * SLIDE_TRAVEL_METRES + abs(float(link.kind.distance0))
+        largest = {True: turning + mass * reach * reach, False: mass}
+        return all(x > HIDDEN_INERTIA_FRACTION * largest[turns] for x, turns in joint_inertias)
 
-    def inertias(self, q: Sequence[Scalar]) -> list[Inertia]:
+    def link_inertias(self, q: Sequence[Scalar]) -> list[Inertia]:
         """Return the inertia of every link about its F, deformed as at `q`."""
-        found = [link.inertia for link in self.links]
+        totals = [link.inertia for link in self.links]
         for body in self.flexible:
             if body.link >= 0:
-                found[body.link] = found[body.link] + body.inertia(q)
-        return found
+                totals[body.link] = totals[body.link] + body.inertia(q)
+        return totals
 
 
 def regrouped(tree: Tree) -> Tree:
@@ -223,11 +230,11 @@ def regrouped(tree: Tree) -> Tree:
     for i in reversed(range(len(links))):
         link = links[i]
         rest = link.kind.transform(link.kind.neutral())  # any q would do, by the definition of unfelt
-        if depends(link.placement.moves, rest.moves):
+        if has_free(link.placement.moves, rest.moves):
             continue
-        given = link.kind.unfelt(link.inertia)
-        links[i] = replace(link, inertia=link.inertia - given)
+        moved_inertia = link.kind.unfelt(link.inertia)
+        links[i] = replace(link, inertia=link.inertia - moved_inertia)
         if link.parent >= 0:
             up = links[link.parent]
-            links[link.parent] = replace(up, inertia=up.inertia + link.placement.inertia(rest.inertia(given)))
+            links[link.parent] = replace(up, inertia=up.inertia + link.placement.inertia(rest.inertia(moved_inertia)))
     return replace(tree, links=tuple(links))

@@ -26,7 +26,7 @@ from bellcrank.scalar import (
     where,
 )
 
-COMPUTED: dict[str, Callable[..., Any]] = {
+SCALAR_OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
     "lt": operator.lt, "le": operator.le, "sin": sin, "cos": cos, "tan": tan,
     "asin": asin, "acos": acos, "sqrt": sqrt, "exp": exp, "log": log,
@@ -35,7 +35,7 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def ordered(*nodes: Node, known: Mapping[Node, Any] | None = None) -> list[Node]:
+def topological_order(*nodes: Node, known: Mapping[Node, Any] | None = None) -> list[Node]:
     """Return `nodes` and all their ancestors in topological order, each once, without those in `known`."""
     out: dict[Node, None] = {}
     stack = list(reversed(nodes))
@@ -51,7 +51,7 @@ def ordered(*nodes: Node, known: Mapping[Node, Any] | None = None) -> list[Node]
     return list(out)
 
 
-def evaluated(x: Node, leaf: Callable[[Node], Scalar], known: dict[Node, Scalar] | None = None) -> Scalar:
+def evaluate(x: Node, leaf: Callable[[Node], Scalar], known: dict[Node, Scalar] | None = None) -> Scalar:
     """Evaluate an expression of free parameters on floats, arrays or the nodes of a trace.
 
     Parameters
@@ -64,9 +64,9 @@ def evaluated(x: Node, leaf: Callable[[Node], Scalar], known: dict[Node, Scalar]
         Values computed so far, by node; this call adds its own.
     """
     known = {} if known is None else known
-    for e in ordered(x, known=known):
+    for e in topological_order(x, known=known):
         if e.op == "parameter":
             known[e] = leaf(e)
         else:
-            known[e] = COMPUTED[e.op](*(known[a] if isinstance(a, Node) else a for a in e.args))
+            known[e] = SCALAR_OPERATIONS[e.op](*(known[a] if isinstance(a, Node) else a for a in e.args))
     return known[x]

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from bellcrank.nodes.tape import Tape
 
 Value: TypeAlias = Union["Node", float]
-ABOVE = (np.ndarray, Jet)  # containers of scalars handle the operation themselves
+SCALAR_CONTAINERS = (np.ndarray, Jet)  # containers of scalars handle the operation themselves
 
 
-class Alike(NamedTuple):
+class ColumnwiseNote(NamedTuple):
     """Record of a computation that a trace repeated for several columns (scalar.columnwise).
 
     `found[k]` is body(shared, columns[k]).
@@ -33,8 +33,10 @@ class Alike(NamedTuple):
     body: Callable[..., Any]
     shared: list[Value]
     columns: list[list[Value]]
-    found: list[list[Value]]
-    known: bool  # the columns one by one take fewer operations; a loop still pays where it fills idle vector lanes
+    results: list[list[Value]]
+    fewer_operations_known: (
+        bool  # the columns one by one take fewer operations; a loop still pays where it fills idle vector lanes
+    )
 
 
 def constant(x: Any) -> float:
@@ -223,25 +225,25 @@ class Node:
         )
 
     def __add__(self, other: Any) -> Value:
-        return _add(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
+        return _add(*_pair(self, other)) if not isinstance(other, SCALAR_CONTAINERS) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
         return _add(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.add, other, self)
 
     def __sub__(self, other: Any) -> Value:
-        return _sub(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
+        return _sub(*_pair(self, other)) if not isinstance(other, SCALAR_CONTAINERS) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
         return _sub(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.subtract, other, self)
 
     def __mul__(self, other: Any) -> Value:
-        return _mul(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
+        return _mul(*_pair(self, other)) if not isinstance(other, SCALAR_CONTAINERS) else NotImplemented
 
     def __rmul__(self, other: Any) -> Any:
         return _mul(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.multiply, other, self)
 
     def __truediv__(self, other: Any) -> Value:
-        return _div(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
+        return _div(*_pair(self, other)) if not isinstance(other, SCALAR_CONTAINERS) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
         return _div(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.true_divide, other, self)
@@ -359,9 +361,9 @@ class Node:
         """Record on the tape of the trace a computation that was done for several columns."""
         every = [*shared, *(x for row in (*columns, *found) for x in row)]
         tape = next((x.tape for x in every if isinstance(x, Node) and not x.tape.free), None)
-        if tape is not None and not any(isinstance(x, ABOVE) for x in every):
+        if tape is not None and not any(isinstance(x, SCALAR_CONTAINERS) for x in every):
             rows = [[[tape.value(x) for x in row] for row in rows] for rows in ([shared], columns, found)]
-            tape.alike.append(Alike(body, rows[0][0], rows[1], rows[2], known))
+            tape.alike.append(ColumnwiseNote(body, rows[0][0], rows[1], rows[2], known))
 
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Any:

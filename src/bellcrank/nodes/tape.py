@@ -13,10 +13,10 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from bellcrank.errors import TraceError
-from bellcrank.nodes.evaluation import evaluated
-from bellcrank.nodes.node import Alike, Node, Value, constant
+from bellcrank.nodes.evaluation import evaluate
+from bellcrank.nodes.node import ColumnwiseNote, Node, Value, constant
 from bellcrank.nodes.ops import COMPARISONS
-from bellcrank.quoting import line
+from bellcrank.quoting import single_line
 from bellcrank.scalar import current_step, step
 
 PARAMETERS = "p"  # the input whose elements are the free parameters of a model
@@ -41,10 +41,10 @@ class Tape:
         """
         self.nodes: list[Node] = []
         self.parameters = {name: i for i, name in enumerate(parameters)}
-        self.taken_in: dict[Node, Value] = {}
+        self.imported: dict[Node, Value] = {}
         self.table: Table = defaultdict(dict)
         self.compares = False  # true if any of its nodes is a comparison
-        self.alike: list[Alike] = []
+        self.alike: list[ColumnwiseNote] = []
 
     def node(self, op: str, *args: Any) -> Node:
         """Return the node of operation `op` on `args`; create it if it does not exist."""
@@ -63,7 +63,7 @@ class Tape:
             self.compares = self.compares or op in COMPARISONS
         return found
 
-    def anew(self, op: str, *args: Any) -> Node:
+    def duplicate(self, op: str, *args: Any) -> Node:
         """Create a node of operation `op` on `args` even if an equal one exists (deliberate recomputation)."""
         found = Node(self, op, args, len(self.nodes), current_step())
         self.nodes.append(found)
@@ -114,10 +114,10 @@ class Tape:
         if x.tape is self:
             return x
         if not x.tape.free:
-            foreign(x)
+            raise_foreign_node(x)
         before = current_step()
         step("p")
-        found: Value = evaluated(x, self._parameter, self.taken_in)
+        found: Value = evaluate(x, self._parameter, self.imported)
         step(before)
         return found
 
@@ -135,15 +135,15 @@ class Tape:
         return self.node("input", PARAMETERS, self.parameters[name])
 
 
-def foreign(x: Node, where: str = "") -> NoReturn:
+def raise_foreign_node(x: Node, where: str = "") -> NoReturn:
     """Raise TraceError because node `x` belongs to another trace; `where` begins the message.
 
     Serial numbers of two traces are unrelated, so their nodes cannot meet in one expression.
     """
     what = f"{x.args[0]}[{x.args[1]}]" if x.op == "input" else x.label or x.op
     raise TraceError(
-        f"{where}scalars of two traces met: {line(what)} belongs to another trace. A function is traced once for each "
-        "graph that needs it, and its symbols are valid only during that trace: an object must not store one between "
-        "calls (self.last = q[0]). Declare the memory of a control or an actuator as a state (states=...), and values "
-        "from outside as inputs."
+        f"{where}scalars of two traces met: {single_line(what)} belongs to another trace. A function is traced once "
+        "for each graph that needs it, and its symbols are valid only during that trace: an object must not store one "
+        "between calls (self.last = q[0]). Declare the memory of a control or an actuator as a state (states=...), "
+        "and values from outside as inputs."
     )

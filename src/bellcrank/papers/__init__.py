@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.build.schedules import CUTS, PROGRAMS, Laid
+from bellcrank.build.schedules import CUTS, PROGRAMS, MethodSchedule
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.papers.results import Experiment, Result, Row
@@ -22,23 +22,33 @@ NIKRAVESH, FIJANY, WONG, SCHAEFER, SAHA = (
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e
     for e in (
-        Experiment("nikravesh1989", NIKRAVESH, "6", "Upper bound of the speed-up on any machine", "nikravesh.limits"),
         Experiment(
-            "nikravesh-7", NIKRAVESH, "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh.times"
+            "nikravesh1989", NIKRAVESH, "6", "Upper bound of the speed-up on any machine", "nikravesh.speedup_limits"
         ),
         Experiment(
-            "fijany1989", FIJANY, "3, 4", "The mass matrix on n and on n (n + 1)/2 processors", "fijany.arrays"
+            "nikravesh-7",
+            NIKRAVESH,
+            "7",
+            "Four-bar on a slide, absolute and joint coordinates",
+            "nikravesh.fourbar_times",
         ),
-        Experiment("depth", FIJANY, "4", "O(log n): critical path, and times on one GPU", "depth"),
+        Experiment(
+            "fijany1989",
+            FIJANY,
+            "3, 4",
+            "The mass matrix on n and on n (n + 1)/2 processors",
+            "fijany.processor_arrays",
+        ),
+        Experiment("critical_path", FIJANY, "4", "O(log n): critical path, and times on one GPU", "critical_path"),
         Experiment("wong1991", WONG, "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.tables"),
-        Experiment("wong-3.5.1", WONG, "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.puma"),
+        Experiment("wong-3.5.1", WONG, "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.puma600"),
         Experiment("wong-3.5.2", WONG, "3.5.2", "Human torso, open-loop inverse dynamics", "wong.torso"),
         Experiment("wong-5.5.2", WONG, "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.excavator"),
         Experiment(
             "schaefer1992", SCHAEFER, "3, 5", "Three strategies; the Stanford arm on three transputers",
             "schaefer.transputers",
         ),
-        Experiment("saha-planar", SAHA, "4", "Planar arm against its explicit equations", "saha.planar"),
+        Experiment("saha-planar", SAHA, "4", "Planar arm against its explicit equations", "saha.planar_arm"),
         Experiment("saha-stanford", SAHA, "4", "Stanford arm, free fall and forced", "saha.stanford"),
         Experiment("saha-puma", SAHA, "4", "PUMA robot, free fall and forced", "saha.puma"),
     )
@@ -73,21 +83,21 @@ def experiment(name: str) -> Experiment:
 # -- additions to build/schedules.py
 
 
-def _wong(m: Mechanism, numbers: str, kind: str) -> Laid:
+def _wong_schedule(m: Mechanism, numbers: str, kind: str) -> MethodSchedule:
     from bellcrank.papers.wong import wong_mesh
 
     if numbers:
         raise InputError(
             f'machine "wong:{numbers}": Wong\'s mesh always has one column per joint; leave out the numbers.'
         )
-    return Laid("Wong's own program", wong_mesh(m, kind or "t800"))
+    return MethodSchedule("Wong's own program", wong_mesh(m, kind or "t800"))
 
 
-def _cut(m: Mechanism, names: Sequence[str], control: str) -> list[Tasks]:
-    from bellcrank.papers.schaefer.strategies import SHARED, tasks_of
+def _strategy_tasks(m: Mechanism, names: Sequence[str], control: str) -> list[Tasks]:
+    from bellcrank.papers.schaefer.strategies import SHARING_MODES, tasks_of
 
-    return [tasks_of(m, *names, control=control, shared=shared) for shared in SHARED]
+    return [tasks_of(m, *names, control=control, shared=shared) for shared in SHARING_MODES]
 
 
-PROGRAMS["wong"] = _wong
-CUTS |= dict.fromkeys(("subsystems", "modules", "factorisation"), _cut)
+PROGRAMS["wong"] = _wong_schedule
+CUTS |= dict.fromkeys(("subsystems", "modules", "factorisation"), _strategy_tasks)

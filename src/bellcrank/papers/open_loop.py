@@ -40,26 +40,26 @@ def simulator(mechanism: Mechanism, path: Path, integrator: str = "rk4", kp: flo
     return Simulator(mechanism, integrator, control=InverseDynamics(mechanism, path, kp, kv))
 
 
-def desired(path: Path, t: Array) -> tuple[Array, Array, Array]:
+def desired_motion(path: Path, t: Array) -> tuple[Array, Array, Array]:
     """Return positions, velocities and accelerations of `path` at the times `t`, (rows, n) each."""
     q, v, a = (np.stack([x + 0.0 * t for x in part], axis=-1) for part in path(t))
     return q, v, a
 
 
-def errors(run: Record, path: Path) -> tuple[Array, Array, Array]:
+def tracking_errors(run: Record, path: Path) -> tuple[Array, Array, Array]:
     """Return desired minus actual positions, velocities and accelerations of `run` along `path`."""
-    q, v, a = desired(path, run.t)
+    q, v, a = desired_motion(path, run.t)
     assert run.mechanism is not None
     actual = np.stack([run[f"{name}.a"] for name in run.mechanism.columns[1]], axis=-1)
     return q - run.q, v - run.v, a - actual
 
 
-def largest(x: Array) -> float:
+def largest_magnitude(x: Array) -> float:
     """Return the element of `x` with the largest magnitude, with its sign."""
     return float(x.flat[np.abs(x).argmax()])
 
 
-def leaves(run: Record, path: Path, by: float) -> float:
+def departure_time(run: Record, path: Path, by: float) -> float:
     """Return when the run first leaves the path; infinity if it never does.
 
     Parameters
@@ -71,18 +71,18 @@ def leaves(run: Record, path: Path, by: float) -> float:
     by
         Deviation of any coordinate that counts as leaving, rad or m.
     """
-    off = np.abs(desired(path, run.t)[0] - run.q).max(axis=1) > by
+    off = np.abs(desired_motion(path, run.t)[0] - run.q).max(axis=1) > by
     return float(run.t[off.argmax()]) if off.any() else np.inf
 
 
-def jacobians(made: Simulator, path: Path, t: Array) -> Array:
+def path_jacobians(made: Simulator, path: Path, t: Array) -> Array:
     """Return A = df/dy of the simulator `made` on `path` at the times `t`, (times, 2n, 2n)."""
-    q, v, _ = desired(path, t)
-    found = made.dynamics.by_state.evaluate(t=t, y=np.concatenate([q, v], axis=-1))["ddy_dy"]
-    return np.asarray(found, float)
+    q, v, _ = desired_motion(path, t)
+    matrices = made.dynamics.state_jacobian.evaluate(t=t, y=np.concatenate([q, v], axis=-1))["ddy_dy"]
+    return np.asarray(matrices, float)
 
 
-def growth(made: Simulator, path: Path, seconds: float, step: float = 0.01) -> tuple[Array, Array]:
+def error_growth(made: Simulator, path: Path, seconds: float, step: float = 0.01) -> tuple[Array, Array]:
     """Return times and |Phi| at those times: the largest growth factor of a small initial error.
 
     Parameters
@@ -97,7 +97,7 @@ def growth(made: Simulator, path: Path, seconds: float, step: float = 0.01) -> t
         Step of the Runge-Kutta integration of Phi, s.
     """
     n = round(seconds / step)
-    A = jacobians(made, path, np.linspace(0.0, seconds, 2 * n + 1))
+    A = path_jacobians(made, path, np.linspace(0.0, seconds, 2 * n + 1))
     phi = np.eye(A.shape[-1])
     sizes = [1.0]
     for k in range(n):  # classical Runge-Kutta method of order 4

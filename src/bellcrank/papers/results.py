@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 from bellcrank.record import Record
-from bellcrank.text import Table
+from bellcrank.text_table import Table
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,11 @@ class Experiment:
         Result
             Rows, tables, records and figures.
         """
-        found: Result = import_module(f"bellcrank.papers.{self.file}").run()
-        return found
+        result: Result = import_module(f"bellcrank.papers.{self.file}").run()
+        return result
 
 
-def near(ours: float, printed: float, share: float = 0.2) -> bool:
+def is_near(ours: float, printed: float, share: float = 0.2) -> bool:
     """Return whether a value agrees with a one-digit number read from a plot, in sign and within a relative tolerance.
 
     Parameters
@@ -127,6 +127,6 @@ def near(ours: float, printed: float, share: float = 0.2) -> bool:
     return abs(ours - printed) <= share * abs(printed)
 
 
-def below(x: float, bound: float) -> float | str:
+def below_bound(x: float, bound: float) -> float | str:
     """Return "below `bound`" if |`x`| is less than `bound`, else `x`: small rounding errors depend on the computer."""
     return f"below {bound:g}" if abs(x) < bound else x

@@ -1,7 +1,7 @@
 """Free parameters of mechanisms and actuators, which are inputs of their kernels (docs/parameters.md)."""
 
-from bellcrank.nodes.evaluation import evaluated
+from bellcrank.nodes.evaluation import evaluate
 from bellcrank.parameters.free import Free
-from bellcrank.parameters.table import Parameters, depends, expressions, nominal, parameter, replaced
+from bellcrank.parameters.parameter_table import Parameters, expressions, has_free, nominal, parameter, replace_free
 
-__all__ = ["Free", "Parameters", "depends", "evaluated", "expressions", "nominal", "parameter", "replaced"]
+__all__ = ["Free", "Parameters", "evaluate", "expressions", "has_free", "nominal", "parameter", "replace_free"]

@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from bellcrank.errors import TraceError
-from bellcrank.nodes.evaluation import evaluated, ordered
+from bellcrank.nodes.evaluation import evaluate, topological_order
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 
@@ -35,7 +35,7 @@ class Free(Node):
     @cached_property
     def leaves(self) -> tuple[Free, ...]:
         """The parameters it depends on, sorted by name."""
-        found = (x for x in ordered(self) if isinstance(x, Free) and x.op == "parameter")
+        found = (x for x in topological_order(self) if isinstance(x, Free) and x.op == "parameter")
         return tuple(sorted(found, key=lambda x: str(x.args[0])))
 
     @cached_property
@@ -43,7 +43,7 @@ class Free(Node):
         """The value with all parameters at their nominal values."""
         try:
             with np.errstate(all="ignore"):
-                return float(evaluated(self, lambda leaf: np.float64(leaf.args[1])))
+                return float(evaluate(self, lambda leaf: np.float64(leaf.args[1])))
         except (ValueError, OverflowError):  # the math module raises where the result is not a number
             return math.nan
 
@@ -51,7 +51,7 @@ class Free(Node):
     def digest(self) -> str:
         """A hash that is equal for equal expressions, in every process."""
         known: dict[Node, str] = {}
-        for x in ordered(self):
+        for x in topological_order(self):
             parts = [known[a] if isinstance(a, Node) else repr(a) for a in x.args]
             known[x] = hashlib.sha256("\n".join([x.op, *parts]).encode()).hexdigest()
         return known[self]

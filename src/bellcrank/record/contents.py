@@ -13,16 +13,16 @@ from bellcrank.errors import InputError, brief
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array
-from bellcrank.quoting import refused
+from bellcrank.quoting import name_problem
 from bellcrank.scalar import float_array
 
 # Names of coordinates, from the joint types (model/joints/), that are lengths or dimensionless.
-LENGTHS, PURE = ("x", "y", "z", "distance"), ("qx", "qy", "qz", "qw")
+LENGTHS, DIMENSIONLESS = ("x", "y", "z", "distance"), ("qx", "qy", "qz", "qw")
 RATES = {"rad": ("rad/s", "rad/s^2", "N m"), "m": ("m/s", "m/s^2", "N")}  # units of v, a and forces
 # Forces of drives; of springs, dampers and friction; external; of force elements; of prescribed motions.
 FORCES = ("tau", "passive", "external", "element", "motion")
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")  # of a wrench on a frame, in world axes: "tool.fx"
-OF_STATE = ("q", "v", "a", *FORCES)
+STATE_KINDS = ("q", "v", "a", *FORCES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,10 @@ def units(mechanism: Mechanism) -> tuple[tuple[str, ...], tuple[str, ...]]:
     v: list[str] = []
     for j in mechanism.own_joints:
         kind = KINDS[j.kind]
-        mine = ["m" if c in LENGTHS or c.startswith("mode") else "1" if c in PURE else "rad" for c in kind.coordinates]
+        mine = [
+            "m" if c in LENGTHS or c.startswith("mode") else "1" if c in DIMENSIONLESS else "rad"
+            for c in kind.coordinates
+        ]
         q += mine
         # A quaternion's rate is an angular velocity, which comes after the linear velocity.
         moving = [u for u in mine if u != "1"]
@@ -76,23 +79,23 @@ def state_columns(mechanism: Mechanism, t: Any, **arrays: Any) -> dict[str, Colu
     arrays
         Arrays q, v, a, tau, passive, external, ..., shape (*batch, rows, n).
     """
-    names, measured = mechanism.columns, units(mechanism)
-    found = {"t": Column("t", "s", _numbers("t", t))}
+    names, unit_names = mechanism.columns, units(mechanism)
+    columns = {"t": Column("t", "s", _numbers("t", t))}
     for key, values in arrays.items():
-        if key not in OF_STATE:
-            raise InputError(f'columns of a state are {", ".join(OF_STATE)}; got "{key}".')
+        if key not in STATE_KINDS:
+            raise InputError(f'columns of a state are {", ".join(STATE_KINDS)}; got "{key}".')
         values = _numbers(key, values)
-        of = names[0] if key == "q" else names[1]
-        if values.ndim < 2 or values.shape[-1] != len(of):
-            raise InputError(f"{key} has the shape {values.shape}; expected (..., rows, {len(of)}).")
+        coordinate_names = names[0] if key == "q" else names[1]
+        if values.ndim < 2 or values.shape[-1] != len(coordinate_names):
+            raise InputError(f"{key} has the shape {values.shape}; expected (..., rows, {len(coordinate_names)}).")
         kind = 2 if key in FORCES else ("v", "a").index(key) if key != "q" else 0
-        unit = measured[0] if key == "q" else [RATES[u][kind] for u in measured[1]]
-        for i, name in enumerate(of):
-            found[f"{name}.{key}"] = Column(f"{name}.{key}", unit[i], values[..., i])
-    return found
+        unit = unit_names[0] if key == "q" else [RATES[u][kind] for u in unit_names[1]]
+        for i, name in enumerate(coordinate_names):
+            columns[f"{name}.{key}"] = Column(f"{name}.{key}", unit[i], values[..., i])
+    return columns
 
 
-def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
+def read_only(columns: Mapping[str, Column]) -> dict[str, Column]:
     """Return `columns` with read-only arrays of equal shape; the given t may have the shape (rows,)."""
     names = list(columns)
     if not names or names[0] != "t":
@@ -107,7 +110,7 @@ def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
                 f'a column is named "{column.name}" and stored as "{name}"; expected the same name, not empty and '
                 'not "run" (in files that is the number of the run in a batch).'
             )
-        if why := refused(name) or refused(column.unit):
+        if why := name_problem(name) or name_problem(column.unit):
             raise InputError(f"the column {why}.")
         if len(shape) < 1 or (shape != full and not (name == "t" and shape == full[-1:])):
             raise InputError(f'column "{name}" has the shape {shape}; expected {full} as the others: (*batch, rows).')
@@ -126,8 +129,8 @@ class Stops(Sequence[Stop]):
 
     def __init__(self, words: Sequence[str], which: Array, times: Array, message: Callable[[int], str]) -> None:
         """Take the reasons `words`, the index `which` of each run's reason, its time, and a function of its message."""
-        self._words, self._which, self._times, self._message = tuple(words), which, times, message
-        self._said: dict[int, str] = {}
+        self._reasons, self._reason_indices, self._times, self._message = tuple(words), which, times, message
+        self._messages: dict[int, str] = {}
 
     @overload
     def __getitem__(self, run: int) -> Stop: ...
@@ -139,12 +142,12 @@ class Stops(Sequence[Stop]):
         if isinstance(run, slice):
             return tuple(self[k] for k in range(*run.indices(len(self))))
         k = range(len(self))[run]  # raises IndexError if there is no such run
-        if k not in self._said:
-            self._said[k] = self._message(k)
-        return Stop(self._words[int(self._which[k])], float(self._times[k]), self._said[k])
+        if k not in self._messages:
+            self._messages[k] = self._message(k)
+        return Stop(self._reasons[int(self._reason_indices[k])], float(self._times[k]), self._messages[k])
 
     def __len__(self) -> int:
-        return len(self._which)
+        return len(self._reason_indices)
 
     def counts(self) -> dict[str, int]:
         """Return the number of runs by reason, most frequent first.
@@ -154,8 +157,8 @@ class Stops(Sequence[Stop]):
         dict
             Number of runs by reason.
         """
-        found = np.bincount(self._which, minlength=len(self._words))
-        return {self._words[k]: int(found[k]) for k in np.argsort(-found, kind="stable") if found[k]}
+        found = np.bincount(self._reason_indices, minlength=len(self._reasons))
+        return {self._reasons[k]: int(found[k]) for k in np.argsort(-found, kind="stable") if found[k]}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
@@ -169,24 +172,24 @@ class Stops(Sequence[Stop]):
         return tuple, (tuple(self),)
 
 
-def stop_of_part(whole: Stop, t: Array, part: Array) -> Stop:
+def stop_of_part(run_stop: Stop, t: Array, part: Array) -> Stop:
     """Return the stop of a part of a run.
 
     Parameters
     ----------
-    whole
+    run_stop
         Stop of the run, which is returned if the part includes the last row.
     t
         Times of the run.
     part
         Times of the part.
     """
-    times, kept = t[np.isfinite(t)], part[np.isfinite(part)]
-    if not kept.size:
+    times, part_times = t[np.isfinite(t)], part[np.isfinite(part)]
+    if not part_times.size:
         return Stop("end", float("nan"), "none of its rows is in this part")
-    if kept[-1] == times[-1]:
-        return whole
-    return Stop("end", float(kept[-1]), "the end of this part; the run went on")
+    if part_times[-1] == times[-1]:
+        return run_stop
+    return Stop("end", float(part_times[-1]), "the end of this part; the run went on")
 
 
 def plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.model import Mechanism
-from bellcrank.model.outline import LOADS, STRESS, Slice
+from bellcrank.model.outline import LOAD_NAMES, STRESS_NAME, BeamSlice
 from bellcrank.model.parts import Array
 from bellcrank.record.contents import Column, state_columns
 
@@ -28,10 +28,10 @@ POWERS = {
     "element_power": "element",
     "motion_power": "motion",
 }
-PLACES = ("x", "y", "z", "speed")
+FRAME_COLUMNS = ("x", "y", "z", "speed")
 
 
-def names(run: Record) -> list[str]:
+def derivable_names(run: Record) -> list[str]:
     """Return the names of columns that can be derived from `run`."""
     m = run.mechanism
     if m is None or not run.has_state("q"):
@@ -40,63 +40,63 @@ def names(run: Record) -> list[str]:
     energies = ENERGIES if moving else ("potential_energy",)
     passive = [f"{name}.passive" for name in m.columns[1]] if moving else []
     powers = [name for name, kind in POWERS.items() if moving and (kind == "passive" or run.has(kind))]
-    frames = [f"{frame}.{p}" for frame in m.frames for p in PLACES if moving or p != "speed"]
+    frames = [f"{frame}.{p}" for frame in m.frames for p in FRAME_COLUMNS if moving or p != "speed"]
     return [*passive, *energies, *powers, *frames, *sections(m)]
 
 
-def sections(m: Mechanism) -> dict[str, tuple[Slice, str]]:
+def sections(m: Mechanism) -> dict[str, tuple[BeamSlice, str]]:
     """Return section and kind of load or stress, by column name, for the named beam sections of `m`."""
     return {name: found for outline in m.outlines for name, found in outline.columns.items()}
 
 
-def _carried(run: Record, name: str, place: Slice, what: str) -> Column:
+def _section_column(run: Record, name: str, place: BeamSlice, what: str) -> Column:
     m = run.mechanism
     assert m is not None
     q = run.q[..., [m.columns[0].index(x) for x in place.coordinates]]
-    if what == STRESS:
+    if what == STRESS_NAME:
         return Column(name, "Pa", place.stress(q))
-    return Column(name, "N" if what in ("N", "Vy", "Vz") else "N m", place.load(q)[..., LOADS.index(what)])
+    return Column(name, "N" if what in ("N", "Vy", "Vz") else "N m", place.load(q)[..., LOAD_NAMES.index(what)])
 
 
-def column(run: Record, name: str) -> Column | None:
+def derived_column(run: Record, name: str) -> Column | None:
     """Return the derived column `name` of `run`; None if there is no such column."""
     m = run.mechanism
-    if m is None or name not in names(run):
+    if m is None or name not in derivable_names(run):
         return None
     if name == "energy":
         return Column(name, "J", run["kinetic_energy"] + run["potential_energy"])
     if name == "kinetic_energy":
-        return Column(name, "J", over_rows(m.kinetic_energy, run.q, run.v, *run.free))
+        return Column(name, "J", apply_to_rows(m.kinetic_energy, run.q, run.v, *run.free))
     if name == "potential_energy":
-        return Column(name, "J", over_rows(m.potential_energy, run.q, *run.free))
+        return Column(name, "J", apply_to_rows(m.potential_energy, run.q, *run.free))
     if name in POWERS:
-        force = dissipative(run) if name == "passive_power" else run.stacked(POWERS[name])
+        force = dissipative_forces(run) if name == "passive_power" else run.stacked(POWERS[name])
         return Column(name, "W", (force * run.v).sum(axis=-1))
     if name.endswith(".passive"):
-        found = state_columns(m, run.t, passive=over_rows(m.passive_torque, run.q, run.v, *run.free))
-        return found[name]
+        passive_columns = state_columns(m, run.t, passive=apply_to_rows(m.passive_torque, run.q, run.v, *run.free))
+        return passive_columns[name]
     if name in (cuts := sections(m)):
-        return _carried(run, name, *cuts[name])
-    frame, _, what = name.rpartition(".")
-    if what == "speed":
-        V = over_rows(lambda q, v, p=None: m.velocity(q, v, frame, p=p), run.q, run.v, *run.free)
+        return _section_column(run, name, *cuts[name])
+    frame, _, kind = name.rpartition(".")
+    if kind == "speed":
+        V = apply_to_rows(lambda q, v, p=None: m.velocity(q, v, frame, p=p), run.q, run.v, *run.free)
         return Column(name, "m/s", np.linalg.norm(V[..., :3], axis=-1))
-    return Column(name, "m", run.poses(frame)[..., PLACES.index(what), 3])
+    return Column(name, "m", run.poses(frame)[..., FRAME_COLUMNS.index(kind), 3])
 
 
-def dissipative(run: Record) -> Array:
+def dissipative_forces(run: Record) -> Array:
     """Return the forces of dampers and friction in `run`: the passive forces minus those at rest, which are springs."""
     m, rest = run.mechanism, np.zeros(run.v.shape)
     assert m is not None
-    return run.passive - over_rows(m.passive_torque, run.q, rest, *run.free)
+    return run.passive - apply_to_rows(m.passive_torque, run.q, rest, *run.free)
 
 
-def over_rows(function: Callable[..., Array], *arrays: Array) -> Array:
+def apply_to_rows(function: Callable[..., Array], *arrays: Array) -> Array:
     """Apply `function` to the rows that are finite in all `arrays`; the result of other rows is NaN."""
     shape = arrays[0].shape[:-1]
     flat = [a.reshape(-1, a.shape[-1]) for a in arrays]
-    good = np.logical_and.reduce([np.isfinite(a).all(axis=-1) for a in flat])
-    some = np.asarray(function(*(np.ascontiguousarray(a[good]) for a in flat)))
-    out = np.full((good.size, *some.shape[1:]), np.nan)
-    out[good] = some
-    return out.reshape(*shape, *some.shape[1:])
+    finite = np.logical_and.reduce([np.isfinite(a).all(axis=-1) for a in flat])
+    results = np.asarray(function(*(np.ascontiguousarray(a[finite]) for a in flat)))
+    out = np.full((finite.size, *results.shape[1:]), np.nan)
+    out[finite] = results
+    return out.reshape(*shape, *results.shape[1:])

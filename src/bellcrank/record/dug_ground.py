@@ -17,9 +17,9 @@ import numpy as np
 from bellcrank.errors import ReadError
 from bellcrank.model.parts import Array
 
-UNIT = 5e-4  # m, unit of heights in a file
-OFTEN = 0.1  # s: changes within this time are merged
-MOST_ROWS = 4096  # maximum number of rows of the grid in a file
+HEIGHT_UNIT_M = 5e-4  # m, unit of heights in a file
+MERGE_SECONDS = 0.1  # s: changes within this time are merged
+MAX_ROWS = 4096  # maximum number of rows of the grid in a file
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class DugGround:
     @property
     def plain(self) -> dict[str, Any]:
         """Plain data for the provenance: numbers and packed text."""
-        rounded = [np.rint(x / UNIT).astype("<i2") for x in (self.first, self.heights)]
+        rounded = [np.rint(x / HEIGHT_UNIT_M).astype("<i2") for x in (self.first, self.heights)]
         parts = [self.t.astype("<f8"), self.cells.astype("<u4"), rounded[1], rounded[0]]
         packed = zlib.compress(b"".join(x.tobytes() for x in parts), 9)
         return {
@@ -106,12 +106,12 @@ def dug_ground(
     changes
         Times, and heights by cell from then on, in the order of time.
     """
-    told: dict[float, dict[int, float]] = {}
+    merged: dict[float, dict[int, float]] = {}
     for t, cells in changes:
-        last = next(reversed(told), None)
-        at = last if last is not None and t - last < OFTEN else t
-        told.setdefault(at, {}).update(cells)
-    rows = [(t, cell_, height) for t, cells in told.items() for cell_, height in cells.items()]
+        last = next(reversed(merged), None)
+        merge_time = last if last is not None and t - last < MERGE_SECONDS else t
+        merged.setdefault(merge_time, {}).update(cells)
+    rows = [(t, cell_, height) for t, cells in merged.items() for cell_, height in cells.items()]
     when, where, heights = (np.array(x, float) for x in zip(*rows, strict=True)) if rows else (np.empty(0),) * 3
     return DugGround(level, cell, np.array(first, float), when, where.astype(np.int64), heights)
 
@@ -121,7 +121,7 @@ def read_ground(data: Any) -> DugGround:
     try:
         n, k = int(data["rows"]), int(data["changes"])
         level, cell = float(data["level"]), float(data["cell"])
-        if not (0 < n <= MOST_ROWS and k >= 0 and cell > 0.0):
+        if not (0 < n <= MAX_ROWS and k >= 0 and cell > 0.0):
             raise ValueError
         size = 14 * k + 2 * n * n
         raw = zlib.decompressobj().decompress(base64.b64decode(data["heights"], validate=True), size + 1)
@@ -136,4 +136,4 @@ def read_ground(data: Any) -> DugGround:
             "the ground in this record is damaged: expected a grid of heights and its changes, as a drive saves them "
             "(level, cell, rows, changes, heights). Save the record again, or remove `ground` from its provenance."
         ) from error
-    return DugGround(level, cell, UNIT * first.reshape(n, n), t, cells, UNIT * heights)
+    return DugGround(level, cell, HEIGHT_UNIT_M * first.reshape(n, n), t, cells, HEIGHT_UNIT_M * heights)

@@ -6,17 +6,17 @@ import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bellcrank.atomic_file import path_of, write_whole
+from bellcrank.argument_errors import explain_argument_errors
+from bellcrank.atomic_file import path_of, write_atomically
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError, warn
-from bellcrank.misfits import explained
+from bellcrank.record.decoding_limits import decoding_limit
 from bellcrank.record.formats import SUFFIXES, format_of
-from bellcrank.record.limits import decoding_at_most
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 # Errors of a parser have no number; a damaged offset before the beginning of a file gives an error of the system.
-NO_PLACE = {None, errno.EINVAL, errno.EOVERFLOW}
+PARSER_ERRNOS = {None, errno.EINVAL, errno.EOVERFLOW}
 RETRY_HINT = 'The record is still in memory: call save("...") again'
 
 
@@ -28,10 +28,10 @@ def save(run: Record, path: str | Path) -> Path:
             f'{path}: a record is saved as {", ".join(SUFFIXES)}; got "{path.suffix}". {RETRY_HINT} with one of these.'
         )
     kind = format_of(path.suffix.lower())
-    return write_whole(path, lambda stream: kind.write(run, stream), RETRY_HINT)
+    return write_atomically(path, lambda stream: kind.write(run, stream), RETRY_HINT)
 
 
-@explained
+@explain_argument_errors
 def load(path: str | Path, max_bytes: int | None = None) -> Record:
     """Load a record from a file that `Record.save` wrote.
 
@@ -58,7 +58,7 @@ def load(path: str | Path, max_bytes: int | None = None) -> Record:
         raise ReadError(f'{path}: records end in {", ".join(SUFFIXES)}; got "{path.suffix}".')
     if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe may never end
         raise ReadError(f"{path} is not a regular file; expected a record.")
-    with decoding_at_most(max_bytes):
+    with decoding_limit(max_bytes):
         run = _read(path)
     if any(stop.reason == "interrupted" for stop in run.stops):
         warn(
@@ -79,10 +79,10 @@ def _read(path: Path) -> Record:
     kind = format_of(path.suffix.lower())
     try:
         with open(path, "rb") as stream:
-            begin = stream.read(len(kind.MAGIC))
-            if begin != kind.MAGIC:
-                found = f"that it begins with {begin!r}" if begin else "an empty file"
-                raise ReadError(f"{path}: expected {kind.WHAT}, found {found}.")
+            first_bytes = stream.read(len(kind.MAGIC))
+            if first_bytes != kind.MAGIC:
+                found_text = f"that it begins with {first_bytes!r}" if first_bytes else "an empty file"
+                raise ReadError(f"{path}: expected {kind.WHAT}, found {found_text}.")
             stream.seek(0)
             return kind.read(stream)
     except ReadError as error:
@@ -93,7 +93,7 @@ def _read(path: Path) -> Record:
     except BellcrankError:
         raise
     except Exception as error:  # a damaged file can cause any error in four parsers
-        if isinstance(error, OSError) and error.errno not in NO_PLACE:  # an error of the system
+        if isinstance(error, OSError) and error.errno not in PARSER_ERRNOS:  # an error of the system
             raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
         raise ReadError(f"{path}: expected {kind.WHAT}; it is damaged or truncated ({_first_line(error)}).") from error
 

@@ -21,8 +21,8 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.parts import Array
 from bellcrank.record.contents import COMPONENTS, Column
-from bellcrank.record.derived_columns import over_rows
-from bellcrank.text import table
+from bellcrank.record.derived_columns import apply_to_rows
+from bellcrank.text_table import table
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
@@ -93,16 +93,18 @@ class Loads:
         inside = (self.record.t >= begin) & (self.record.t <= end)
         if not inside.any():
             raise InputError(f"loads: no row lies between {begin:g} and {end:g} s.")
-        found = []
+        peak_list = []
         for name in self.places:
             W = self.wrench(name)
             for what, part in (("force", W[..., :3]), ("moment", W[..., 3:])):
                 size = np.where(inside & np.isfinite(part).all(axis=-1), np.linalg.norm(part, axis=-1), -1.0)
-                at = np.unravel_index(int(np.argmax(size)), size.shape)
-                run = int(np.ravel_multi_index(at[:-1], size.shape[:-1])) if len(at) > 1 else 0
-                time = np.broadcast_to(self.record.t, size.shape)[at]
-                found.append(Peak(name, what, float(size[at]), float(time), run, tuple(float(x) for x in W[at])))
-        return found
+                peak_index = np.unravel_index(int(np.argmax(size)), size.shape)
+                run = int(np.ravel_multi_index(peak_index[:-1], size.shape[:-1])) if len(peak_index) > 1 else 0
+                time = np.broadcast_to(self.record.t, size.shape)[peak_index]
+                peak_list.append(
+                    Peak(name, what, float(size[peak_index]), float(time), run, tuple(float(x) for x in W[peak_index]))
+                )
+        return peak_list
 
     def save(self, path: str | Path) -> Path:
         """Write all columns with their units, in any format of `Record.save`.
@@ -135,34 +137,36 @@ def loads(run: Record, axes: str = "world") -> Loads:
         raise InputError("loads: the record has no mechanism and state to compute them from.")
     if axes not in AXES:
         raise InputError(f"loads: {unknown('axes', axes, AXES)}")
-    tau, wrenches = _driven(run), _wrenches(run)
+    tau, wrenches = _joint_forces(run), _frame_wrenches(run)
     frames = [f for f in wrenches if m.frames[f].body != m.ground]
-    given = (run.q, run.v, tau, *(wrenches[f] for f in frames), *run.free)
+    row_arguments = (run.q, run.v, tau, *(wrenches[f] for f in frames), *run.free)
 
-    def asked(quantity: str) -> Array:
-        def of(q: Any, v: Any, tau: Any, *more: Any) -> Any:
+    def evaluated(quantity: str) -> Array:
+        def evaluate(q: Any, v: Any, tau: Any, *more: Any) -> Any:
             acting = dict(zip(frames, more, strict=False))
             p = more[len(frames)] if len(more) > len(frames) else None
             return getattr(m, quantity)(q, v, tau, p=p, **({"wrenches": acting} if frames else {}))
 
-        return over_rows(of, *given)
+        return apply_to_rows(evaluate, *row_arguments)
 
-    passed = asked("reactions")
-    places = {j.name: (j.child, passed[..., k, :]) for k, j in enumerate(m.joints)}
+    reactions = evaluated("reactions")
+    places = {j.name: (j.child, reactions[..., k, :]) for k, j in enumerate(m.joints)}
     if m.loops:
-        held = asked("loop_forces")
+        closure_wrenches = evaluated("loop_forces")
         bodies = [m.frames[x.b].body if x.b else _child(m, x.joints[1]) for x in m.loops]
-        places |= {x.name: (body, held[..., k, :]) for k, (x, body) in enumerate(zip(m.loops, bodies, strict=True))}
+        places |= {
+            x.name: (body, closure_wrenches[..., k, :]) for k, (x, body) in enumerate(zip(m.loops, bodies, strict=True))
+        }
     for name, about in _elements(run).items():
         if "frames" in about:
             b = about["frames"][1]
-            places[name] = (m.frames[b].body, _stacked(run, name))
+            places[name] = (m.frames[b].body, _element_wrench(run, name))
     for frame in run.wrenches:
         places[frame] = (m.frames[frame].body, run.wrenches[frame])
-    return _made(run, places, axes)
+    return _load_columns(run, places, axes)
 
 
-def _made(run: Record, places: Mapping[str, tuple[str, Array]], axes: str) -> Loads:
+def _load_columns(run: Record, places: Mapping[str, tuple[str, Array]], axes: str) -> Loads:
     m = run.mechanism
     assert m is not None
     columns = {"t": run.column("t")}
@@ -188,11 +192,11 @@ def _elements(run: Record) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _stacked(run: Record, name: str) -> Array:
+def _element_wrench(run: Record, name: str) -> Array:
     return np.stack([run[f"{name}.{c}"] for c in COMPONENTS], axis=-1)
 
 
-def _driven(run: Record) -> Array:
+def _joint_forces(run: Record) -> Array:
     """Return the forces in the joints: drives, elements between joints, prescribed motions of joints."""
     m = run.mechanism
     assert m is not None
@@ -207,7 +211,7 @@ def _driven(run: Record) -> Array:
     return tau
 
 
-def _wrenches(run: Record) -> dict[str, Array]:
+def _frame_wrenches(run: Record) -> dict[str, Array]:
     """Return the wrenches on frames: external ones, elements at both ends, prescribed motions of frames."""
     m = run.mechanism
     assert m is not None
@@ -216,15 +220,15 @@ def _wrenches(run: Record) -> dict[str, Array]:
             "loads: in this run a force acted on every body (everywhere=...), and the record does not have the forces "
             "on single bodies. Use forces= on frames instead, or call mechanism.reactions with these wrenches."
         )
-    found: dict[str, Array] = {frame: np.array(W) for frame, W in run.wrenches.items()}
+    wrenches: dict[str, Array] = {frame: np.array(W) for frame, W in run.wrenches.items()}
 
     def add(frame: str, W: Array) -> None:
-        found[frame] = found[frame] + W if frame in found else W
+        wrenches[frame] = wrenches[frame] + W if frame in wrenches else W
 
     for name, about in _elements(run).items():
         if "frames" in about:
             a, b = about["frames"]
-            W = _stacked(run, name)
+            W = _element_wrench(run, name)
             arm = run.poses(b)[..., :3, 3] - run.poses(a)[..., :3, 3]
             back = W[..., 3:] + np.cross(arm, W[..., :3])
             add(b, W)
@@ -235,4 +239,4 @@ def _wrenches(run: Record) -> dict[str, Array]:
             W = np.zeros((*run.t.shape, 6)) if run.t.ndim == run.q.ndim - 1 else np.zeros((*run.q.shape[:-1], 6))
             W[..., "xyz".index(axis)] = run[f"{name}.drive"]
             add(frame, W)
-    return found
+    return wrenches

@@ -15,8 +15,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bellcrank.errors import ReadError, unknown
 from bellcrank.model import Mechanism
-from bellcrank.model.consistency import check_consistency
-from bellcrank.nodes.evaluation import COMPUTED
+from bellcrank.model.record_checks import check_consistency
+from bellcrank.nodes.evaluation import SCALAR_OPERATIONS
 from bellcrank.parameters import parameter
 from bellcrank.parameters.free import FREE, Free
 
@@ -40,7 +40,7 @@ def to_plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is not a part of a mechanism that can be written")
 
 
-def mechanism(data: Any) -> Mechanism:
+def read_mechanism(data: Any) -> Mechanism:
     """Return the mechanism from the output `data` of `to_plain`; raise a ReadError if it is invalid."""
     found = _from_plain(Mechanism, data, "mechanism")
     assert isinstance(found, Mechanism)
@@ -106,15 +106,15 @@ def _number(value: Any, where: str) -> Any:
     return found
 
 
-def _expression(made: list[Any], where: str) -> Free:
+def _expression(terms: list[Any], where: str) -> Free:
     """Return a free parameter, or an expression of free parameters, from its operation and arguments."""
-    op, args = made[0], made[1:]
+    op, args = terms[0], terms[1:]
     if op == "parameter" and len(args) == 3 and isinstance(args[0], str) and isinstance(args[2], str):
         return parameter(args[0], _expected(args[1], (int, float), where), args[2])
-    if not isinstance(op, str) or op not in COMPUTED:
-        raise ReadError(f"{where}: {unknown('operation', op, COMPUTED)}")
+    if not isinstance(op, str) or op not in SCALAR_OPERATIONS:
+        raise ReadError(f"{where}: {unknown('operation', op, SCALAR_OPERATIONS)}")
     try:
-        COMPUTED[op](*[0.5] * len(args))
+        SCALAR_OPERATIONS[op](*[0.5] * len(args))
     except TypeError:
         raise ReadError(f"{where}: {op} does not take {len(args)} numbers.") from None
     return FREE.node(op, *(_from_plain(float, x, where) for x in args))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO, Any
 
-from bellcrank.extras import extra
-from bellcrank.record.limits import check_decoded_size, decoding_at_most
+from bellcrank.optional_imports import optional_import
+from bellcrank.record.decoding_limits import check_decoded_size, decoding_limit
 
 
 def open_parquet(stream: IO[bytes], group: str) -> Any:
@@ -22,7 +22,7 @@ def open_parquet(stream: IO[bytes], group: str) -> Any:
     group
         Optional dependency of this package that includes pyarrow, for the message if it is missing.
     """
-    parquet = extra("pyarrow.parquet", group, "reading Parquet")
+    parquet = optional_import("pyarrow.parquet", group, "reading Parquet")
     file = parquet.ParquetFile(stream, pre_buffer=False, page_checksum_verification=True)
     about = file.metadata
     declared = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
@@ -37,5 +37,5 @@ def read_columns(file: Any) -> Any:
 
 def read_parquet_table(path: Path, group: str, max_bytes: int | None = None) -> Any:
     """Return the columns of the file `path` as a pyarrow Table of at most `max_bytes`; `group` as in `open_parquet`."""
-    with decoding_at_most(max_bytes), open(path, "rb") as stream:
+    with decoding_limit(max_bytes), open(path, "rb") as stream:
         return read_columns(open_parquet(stream, group))

@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, unknown
-from bellcrank.misfits import explained_class
+from bellcrank.lazy_import import import_view
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.quoting import line
+from bellcrank.quoting import single_line
 from bellcrank.record import derived_columns as derive
-from bellcrank.record import measure
-from bellcrank.record.contents import COMPONENTS, Column, Stop, Stops, frozen, plain, stop_of_part
+from bellcrank.record import evaluation
+from bellcrank.record.contents import COMPONENTS, Column, Stop, Stops, plain, read_only, stop_of_part
 from bellcrank.record.dug_ground import DugGround, read_ground
 from bellcrank.record.loads import Loads, loads
-from bellcrank.stairs import view
 
 
-@explained_class(
+@explain_methods(
     "__init__",
     "column",
     "plot",
@@ -80,7 +80,7 @@ class Record:
         derived: Callable[[str], Column | None] | None = None,
         derivable: Sequence[str] = (),
     ) -> None:
-        self._stored = MappingProxyType(frozen(columns))
+        self._stored = MappingProxyType(read_only(columns))
         self.batch: tuple[int, ...] = self._stored["t"].values.shape[:-1]
         self.mechanism = mechanism
         # Converted to JSON and back, so that it is equal before saving and after loading.
@@ -108,7 +108,7 @@ class Record:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all columns: the stored ones, then the derived ones."""
-        return tuple(dict.fromkeys((*self._stored, *self._derivable, *derive.names(self))))
+        return tuple(dict.fromkeys((*self._stored, *self._derivable, *derive.derivable_names(self))))
 
     def column(self, name: str) -> Column:
         """Return a stored or derived column.
@@ -132,10 +132,10 @@ class Record:
             return self._stored[name]
         if name not in self._found:
             found = self._derived(name) if self._derived is not None else None
-            found = found or derive.column(self, name)
+            found = found or derive.derived_column(self, name)
             if found is None:
-                raise InputError(f"{self._called}: {unknown('column', name, self.names)}")
-            self._found[name] = frozen({"t": self._stored["t"], name: found})[name]
+                raise InputError(f"{self._title}: {unknown('column', name, self.names)}")
+            self._found[name] = read_only({"t": self._stored["t"], name: found})[name]
         return self._found[name]
 
     def __getitem__(self, name: str) -> Array:
@@ -164,7 +164,7 @@ class Record:
         Record
             Record with these columns.
         """
-        return self._like({**self._stored, **{name: self.column(name) for name in names}})
+        return self._replaced({**self._stored, **{name: self.column(name) for name in names}})
 
     def noting(self, facts: Mapping[str, Any]) -> Record:
         """Return a record with additional provenance.
@@ -179,9 +179,9 @@ class Record:
         Record
             Record with these facts.
         """
-        return self._like(self._stored, provenance={**self.provenance, **facts})
+        return self._replaced(self._stored, provenance={**self.provenance, **facts})
 
-    def _like(self, columns: Mapping[str, Column], **other: Any) -> Record:
+    def _replaced(self, columns: Mapping[str, Column], **other: Any) -> Record:
         """Return a record with these columns, and everything else equal unless given."""
         same = {"mechanism": self.mechanism, "provenance": self.provenance, "stops": self.stops, "states": self.states}
         return Record(columns, **{**same, "derived": self._derived, "derivable": self._derivable, **other})
@@ -212,14 +212,17 @@ class Record:
 
         if inside.all():
             return self
-        kept = self.t.reshape(self.runs, len(self))[:, inside]
+        part_times = self.t.reshape(self.runs, len(self))[:, inside]
         stops = [
-            stop_of_part(stop, t, rows) for stop, t, rows in zip(self.stops, self.t.reshape(self.runs, len(self)), kept)
+            stop_of_part(stop, t, rows)
+            for stop, t, rows in zip(self.stops, self.t.reshape(self.runs, len(self)), part_times)
         ]
-        seen = kept[np.isfinite(kept)]
+        seen = part_times[np.isfinite(part_times)]
         span = f"{seen.min():.6g} to {seen.max():.6g} s of a longer run" if seen.size else "no rows of a longer run"
-        made = {**self.provenance, "part": span}
-        return self._like({n: part(c) for n, c in self._stored.items()}, provenance=made, stops=stops, derived=derived)
+        provenance = {**self.provenance, "part": span}
+        return self._replaced(
+            {n: part(c) for n, c in self._stored.items()}, provenance=provenance, stops=stops, derived=derived
+        )
 
     # -- the state
 
@@ -352,7 +355,7 @@ class Record:
             if missing:
                 keep = "" if kind in ("q", "v", "x") else " To keep them, call run.including(...) before saving."
                 raise InputError(
-                    f"{self._called} has no {kind}: the columns {missing[:8]} are not in it. It has {self.columns}."
+                    f"{self._title} has no {kind}: the columns {missing[:8]} are not in it. It has {self.columns}."
                     f"{keep}"
                 )
             parts = [self[name] for name in self._elements(kind)]
@@ -375,11 +378,11 @@ class Record:
             Homogeneous transformations.
         """
         if self.mechanism is None:
-            raise InputError(f'{self._called} has no mechanism, so the pose of "{frame}" is unknown.')
+            raise InputError(f'{self._title} has no mechanism, so the pose of "{frame}" is unknown.')
         m, key = self.mechanism, f"pose of {frame}"
         m.frame(frame)
         if key not in self._arrays:
-            self._arrays[key] = derive.over_rows(lambda q, p=None: m.pose(q, frame, p=p), self.q, *self.free)
+            self._arrays[key] = derive.apply_to_rows(lambda q, p=None: m.pose(q, frame, p=p), self.q, *self.free)
         return self._arrays[key]
 
     @property
@@ -395,7 +398,7 @@ class Record:
 
         All stored and derived columns are available; iteration is over the stored ones.
         """
-        return measure.final(self)
+        return evaluation.final_row(self)
 
     def at(self, t: Any) -> Mapping[str, Any]:
         """Interpolate all columns linearly at given times; quaternions are normalised.
@@ -416,7 +419,7 @@ class Record:
         InputError
             If a time is outside the record.
         """
-        return measure.at(self, t)
+        return evaluation.interpolated_row(self, t)
 
     def energy(self) -> Array:
         """Return the sum of kinetic and potential energy.
@@ -447,7 +450,7 @@ class Record:
         dict
             Errors by name: floats, or arrays of shape (*batch,).
         """
-        return measure.residuals(self)
+        return evaluation.residuals(self)
 
     # -- loads, files and pages
 
@@ -508,7 +511,7 @@ class Record:
         matplotlib.figure.Figure
             The figure.
         """
-        return view("record_plot").plot(self, names, path)
+        return import_view("record_plot").plot(self, names, path)
 
     def html(self, lane: int | Sequence[int] = ()) -> str:
         """Return a page that replays and plots one run.
@@ -523,7 +526,7 @@ class Record:
         str
             HTML page without dependencies.
         """
-        return str(view("record_page").html(self, lane))
+        return str(import_view("record_page").html(self, lane))
 
     def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
         """Write the page of one run (see `html`) to a file that needs no network.
@@ -565,7 +568,7 @@ class Record:
         """
         from bellcrank.atomic_file import write_page
 
-        text = str(view("motion").svg(self, lane, frames, speed))
+        text = str(import_view("motion").svg(self, lane, frames, speed))
         return write_page(path, text, "The record is still in memory: try again", ".svg")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -575,20 +578,20 @@ class Record:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._stored = MappingProxyType(frozen(state["_stored"]))
+        self._stored = MappingProxyType(read_only(state["_stored"]))
         self.provenance = MappingProxyType(state["provenance"])
 
     @property
-    def _called(self) -> str:
+    def _title(self) -> str:
         of = self.mechanism.name if self.mechanism is not None else self.provenance.get("mechanism", "no mechanism")
-        return f"the record of {line(str(of))}"
+        return f"the record of {single_line(str(of))}"
 
     def __repr__(self) -> str:
         batch = f"{self.runs} runs of " if self.batch else ""
-        return f"<{self._called[4:].capitalize()}: {batch}{len(self)} rows, {len(self.columns)} columns>"
+        return f"<{self._title[4:].capitalize()}: {batch}{len(self)} rows, {len(self.columns)} columns>"
 
     def _repr_html_(self) -> str:
-        return str(view("notebook").record(self))
+        return str(import_view("notebook").record(self))
 
     def __str__(self) -> str:
         from bellcrank.record.summary import summary

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.model.parts import Array
-from bellcrank.quoting import line
+from bellcrank.quoting import single_line
 from bellcrank.record.contents import Stop, Stops
-from bellcrank.text import table
+from bellcrank.text_table import table
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
-MOST_ROWS = 60  # maximum number of table rows; a humanoid has hundreds of columns
-LONGEST = 2000  # characters: longer values are abbreviated
+MAX_TABLE_ROWS = 60  # maximum number of table rows; a humanoid has hundreds of columns
+MAX_VALUE_CHARACTERS = 2000  # characters: longer values are abbreviated
 
 
 def summary(run: Record) -> str:
@@ -29,12 +29,12 @@ def summary(run: Record) -> str:
         span = f"at {first:.6g} s" if first == last else f"at {first:.6g} to {last:.6g} s"
     batch = f"{run.runs} runs {run.batch} of " if run.batch else ""
     head = f"{repr(run)[1:].partition(':')[0]}: {batch}{len(run)} row{'s' * (len(run) != 1)}, {span}"
-    rows = [(name, *_numbers(run[name]), run.column(name).unit) for name in run.columns[:MOST_ROWS]]
+    rows = [(name, *_numbers(run[name]), run.column(name).unit) for name in run.columns[:MAX_TABLE_ROWS]]
     parts = [table(("column", "first", "last", "min", "max", "unit"), rows, right=(1, 2, 3, 4))]
-    if len(run.columns) > MOST_ROWS:
-        parts.append(f"... and {len(run.columns) - MOST_ROWS} more")
-    made = [f"{key}: {shown(value)}" for key, value in run.provenance.items()]
-    return "\n".join([line(head), *parts, *map(line, (*made, *stops(run)))])
+    if len(run.columns) > MAX_TABLE_ROWS:
+        parts.append(f"... and {len(run.columns) - MAX_TABLE_ROWS} more")
+    made = [f"{key}: {value_text(value)}" for key, value in run.provenance.items()]
+    return "\n".join([single_line(head), *parts, *map(single_line, (*made, *stop_lines(run)))])
 
 
 def _numbers(values: Array) -> tuple[str, ...]:
@@ -46,24 +46,24 @@ def _numbers(values: Array) -> tuple[str, ...]:
     return tuple(f"{x:.6g}" for x in (mine[0], mine[-1], every.min(), every.max()))
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a `value` of the provenance as one line."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {shown(x)}" for key, x in value.items())
+        return ", ".join(f"{key} {value_text(x)}" for key, x in value.items())
     if isinstance(value, list):
-        return ", ".join(map(shown, value))
+        return ", ".join(map(value_text, value))
     text = f"{value:.12g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= LONGEST else f"{text[:60]}... ({len(text)} letters)"
+    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:60]}... ({len(text)} letters)"
 
 
-def _counted(found: Sequence[Stop]) -> list[tuple[str, int]]:
+def _reason_counts(found: Sequence[Stop]) -> list[tuple[str, int]]:
     return Counter(s.reason for s in found).most_common()
 
 
-def stops(run: Record) -> list[str]:
+def stop_lines(run: Record) -> list[str]:
     """Return a line for the stop of each run of `run` if they are few, otherwise the number of runs by reason."""
     if len(run.stops) > 8:
-        counts = run.stops.counts() if isinstance(run.stops, Stops) else dict(_counted(run.stops))
+        counts = run.stops.counts() if isinstance(run.stops, Stops) else dict(_reason_counts(run.stops))
         return [f"stopped: {', '.join(f'{n} x {reason}' for reason, n in counts.items())}"]
     lanes = list(np.ndindex(*run.batch))
     return [

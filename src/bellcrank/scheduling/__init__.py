@@ -1,8 +1,8 @@
 """Scheduling of a graph on the processors of a machine: graph + machine -> Schedule; independent of mechanics."""
 
-from bellcrank.scheduling.listing import followed, laid_out, schedule
+from bellcrank.scheduling.list_scheduling import fixed_order_schedule, list_schedule, schedule
 from bellcrank.scheduling.machines import Machine, machine
-from bellcrank.scheduling.task import Task, Tasks, grouped, tasks
+from bellcrank.scheduling.task import Task, Tasks, tasks, tasks_from_groups
 from bellcrank.scheduling.timetable import Schedule, ScheduleError
 
 __all__ = [
@@ -11,10 +11,10 @@ __all__ = [
     "ScheduleError",
     "Task",
     "Tasks",
-    "followed",
-    "grouped",
-    "laid_out",
+    "fixed_order_schedule",
+    "list_schedule",
     "machine",
     "schedule",
     "tasks",
+    "tasks_from_groups",
 ]

@@ -20,26 +20,26 @@ from bellcrank.scheduling.machines import Machine
 from bellcrank.scheduling.task import Tasks
 from bellcrank.scheduling.timetable import Hop, Message, Schedule
 
-PASSED = 256  # operations that a step may postpone because their arguments are in other lanes
+MAX_POSTPONED_OPERATIONS = 256  # operations that a step may postpone because their arguments are in other lanes
 Transfer = tuple[int, int, int]  # task, from, to
 
 
-def in_step(todo: Tasks, machine: Machine) -> Schedule:
+def lockstep_schedule(todo: Tasks, machine: Machine) -> Schedule:
     """Return the best schedule of the tasks `todo` on more than one lane of a warp `machine`."""
     if any(len(task.nodes) > 1 for task in todo):
         raise InputError(f'{machine.name}: lanes do single operations at the same time; use tasks of level "node".')
-    found = [_Steps(todo, machine).run(fullest, at_home) for fullest, at_home in product((True, False), repeat=2)]
-    return min(found, key=lambda s: s.makespan)
+    candidates = [_Steps(todo, machine).run(fullest, at_home) for fullest, at_home in product((True, False), repeat=2)]
+    return min(candidates, key=lambda s: s.makespan)
 
 
 def shuffles(wanted: Sequence[Transfer]) -> Iterator[list[Transfer]]:
     """Group the transfers in `wanted` into steps in which every lane offers one value and takes at most one."""
-    left = list(wanted)
-    while left:
+    remaining = list(wanted)
+    while remaining:
         offers: dict[int, int] = {}
         taking: set[int] = set()
         now, later = [], []
-        for transfer in left:
+        for transfer in remaining:
             task, source, target = transfer
             if target in taking or offers.setdefault(source, task) != task:
                 later.append(transfer)
@@ -47,17 +47,17 @@ def shuffles(wanted: Sequence[Transfer]) -> Iterator[list[Transfer]]:
                 taking.add(target)
                 now.append(transfer)
         yield now
-        left = later
+        remaining = later
 
 
 @dataclass
 class _Steps:
     todo: Tasks
     machine: Machine
-    now: float = 0.0
+    time: float = 0.0
     where: dict[int, int] = field(default_factory=dict)
     start: dict[int, float] = field(default_factory=dict)
-    held: dict[int, set[int]] = field(default_factory=dict)  # lanes that hold each value
+    lanes_of_value: dict[int, set[int]] = field(default_factory=dict)  # lanes that hold each value
     load: list[int] = field(default_factory=list)  # values that each lane has computed
     messages: list[Message] = field(default_factory=list)
 
@@ -126,7 +126,7 @@ class _Steps:
         chosen: dict[int, int] = {}
         wanted: dict[Transfer, None] = {}
         later: list[tuple[float, int]] = []
-        while some and free and len(later) < PASSED:
+        while some and free and len(later) < MAX_POSTPONED_OPERATIONS:
             entry = heappop(some)
             i = entry[1]
             lane, local = self._lane(i, free)
@@ -136,28 +136,28 @@ class _Steps:
             chosen[i] = lane
             free.discard(lane)
             for j in self.todo[i].needs:
-                if lane not in self.held[j]:
+                if lane not in self.lanes_of_value[j]:
                     wanted[j, self.where[j], lane] = None
         for entry in later:
             heappush(some, entry)
         for batch in shuffles(list(wanted)):
-            after = self.now + self.machine.message(1)
+            after = self.time + self.machine.message(1)
             for j, source, target in batch:
-                self.messages.append(Message(j, source, target, 1, (Hop((source, target), self.now, after),)))
-                self.held[j].add(target)
-            self.now = after
+                self.messages.append(Message(j, source, target, 1, (Hop((source, target), self.time, after),)))
+                self.lanes_of_value[j].add(target)
+            self.time = after
         for i, lane in chosen.items():
-            self.where[i], self.start[i] = lane, self.now
-            self.held[i] = {lane}
+            self.where[i], self.start[i] = lane, self.time
+            self.lanes_of_value[i] = {lane}
             self.load[lane] += 1
-        self.now += length
+        self.time += length
         return list(chosen)
 
     def _lane(self, i: int, free: set[int]) -> tuple[int, bool]:
         """Return the free lane with most of the arguments, and true if it has any."""
         has: dict[int, int] = {}
         for j in self.todo[i].needs:
-            for p in self.held[j] & free:
+            for p in self.lanes_of_value[j] & free:
                 has[p] = has.get(p, 0) + 1
         if has:
             return max(has, key=lambda p: (has[p], -self.load[p], -p)), True

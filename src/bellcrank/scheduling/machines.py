@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, unknown
-from bellcrank.misfits import explained_class
 from bellcrank.nodes.ops import OPS
-from bellcrank.quoting import shown
+from bellcrank.quoting import quoted_name
 
 Channel = tuple[int, int]  # from, to; a bus is one channel for all
-Place = tuple[float, float]  # column and row of a processor in a picture
+PicturePosition = tuple[float, float]  # column and row of a processor in a picture
 
-STEPS: Mapping[str, float] = {name: op.cost for name, op in OPS.items()}
+STEP_COSTS: Mapping[str, float] = {name: op.cost for name, op in OPS.items()}
 # wong1991, chapters 3 and 5: multiplication or division 1 us, addition half of it, sine or cosine 7 us, three
 # floats to a neighbour 12 us. Our split of the 12 into start and words assumes 2.3 us per word on a link.
-T800: Mapping[str, float] = {
+T800_COSTS_US: Mapping[str, float] = {
     name: {"add": 0.5, "mul": 1.0, "div": 1.0, "sqrt": 2.0, "trig": 7.0, "exp": 7.0, "neg": 0.0, "select": 0.5}[
         "add" if op.kind == "sub" else op.kind
     ]
@@ -40,10 +40,10 @@ class Topology:
 
     name: str
     neighbours: tuple[tuple[int, ...], ...]
-    places: tuple[Place, ...]
+    places: tuple[PicturePosition, ...]
     bus: bool = False  # one channel that all processors share
     lockstep: bool = False  # all do the same operation at the same time, or wait; a message is a step, too
-    _ways: dict[int, Mapping[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _next_hops: dict[int, Mapping[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _hops: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[tuple[int, int], tuple[Channel, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -63,29 +63,29 @@ class Topology:
         if self._sees_all(a):
             return ((a, b),)
         if (a, b) not in self._routes:
-            towards, at, way = self._towards(b), a, []
-            while at != b:
-                way.append((at, towards[at]))
-                at = towards[at]
-            self._routes[a, b] = tuple(way)
+            towards, here, channels = self._towards(b), a, []
+            while here != b:
+                channels.append((here, towards[here]))
+                here = towards[here]
+            self._routes[a, b] = tuple(channels)
         return self._routes[a, b]
 
     def hops(self, a: int) -> Sequence[int]:
         """Return the number of channels between `a` and every processor."""
         if a not in self._hops:
-            found = [0 if b == a else 1 for b in range(self.processors)]
+            distances = [0 if b == a else 1 for b in range(self.processors)]
             if not self.bus and not self._sees_all(a):
-                found = [-1] * self.processors
-                found[a], front = 0, [a]
+                distances = [-1] * self.processors
+                distances[a], front = 0, [a]
                 while front:
                     further = []
                     for at in front:
                         for b in self.neighbours[at]:
-                            if found[b] < 0:
-                                found[b] = found[at] + 1
+                            if distances[b] < 0:
+                                distances[b] = distances[at] + 1
                                 further.append(b)
                     front = further
-            self._hops[a] = found
+            self._hops[a] = distances
         return self._hops[a]
 
     def _sees_all(self, a: int) -> bool:
@@ -94,21 +94,21 @@ class Topology:
 
     def _towards(self, target: int) -> Mapping[int, int]:
         """Return for every processor the next one on the way to the target."""
-        if target not in self._ways:
-            found, front = {target: target}, [target]
+        if target not in self._next_hops:
+            next_hop, front = {target: target}, [target]
             while front:
                 further = []
                 for at in front:
                     for other in self.neighbours[at]:
-                        if other not in found:
-                            found[other] = at
+                        if other not in next_hop:
+                            next_hop[other] = at
                             further.append(other)
                 front = further
-            self._ways[target] = found
-        return self._ways[target]
+            self._next_hops[target] = next_hop
+        return self._next_hops[target]
 
 
-@explained_class("message", "with_costs")
+@explain_methods("message", "with_costs")
 @dataclass(frozen=True)
 class Machine:
     """A parallel machine: topology, cost of each operation, and cost of a message, start + word * number of words.
@@ -133,7 +133,7 @@ class Machine:
 
     name: str
     topology: Topology
-    cost: Mapping[str, float] = field(default_factory=lambda: STEPS)
+    cost: Mapping[str, float] = field(default_factory=lambda: STEP_COSTS)
     start: float = 0.0
     word: float = 0.0
     overlapped: bool = True
@@ -179,17 +179,17 @@ class Machine:
         words = f" + {self.word:.3g} per word" if self.word else ""
         unit = "step" if self.unit == "steps" and self.start == 1.0 and not words else self.unit
         send = f"a message costs {self.start:g}{words} {unit}" if costly else "messages are free"
-        how = "" if self.overlapped or not costly else ", which keeps both ends busy"
-        how = ", which keeps all lanes busy" if self.topology.lockstep else how
+        note = "" if self.overlapped or not costly else ", which keeps both ends busy"
+        note = ", which keeps all lanes busy" if self.topology.lockstep else note
         plural = "s" if self.processors > 1 else ""
-        return f"{self.name}: {self.processors} processor{plural}; {send}{how}"
+        return f"{self.name}: {self.processors} processor{plural}; {send}{note}"
 
 
 # -- layouts
 
 
-PROCESSORS = 20_000  # maximum of a machine
-LINKS = 20_000_000
+MAX_PROCESSORS = 20_000  # maximum of a machine
+MAX_LINKS = 20_000_000
 
 
 def _grid(name: str, cells: list[tuple[int, int]]) -> Topology:
@@ -206,33 +206,33 @@ def single() -> Topology:
 
 def complete(p: int) -> Topology:
     """Return `p` processors, each connected with every other."""
-    everyone = tuple(range(_fits(_count(p), p * (p - 1))))
+    everyone = tuple(range(_check_size(_check_count(p), p * (p - 1))))
     others = tuple(everyone[:i] + everyone[i + 1 :] for i in everyone)
     return Topology(f"complete({p})", others, tuple((float(i), 0.0) for i in everyone))
 
 
 def pipeline(p: int) -> Topology:
     """Return `p` processors in a row."""
-    return replace(_grid("", [(0, i) for i in range(_fits(_count(p)))]), name=f"pipeline({p})")
+    return replace(_grid("", [(0, i) for i in range(_check_size(_check_count(p)))]), name=f"pipeline({p})")
 
 
 def mesh(rows: int, columns: int) -> Topology:
     """Return a rectangular grid of `rows` times `columns` processors."""
-    _fits(_count(rows) * _count(columns))
+    _check_size(_check_count(rows) * _check_count(columns))
     cells = [(r, k) for r in range(rows) for k in range(columns)]
     return _grid(f"mesh({rows}, {columns})", cells)
 
 
 def triangle(n: int) -> Topology:
     """Return Wong's triangle: rows 0 and 1 have `n` processors, row 2 has n - 1, ..., row n has 1: n (n + 1)/2 + n."""
-    _fits(_count(n) * (n + 3) // 2)
+    _check_size(_check_count(n) * (n + 3) // 2)
     cells = [(0, k) for k in range(n)] + [(r, k) for r in range(1, n + 1) for k in range(r - 1, n)]
     return _grid(f"triangle({n})", cells)
 
 
 def cone_cells(n: int) -> list[tuple[int, int]]:
     """Return (row, column) of every processor of a cone of size `n`, numbered as Wong does: row 0 and columns 1..n."""
-    return [(0, k) for k in range(1, _count(n) + 1)] + [(r, k) for r in range(1, n + 1) for k in range(r, n + 1)]
+    return [(0, k) for k in range(1, _check_count(n) + 1)] + [(r, k) for r in range(1, n + 1) for k in range(r, n + 1)]
 
 
 def cone(n: int, *, joined: Sequence[tuple[tuple[int, int], tuple[int, int]]] = ()) -> Topology:
@@ -241,7 +241,7 @@ def cone(n: int, *, joined: Sequence[tuple[tuple[int, int], tuple[int, int]]] = 
     Processor (0, k) is connected to (n + 1 - k, n). `joined` are further pairs of cells with a link between them, such
     as for the branches of a mechanism.
     """
-    _fits(_count(n) * (n + 3) // 2)
+    _check_size(_check_count(n) * (n + 3) // 2)
     cells = cone_cells(n)
     index, flat = {cell: i for i, cell in enumerate(cells)}, triangle(n)
     around = [list(them) for them in flat.neighbours]
@@ -272,17 +272,17 @@ def warp(lanes: int) -> Topology:
     return replace(complete(lanes), name=f"warp({lanes})", lockstep=True)
 
 
-def _count(p: int) -> int:
+def _check_count(p: int) -> int:
     if isinstance(p, bool) or not isinstance(p, int) or p < 1:
         raise InputError(f"a machine of {p!r} processors; expected a whole number from 1 up.")
     return p
 
 
-def _fits(processors: int, links: int = 0) -> int:
+def _check_size(processors: int, links: int = 0) -> int:
     """Return the number of processors; raise an error if the machine alone would take minutes and gigabytes."""
-    if processors > PROCESSORS or links > LINKS:
+    if processors > MAX_PROCESSORS or links > MAX_LINKS:
         also = f" with {links:,} links" if links else ""
-        most = f"{PROCESSORS:,} processors" + (f" and {LINKS:,} links" if links else "")
+        most = f"{MAX_PROCESSORS:,} processors" + (f" and {MAX_LINKS:,} links" if links else "")
         raise InputError(
             f"a machine of {processors:,} processors{also} is too large to schedule anything; at most {most}."
         )
@@ -309,7 +309,7 @@ def ideal(topology: Topology) -> Machine:
 
 def transputer_t800(topology: Topology) -> Machine:
     """Return T800 transputers in this `topology` as Wong measured them; links work in parallel to the processor."""
-    return Machine(f"T800 {topology.name}", topology, T800, start=5.0, word=7.0 / 3.0, unit="us")
+    return Machine(f"T800 {topology.name}", topology, T800_COSTS_US, start=5.0, word=7.0 / 3.0, unit="us")
 
 
 KINDS: dict[str, Callable[[Topology], Machine]] = {
@@ -318,7 +318,7 @@ KINDS: dict[str, Callable[[Topology], Machine]] = {
     "hidden": lambda t: transputer_t800(t).with_costs(name=f"{t.name}, messages hidden", start=0.0, word=0.0),
     "explicit": lambda t: transputer_t800(t).with_costs(overlapped=False),
 }
-ALSO = {"transputer_t800": "t800"}  # alternative names
+KIND_ALIASES = {"transputer_t800": "t800"}  # alternative names
 
 
 def machine(text: str, kind: str = "ideal") -> Machine:
@@ -334,19 +334,21 @@ def machine(text: str, kind: str = "ideal") -> Machine:
     name, _, numbers = text.partition(":")
     if name not in LAYOUTS:
         raise InputError(unknown("machine", name, LAYOUTS))
-    wanted = [x.name for x in inspect.signature(LAYOUTS[name]).parameters.values() if x.kind != x.KEYWORD_ONLY]
+    parameter_names = [x.name for x in inspect.signature(LAYOUTS[name]).parameters.values() if x.kind != x.KEYWORD_ONLY]
     sizes = [x.strip() for x in numbers.split(",")] if numbers.strip() else []
-    if len(sizes) != len(wanted) or not all(x.isdecimal() for x in sizes):
-        how = f"{name}:{','.join(wanted)} with whole numbers" if wanted else f"{name} without numbers"
-        raise InputError(f"machine {shown(text)}: expected {how}.")
+    if len(sizes) != len(parameter_names) or not all(x.isdecimal() for x in sizes):
+        how = f"{name}:{','.join(parameter_names)} with whole numbers" if parameter_names else f"{name} without numbers"
+        raise InputError(f"machine {quoted_name(text)}: expected {how}.")
     if any(len(x) > 9 for x in sizes):  # too large in any case, and Python limits the digits it converts
-        raise InputError(f"machine {shown(text)} is too large to schedule anything; at most {PROCESSORS:,} processors.")
-    return made(LAYOUTS[name](*map(int, sizes)), kind)
+        raise InputError(
+            f"machine {quoted_name(text)} is too large to schedule anything; at most {MAX_PROCESSORS:,} processors."
+        )
+    return machine_of_kind(LAYOUTS[name](*map(int, sizes)), kind)
 
 
-def made(topology: Topology, kind: str) -> Machine:
+def machine_of_kind(topology: Topology, kind: str) -> Machine:
     """Return a machine of this `topology` with processors of this `kind`."""
-    kind = ALSO.get(kind, kind)
+    kind = KIND_ALIASES.get(kind, kind)
     if kind not in KINDS:
         raise InputError(unknown("kind of machine", kind, KINDS))
     return KINDS[kind](topology)

@@ -15,7 +15,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
 from bellcrank.scalar import step_of
 
-LEVELS = ("cluster", "node")  # and "auto", which tries both and sizes between (listing.py)
+LEVELS = ("cluster", "node")  # and "auto", which tries both and sizes between (list_scheduling.py)
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,13 @@ def tasks(
         groups = [[node] for node in nodes]
     else:
         runs = (list(run) for _, run in groupby(nodes, key=lambda node: node.label))
-        groups = [piece for run in runs for part in parts(run) for piece in cut(part, grain, cost or {})]
-    return grouped(graph.name, level, groups)
+        groups = [
+            piece for run in runs for part in connected_parts(run) for piece in cut_by_work(part, grain, cost or {})
+        ]
+    return tasks_from_groups(graph.name, level, groups)
 
 
-def parts(run: Sequence[Node]) -> list[list[Node]]:
+def connected_parts(run: Sequence[Node]) -> list[list[Node]]:
     """Return the connected parts of a `run` of nodes, in the order of the first node of each."""
     head: dict[int, int] = {}
 
@@ -120,13 +122,13 @@ def parts(run: Sequence[Node]) -> list[list[Node]]:
             if a.serial in head:
                 one, other = sorted((top(a.serial), top(node.serial)))
                 head[other] = one
-    found: dict[int, list[Node]] = {}
+    parts_by_head: dict[int, list[Node]] = {}
     for node in run:
-        found.setdefault(top(node.serial), []).append(node)
-    return list(found.values())
+        parts_by_head.setdefault(top(node.serial), []).append(node)
+    return list(parts_by_head.values())
 
 
-def cut(part: Sequence[Node], grain: float, cost: Mapping[str, float]) -> list[list[Node]]:
+def cut_by_work(part: Sequence[Node], grain: float, cost: Mapping[str, float]) -> list[list[Node]]:
     """Cut a part into connected pieces of about equal work.
 
     No piece exceeds the grain unless it is a single operation.
@@ -145,16 +147,16 @@ def cut(part: Sequence[Node], grain: float, cost: Mapping[str, float]) -> list[l
         return [list(part)]
     size = work / math.ceil(work / grain)
     pieces: list[list[Node]] = [[]]
-    done = 0.0
+    work_done = 0.0
     for node in part:
-        if pieces[-1] and done + cost.get(node.op, 1.0) > size * len(pieces) * (1.0 + 1e-9):
+        if pieces[-1] and work_done + cost.get(node.op, 1.0) > size * len(pieces) * (1.0 + 1e-9):
             pieces.append([])
         pieces[-1].append(node)
-        done += cost.get(node.op, 1.0)
-    return [found for piece in pieces for found in parts(piece)]
+        work_done += cost.get(node.op, 1.0)
+    return [found for piece in pieces for found in connected_parts(piece)]
 
 
-def grouped(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequence[str] = ()) -> Tasks:
+def tasks_from_groups(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequence[str] = ()) -> Tasks:
     """Return tasks from groups of nodes in topological order; a node in several groups is computed in each of them.
 
     Parameters
@@ -168,26 +170,26 @@ def grouped(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequ
     names
         Name of each task; by the first node unless given.
     """
-    home: dict[int, int] = {}
+    group_of_node: dict[int, int] = {}
     for i, group in enumerate(groups):
         for node in group:
-            home.setdefault(node.serial, i)
-    made = []
+            group_of_node.setdefault(node.serial, i)
+    tasks = []
     used: dict[int, set[int]] = {}
     for i, group in enumerate(groups):
         values: dict[int, set[int]] = {}
-        own = {node.serial for node in group}
+        group_serials = {node.serial for node in group}
         for node in group:
             for a in node.operands:
-                if a.op != "input" and a.serial not in own:
-                    values.setdefault(home[a.serial], set()).add(a.serial)
+                if a.op != "input" and a.serial not in group_serials:
+                    values.setdefault(group_of_node[a.serial], set()).add(a.serial)
         if any(before > i for before in values):
             raise InputError(f'task "{group[0].label}" needs a later one: groups must be in topological order.')
         for j, found in values.items():
             used.setdefault(j, set()).update(found)
         label = names[i] if names else _name(group[0], level)
-        made.append(Task(i, label, tuple(group), {j: len(found) for j, found in sorted(values.items())}))
-    return Tasks(name, level, tuple(replace(task, gives=len(used.get(task.index, ()))) for task in made))
+        tasks.append(Task(i, label, tuple(group), {j: len(found) for j, found in sorted(values.items())}))
+    return Tasks(name, level, tuple(replace(task, gives=len(used.get(task.index, ()))) for task in tasks))
 
 
 def _name(node: Node, level: str) -> str:

@@ -9,16 +9,16 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import BellcrankError
-from bellcrank.misfits import explained_class
-from bellcrank.quoting import line
-from bellcrank.scheduling.critical import Link, chain
+from bellcrank.lazy_import import import_view
+from bellcrank.quoting import single_line
+from bellcrank.scheduling.critical_chain import Link, chain
 from bellcrank.scheduling.machines import Channel, Machine
 from bellcrank.scheduling.task import Tasks
-from bellcrank.stairs import view
-from bellcrank.text import table
+from bellcrank.text_table import table
 
-TOLERANCE = 1e-9  # relative to the makespan: times are sums of floats
+RELATIVE_TIME_TOLERANCE = 1e-9  # relative to the makespan: times are sums of floats
 
 
 class ScheduleError(BellcrankError):
@@ -55,7 +55,7 @@ class Message:
         return self.hops[-1].finish
 
 
-@explained_class("check", "html", "svg")
+@explain_methods("check", "html", "svg")
 @dataclass(frozen=True)
 class Schedule:
     """Processor and time of every task, and the messages between processors; html() returns its page.
@@ -148,7 +148,7 @@ class Schedule:
 
     @property
     def _eps(self) -> float:
-        return TOLERANCE * max(self.makespan, 1e-300)
+        return RELATIVE_TIME_TOLERANCE * max(self.makespan, 1e-300)
 
     # -- validity
 
@@ -293,7 +293,7 @@ class Schedule:
         str
             HTML text.
         """
-        return str(view("schedule_page").html(self))
+        return str(import_view("schedule_page").html(self))
 
     def svg(self) -> str:
         """Return the same chart as a static picture.
@@ -303,17 +303,17 @@ class Schedule:
         str
             Text of an SVG file.
         """
-        return str(view("schedule_picture").svg(self))
+        return str(import_view("schedule_picture").svg(self))
 
     def _repr_html_(self) -> str:
-        return str(view("schedule_page").frame(self))
+        return str(import_view("schedule_page").frame(self))
 
     def __repr__(self) -> str:
-        return f"<Schedule of {line(f'{self.tasks.name} on {self.machine.name}')}: {len(self.tasks)} tasks>"
+        return f"<Schedule of {single_line(f'{self.tasks.name} on {self.machine.name}')}: {len(self.tasks)} tasks>"
 
     def __str__(self) -> str:
         f, unit = self.facts, self.machine.unit
-        head = f"{line(f'{self.tasks.name} on {self.machine.name}')}: {len(self.tasks)} tasks, "
+        head = f"{single_line(f'{self.tasks.name} on {self.machine.name}')}: {len(self.tasks)} tasks, "
         head += f"{f['makespan']:g} {unit}, {f['speedup']:.2f} times as fast as one processor\n\n"
         rows = []
         for p, busy in enumerate(self.busy):

@@ -15,32 +15,32 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bellcrank.build.compiling import of_graph
+from bellcrank.argument_errors import explain_argument_errors, explain_methods
+from bellcrank.build.compiling import compile_graph
 from bellcrank.build.stages import Where
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.pool import shared
+from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
-from bellcrank.misfits import explained, explained_class
+from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
-from bellcrank.room import check_room
 from bellcrank.scalar import Scalar
-from bellcrank.sim.adjoint_gpu import GpuThreads
+from bellcrank.sim.adjoint_gpu import GpuSweeps
 from bellcrank.sim.adjoint_steps import AdjointSteps
-from bellcrank.sim.adjoint_sweeps import Lanes, Place, Task, Weights, stretch_of, taken_back
-from bellcrank.sim.amounts import steps_of
-from bellcrank.sim.arguments import Given, listed
-from bellcrank.sim.columns import Columns
+from bellcrank.sim.adjoint_sweeps import AdjointTask, LaneSweeps, SweepBackend, Weights, pull_back, stretch_length
+from bellcrank.sim.counter_limits import check_gradient_counts
 from bellcrank.sim.dynamics import Dynamics, Integral
 from bellcrank.sim.events import Event
-from bellcrank.sim.gpu import GpuProgram
+from bellcrank.sim.gpu_runs import GpuProgram
+from bellcrank.sim.lane_blocks import CompiledProgram
 from bellcrank.sim.looped_dynamics import looped_dynamics
-from bellcrank.sim.run_gradient import Cost, Gradient, watched
-from bellcrank.sim.runner import Compiled
-from bellcrank.sim.sampling import checked as check_samples
-from bellcrank.sim.settings import Plan, Saving, Solver, changed, grouped, planned
-from bellcrank.sim.single_precision import check_gradient_counts
+from bellcrank.sim.observed_columns import StateColumns
+from bellcrank.sim.quantity_checks import step_count
+from bellcrank.sim.run_arguments import RunArguments, as_tuple
+from bellcrank.sim.run_gradient import Cost, Gradient, with_cost_column
+from bellcrank.sim.sampling import check_sampling as check_samples
+from bellcrank.sim.settings import Plan, Saving, Solver, make_plan, merged_settings, with_shortcuts
 from bellcrank.sim.stiff_damping import check_damping
 from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import Control, System, system
@@ -48,10 +48,13 @@ from bellcrank.sim.tree_dynamics import tree_dynamics
 
 Array = np.ndarray[Any, Any]
 Made = TypeVar("Made")
-CHOICES, MANY = 4, 16  # coordinate partitions that are tried, and states by which each one is chosen
+MAX_PARTITIONS, MAX_PARTITION_STATES = (
+    4,
+    16,
+)  # coordinate partitions that are tried, and states by which each one is chosen
 
 
-@explained_class("__init__", "run")
+@explain_methods("__init__", "run")
 class Adjoint:
     """Gradients of a scalar of the runs of one system; compiled on first use, for any number of runs.
 
@@ -88,43 +91,43 @@ class Adjoint:
         **parts: Any,
     ) -> None:
         short = {"integrator": integrator, "method": method, "form": form}
-        self.solver = grouped(Solver, "solver", solver, short)
-        self.where = grouped(Where, "where", where, {})
+        self.solver = merged_settings(Solver, "solver", solver, short)
+        self.where = merged_settings(Where, "where", where, {})
         plant = system(mechanism, **parts)
-        if len(listed("events", events, "events")):
+        if len(as_tuple("events", events, "events")):
             raise InputError(
                 "events: a run with events has no gradient, because they change the state, or end the run, at times "
                 "that themselves depend on all inputs. Replace them by continuous forces, and leave events= out."
             )
         if running is None and final is None:
             raise InputError("there is no scalar to differentiate: give running=..., final=..., or both.")
-        self.system, self._running = watched(plant, "running", running)
-        self.system, self._final = watched(self.system, "final", final)
+        self.system, self._running = with_cost_column(plant, "running", running)
+        self.system, self._final = with_cost_column(self.system, "final", final)
         self.integrator = integrator_of(self.solver.integrator)
         integrals = (Integral(self._running),) if self._running else ()
-        made: Callable[..., Dynamics] = looped_dynamics if self.system.mechanism.loops else tree_dynamics
-        self.dynamics = made(self.system, self.solver, (), integrals)
-        self._made: dict[Any, Any] = {}
-        self.steps = self._by(self.dynamics)
+        make_dynamics: Callable[..., Dynamics] = looped_dynamics if self.system.mechanism.loops else tree_dynamics
+        self.dynamics = make_dynamics(self.system, self.solver, (), integrals)
+        self._cache: dict[Any, Any] = {}
+        self.steps = self._adjoint_steps(self.dynamics)
 
-    def _by(self, dynamics: Dynamics) -> AdjointSteps:
+    def _adjoint_steps(self, dynamics: Dynamics) -> AdjointSteps:
         """Return the steps for `dynamics`: with closed loops, those of one coordinate partition."""
-        return self._once(dynamics, lambda: AdjointSteps(dynamics, self.integrator))
+        return self._cached(dynamics, lambda: AdjointSteps(dynamics, self.integrator))
 
     @property
     def end(self) -> Graph:
         """(t, y, u, p, w_value) -> the scalar at the end of a run and, for w_value = 1, its gradient there."""
         return self._end(self.dynamics)
 
-    def _end(self, by: Dynamics) -> Graph:
+    def _end(self, dynamics: Dynamics) -> Graph:
         def valued(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            total = y[by.own - 1] if self._running else 0.0
-            seen = Columns(self.system, lambda y, tau: by.moved(t, y, tau)[0], t, list(y), u)
+            total = y[dynamics.plain_size - 1] if self._running else 0.0
+            seen = StateColumns(self.system, lambda y, tau: dynamics.motion_accelerations(t, y, tau)[0], t, list(y), u)
             return {"value": total + seen[self._final] if self._final else total}
 
-        plain = by.trace("end", valued, by.arguments)
-        back = plain.vjp([name for name in ("y", "u", "p") if name in plain.inputs])
-        return Graph(f"{plain.name}.gradient", back.inputs, {**plain.outputs, **back.outputs}, plain.tape)
+        plain = dynamics.trace("end", valued, dynamics.arguments)
+        pullback = plain.vjp([name for name in ("y", "u", "p") if name in plain.inputs])
+        return Graph(f"{plain.name}.gradient", pullback.inputs, {**plain.outputs, **pullback.outputs}, plain.tape)
 
     def run(
         self,
@@ -179,112 +182,129 @@ class Adjoint:
         InputError
             If an argument is invalid, or if the integrator would choose its own steps.
         """
-        solver = changed(self.solver, {"step": step, "tolerance": tolerance})
-        where = changed(self.where, {"target": target, "dtype": dtype, "threads": threads})
-        plan = planned(seconds, self.integrator, 0, solver, Saving(keep="final"), where)
+        solver = with_shortcuts(self.solver, {"step": step, "tolerance": tolerance})
+        where = with_shortcuts(self.where, {"target": target, "dtype": dtype, "threads": threads})
+        plan = make_plan(seconds, self.integrator, 0, solver, Saving(keep="final"), where)
         if plan.adaptive:
             raise InputError(
                 f"a gradient needs fixed steps, and {self.integrator.name} would choose its own by an error estimate: "
                 "give step=... and no tolerance."
             )
-        given = Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
-        given.check_inputs(plan.h, False)
+        arguments = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
+        arguments.check_inputs(plan.h, False)
         check_samples(self.system, plan.h, False)
-        check_gradient_counts(self.system, plan.h, plan.where.dtype, plan.steps, given.hold, given.table.shape[1])
-        check_steps(self.system, self.integrator, plan.h, given.y[0])
+        check_gradient_counts(
+            self.system, plan.h, plan.where.dtype, plan.steps, arguments.hold, arguments.table.shape[1]
+        )
+        check_steps(self.system, self.integrator, plan.h, arguments.y[0])
         check_damping(self.system, self.dynamics.implicit, self.integrator, plan.h)
-        on, held = self._place(plan.where, given.runs), steps_of(given.hold, plan.h)
-        size = 8 * given.runs * (2 * self.dynamics.size + given.table[0].size + given.parameters.shape[-1])
-        check_room(f"a gradient of {given.runs} runs", size, "take a smaller batch")
+        backend, line_steps = self._backend(plan.where, arguments.runs), step_count(arguments.hold, plan.h)
+        size = 8 * arguments.runs * (2 * self.dynamics.size + arguments.table[0].size + arguments.parameters.shape[-1])
+        check_memory(f"a gradient of {arguments.runs} runs", size, "take a smaller batch")
         closure = self.dynamics.closure
-        y = self.dynamics.started(closure.checked(given.y, given.parameters))
-        seen, free = y, given.parameters  # states that the coordinate partition must suit
-        for _ in range(CHOICES):
-            steps = self._by(closure.common(seen, free))
-            stretch = stretch_of(plan.steps, on.room(steps.note.size), checkpoints)
-            task = Task(y, given.table, given.parameters, plan.h, plan.steps, held, stretch)
-            found = self._taken_back(steps, on, task, plan)
-            stuck = np.flatnonzero(found.trouble > 0.5)[:MANY]
+        y = self.dynamics.initial_state(closure.checked(arguments.y, arguments.parameters))
+        partition_states, partition_parameters = (
+            y,
+            arguments.parameters,
+        )  # states that the coordinate partition must suit
+        for _ in range(MAX_PARTITIONS):
+            steps = self._adjoint_steps(closure.common_dynamics(partition_states, partition_parameters))
+            stretch = stretch_length(plan.steps, backend.note_capacity(steps.note_layout.size), checkpoints)
+            task = AdjointTask(y, arguments.table, arguments.parameters, plan.h, plan.steps, line_steps, stretch)
+            weights = self._all_weights(steps, backend, task, plan)
+            stuck = np.flatnonzero(weights.trouble > 0.5)[:MAX_PARTITION_STATES]
             if not len(stuck):
                 break
-            seen = np.concatenate([seen[:MANY], found.stuck[stuck]])
-            free = np.concatenate([free[:MANY], given.parameters[stuck]])
-        return self._named(self._determined(steps, found, task), given, input_step is not None, steps)
+            partition_states = np.concatenate([partition_states[:MAX_PARTITION_STATES], weights.stuck[stuck]])
+            partition_parameters = np.concatenate(
+                [partition_parameters[:MAX_PARTITION_STATES], arguments.parameters[stuck]]
+            )
+        return self._named_gradient(
+            self._independent_weights(steps, weights, task), arguments, input_step is not None, steps
+        )
 
-    def _taken_back(self, steps: AdjointSteps, on: Place, task: Task, plan: Plan) -> Weights:
+    def _all_weights(self, steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, plan: Plan) -> Weights:
         """Return the weights of all runs, computed in groups of runs."""
 
         def some(runs: Array) -> Weights:
-            return taken_back(steps, on, task.part(runs), partial(self._weighed, steps.dynamics, plan.seconds))
+            return pull_back(
+                steps, backend, task.subset(runs), partial(self._final_weights, steps.dynamics, plan.seconds)
+            )
 
-        shares, threads = task.shares(on.together(task, steps.note.size)), plan.where.threads
+        shares, threads = task.run_groups(backend.concurrent_runs(task, steps.note_layout.size)), plan.where.threads
         if threads == 1 or len(shares) == 1 or plan.where.target == "cuda":
-            found = list(map(some, shares))
+            groups = list(map(some, shares))
         else:  # the first group compiles and caches what all groups share
-            found = [some(shares[0]), *shared(lambda k: some(shares[k + 1]), len(shares) - 1, threads)]
+            groups = [some(shares[0]), *run_on_threads(lambda k: some(shares[k + 1]), len(shares) - 1, threads)]
         if len(shares) == 1:
-            return Weights(*(getattr(found[0], f.name)[: task.runs] for f in fields(Weights)))
-        whole = (np.concatenate([getattr(x, f.name) for x in found])[: task.runs] for f in fields(Weights))
-        return Weights(*whole)
+            return Weights(*(getattr(groups[0], f.name)[: task.runs] for f in fields(Weights)))
+        joined_fields = (np.concatenate([getattr(x, f.name) for x in groups])[: task.runs] for f in fields(Weights))
+        return Weights(*joined_fields)
 
-    def _determined(self, steps: AdjointSteps, found: Weights, task: Task) -> Weights:
+    def _independent_weights(self, steps: AdjointSteps, weights: Weights, task: AdjointTask) -> Weights:
         """Return the weights of the independent coordinates of a start; dependent ones have weight zero."""
-        if not steps.loops:
-            return found
-        sound = np.isfinite(found.y).all(axis=1, keepdims=True)
-        given = {"y": task.y, "p": task.parameters, "w_y": np.where(sound, found.y, 0.0)}
-        back = self._once(("start", steps), lambda: of_graph(steps.start))
-        told = back(**{name: given[name] for name in steps.start.inputs})
-        told = told if isinstance(told, Mapping) else {"g_y": told}
-        return replace(found, y=told["g_y"], p=found.p + told.get("g_p", 0.0))
+        if not steps.has_loops:
+            return weights
+        sound = np.isfinite(weights.y).all(axis=1, keepdims=True)
+        values = {"y": task.y, "p": task.parameters, "w_y": np.where(sound, weights.y, 0.0)}
+        pullback = self._cached(("start", steps), lambda: compile_graph(steps.start_pullback))
+        pulled_back = pullback(**{name: values[name] for name in steps.start_pullback.inputs})
+        pulled_back = pulled_back if isinstance(pulled_back, Mapping) else {"g_y": pulled_back}
+        return replace(weights, y=pulled_back["g_y"], p=weights.p + pulled_back.get("g_p", 0.0))
 
-    def _place(self, where: Where, runs: int) -> Place:
+    def _backend(self, where: Where, runs: int) -> SweepBackend:
         if where.target == "cuda":
-            return GpuThreads(partial(self._on_gpu, where.dtype), where.dtype, runs)
-        return Lanes(self._compiled, 1 if runs == 1 else host().lanes("float64"), where.threads)
+            return GpuSweeps(partial(self._on_gpu, where.dtype), where.dtype, runs)
+        return LaneSweeps(self._compiled, 1 if runs == 1 else host().lanes("float64"), where.threads)
 
     def _on_gpu(self, dtype: str, program: Program) -> GpuProgram:
-        return self._once((program, dtype), lambda: GpuProgram(program, dtype))
+        return self._cached((program, dtype), lambda: GpuProgram(program, dtype))
 
-    def _compiled(self, program: Program, lanes: int) -> Compiled:
-        return self._once((program, lanes), lambda: Compiled(program, lanes).ready())
+    def _compiled(self, program: Program, lanes: int) -> CompiledProgram:
+        return self._cached((program, lanes), lambda: CompiledProgram(program, lanes).prepared())
 
-    def _once(self, key: Any, make: Callable[[], Made]) -> Made:
-        if key not in self._made:
-            self._made[key] = make()
-        found: Made = self._made[key]
+    def _cached(self, key: Any, make: Callable[[], Made]) -> Made:
+        if key not in self._cache:
+            self._cache[key] = make()
+        found: Made = self._cache[key]
         return found
 
-    def _weighed(self, by: Dynamics, t: float, y: Array, u: Array, p: Array) -> Weights:
+    def _final_weights(self, dynamics: Dynamics, t: float, y: Array, u: Array, p: Array) -> Weights:
         lost = np.asarray(~np.isfinite(y).all(axis=1))  # a kernel does not accept these
-        given = {"t": t, "y": np.where(lost[:, None], 0.0, y), "u": u, "p": p, "w_value": 1.0}
-        end = self._once(("end", by), lambda: of_graph(self._end(by)))
-        found = end(**{name: given[name] for name in end.graph.inputs})
+        values = {"t": t, "y": np.where(lost[:, None], 0.0, y), "u": u, "p": p, "w_value": 1.0}
+        end = self._cached(("end", dynamics), lambda: compile_graph(self._end(dynamics)))
+        results = end(**{name: values[name] for name in end.graph.inputs})
         nothing = np.zeros((len(y), 0))
-        value, by_p, by_u = np.where(lost, np.nan, found["value"]), found.get("g_p", nothing), found.get("g_u", nothing)
-        return Weights(value, found["g_y"], by_p, by_u, 0.0 * value, nothing)
+        value, by_p, by_u = (
+            np.where(lost, np.nan, results["value"]),
+            results.get("g_p", nothing),
+            results.get("g_u", nothing),
+        )
+        return Weights(value, results["g_y"], by_p, by_u, 0.0 * value, nothing)
 
-    def _named(self, found: Weights, given: Given, sampled: bool, steps: AdjointSteps) -> Gradient:
+    def _named_gradient(
+        self, weights_at_start: Weights, arguments: RunArguments, sampled: bool, steps: AdjointSteps
+    ) -> Gradient:
         """Return the gradient by names; of a run that diverged, all of it is NaN."""
-        lost = ~np.isfinite(found.value)
+        lost = ~np.isfinite(weights_at_start.value)
         if lost.any():
-            for weights in (found.y, found.p, found.u):
+            for weights in (weights_at_start.y, weights_at_start.p, weights_at_start.u):
                 weights[lost] = np.nan
             which = f"run {int(np.flatnonzero(lost)[0])} of {lost.size}" if lost.size > 1 else "the run"
             why = "diverged: its scalar is not finite, and its gradient NaN"
             help_ = "bellcrank.simulate reports the reason; a smaller step may help."
-            if found.trouble[lost][0] > 0.5:
+            if weights_at_start.trouble[lost][0] > 0.5:
                 why = "passes a region where no single choice of independent coordinates works: its gradient is NaN"
                 help_ = 'form="projected" needs no such choice.'
             warn(f"{which} {why}. {help_}")
-        m, shape = self.system.mechanism, given.shape
-        q, v, x = np.split(found.y[:, : self.system.size].reshape(*shape, -1), [m.nq, m.nq + m.nv], axis=-1)
-        table = found.u.reshape(*shape, *found.u.shape[1:])
+        m, shape = self.system.mechanism, arguments.shape
+        q, v, x = np.split(weights_at_start.y[:, : self.system.size].reshape(*shape, -1), [m.nq, m.nq + m.nv], axis=-1)
+        table = weights_at_start.u.reshape(*shape, *weights_at_start.u.shape[1:])
         by_input = {name: table[..., k] if sampled else table[..., 0, k] for k, name in enumerate(self.system.inputs)}
-        by_number = {name: found.p[:, k].reshape(shape) for k, name in enumerate(self.system.parameters)}
+        by_number = {name: weights_at_start.p[:, k].reshape(shape) for k, name in enumerate(self.system.parameters)}
         names = m.columns[1]
         return Gradient(
-            found.value.reshape(shape),
+            weights_at_start.value.reshape(shape),
             by_input,
             q,
             v,
@@ -294,7 +314,7 @@ class Adjoint:
         )
 
 
-@explained
+@explain_argument_errors
 def gradient(
     mechanism: Mechanism | System,
     seconds: float,

@@ -17,16 +17,19 @@ import numpy as np
 from bellcrank.buffers import empty_buffer
 from bellcrank.graph import Program
 from bellcrank.sim.adjoint_steps import AdjointSteps
-from bellcrank.sim.amounts import count
-from bellcrank.sim.run import SHARE
-from bellcrank.sim.runner import Blocks, Compiled
+from bellcrank.sim.batch_execution import PARTS_PER_THREAD
+from bellcrank.sim.lane_blocks import CompiledProgram, LaneBlocks
+from bellcrank.sim.quantity_checks import count
 
 Array = np.ndarray[Any, Any]
-ROOM, NEAR = 2**28, 2**21  # bytes for notes: of one block, and of all runs of one sweep, which stay in the cache
+NOTE_BYTES, CACHE_BYTES = (
+    2**28,
+    2**21,
+)  # bytes for notes: of one block, and of all runs of one sweep, which stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class AdjointTask:
     """Runs that are computed together: their starts, inputs, parameters and steps."""
 
     y: Array  # (runs, n)
@@ -42,27 +45,27 @@ class Task:
         """Number of runs."""
         return len(self.y)
 
-    def shares(self, some: int) -> list[Any]:
-        """Return the indices of the runs of each group, with `some` runs in every group.
+    def run_groups(self, group_size: int) -> list[Any]:
+        """Return the indices of the runs of each group, with `group_size` runs in every group.
 
         The last group is filled by repeating the last run.
         """
-        if some == self.runs:
+        if group_size == self.runs:
             return [slice(None)]
-        runs = np.minimum(np.arange(-(-self.runs // some) * some), self.runs - 1)
-        return [runs[k : k + some] for k in range(0, len(runs), some)]
+        runs = np.minimum(np.arange(-(-self.runs // group_size) * group_size), self.runs - 1)
+        return [runs[k : k + group_size] for k in range(0, len(runs), group_size)]
 
     @property
-    def notes(self) -> int:
+    def note_count(self) -> int:
         """Number of notes of a run that are in memory at once."""
-        return self.steps if self.stretch >= self.steps else self.stretch + self.stretches
+        return self.steps if self.stretch >= self.steps else self.stretch + self.stretch_count
 
     @property
-    def stretches(self) -> int:
+    def stretch_count(self) -> int:
         """Number of stretches between checkpoints."""
         return -(-self.steps // self.stretch)
 
-    def part(self, runs: Any) -> Task:
+    def subset(self, runs: Any) -> AdjointTask:
         """Return the task for the selected `runs`."""
         return replace(self, y=self.y[runs], table=self.table[runs], parameters=self.parameters[runs])
 
@@ -83,11 +86,11 @@ class Weights:
     stuck: Array  # (runs, n); of a tree (runs, 0)
 
 
-Weigh = Callable[[Array, Array, Array], Weights]  # arguments: y at the end, inputs there, parameters
+FinalWeights = Callable[[Array, Array, Array], Weights]  # arguments: y at the end, inputs there, parameters
 
 
 @dataclass(frozen=True, eq=False)
-class Swept:
+class SweepResult:
     """Result of a sweep.
 
     It holds the state (size, runs), the rows in the layout of the backend, and how many rows each run wrote.
@@ -98,22 +101,22 @@ class Swept:
     count: int
 
 
-class Place(Protocol):
+class SweepBackend(Protocol):
     """Backend of the sweeps: CPU lanes or the GPU."""
 
-    def room(self, note: int) -> int:
+    def note_capacity(self, note: int) -> int:
         """Return how many notes of a run fit into memory; `note` is the number of elements of one note."""
 
-    def together(self, task: Task, note: int) -> int:
+    def concurrent_runs(self, task: AdjointTask, note: int) -> int:
         """Return how many runs of `task` are computed at once; `note` is the number of elements of one note."""
 
-    def state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
+    def initial_state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
         """Return an initial state of `runs` runs of `program`, with `values` by field."""
 
-    def given(self, task: Task) -> tuple[Any, Any]:
+    def transferred_inputs(self, task: AdjointTask) -> tuple[Any, Any]:
         """Return the table of inputs and the parameters of `task` in the layout of the backend."""
 
-    def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
+    def sweep(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> SweepResult:
         """Run all lanes to their ends and return the final state and the rows.
 
         Parameters
@@ -123,9 +126,9 @@ class Place(Protocol):
         state
             Initial state, (size, runs).
         table
-            Inputs as returned by `given`, or the rows of an earlier sweep.
+            Inputs as returned by `transferred_inputs`, or the rows of an earlier sweep.
         parameters
-            Free parameters as returned by `given`.
+            Free parameters as returned by `transferred_inputs`.
         room
             Capacity, in rows of each run.
         """
@@ -133,55 +136,70 @@ class Place(Protocol):
     def row(self, rows: Any, k: int) -> Any:
         """Return the `k`-th row of all runs from `rows`, (row, runs), in the layout of the backend."""
 
-    def rows(self, found: Swept) -> Array:
-        """Return all rows of the sweep `found` on the host, the last first, (runs, count, row)."""
+    def rows(self, result: SweepResult) -> Array:
+        """Return all rows of the sweep `result` on the host, the last first, (runs, count, row)."""
 
-    def numbers(self, x: Any) -> Array:
+    def to_host(self, x: Any) -> Array:
         """Return the array `x` of the backend on the host."""
 
 
-def taken_back(steps: AdjointSteps, on: Place, task: Task, weigh: Weigh) -> Weights:
+def pull_back(steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, weigh: FinalWeights) -> Weights:
     """Return the scalar of each run and the weights of its start, parameters and inputs.
 
     Parameters
     ----------
     steps
         Forward and backward programs.
-    on
+    backend
         Backend that computes them.
     task
         The runs.
     weigh
         Function that returns the weights at the end of the runs.
     """
-    cut = task.stretch < task.steps
-    begin = {"y": task.y, "fresh": 1.0, "last": task.steps, "stride": task.stretch if cut else 1.0}
-    fed = on.given(task)
-    notes = _forwards(steps, on, task, fed, begin, task.stretches if cut else task.steps)
-    places = steps.forwards.layout.places
-    y = on.numbers(notes.state[places["y"]]).T
-    line, fresh = (int(on.numbers(notes.state[places[key]])[0]) if steps.nu else 0 for key in ("input", "fresh"))
+    has_checkpoints = task.stretch < task.steps
+    begin = {"y": task.y, "fresh": 1.0, "last": task.steps, "stride": task.stretch if has_checkpoints else 1.0}
+    device_inputs = backend.transferred_inputs(task)
+    notes = _run_forwards(
+        steps, backend, task, device_inputs, begin, task.stretch_count if has_checkpoints else task.steps
+    )
+    places = steps.forward_program.layout.places
+    y = backend.to_host(notes.state[places["y"]]).T
+    line, fresh = (int(backend.to_host(notes.state[places[key]])[0]) if steps.nu else 0 for key in ("input", "fresh"))
     trouble, stuck = np.zeros(task.runs), np.zeros((task.runs, 0))
-    if steps.loops:
-        trouble, stuck = on.numbers(notes.state[places["trouble"]]), on.numbers(notes.state[places["stuck"]]).T
+    if steps.has_loops:
+        trouble, stuck = (
+            backend.to_host(notes.state[places["trouble"]]),
+            backend.to_host(notes.state[places["stuck"]]).T,
+        )
         y = np.where(trouble[:, None] > 0.5, np.nan, y)
     last = weigh(y, task.table[:, line], task.parameters)
     # A line that begins at the very end belongs to no step, and its weights are complete.
-    first = {"w_y": last.y, "g_p": last.p, "sum_u": np.zeros_like(last.u) if fresh else last.u, "h": task.h}
-    state, places, found = on.state(steps.backwards, task.runs, first), steps.backwards.layout.places, []
-    for k in reversed(range(task.stretches)):
-        table = _again(steps, on, task, fed, on.row(notes.rows, k), k) if cut else notes.rows
+    initial_fields = {"w_y": last.y, "g_p": last.p, "sum_u": np.zeros_like(last.u) if fresh else last.u, "h": task.h}
+    state, places, stretch_rows = (
+        backend.initial_state(steps.backward_program, task.runs, initial_fields),
+        steps.backward_program.layout.places,
+        [],
+    )
+    for k in reversed(range(task.stretch_count)):
+        table = (
+            _recomputed_notes(steps, backend, task, device_inputs, backend.row(notes.rows, k), k)
+            if has_checkpoints
+            else notes.rows
+        )
         count = min(task.stretch, task.steps - k * task.stretch)
         for key, value in (("live", 1.0), ("due", 0.0), ("input", count - 1.0)):
             state[places[key]] = value
-        swept = on.swept(steps.backwards, state, table, fed[1], min(count, task.table.shape[1]))
+        swept = backend.sweep(steps.backward_program, state, table, device_inputs[1], min(count, task.table.shape[1]))
         state = swept.state
-        found += [on.rows(swept)] if steps.nu else []
-    w, p = (on.numbers(state[places[key]]).T for key in ("w_y", "g_p"))
-    return Weights(last.value, w, p, _by_line(task, found, line, last.u if fresh else None), trouble, stuck)
+        stretch_rows += [backend.rows(swept)] if steps.nu else []
+    w, p = (backend.to_host(state[places[key]]).T for key in ("w_y", "g_p"))
+    return Weights(
+        last.value, w, p, _joined_input_weights(task, stretch_rows, line, last.u if fresh else None), trouble, stuck
+    )
 
 
-def stretch_of(steps: int, fit: int, checkpoints: int | None) -> int:
+def stretch_length(steps: int, fit: int, checkpoints: int | None) -> int:
     """Return the number of steps between checkpoints.
 
     Parameters
@@ -198,66 +216,81 @@ def stretch_of(steps: int, fit: int, checkpoints: int | None) -> int:
     return steps if steps <= fit else max(math.isqrt(steps), fit - steps // max(1, fit))
 
 
-def _forwards(
-    steps: AdjointSteps, on: Place, task: Task, fed: tuple[Any, Any], first: Mapping[str, Any], room: int
-) -> Swept:
+def _run_forwards(
+    steps: AdjointSteps,
+    backend: SweepBackend,
+    task: AdjointTask,
+    device_inputs: tuple[Any, Any],
+    initial_fields: Mapping[str, Any],
+    room: int,
+) -> SweepResult:
     clock = {"input_steps": task.input_steps, "input_last": task.table.shape[1] - 1.0}
-    state = on.state(steps.forwards, task.runs, {"h": task.h, "live": 1.0, **clock, **first})
-    return on.swept(steps.forwards, state, *fed, room)
+    state = backend.initial_state(
+        steps.forward_program, task.runs, {"h": task.h, "live": 1.0, **clock, **initial_fields}
+    )
+    return backend.sweep(steps.forward_program, state, *device_inputs, room)
 
 
-def _again(steps: AdjointSteps, on: Place, task: Task, fed: tuple[Any, Any], note: Any, k: int) -> Any:
+def _recomputed_notes(
+    steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, device_inputs: tuple[Any, Any], note: Any, k: int
+) -> Any:
     """Return the notes of the k-th stretch, computed again from the note of its first step."""
     n = k * task.stretch
-    was = {key: note[steps.note.places[key]] for key in ("y", "memory", "fresh", "line")}
-    was = {key: x.T for key, x in was.items()} | {"input": was["line"]}
+    note_fields = {key: note[steps.note_layout.places[key]] for key in ("y", "memory", "fresh", "line")}
+    note_fields = {key: x.T for key, x in note_fields.items()} | {"input": note_fields["line"]}
     end = min(n + task.stretch, task.steps)
-    return _forwards(steps, on, task, fed, {**was, "n": n, "next": n, "stride": 1.0, "last": end}, end - n).rows
+    return _run_forwards(
+        steps, backend, task, device_inputs, {**note_fields, "n": n, "next": n, "stride": 1.0, "last": end}, end - n
+    ).rows
 
 
-def _by_line(task: Task, found: list[Array], line: int, last: Array | None) -> Array:
+def _joined_input_weights(task: AdjointTask, stretch_rows: list[Array], line: int, last: Array | None) -> Array:
     """Join the rows of the stretches (the last stretch first); a line that no step used has weight zero."""
     runs, lines, nu = task.table.shape
-    blank = np.zeros((runs, lines - sum(x.shape[1] for x in found), nu))
-    whole = found[0] if len(found) == 1 and not blank.size else np.concatenate([*found[::-1], blank], axis=1)
+    blank = np.zeros((runs, lines - sum(x.shape[1] for x in stretch_rows), nu))
+    all_rows = (
+        stretch_rows[0]
+        if len(stretch_rows) == 1 and not blank.size
+        else np.concatenate([*stretch_rows[::-1], blank], axis=1)
+    )
     if last is not None:
-        whole[:, line] = last
-    return whole
+        all_rows[:, line] = last
+    return all_rows
 
 
 # -- on the CPU
 
 
 @dataclass(eq=False)
-class Lanes:
+class LaneSweeps:
     """CPU backend: blocks of lanes, one after the other."""
 
-    code: Callable[[Program, int], Compiled]
+    code: Callable[[Program, int], CompiledProgram]
     lanes: int
     threads: int = 1
 
-    def room(self, note: int) -> int:
+    def note_capacity(self, note: int) -> int:
         """Return how many notes of a run fit into memory; `note` is the number of elements of one note."""
-        return ROOM // (8 * note * self.lanes)
+        return NOTE_BYTES // (8 * note * self.lanes)
 
-    def together(self, task: Task, note: int) -> int:
+    def concurrent_runs(self, task: AdjointTask, note: int) -> int:
         """Return how many runs of `task` are computed at once; `note` is the number of elements of one note.
 
         These are whole blocks, so many that their notes stay in the cache, and several groups for each thread.
         """
-        blocks, there = NEAR // (8 * note * task.notes * self.lanes), -(-task.runs // self.lanes)
-        blocks = min(blocks, there if self.threads == 1 else there // (SHARE * self.threads))
+        blocks, needed_blocks = CACHE_BYTES // (8 * note * task.note_count * self.lanes), -(-task.runs // self.lanes)
+        blocks = min(blocks, needed_blocks if self.threads == 1 else needed_blocks // (PARTS_PER_THREAD * self.threads))
         return max(1, blocks) * self.lanes
 
-    def state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
+    def initial_state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
         """Return an initial state of `runs` runs of `program`, with `values` by field."""
         return program.layout.array(runs, values)
 
-    def given(self, task: Task) -> tuple[Any, Any]:
+    def transferred_inputs(self, task: AdjointTask) -> tuple[Any, Any]:
         """Return the table of inputs and the parameters of `task`."""
         return task.table, task.parameters.T
 
-    def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
+    def sweep(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> SweepResult:
         """Run all lanes to their ends and return the final state and the rows.
 
         Parameters
@@ -274,20 +307,20 @@ class Lanes:
             Capacity, in rows of each run.
         """
         rows = empty_buffer((state.shape[1], room, program.row))
-        blocks = Blocks(self.code(program, self.lanes), state, parameters, table, rows)
+        blocks = LaneBlocks(self.code(program, self.lanes), state, parameters, table, rows)
         while not blocks.done:
             blocks.advance()
-        return Swept(blocks.state, blocks.rows, int(blocks.counts[0]))
+        return SweepResult(blocks.state, blocks.rows, int(blocks.counts[0]))
 
     def row(self, rows: Any, k: int) -> Any:
         """Return the `k`-th row of all runs from `rows`, (row, runs)."""
         return rows[:, k].T
 
-    def rows(self, found: Swept) -> Array:
-        """Return all rows of the sweep `found`, the last first, (runs, count, row)."""
-        rows: Array = found.rows[:, : found.count][:, ::-1]
+    def rows(self, result: SweepResult) -> Array:
+        """Return all rows of the sweep `result`, the last first, (runs, count, row)."""
+        rows: Array = result.rows[:, : result.count][:, ::-1]
         return rows
 
-    def numbers(self, x: Any) -> Array:
+    def to_host(self, x: Any) -> Array:
         """Return `x` as an array."""
         return np.asarray(x)

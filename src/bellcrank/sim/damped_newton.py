@@ -14,28 +14,28 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-Place = TypeVar("Place")
-ROUNDS, PATIENCE = 60, 8  # iterations in all, and iterations without progress
-SOLVED = 1e-9  # scaled residual of a solution
-FAILED = 1e-6  # scaled residual above which there is no solution
-RANK = 1e-11  # singular values below this part of the largest count as zero
-FIRST, MOST = 1e-6, 1e8  # first damping, and the largest, with which a step hardly moves
+Location = TypeVar("Location")
+MAX_ITERATIONS, MAX_IDLE_ITERATIONS = 60, 8  # iterations in all, and iterations without progress
+SOLVED_RESIDUAL = 1e-9  # scaled residual of a solution
+FAILED_RESIDUAL = 1e-6  # scaled residual above which there is no solution
+RANK_TOLERANCE = 1e-11  # singular values below this part of the largest count as zero
+FIRST_DAMPING, MAX_DAMPING = 1e-6, 1e8  # first damping, and the largest, with which a step hardly moves
 
 
 @dataclass(frozen=True, eq=False)
-class Equations(Generic[Place]):
+class Equations(Generic[Location]):
     """Equations at one place: residuals, and their Jacobian (equations, unknowns)."""
 
-    place: Place
+    place: Location
     values: Array
-    slopes: Array
+    jacobian: Array
     sizes: Array  # typical sizes of the unknowns
-    slight: Array  # smallest scale of each equation: smaller effects of the unknowns count as none
+    least_scales: Array  # smallest scale of each equation: smaller effects of the unknowns count as none
 
     @cached_property
     def scales(self) -> Array:
         """Effect of typical changes of the unknowns on each equation."""
-        return np.asarray(np.maximum(np.linalg.norm(self.slopes * self.sizes, axis=1), self.slight))
+        return np.asarray(np.maximum(np.linalg.norm(self.jacobian * self.sizes, axis=1), self.least_scales))
 
     @cached_property
     def scaled(self) -> Array:
@@ -49,52 +49,58 @@ class Equations(Generic[Place]):
         return worst if np.isfinite(worst) else np.inf
 
     @cached_property
-    def singular(self) -> tuple[Array, Array, Array]:
+    def decomposition(self) -> tuple[Array, Array, Array]:
         """Singular value decomposition of the scaled Jacobian."""
-        return np.linalg.svd(self.slopes * self.sizes / self.scales[:, None], full_matrices=True)
+        return np.linalg.svd(self.jacobian * self.sizes / self.scales[:, None], full_matrices=True)
 
     def step(self, damping: float) -> Array:
         """Return the change of the unknowns for the given `damping`."""
-        U, s, V = self.singular
+        U, s, V = self.decomposition
         n = len(s)
-        good = s > RANK * s.max(initial=0.0)
-        back = np.where(good, s / (s * s + damping + 1e-300), 0.0)
-        return np.asarray(-self.sizes * (V[:n].T @ (back * (U[:, :n].T @ self.scaled))))
+        significant = s > RANK_TOLERANCE * s.max(initial=0.0)
+        inverse_values = np.where(significant, s / (s * s + damping + 1e-300), 0.0)
+        return np.asarray(-self.sizes * (V[:n].T @ (inverse_values * (U[:, :n].T @ self.scaled))))
 
     @property
-    def loose(self) -> Array:
+    def undetermined_shares(self) -> Array:
         """Share of each unknown that no equation determines, 0 to 1."""
-        _, s, V = self.singular
-        known = int((s > RANK * s.max(initial=0.0)).sum())
+        _, s, V = self.decomposition
+        known = int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
         return np.asarray(np.sqrt((V[known:] ** 2).sum(axis=0)))
 
 
-def descended(
-    at: Equations[Place], moved: Callable[[Equations[Place], Array], Equations[Place]]
-) -> tuple[Equations[Place], int]:
+def solve_damped(
+    equations: Equations[Location], moved: Callable[[Equations[Location], Array], Equations[Location]]
+) -> tuple[Equations[Location], int]:
     """Return the equations with the smallest residual that is reached, and the number of iterations.
 
     Parameters
     ----------
-    at
+    equations
         Equations at the first guess.
     moved
         Function that returns the equations after a change of the unknowns.
     """
     damping, idle = 0.0, 0
-    for k in range(ROUNDS):
-        if not np.isfinite(at.slopes).all() or not 0.0 < at.error < np.inf or idle == PATIENCE:
-            return at, k
-        new = moved(at, at.step(damping))
-        now, then = np.linalg.norm(at.scaled), np.linalg.norm(new.values / at.scales)
-        if then < now:
-            idle = idle + 1 if then > 0.99 * now else 0
-            small = at.error < SOLVED and then > 0.1 * now  # rounding is all that is left
-            at, damping = new, 0.1 * damping if damping > FIRST else 0.0
+    for k in range(MAX_ITERATIONS):
+        if (
+            not np.isfinite(equations.jacobian).all()
+            or not 0.0 < equations.error < np.inf
+            or idle == MAX_IDLE_ITERATIONS
+        ):
+            return equations, k
+        trial = moved(equations, equations.step(damping))
+        residual, trial_residual = np.linalg.norm(equations.scaled), np.linalg.norm(trial.values / equations.scales)
+        if trial_residual < residual:
+            idle = idle + 1 if trial_residual > 0.99 * residual else 0
+            small = (
+                equations.error < SOLVED_RESIDUAL and trial_residual > 0.1 * residual
+            )  # rounding is all that is left
+            equations, damping = trial, 0.1 * damping if damping > FIRST_DAMPING else 0.0
             if small:
-                return at, k + 1
-        elif at.error < SOLVED or damping > MOST:
-            return at, k + 1
+                return equations, k + 1
+        elif equations.error < SOLVED_RESIDUAL or damping > MAX_DAMPING:
+            return equations, k + 1
         else:
-            damping = max(10.0 * damping, FIRST)
-    return at, ROUNDS
+            damping = max(10.0 * damping, FIRST_DAMPING)
+    return equations, MAX_ITERATIONS

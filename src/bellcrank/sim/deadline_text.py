@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bellcrank.text import table
+from bellcrank.text_table import table
 
 Report = Mapping[str, Any]
 MEASURES = (("a period took", "measured"), ("woke up late by", "jitter"))
-OWN = ("by its own clock", "own")  # the time of a period on the thread's own clock
-BAR = 40  # characters of the longest bar
-NEWEST = 8  # late periods that are listed one by one
+OWN_CLOCK = ("by its own clock", "own")  # the time of a period on the thread's own clock
+BAR_CHARACTERS = 40  # characters of the longest bar
+MAX_LISTED_PERIODS = 8  # late periods that are listed one by one
 
 
-def whole(report: Report) -> str:
+def full_text(report: Report) -> str:
     """Return the complete text of the `report`, for the end of a run."""
     parts = [summary(report), *(histogram(report, *measure) for measure in MEASURES), overruns(report), notes(report)]
     return "\n\n".join(part for part in parts if part)
@@ -26,35 +26,37 @@ def whole(report: Report) -> str:
 def summary(report: Report) -> str:
     """Return the table of times and the counts of the `report`, for display during a run."""
     rows = []
-    for title, key in (MEASURES[0], OWN, MEASURES[1]):
+    for title, key in (MEASURES[0], OWN_CLOCK, MEASURES[1]):
         times = report.get(key) or {}
         if key == "own" and not times:
             continue
         expected = report.get("predicted") if key == "measured" else None
         rows.append((title, _us(expected), *(_us(times.get(k)) for k in ("min", "mean", "p50", "p99", "max"))))
     head = ("us", "predicted", "min", "mean", "p50", "p99", "max")
-    return f"{table(head, rows, right=range(1, 7))}\n" + "\n".join(counts(report))
+    return f"{table(head, rows, right=range(1, 7))}\n" + "\n".join(count_lines(report))
 
 
-def counts(report: Report) -> list[str]:
+def count_lines(report: Report) -> list[str]:
     """Return two lines with the counts of the `report`: steps, and late and skipped periods."""
     late, caught, skipped = (report.get(key, 0) for key in ("overruns", "caught_up", "skipped"))
     period, factor = report.get("period"), report.get("real_time_factor")
-    first = [f"{report.get('steps', 0)} steps" + (f" in periods of {_us(period)} us" if period else "")]
+    step_parts = [f"{report.get('steps', 0)} steps" + (f" in periods of {_us(period)} us" if period else "")]
     if isinstance(factor, (int, float)):
-        first.append(f"real-time factor {factor:.4f}")
+        step_parts.append(f"real-time factor {factor:.4f}")
     if report.get("lost_rows"):
-        first.append(f"{report['lost_rows']} rows not recorded")
-    return ["; ".join(first), f"{_periods(late)} ended late: {caught} caught up; {_periods(skipped)} skipped"]
+        step_parts.append(f"{report['lost_rows']} rows not recorded")
+    return ["; ".join(step_parts), f"{_periods(late)} ended late: {caught} caught up; {_periods(skipped)} skipped"]
 
 
-def line(report: Report) -> str:
+def one_line(report: Report) -> str:
     """Return the `report` in one line, for output that is not a terminal."""
     cost, late = (report.get(key) or {} for _, key in MEASURES)
     predicted = report.get("predicted")
     expected = "" if predicted is None else f" ({_us(predicted)} predicted)"
     took = f"a period took {_us(cost.get('mean'))} us{expected}, p99 {_us(cost.get('p99'))}"
-    return f"{took}; woke up {_us(late.get('mean'))} us late, p99 {_us(late.get('p99'))}; " + "; ".join(counts(report))
+    return f"{took}; woke up {_us(late.get('mean'))} us late, p99 {_us(late.get('p99'))}; " + "; ".join(
+        count_lines(report)
+    )
 
 
 def histogram(report: Report, title: str, key: str) -> str:
@@ -71,15 +73,15 @@ def histogram(report: Report, title: str, key: str) -> str:
     key
         Key of the measure in the report.
     """
-    found = (report.get(key) or {}).get("histogram")
-    if not found or not sum(found["counts"]):
+    bins = (report.get(key) or {}).get("histogram")
+    if not bins or not sum(bins["counts"]):
         return ""
-    bars = _merged(found["edges"], found["counts"])
+    bars = _merged(bins["edges"], bins["counts"])
     most, total = max(n for _, n in bars), sum(n for _, n in bars)
     ends = [_us(edge) for edge, _ in bars]
     width, count = max(map(len, ends)), max(len(str(n)) for _, n in bars)
     lines = [
-        f"{end:>{width}} us  {n:>{count}}  {'#' * max(round(BAR * n / most), 1 if n else 0)}".rstrip()
+        f"{end:>{width}} us  {n:>{count}}  {'#' * max(round(BAR_CHARACTERS * n / most), 1 if n else 0)}".rstrip()
         for end, (_, n) in zip(ends, bars, strict=True)
     ]
     return "\n".join([f"{title} at least (of {total})", *lines])
@@ -98,7 +100,7 @@ def _merged(edges: Sequence[float], counts: Sequence[int]) -> list[tuple[float, 
 
 def overruns(report: Report) -> str:
     """Return a table of the newest late periods of the `report`, and how each ended."""
-    log = list(report.get("log") or ())[-NEWEST:]
+    log = list(report.get("log") or ())[-MAX_LISTED_PERIODS:]
     if not log:
         return ""
     rows = []

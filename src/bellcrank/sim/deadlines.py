@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.words import EVENTS, bin_edges
-from bellcrank.sim.deadline_text import whole
+from bellcrank.emit.cpu.realtime_block import KEPT_EVENTS, bin_edges
+from bellcrank.sim.deadline_text import full_text
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Times:
+class TimeStatistics:
     """Statistics of times in seconds, with a histogram of eight bins per power of two (percentiles to within 12 %)."""
 
     count: int
@@ -62,9 +62,9 @@ class Deadlines:
 
     period: float
     predicted: float  # execution time of a period, estimated from the graph
-    cost: Times
-    jitter: Times
-    own: Times  # execution time on the clock of the thread, without the time that other threads took of the core
+    cost: TimeStatistics
+    jitter: TimeStatistics
+    own: TimeStatistics  # execution time on the clock of the thread: without the time of other threads on its core
     steps: int
     overruns: int
     skipped: int
@@ -84,10 +84,10 @@ class Deadlines:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        return whole(self.plain())
+        return full_text(self.plain())
 
 
-def deadlines(
+def deadline_report(
     words: Mapping[str, int],
     costs: Array,
     delays: Array,
@@ -116,21 +116,21 @@ def deadlines(
     """
     edges = bin_edges() * 1e-9
 
-    def times(counts: Array, name: str) -> Times:
+    def times(counts: Array, name: str) -> TimeStatistics:
         n = int(counts.sum())
         least, most, total = (words[f"{name}_{what}"] for what in ("least", "most", "sum"))
-        return Times(n, least * 1e-9 if n else 0.0, total * 1e-9 / max(n, 1), most * 1e-9, counts, edges)
+        return TimeStatistics(n, least * 1e-9 if n else 0.0, total * 1e-9 / max(n, 1), most * 1e-9, counts, edges)
 
     cost, jitter, own = times(costs, "cost"), times(delays, "delay"), times(owns, "own")
     period = words["period"] * 1e-9
-    done = cost.count
-    kept = [log[k % EVENTS] for k in range(max(0, words["logged"] - EVENTS), words["logged"])]
-    told = tuple(
+    done_periods = cost.count
+    log_rows = [log[k % KEPT_EVENTS] for k in range(max(0, words["logged"] - KEPT_EVENTS), words["logged"])]
+    log_entries = tuple(
         {"time": int(n) * step, "late": int(late) * 1e-9, "cost": int(spent) * 1e-9, "skipped": int(skipped)}
-        for n, late, spent, skipped in kept
+        for n, late, spent, skipped in log_rows
     )
-    factor = done / (done + words["skipped"]) if done else 0.0
+    factor = done_periods / (done_periods + words["skipped"]) if done_periods else 0.0
     return Deadlines(
         period, predicted, cost, jitter, own, words["steps"], words["overruns"], words["skipped"], words["caught_up"],
-        words["lost"], factor, told, tuple(notes),
+        words["lost"], factor, log_entries, tuple(notes),
     )  # fmt: skip

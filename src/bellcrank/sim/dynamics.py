@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics import Method, kinematics
-from bellcrank.dynamics.inertia_matrix import Rows
+from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Ports, trace
-from bellcrank.integrate.problem import Problem, Product, Slopes, State, Step, identity
+from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity
 from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, step
-from bellcrank.sim.allowed_states import projection, rolled
-from bellcrank.sim.closure import Closure
-from bellcrank.sim.columns import Columns, units
+from bellcrank.sim.closure_interface import Closure
 from bellcrank.sim.implicit_forces import ImplicitForces
 from bellcrank.sim.implicit_systems import ImplicitSystems
-from bellcrank.sim.motions import forced
+from bellcrank.sim.motions import driven_accelerations
 from bellcrank.sim.nominals import nominals
+from bellcrank.sim.observed_columns import StateColumns, observable_units
 from bellcrank.sim.sampling import clocks
+from bellcrank.sim.state_projection import projection, quaternion_rotation
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -63,24 +63,24 @@ class Dynamics(ABC):
     implicit: ImplicitForces | None = None  # forces that are implicit in fixed steps
 
     @property
-    def own(self) -> int:
+    def plain_size(self) -> int:
         """Number of elements of y without its derivatives."""
         return self.system.size + len(self.integrals)
 
     @property
     def size(self) -> int:
         """Number of elements of y with its derivatives."""
-        return self.own * (1 + len(self.wrt))
+        return self.plain_size * (1 + len(self.wrt))
 
     @property
     def arguments(self) -> dict[str, Shape]:
         """Shapes of the inputs of every graph here, except the free parameters `p`, which are added by `trace`."""
-        return {**self._plain, "y": (self.size,)}
+        return {**self._plain_arguments, "y": (self.size,)}
 
     @property
-    def _plain(self) -> dict[str, Shape]:
+    def _plain_arguments(self) -> dict[str, Shape]:
         s = self.system
-        return {"t": (), "y": (self.own,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
+        return {"t": (), "y": (self.plain_size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
 
     def trace(self, name: str, function: Callable[..., Any], shapes: Mapping[str, Shape]) -> Graph:
         """Return the graph `name` of a `function`, with inputs of the given `shapes`.
@@ -107,13 +107,13 @@ class Dynamics(ABC):
         **more
             Further inputs of the graph, by name.
         """
-        given: dict[str, Any] = {"t": t, "y": y, **more} | ({"u": u} if self.system.inputs else {})
+        values: dict[str, Any] = {"t": t, "y": y, **more} | ({"u": u} if self.system.inputs else {})
         if self.system.parameters:
             tape = next(x.tape for x in (t, *y, *u) if isinstance(x, Node))
-            given["p"] = tape.inputs("p", (len(self.system.parameters),))
-        return graph.call(**given)
+            values["p"] = tape.inputs("p", (len(self.system.parameters),))
+        return graph.call(**values)
 
-    def _varied(self, graph: Graph) -> Graph:
+    def _with_sensitivities(self, graph: Graph) -> Graph:
         if not self.wrt:
             return graph
         names = list(self.system.parameters)
@@ -132,21 +132,21 @@ class Dynamics(ABC):
             return {"command": list(self.system.commanded(t, list(y), u)[0])}
 
         # Trace the control twice: one that keeps a symbol for its next call would otherwise pass as having no memory.
-        self.trace("rehearsal", rehearsed, self._plain)
+        self.trace("rehearsal", rehearsed, self._plain_arguments)
 
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            return {"dy": self.rate(t, self.staged(list(y)), u)}
+            return {"dy": self.rate(t, self.stage_state(list(y)), u)}
 
-        return self._varied(self.trace("rate", rate, self._plain))
+        return self._with_sensitivities(self.trace("rate", rate, self._plain_arguments))
 
     @cached_property
-    def stepped(self) -> Graph:
+    def fixed_step_rate(self) -> Graph:
         """(t, y, u, p, h) -> dy/dt in fixed steps of h, with forces that are too stiff for them filtered."""
 
         def rate(t: Scalar, y: Any, h: Scalar, u: Any = ()) -> dict[str, Any]:
-            return {"dy": self.rate(t, self.staged(list(y)), u, h=h)}
+            return {"dy": self.rate(t, self.stage_state(list(y)), u, h=h)}
 
-        return self._varied(self.trace("stepped_rate", rate, {**self._plain, "h": ()}))
+        return self._with_sensitivities(self.trace("stepped_rate", rate, {**self._plain_arguments, "h": ()}))
 
     def rate(self, t: Scalar, y: State, u: Any, a: State | None = None, h: Scalar | None = None) -> State:
         """Return dy/dt over any scalar, at a state whose loops are closed.
@@ -165,28 +165,37 @@ class Dynamics(ABC):
             Length of a fixed step that is implicit in some forces (implicit_forces.py); None for the plain rate.
         """
         s, m = self.system, self.system.mechanism
-        s = s if self.implicit is None or h is None else self.implicit.stepped(s, h)
+        s = s if self.implicit is None or h is None else self.implicit.implicit_system(s, h)
         step("control")
-        commands, own = s.commanded(t, y, u)
+        commands, control_rates = s.commanded(t, y, u)
         step("actuators")
         tau, rates = s.forces(t, y, commands)
-        pushed = [] if a is not None else s.pushed(t, y, tau)
-        known = a if a is not None else self.moved(t, y, pushed)[0]
+        total_forces = [] if a is not None else s.pushed(t, y, tau)
+        accelerations = a if a is not None else self.motion_accelerations(t, y, total_forces)[0]
         step("rate")
         q, v, _ = s.split(y)
-        grown: State = []
+        integrands: State = []
         if self.integrals:
-            seen = Columns(s, lambda y, tau: known, t, y, u)
-            grown = [seen[i.column] ** i.power for i in self.integrals]
-        still = [0.0] * sum(len(c.variables) for c in s.sampled)
+            seen = StateColumns(s, lambda y, tau: accelerations, t, y, u)
+            integrands = [seen[i.column] ** i.power for i in self.integrals]
+        sampled_rates = [0.0] * sum(len(c.variables) for c in s.sampled)
         if any(e.states for e in s.elements):
             rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
         if self.implicit is not None and h is not None:
             added = self.implicit.matrix(s, t, y, commands, h)
-            known = self.filtered(y, pushed, known, added) if any(added) else known
-        return [*kinematics.rate(m.tree, list(q), list(v)), *known, *rates, *own, *still, *grown]
+            accelerations = (
+                self.filtered_accelerations(y, total_forces, accelerations, added) if any(added) else accelerations
+            )
+        return [
+            *kinematics.rate(m.tree, list(q), list(v)),
+            *accelerations,
+            *rates,
+            *control_rates,
+            *sampled_rates,
+            *integrands,
+        ]
 
-    def moved(
+    def motion_accelerations(
         self, t: Scalar, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
         """Return the accelerations with all prescribed motions, and the forces of these motions.
@@ -205,16 +214,18 @@ class Dynamics(ABC):
             Use accelerations that are valid in any row of a record (`shown`).
         """
         s = self.system
-        a = (self.shown if shown else self.accelerations)(y, tau)
+        a = (self.record_accelerations if shown else self.accelerations)(y, tau)
         if not s.motions:
             return a, [], []
         q, v, _ = s.split(y)
-        return forced(s.mechanism, s.motions, t, list(q), list(v), a, lambda f: self.answer(y, f, shown))
+        return driven_accelerations(
+            s.mechanism, s.motions, t, list(q), list(v), a, lambda f: self.force_response(y, f, shown)
+        )
 
     # -- methods that differ between trees and mechanisms with closed loops
 
     @abstractmethod
-    def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+    def force_response(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
         """Return what a force on the coordinates adds to the accelerations.
 
         Parameters
@@ -228,7 +239,7 @@ class Dynamics(ABC):
         """
 
     @abstractmethod
-    def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+    def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
         """Return a - (1 - S)^2 a of the accelerations a, with more inertia in the mass matrix; see implicit_forces.py.
 
         Parameters
@@ -250,7 +261,7 @@ class Dynamics(ABC):
 
     @property
     @abstractmethod
-    def measured(self) -> tuple[str, ...]:
+    def measured_fields(self) -> tuple[str, ...]:
         """Fields of a program's state in addition to those of every run."""
 
     @abstractmethod
@@ -258,11 +269,11 @@ class Dynamics(ABC):
         """Return the accelerations in the state `y` under the forces `tau`."""
 
     @abstractmethod
-    def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+    def record_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """Return the accelerations in the state `y` under the forces `tau`, valid in any row of a record."""
 
     @abstractmethod
-    def staged(self, y: State) -> State:
+    def stage_state(self, y: State) -> State:
         """Return the state `y` of a stage of a step as the rate uses it."""
 
     @property
@@ -271,14 +282,14 @@ class Dynamics(ABC):
         """Elements of v, and of q as displacements, that determine all others."""
 
     @abstractmethod
-    def determined(self, y: State) -> State:
+    def consistent_state(self, y: State) -> State:
         """Return the state that follows from the independent elements of `y`.
 
         A consistent state is unchanged, and its derivatives are those along consistent states.
         """
 
     @abstractmethod
-    def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def step_end_state(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """Return the state at the end of a step, trouble (a status, or 0), and new values of the measured fields.
 
         Parameters
@@ -290,29 +301,31 @@ class Dynamics(ABC):
         """
 
     @abstractmethod
-    def rejoined(self, y: State) -> State:
+    def constrained_state(self, y: State) -> State:
         """Return a state `y` between steps, or after an event, projected onto its constraints."""
 
     @abstractmethod
-    def observed(self, y: State) -> tuple[State, Scalar]:
+    def observed_row(self, y: State) -> tuple[State, Scalar]:
         """Return a row `y` between two steps, and 1 if it needs `closure.polished`, else 0."""
 
     # -- derivatives
 
     @cached_property
-    def by_state(self) -> Graph:
+    def state_jacobian(self) -> Graph:
         """(t, y, u, p) -> df/dy."""
         return self.f.jacobian("dy", "y")
 
     @cached_property
-    def by_time(self) -> Graph:
+    def time_derivative(self) -> Graph:
         """(t, y, u, p) -> df/dt."""
         return self.f.jacobian("dy", "t")
 
-    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
+    def linearised(
+        self, t: Scalar, y: State, u: Sequence[Scalar]
+    ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
         """Return df/dy and df/dt inside another trace, at the time `t`, state `y` and inputs `u`."""
-        J = self.call(self.by_state, t, y, u)["ddy_dy"]
-        return [list(row) for row in J], list(self.call(self.by_time, t, y, u)["ddy_dt"])
+        J = self.call(self.state_jacobian, t, y, u)["ddy_dy"]
+        return [list(row) for row in J], list(self.call(self.time_derivative, t, y, u)["ddy_dt"])
 
     @cached_property
     def outputs(self) -> Graph:
@@ -324,7 +337,7 @@ class Dynamics(ABC):
             commands, _ = s.commanded(t, y, u)
             tau, _ = s.forces(t, y, commands)
             external, acts = s.outside(t, y)
-            a, drive, motion = self.moved(t, y, s.pushed(t, y, tau), shown=True)
+            a, drive, motion = self.motion_accelerations(t, y, s.pushed(t, y, tau), shown=True)
             out = {"a": a, "tau": tau, "external": external, "command": commands}
             out |= {"motion": motion, "drive": drive} if s.motions else {}
             between = s.acts(t, y, shown=True)
@@ -334,16 +347,16 @@ class Dynamics(ABC):
             user = list(s.observed(t, y, u).values())
             return out | ({"wrench": wrench} if wrench else {}) | ({"output": user} if user else {})
 
-        return self._varied(self.trace("outputs", seen, self._plain))
+        return self._with_sensitivities(self.trace("outputs", seen, self._plain_arguments))
 
-    def watching(self, names: Sequence[str]) -> Graph:
+    def columns_graph(self, names: Sequence[str]) -> Graph:
         """Return the graph (t, y, u, p) -> columns `names` of the record, followed by their derivatives."""
 
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            columns = Columns(self.system, lambda y, tau: self.moved(t, y, tau)[0], t, list(y), u)
+            columns = StateColumns(self.system, lambda y, tau: self.motion_accelerations(t, y, tau)[0], t, list(y), u)
             return {"z": [columns[name] for name in names]}
 
-        return self._varied(self.trace("watching", seen, self._plain))
+        return self._with_sensitivities(self.trace("watching", seen, self._plain_arguments))
 
     @property
     def elements(self) -> list[str]:
@@ -352,11 +365,11 @@ class Dynamics(ABC):
         names = [*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1])]
         return [*names, *(x.name for x in self.system.states), *(i.name for i in self.integrals)]
 
-    def started(self, y: Array) -> Array:
+    def initial_state(self, y: Array) -> Array:
         """Return the initial state `y`, (..., size), followed by zero integrals and by its derivatives."""
         if self.size == y.shape[-1]:
             return y
-        n, elements = self.own, self.elements
+        n, elements = self.plain_size, self.elements
         out = np.zeros((*y.shape[:-1], self.size))
         out[..., : y.shape[-1]] = y
         for j, w in enumerate(self.wrt):
@@ -379,21 +392,21 @@ class Dynamics(ABC):
         def f(t: Scalar, y: State) -> State:
             if self.implicit is None or h is None:
                 return list(self.call(self.f, t, y, u)["dy"])
-            return list(self.call(self.stepped, t, y, u, h=h)["dy"])
+            return list(self.call(self.fixed_step_rate, t, y, u, h=h)["dy"])
 
-        def jacobian(t: Scalar, y: State) -> tuple[list[State] | Product | Slopes, State]:
+        def jacobian(t: Scalar, y: State) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
             return self.linearised(t, y, u)
 
         def moved(q: State, displacement: State) -> State:
             return kinematics.integrate(m.tree, q, displacement)
 
         project = projection(s) if s.quaternions or any(s.limits()) else identity
-        roll = rolled(s) if s.quaternions else None
-        solver = self._systems.implicit
+        roll = quaternion_rotation(s) if s.quaternions else None
+        solver = self._implicit_systems.implicit
         return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, project, roll, solver)
 
     @cached_property
-    def _systems(self) -> ImplicitSystems:
+    def _implicit_systems(self) -> ImplicitSystems:
         return ImplicitSystems(self.system.mechanism.name)
 
     @cached_property
@@ -410,39 +423,39 @@ class Dynamics(ABC):
             names["drive"] = [f"{name}.drive" for name in s.motions]
         names["command"] = [f"{name}.command" for name in s.commands]
         names["output"] = list(s.outputs)
-        shown = {key: mine for key, mine in names.items() if key != "command" or s.actuators}
-        found = {name: (key, i) for key, mine in shown.items() for i, name in enumerate(mine)}
-        plain = list(found.items())
+        shown = {key: column_names for key, column_names in names.items() if key != "command" or s.actuators}
+        places_by_name = {name: (key, i) for key, column_names in shown.items() for i, name in enumerate(column_names)}
+        plain = list(places_by_name.items())
         for j, w in enumerate(self.wrt, 1):
-            found |= {derivative(name, w): (key, j * len(names[key]) + i) for name, (key, i) in plain}
-        return found
+            places_by_name |= {sensitivity_name(name, w): (key, j * len(names[key]) + i) for name, (key, i) in plain}
+        return places_by_name
 
     @cached_property
     def ports(self) -> Ports:
         """Description of the inputs, states and columns of a program of this system."""
         s = self.system
-        still = [*[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
+        resting_state = [*[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
         return Ports(
-            (*self.elements, *(derivative(name, w) for w in self.wrt for name in self.elements)),
+            (*self.elements, *(sensitivity_name(name, w) for w in self.wrt for name in self.elements)),
             {name: s.defaults.get(name, 0.0) for name in s.inputs},
             s.parameters,
             self.columns,
-            lambda: units(s) | s.motion_units,
-            lambda: self.started(np.array([*self.closure.neutral(), *still], float)),
+            lambda: observable_units(s) | s.motion_units,
+            lambda: self.initial_state(np.array([*self.closure.neutral(), *resting_state], float)),
             lambda: self.outputs,
             lambda: self.f,
-            sizing=lambda: nominals(s),
+            make_nominals=lambda: nominals(s),
             clocks=clocks(s),
         )
 
 
-def derivative(of: str, wrt: str) -> str:
-    """Return the name of the sensitivity of the column `of` with respect to `wrt`."""
-    return f"d({of})/d({wrt})"
+def sensitivity_name(column: str, wrt: str) -> str:
+    """Return the name of the sensitivity of the column `column` with respect to `wrt`."""
+    return f"d({column})/d({wrt})"
 
 
-def checked_names(found: Dynamics) -> None:
-    """Raise an InputError if the sensitivities of the dynamics `found` are with respect to unknown elements."""
-    known = [*found.system.parameters, *found.elements]
-    for name in (x for x in found.wrt if x not in known):
+def check_sensitivities(dynamics: Dynamics) -> None:
+    """Raise an InputError if the sensitivities of the dynamics `dynamics` are with respect to unknown elements."""
+    known = [*dynamics.system.parameters, *dynamics.elements]
+    for name in (x for x in dynamics.wrt if x not in known):
         raise InputError(f"sensitivities: {unknown('parameter or state', name, known)}")

@@ -1,12 +1,13 @@
 """Force elements of a large mechanism: elements of one kind form a rolled loop over a table of their numbers.
 
     bodies that carry ends   their poses and velocities: a recursion, one outward pass (frame_passes.py)
-    elements                 each from its two ends, in world axes: a rolled loop for each kind (forces/alike.py)
+    elements                 each from its two ends, in world axes: a rolled loop for each kind
+                             (forces/element_classes.py)
     joints                   the generalised forces of all elements: another recursion, one inward pass
 
 An element from one end of a chain to the other thus costs no more than one between neighbours, and a thousand elements
 need no more code than one. Elements without others of their kind are straight-line code between the same passes. For
-few bodies, an element is a force on the coordinates between its ends (between.py), which is less work.
+few bodies, an element is a force on the coordinates between its ends (element_forces.py), which is less work.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
-from bellcrank.build.places import TURNED
-from bellcrank.build.side_by_side import Kind, side_by_side
-from bellcrank.dynamics.ends import End
-from bellcrank.forces import alike
+from bellcrank.build.independent_loops import ElementClass, independent_loops
+from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS
+from bellcrank.dynamics.frame_pairs import FrameEnd
+from bellcrank.forces import element_classes
 from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Graph, Shape
@@ -29,26 +30,26 @@ from bellcrank.model import Mechanism
 from bellcrank.parameters import Parameters
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim import frame_passes
-from bellcrank.sim.between import Act, joined, pulled
+from bellcrank.sim.element_forces import ElementResult, coupling_forces, end_forces
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
-FEW = 4  # smallest number of elements of a kind that are rolled into a loop
-PLACED = 12  # numbers of a frame: its position and orientation on its body
-SLOTS = 8  # wrenches of a body that the inward pass takes one by one; more are added up first
+MIN_KIND_SIZE = 4  # smallest number of elements of a kind that are rolled into a loop
+FRAME_NUMBERS = 12  # numbers of a frame: its position and orientation on its body
+MAX_BODY_WRENCHES = 8  # wrenches of a body that the inward pass takes one by one; more are added up first
 
 Numbers = Sequence[Scalar]
 Wrench = tuple[str, list[Scalar]]
 
 
 @dataclass(frozen=True, eq=False)
-class Passes:
+class ElementPasses:
     """Passes over all force elements of a system; graphs are cached, so that equal calls share one."""
 
     mechanism: Mechanism
     elements: tuple[Element, ...]
     parameters: Parameters
 
-    def acts(self, t: Scalar, q: Numbers, v: Numbers, x: Numbers, shown: bool) -> list[Act]:
+    def acts(self, t: Scalar, q: Numbers, v: Numbers, x: Numbers, shown: bool) -> list[ElementResult]:
         """Return what each element does.
 
         Parameters
@@ -64,32 +65,34 @@ class Passes:
         """
         known: dict[str, Numbers] = {"t": [t], "q": q, "v": v, "x": x, "bodies": ()}
         if self.carriers:
-            known["bodies"] = frame_passes.called(self.mechanism, self.seeing, q=q, v=v)
-        looped = self._looped(known, shown) if self.kinds else {}
-        found = []
+            known["bodies"] = frame_passes.call_graph(self.mechanism, self.outward_graph, q=q, v=v)
+        numbers_by_element = self._rolled_results(known, shown) if self.kinds else {}
+        results = []
         for i, e in enumerate(self.elements):
-            if i not in looped:
-                mine = [[known[name][k] for k in own] for name, own in self.reads[i].items()]
-                looped[i] = self.law(e, list(self.reads[i]), shown, self._constants(e), *mine)
-            found.append(self._act(e, looped[i]))
-        return found
+            if i not in numbers_by_element:
+                read_values = [[known[name][k] for k in own] for name, own in self.input_indices[i].items()]
+                numbers_by_element[i] = self.law(
+                    e, list(self.input_indices[i]), shown, self._constants(e), *read_values
+                )
+            results.append(self._element_result(e, numbers_by_element[i]))
+        return results
 
-    def _looped(self, known: Mapping[str, Numbers], shown: bool) -> dict[int, list[Scalar]]:
+    def _rolled_results(self, known: Mapping[str, Numbers], shown: bool) -> dict[int, list[Scalar]]:
         """Return the results of elements in rolled loops, by the number of the element."""
         graph = self._shown if shown else self._acting
         free = {"p": self.parameters.leaves} if self.parameters else {}
-        given = {name: list(known[name]) for name in graph.inputs if name != "p"}
-        numbers = list(graph.call(**given, **free)["acts"])
-        return {i: [numbers[k] for k in own] for i, own in self._laid(shown).items()}
+        graph_inputs = {name: list(known[name]) for name in graph.inputs if name != "p"}
+        numbers = list(graph.call(**graph_inputs, **free)["acts"])
+        return {i: [numbers[k] for k in own] for i, own in self._result_slots(shown).items()}
 
-    def felt(self, wrenches: Sequence[Wrench], q: Numbers) -> list[Scalar]:
+    def generalised_forces(self, wrenches: Sequence[Wrench], q: Numbers) -> list[Scalar]:
         """Return the generalised forces, (nv,), of `wrenches` on bodies in the configuration `q`."""
         count = Counter(body for body, _ in wrenches)
-        acts = [(body, wrench) for body, wrench in wrenches if count[body] <= SLOTS]
-        for body in (body for body, n in count.items() if n > SLOTS):
+        acts = [(body, wrench) for body, wrench in wrenches if count[body] <= MAX_BODY_WRENCHES]
+        for body in (body for body, n in count.items() if n > MAX_BODY_WRENCHES):
             first, *more = (wrench for at, wrench in wrenches if at == body)
             acts.append((body, [sum(column, x) for x, *column in zip(first, *more, strict=True)]))
-        return frame_passes.felt(self.mechanism, acts, q)
+        return frame_passes.generalised_forces(self.mechanism, acts, q)
 
     # -- frames and bodies
 
@@ -100,9 +103,9 @@ class Passes:
         return {body: i for i, body in enumerate(dict.fromkeys(ends))}
 
     @cached_property
-    def seeing(self) -> Graph:
+    def outward_graph(self) -> Graph:
         """Graph of the outward pass to the carriers."""
-        return frame_passes.seeing(self.mechanism, list(self.carriers))
+        return frame_passes.outward_graph(self.mechanism, list(self.carriers))
 
     def _bodies(self, e: Between) -> list[str]:
         """Return the bodies of its two ends, without the ground."""
@@ -113,7 +116,7 @@ class Passes:
         body = self.mechanism.tree.frames[frame][0]
         return self.mechanism.tree.links[body].name if body >= 0 else ""
 
-    def _placed(self, frame: str) -> list[Scalar]:
+    def _frame_numbers(self, frame: str) -> list[Scalar]:
         """Return the pose of a frame on its body, or in the world if it is fixed to the ground."""
         if self._body(frame):
             f = self.mechanism.frames[frame]
@@ -127,12 +130,12 @@ class Passes:
     @cached_property
     def kinds(self) -> list[list[int]]:
         """Numbers of the elements of each kind; kinds with few elements are left out."""
-        found: dict[Any, list[int]] = {}
+        members_by_kind: dict[Any, list[int]] = {}
         for i, e in enumerate(self.elements):
-            on = (bool(self._body(e.a)), bool(self._body(e.b))) if isinstance(e, Between) else ()
-            if not (self.parameters and alike.hides(e)):
-                found.setdefault((on, alike.kind(e)), []).append(i)
-        return [members for members in found.values() if len(members) >= FEW]
+            carried_ends = (bool(self._body(e.a)), bool(self._body(e.b))) if isinstance(e, Between) else ()
+            if not (self.parameters and element_classes.may_hide_parameters(e)):
+                members_by_kind.setdefault((carried_ends, element_classes.class_key(e)), []).append(i)
+        return [members for members in members_by_kind.values() if len(members) >= MIN_KIND_SIZE]
 
     @cached_property
     def _shown(self) -> Graph:
@@ -146,51 +149,57 @@ class Passes:
         """Return the graph (t, q, v, x, bodies, p) -> results of all elements in rolled loops."""
         m = self.mechanism
         states = sum(len(e.states) for e in self.elements)
-        sizes = {"t": 1, "q": m.nq, "v": m.nv, "x": states, "bodies": TURNED * len(self.carriers)}
-        used = [name for name in sizes if any(self.reads[members[0]][name] for members in self.kinds)]
-        laid, kinds = self._laid(shown), []
+        sizes = {"t": 1, "q": m.nq, "v": m.nv, "x": states, "bodies": MOTION_AND_AXES_RESULTS * len(self.carriers)}
+        used_inputs = [name for name in sizes if any(self.input_indices[members[0]][name] for members in self.kinds)]
+        slots, kinds = self._result_slots(shown), []
         for members in self.kinds:
             like = self.elements[members[0]]
-            own = {name: [self.reads[i][name] for i in members] for name in used}
-            own[RESULT] = [laid[i] for i in members]
+            member_indices = {name: [self.input_indices[i][name] for i in members] for name in used_inputs}
+            member_indices[RESULT] = [slots[i] for i in members]
             rows = [self._constants(self.elements[i]) for i in members]
-            law = partial(self.law, like, used, shown)
-            kinds.append(Kind(law, f"{type(like).__name__} as {like.name}", like.name, rows, own))
-        inputs: dict[str, Shape] = {name: (sizes[name],) for name in used}
-        output = "acts", sum(map(len, laid.values()))
-        return side_by_side(f"{m.name}.elements", inputs, output, kinds, self.parameters)
+            law = partial(self.law, like, used_inputs, shown)
+            kinds.append(ElementClass(law, f"{type(like).__name__} as {like.name}", like.name, rows, member_indices))
+        inputs: dict[str, Shape] = {name: (sizes[name],) for name in used_inputs}
+        output = "acts", sum(map(len, slots.values()))
+        return independent_loops(f"{m.name}.elements", inputs, output, kinds, self.parameters)
 
-    def _laid(self, shown: bool) -> dict[int, tuple[int, ...]]:
+    def _result_slots(self, shown: bool) -> dict[int, tuple[int, ...]]:
         """Return where the results of each element lie: forces of all, then rates of all, then shown numbers of all.
 
         In this order each of the three is one contiguous block.
         """
-        found: dict[int, tuple[int, ...]] = dict.fromkeys(sorted(i for members in self.kinds for i in members), ())
-        at = 0
+        slots: dict[int, tuple[int, ...]] = dict.fromkeys(sorted(i for members in self.kinds for i in members), ())
+        offset = 0
         for block in range(2 + shown):
-            for i in found:
+            for i in slots:
                 size = self._sizes(self.elements[i])[block]
-                found[i] += tuple(range(at, at + size))
-                at += size
-        return found
+                slots[i] += tuple(range(offset, offset + size))
+                offset += size
+        return slots
 
     @cached_property
-    def reads(self) -> list[dict[str, tuple[int, ...]]]:
+    def input_indices(self) -> list[dict[str, tuple[int, ...]]]:
         """Indices of the inputs that each element reads, by the name of the input."""
         names, ends = self.mechanism.columns, accumulate((len(e.states) for e in self.elements), initial=0)
-        found = []
-        for e, at in zip(self.elements, ends, strict=False):
+        indices = []
+        for e, first_state in zip(self.elements, ends, strict=False):
             q, v = ([of.index(joint) for joint in getattr(e, "joints", ())] for of in names)
-            on = [self.carriers[body] for body in self._bodies(e)] if isinstance(e, Between) else []
-            bodies = [TURNED * k + i for k in on for i in range(TURNED)]
-            mine = {"t": [0], "q": q, "v": v, "x": range(at, at + len(e.states)), "bodies": bodies}
-            found.append({name: tuple(own) for name, own in mine.items()})
-        return found
+            carrier_indices = [self.carriers[body] for body in self._bodies(e)] if isinstance(e, Between) else []
+            bodies = [MOTION_AND_AXES_RESULTS * k + i for k in carrier_indices for i in range(MOTION_AND_AXES_RESULTS)]
+            element_indices = {
+                "t": [0],
+                "q": q,
+                "v": v,
+                "x": range(first_state, first_state + len(e.states)),
+                "bodies": bodies,
+            }
+            indices.append({name: tuple(own) for name, own in element_indices.items()})
+        return indices
 
     # -- one element
 
     def _constants(self, e: Element) -> list[Scalar]:
-        return [*alike.numbers(e), *(x for frame in _frames(e) for x in self._placed(frame))]
+        return [*element_classes.varying_numbers(e), *(x for frame in _frames(e) for x in self._frame_numbers(frame))]
 
     def _sizes(self, e: Element) -> tuple[int, int, int]:
         """Return the numbers of forces, of rates of states, and of shown values of an element."""
@@ -217,54 +226,63 @@ class Passes:
             Inputs that the element reads.
         """
         step("element", like.name)
-        at = {"x": [], **dict(zip(names, given, strict=True))}
+        values = {"x": [], **dict(zip(names, given, strict=True))}
         numbers = iter(constants)
-        e = alike.with_numbers(like, numbers)
-        (t,), x = at["t"], at["x"]
+        e = element_classes.replace_numbers(like, numbers)
+        (t,), x = values["t"], values["x"]
         if isinstance(e, Coupling):
-            force, rates = joined(e, t, at["q"], at["v"], x)
-            return [*force, *rates, *([e.energy(t, at["q"], x), e.loss(t, at["q"], at["v"], x)] if shown else [])]
+            force, rates = coupling_forces(e, t, values["q"], values["v"], x)
+            return [
+                *force,
+                *rates,
+                *([e.energy(t, values["q"], x), e.loss(t, values["q"], values["v"], x)] if shown else []),
+            ]
         assert isinstance(e, Between)
-        seen = [at["bodies"][i : i + TURNED] for i in range(0, len(at["bodies"]), TURNED)]
-        bodies = iter(map(frame_passes.end, seen))
+        seen = [
+            values["bodies"][i : i + MOTION_AND_AXES_RESULTS]
+            for i in range(0, len(values["bodies"]), MOTION_AND_AXES_RESULTS)
+        ]
+        bodies = iter(map(frame_passes.frame_end, seen))
         ends = [
-            _Carried(next(bodies) if self._body(f) else None, [next(numbers) for _ in range(PLACED)])
+            _CarriedFrame(next(bodies) if self._body(f) else None, [next(numbers) for _ in range(FRAME_NUMBERS)])
             for f in _frames(e)
         ]
-        pull = pulled(e, t, ends[0].end, ends[1].end, x)
+        pull = end_forces(e, t, ends[0].end, ends[1].end, x)
         out: list[Scalar] = []
-        for end, f, n in zip(ends, (-pull.f, pull.f), (-pull.back, pull.n), strict=True):
+        for end, f, n in zip(ends, (-pull.f, pull.f), (-pull.moment_on_a, pull.n), strict=True):
             out += end.wrench(f, n)
-        return [*out, *pull.rates, *([*pull.f, *pull.n, *pull.about(t, x)] if shown else [])]
+        return [*out, *pull.rates, *([*pull.f, *pull.n, *pull.energy_and_loss(t, x)] if shown else [])]
 
-    def _act(self, e: Element, numbers: list[Scalar]) -> Act:
+    def _element_result(self, e: Element, numbers: list[Scalar]) -> ElementResult:
         """Return the Act of an element from the numbers that its law gave."""
         if isinstance(e, Coupling):
-            at = [self.mechanism.columns[1].index(joint) for joint in e.joints]
-            force, rest = numbers[: len(at)], numbers[len(at) :]
-            return Act(e, dict(zip(at, force, strict=True)), rest[: len(e.states)], [*force, *rest[len(e.states) :]])
+            v_indices = [self.mechanism.columns[1].index(joint) for joint in e.joints]
+            force, rest = numbers[: len(v_indices)], numbers[len(v_indices) :]
+            return ElementResult(
+                e, dict(zip(v_indices, force, strict=True)), rest[: len(e.states)], [*force, *rest[len(e.states) :]]
+            )
         assert isinstance(e, Between)
         bodies = self._bodies(e)
         wrenches = [(body, numbers[6 * k : 6 * k + 6]) for k, body in enumerate(bodies)]
         rest = numbers[6 * len(bodies) :]
-        return Act(e, {}, rest[: len(e.states)], rest[len(e.states) :], wrenches)
+        return ElementResult(e, {}, rest[: len(e.states)], rest[len(e.states) :], wrenches)
 
 
 def _frames(e: Element) -> tuple[str, ...]:
     return (e.a, e.b) if isinstance(e, Between) else ()
 
 
-class _Carried:
+class _CarriedFrame:
     """Frame on a carrier body, or on the ground."""
 
-    def __init__(self, body: End | None, placed: Numbers) -> None:
-        p, *rows = (Vec(*placed[i : i + 3]) for i in range(0, PLACED, 3))
+    def __init__(self, body: FrameEnd | None, placed: Numbers) -> None:
+        p, *rows = (Vec(*placed[i : i + 3]) for i in range(0, FRAME_NUMBERS, 3))
         self.body = body
-        self.end = End(Mat(*rows), p, [], ZERO, ZERO, ZERO, ZERO)
+        self.end = FrameEnd(Mat(*rows), p, [], ZERO, ZERO, ZERO, ZERO)
         if body is not None:
             self.arm = body.R @ p
             u = body.u + body.w.cross(self.arm)
-            self.end = End(body.R.times(Mat(*rows)), body.p + self.arm, [], body.w, u, ZERO, ZERO)
+            self.end = FrameEnd(body.R.times(Mat(*rows)), body.p + self.arm, [], body.w, u, ZERO, ZERO)
 
     def wrench(self, f: Vec, n: Vec) -> list[Scalar]:
         """Return the wrench on the body, at its origin."""

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
-from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
-from bellcrank.parameters.table import nominal
-from bellcrank.quoting import line
-from bellcrank.sim.damped_newton import FAILED, Equations
-from bellcrank.sim.motions import wanted
-from bellcrank.sim.rest_search import Place, Search
+from bellcrank.parameters.parameter_table import nominal
+from bellcrank.quoting import single_line
+from bellcrank.sim.damped_newton import FAILED_RESIDUAL, Equations
+from bellcrank.sim.motions import prescribed_jet
+from bellcrank.sim.rest_search import RestSearch, SearchPoint
 from bellcrank.sim.systems import System
-from bellcrank.text import Table
+from bellcrank.text_table import Table
 
 Array = np.ndarray[Any, Any]
-LOOSE = 1e-3  # share of an unknown in the null space above which it counts as undetermined
+UNDETERMINED_SHARE = 1e-3  # share of an unknown in the null space above which it counts as undetermined
 
 
 class EquilibriumError(InputError):
@@ -108,12 +108,12 @@ class Equilibrium:
 
     def __str__(self) -> str:
         rows = [(name, f"{x:.6g}", word) for name, x, word in self.rows]
-        title = f"{line(self.system.mechanism.name)}: {'does not rest' if self.failures else 'rests'}"
+        title = f"{single_line(self.system.mechanism.name)}: {'does not rest' if self.failures else 'rests'}"
         title += f", after {self.rounds} rounds"
-        return str(Table(title, ("element", "value", ""), rows, (1,), "\n".join(map(line, self.failures))))
+        return str(Table(title, ("element", "value", ""), rows, (1,), "\n".join(map(single_line, self.failures))))
 
 
-@explained
+@explain_argument_errors
 def equilibrium(
     plant: Mechanism | System, at: Any = None, hold: Any = (), free: Sequence[str] | str | None = None
 ) -> Equilibrium:
@@ -149,59 +149,59 @@ def equilibrium(
     EquilibriumError
         If no equilibrium is found or a quantity cannot be held; its `nearest` is the best state that was reached.
     """
-    search = Search(plant, at, hold, free)
-    found = _told(search, *search.found())
-    if found.failures:
+    search = RestSearch(plant, at, hold, free)
+    result = _equilibrium(search, *search.solve())
+    if result.failures:
         raise EquilibriumError(
-            f'"{found.system.mechanism.name}" could not be brought to rest near the guess:\n  '
-            + "\n  ".join(found.failures)
+            f'"{result.system.mechanism.name}" could not be brought to rest near the guess:\n  '
+            + "\n  ".join(result.failures)
             + "\nGive another guess (at=...), hold fewer quantities, or solve for inputs: free=[...]. Inputs: "
-            f"{', '.join(found.system.inputs) or 'none'}. The error's .nearest is the best state that was found.",
-            found,
+            f"{', '.join(result.system.inputs) or 'none'}. The error's .nearest is the best state that was found.",
+            result,
         )
-    return found
+    return result
 
 
-def _told(search: Search, best: Equations[Place], rounds: int) -> Equilibrium:
+def _equilibrium(search: RestSearch, best: Equations[SearchPoint], rounds: int) -> Equilibrium:
     s, place = search.system, best.place
-    at, loose = place.at.named, best.loose
-    seen = {n: at[kind][i] for n, (kind, i) in search.known.items() if n in search.hold}
+    point_values, loose = place.point.vectors, best.undetermined_shares
+    held_values = {n: point_values[kind][i] for n, (kind, i) in search.places.items() if n in search.hold}
     return Equilibrium(
         search.plant,
         s,
-        at["q"],
-        at["x"],
-        dict(zip(s.inputs, at["u"].tolist(), strict=True)),
-        dict(zip(s.parameters, at["p"].tolist(), strict=True)),
-        float(at["t"]),
-        {n: float(seen.get(n, search.targets.get(n, np.nan))) for n in search.hold},
+        point_values["q"],
+        point_values["x"],
+        dict(zip(s.inputs, point_values["u"].tolist(), strict=True)),
+        dict(zip(s.parameters, point_values["p"].tolist(), strict=True)),
+        float(point_values["t"]),
+        {n: float(held_values.get(n, search.targets.get(n, np.nan))) for n in search.hold},
         place.unknowns,
-        tuple(n for n, x in zip(place.unknowns, loose, strict=True) if x > LOOSE),
+        tuple(n for n, x in zip(place.unknowns, loose, strict=True) if x > UNDETERMINED_SHARE),
         tuple(_failures(search, best)),
         rounds,
     )
 
 
-def _failures(search: Search, best: Equations[Place]) -> list[str]:
+def _failures(search: RestSearch, best: Equations[SearchPoint]) -> list[str]:
     """Return a sentence for each quantity that is not at rest, or is not held."""
-    said = _moving(search.system, float(best.place.at.named["t"]))
+    sentences = _prescribed_motions(search.system, float(best.place.point.vectors["t"]))
     for i, name in enumerate(best.place.equations):
-        if abs(best.scaled[i]) <= FAILED:
+        if abs(best.scaled[i]) <= FAILED_RESIDUAL:
             continue
-        value, idle = best.values[i], not (best.scales[i] > best.slight[i])
+        value, idle = best.values[i], not (best.scales[i] > best.least_scales[i])
         if name in search.targets and i >= len(best.place.equations) - len(search.targets) and name in search.hold:
             text = f"{name} is {search.targets[name] + value:.6g}, but was to be held at {search.targets[name]:.6g}"
         else:
             text = f"{name} changes by {value:.6g} a second"
-        said.append(text + ("; none of the unknowns acts on it" if idle else ""))
-    return said
+        sentences.append(text + ("; none of the unknowns acts on it" if idle else ""))
+    return sentences
 
 
-def _moving(s: System, t: float) -> list[str]:
+def _prescribed_motions(s: System, t: float) -> list[str]:
     """Return a line for each prescribed motion that has a speed or an acceleration at the time t."""
     lines = []
     for name, motion in s.motions.items():
-        place = wanted(name, motion, t)
+        place = prescribed_jet(name, motion, t)
         speed, acceleration = nominal(place.d), nominal(place.c)
         if speed or acceleration:
             lines.append(f'the motion of "{name}" goes on: speed {speed:.6g}, acceleration {acceleration:.6g}')

@@ -9,15 +9,15 @@ from typing import Any
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.graph import Graph
 from bellcrank.integrate import interpolate
-from bellcrank.quoting import refused
+from bellcrank.quoting import name_problem
 from bellcrank.scalar import Scalar, fabs, where
-from bellcrank.sim.arguments import Named, listed, unique
 from bellcrank.sim.dynamics import Dynamics
+from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_unique_names
 from bellcrank.sim.systems import System
-from bellcrank.sim.user_code import called, vector
+from bellcrank.sim.user_code import call_user_function, named_scalars
 
 ACTIONS = ("stop", "record", "switch")
-ROUNDS = 30  # iterations of the search for the zero
+SEARCH_ITERATIONS = 30  # iterations of the search for the zero
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Event:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InputError(f"the name of an event is {self.name!r}; expected a string that names it in the record.")
-        if why := refused(self.name):
+        if why := name_problem(self.name):
             raise InputError(f"the event {why}.")
         if not isinstance(self.action, str) or self.action not in ACTIONS:
             raise InputError(f'event "{self.name}": {unknown("action", self.action, ACTIONS)}')
@@ -68,29 +68,34 @@ class Event:
 
 def checked_events(events: Any, wrt: Sequence[str]) -> tuple[Event, ...]:
     """Return `events` as a tuple, checked for a run with derivatives with respect to `wrt`."""
-    found = listed("events", events, "events")
-    for e in found:
+    checked = as_tuple("events", events, "events")
+    for e in checked:
         if not isinstance(e, Event):
             raise InputError(f"events: {e!r} is not an event; write bellcrank.Event(name, function, action).")
         if e.action == "switch" and wrt:
             raise InputError(f'event "{e.name}" changes the state instantly, and sensitivities cannot follow that.')
-    unique("event", [e.name for e in found])
-    return found
+    check_unique_names("event", [e.name for e in checked])
+    return checked
 
 
-def crossings(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
+def crossing_graph(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
     """Return the graph (t, y, u, p) -> the functions of all `events` of the system of `dynamics`."""
     s = dynamics.system
 
     def values(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-        given = (t, *s.split(list(y)), Named("u", s.inputs, u))
+        given = (t, *s.split(list(y)), NamedVector("u", s.inputs, u))
         what = [f'event "{e.name}"' for e in events]
-        return {"g": [vector(w, called(w, e.function, *given), [e.name])[0] for w, e in zip(what, events, strict=True)]}
+        return {
+            "g": [
+                named_scalars(w, call_user_function(w, e.function, *given), [e.name])[0]
+                for w, e in zip(what, events, strict=True)
+            ]
+        }
 
     return dynamics.trace("events", values, dynamics.arguments)
 
 
-def switches(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
+def switch_graph(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
     """Return the graph (t, y, u, e, p) -> state after those `events` of the system of `dynamics` that are 1 in e.
 
     It is for callers that locate events themselves.
@@ -100,14 +105,14 @@ def switches(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
         now = list(y)
         for happened, event in zip(e, events, strict=True):
             if event.action == "switch":
-                new = dynamics.rejoined(switched(dynamics.system, event, t, now, u))
+                new = dynamics.constrained_state(state_after_switch(dynamics.system, event, t, now, u))
                 now = [where(happened > 0.5, a, b) for a, b in zip(new, now, strict=True)]
         return {"y": now}
 
     return dynamics.trace("switch", after, {**dynamics.arguments, "e": (len(events),)})
 
 
-def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+def state_after_switch(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
     """Return the state after one event.
 
     Parameters
@@ -125,34 +130,34 @@ def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequenc
     """
     assert event.then is not None
     q, v, x = s.split(y)
-    what = f'then of event "{event.name}"'
-    found = called(what, event.then, t, q, v, x, Named("u", s.inputs, u))
-    if not isinstance(found, Mapping):
-        raise InputError(f'{what} returned {found!r}; expected a mapping with any of "q", "v" and "x".')
+    description = f'then of event "{event.name}"'
+    result = call_user_function(description, event.then, t, q, v, x, NamedVector("u", s.inputs, u))
+    if not isinstance(result, Mapping):
+        raise InputError(f'{description} returned {result!r}; expected a mapping with any of "q", "v" and "x".')
     out: list[Scalar] = []
     for part in (q, v, x):
-        new = found.get(part.what, part)
+        new = result.get(part.what, part)
         if isinstance(new, Mapping):
             for key in new:
                 if key not in part.names:
-                    raise InputError(f"{what}, {part.what}: {unknown('element', key, part.names)}")
+                    raise InputError(f"{description}, {part.what}: {unknown('element', key, part.names)}")
             out += [new.get(name, old) for name, old in zip(part.names, part, strict=True)]
         else:
-            out += vector(f"{what}, {part.what}", new, part.names)
-    for key in found:
+            out += named_scalars(f"{description}, {part.what}", new, part.names)
+    for key in result:
         if key not in ("q", "v", "x"):
-            raise InputError(f"{what}: {unknown('part of the state', key, ('q', 'v', 'x'))}")
+            raise InputError(f"{description}: {unknown('part of the state', key, ('q', 'v', 'x'))}")
     return [*out, *y[len(out) :]]
 
 
-def crossed(event: Event, before: Scalar, after: Scalar) -> Scalar:
+def crossing_flag(event: Event, before: Scalar, after: Scalar) -> Scalar:
     """Return 1 if the function of `event` crossed zero from `before` to `after` in the counted direction, else 0."""
     rose = where(before < 0.0, where(after >= 0.0, 1.0, 0.0), 0.0)
     fell = where(before > 0.0, where(after <= 0.0, 1.0, 0.0), 0.0)
     return rose if event.direction == 1 else fell if event.direction == -1 else rose + fell
 
 
-def located(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) -> Scalar:
+def zero_location(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) -> Scalar:
     """Return the zero of g in [0, 1] by false position with the Illinois rule.
 
     Parameters
@@ -167,7 +172,7 @@ def located(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) -> Sca
     a: Scalar = 0.0
     b: Scalar = 1.0
     fa, fb = before, after
-    for _ in range(ROUNDS):
+    for _ in range(SEARCH_ITERATIONS):
         flat = fabs(fb - fa) < 1e-300
         c = where(flat, b, (a * fb - b * fa) / where(flat, 1.0, fb - fa))
         fc = g(c)
@@ -177,7 +182,7 @@ def located(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) -> Sca
     return b
 
 
-def along(
+def event_function(
     dynamics: Dynamics,
     graph: Graph,
     dense: Sequence[Sequence[Scalar]],
@@ -193,7 +198,7 @@ def along(
     dynamics
         The dynamics.
     graph
-        Graph of the functions of all events (`crossings`).
+        Graph of the functions of all events (`crossing_graph`).
     dense
         Coefficients of the dense output of the step.
     t

@@ -8,19 +8,19 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.graph.program import NOT_FINITE
-from bellcrank.sim.amounts import whole
-from bellcrank.sim.dynamics import derivative
+from bellcrank.sim.dynamics import sensitivity_name
+from bellcrank.sim.quantity_checks import whole_multiple
 
 if TYPE_CHECKING:
-    from bellcrank.sim.outcome import Outcome
+    from bellcrank.sim.record_builder import Outcome
 
 Array = np.ndarray[Any, Any]
-LEAST_SHARE = 0.02  # a proposed step is not shorter than this part of the present one, since it is a guess
-PARTS = sorted(2**a * 5**b for a in range(8) for b in range(4))  # numbers by which a step is divided
-STIFF = 1.0  # step times fastest rate above which stability, not accuracy, limits an explicit step
+MIN_STEP_SHARE = 0.02  # a proposed step is not shorter than this part of the present one, since it is a guess
+STEP_DIVISORS = sorted(2**a * 5**b for a in range(8) for b in range(4))  # numbers by which a step is divided
+STIFF_STEP_RATE = 1.0  # step times fastest rate above which stability, not accuracy, limits an explicit step
 
 
-def failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
+def failure_message(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     """Return why a run failed, naming the coordinate whose rate is the first not finite, or else the largest.
 
     Parameters
@@ -36,22 +36,22 @@ def failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     run
         Number of the run.
     """
-    line = int(o.of_state("input")[run]) if o.system.inputs else 0
-    given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
-    h = float(o.of_state("h")[run])
+    line = int(o.final_value("input")[run]) if o.system.inputs else 0
+    values = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
+    h = float(o.final_value("h")[run])
     start = dy = np.zeros(y.shape)
     for ahead in (0.0, 0.5 * h, h):  # the state is the last good one, and the failure may lie ahead of it
-        given |= {"t": t + ahead, "y": y + ahead * start}
-        dy = o.dynamics.f.evaluate(**{key: given[key] for key in o.dynamics.f.inputs})["dy"]
+        values |= {"t": t + ahead, "y": y + ahead * start}
+        dy = o.dynamics.f.evaluate(**{key: values[key] for key in o.dynamics.f.inputs})["dy"]
         start = dy if ahead == 0.0 else start
         if not np.isfinite(dy).all():
             break
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
-    own = o.dynamics.elements
-    names = own + [derivative(element, w) for w in o.dynamics.wrt for element in own]
+    elements = o.dynamics.elements
+    names = elements + [sensitivity_name(element, w) for w in o.dynamics.wrt for element in elements]
     rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
-    near = o.dynamics.closure.near(o.done.state[o.layout.places["y"], run], o.parameters[run])
+    near = o.dynamics.closure.near_singular_text(o.done.state[o.layout.places["y"], run], o.parameters[run])
     near = f"; {near}: close to a singular configuration" if near else ""
     if code == NOT_FINITE:
         stiff = "at which its equations have a solution" if o.integrator.stiff else "a stiff integrator (rodas4)"
@@ -62,7 +62,7 @@ def failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     return f"{around}{near}; {advice}"
 
 
-def unending(o: Outcome, t: float, y: Array, run: int) -> str:
+def step_limit_message(o: Outcome, t: float, y: Array, run: int) -> str:
     """Return why a run was given up after the largest number of steps.
 
     Parameters
@@ -76,29 +76,29 @@ def unending(o: Outcome, t: float, y: Array, run: int) -> str:
     run
         Number of the run.
     """
-    tried, h = int(o.of_state("tried")[run]), float(o.of_state("h")[run])
-    said = f"after {tried} steps it is at {t:.6g} s of {o.settings['seconds']:g} s, and the step is {h:.2g} s"
+    tried, h = int(o.final_value("tried")[run]), float(o.final_value("h")[run])
+    progress = f"after {tried} steps it is at {t:.6g} s of {o.settings['seconds']:g} s, and the step is {h:.2g} s"
     if o.settings.get("step") is not None:
         return (
-            f"{said}: events that change the state follow each other without end. Stop the run, or switch to rest, "
+            f"{progress}: events that change the state follow each other without end. Stop the run, or switch to rest, "
             "when they become small; or give max_steps=..."
         )
-    fastest = _fastest(o, t, y, run)
-    near = o.dynamics.closure.near(y, o.parameters[run])
+    fastest = _fastest_rate(o, t, y, run)
+    near = o.dynamics.closure.near_singular_text(y, o.parameters[run])
     near = f"; {near}: close to a singular configuration" if near else ""
-    if not o.integrator.stiff and h * fastest > STIFF:
+    if not o.integrator.stiff and h * fastest > STIFF_STEP_RATE:
         return (
-            f"{said}{near}. It is stiff: its fastest time constant is {1 / fastest:.1g} s, and {o.integrator.name} "
+            f"{progress}{near}. It is stiff: its fastest time constant is {1 / fastest:.1g} s, and {o.integrator.name} "
             "must take steps as short as that, however smooth the motion is. Take integrator=rodas4, reduce the fast "
             "terms (gains, stiffness, friction, baumgarte), or give max_steps=..."
         )
     return (
-        f"{said}{near}. The tolerance may be too tight, or the motion is discontinuous there: describe jumps as "
+        f"{progress}{near}. The tolerance may be too tight, or the motion is discontinuous there: describe jumps as "
         "events, or give max_steps=..."
     )
 
 
-def unresolved(o: Outcome, element: str, run: int) -> str:
+def unresolved_message(o: Outcome, element: str, run: int) -> str:
     """Return why a finished run with fixed steps is not resolved, and which step would be short enough.
 
     Parameters
@@ -110,17 +110,17 @@ def unresolved(o: Outcome, element: str, run: int) -> str:
     run
         Number of the run.
     """
-    doubt, tolerance, h = (float(o.of_state(name)[run]) for name in ("doubt", "resolve", "h"))
-    at = float(o.of_state("doubt_at")[run])
+    doubt, tolerance, h = (float(o.final_value(name)[run]) for name in ("doubt", "resolve", "h"))
+    worst_time = float(o.final_value("doubt_at")[run])
     changed = f"by {100 * doubt:.2g} % of its way" if doubt < 1.0 else "by more than its way"
     # Steps that are implicit in forces which they do not resolve are of first order with any method.
     order = o.integrator.order if o.dynamics.implicit is None else 1
-    share = max((0.5 * tolerance / doubt) ** (1 / order), LEAST_SHARE)
-    shorter = _dividing(h, share, [float(o.settings[name]) for name in ("seconds", "every") if _is_span(o, name)])
+    share = max((0.5 * tolerance / doubt) ** (1 / order), MIN_STEP_SHARE)
+    shorter = _shorter_step(h, share, [float(o.settings[name]) for name in ("seconds", "every") if _is_span(o, name)])
     return (
-        f'the step of {h:g} s is too long: step by step, halving it changes "{element}" {changed}, most at {at:.6g} s. '
-        f"Take a step of {shorter} s or less, a tolerance (integrator=dopri5, or rodas4 for what is stiff), or "
-        f"solver=bc.Solver(resolve=...), which allows {100 * tolerance:.2g} %, for a larger share"
+        f'the step of {h:g} s is too long: step by step, halving it changes "{element}" {changed}, most at '
+        f"{worst_time:.6g} s. Take a step of {shorter} s or less, a tolerance (integrator=dopri5, or rodas4 for what "
+        f"is stiff), or solver=bc.Solver(resolve=...), which allows {100 * tolerance:.2g} %, for a larger share"
     )
 
 
@@ -129,13 +129,13 @@ def _is_span(o: Outcome, name: str) -> bool:
     return isinstance(o.settings.get(name), int | float)
 
 
-def _dividing(h: float, share: float, spans: list[float]) -> str:
+def _shorter_step(h: float, share: float, spans: list[float]) -> str:
     """Return the longest h/k up to the share of h with k = 2^a 5^b, written so that it divides the spans.
 
     A whole part of h divides all that h divides: the run, the time between rows, and the periods of samples. Such k
     keep decimal fractions short.
     """
-    parts = min(p for p in PARTS if p * share >= 1.0 - 1e-9)
+    parts = min(p for p in STEP_DIVISORS if p * share >= 1.0 - 1e-9)
     step = h / parts
     for digits in range(1, 17):
         text = f"{step:.{digits}g}"
@@ -146,18 +146,18 @@ def _dividing(h: float, share: float, spans: list[float]) -> str:
 
 def _divides(step: float, span: float) -> bool:
     try:
-        return whole("span", span, step, "step") > 0
+        return whole_multiple("span", span, step, "step") > 0
     except InputError:
         return False
 
 
-def _fastest(o: Outcome, t: float, y: Array, run: int) -> float:
+def _fastest_rate(o: Outcome, t: float, y: Array, run: int) -> float:
     """Return the largest magnitude of an eigenvalue of df/dy, 1/s, by differences; 0 if df/dy is not finite."""
-    line = int(o.of_state("input")[run]) if o.system.inputs else 0
+    line = int(o.final_value("input")[run]) if o.system.inputs else 0
     e = 1e-7 * np.maximum(np.abs(y), 1.0)
-    given = {"t": t, "u": o.inputs[run, line], "p": o.parameters[run]}
-    there = {name: given[name] for name in o.dynamics.f.inputs if name != "y"}
+    values = {"t": t, "u": o.inputs[run, line], "p": o.parameters[run]}
+    other_inputs = {name: values[name] for name in o.dynamics.f.inputs if name != "y"}
     with np.errstate(all="ignore"):
-        f = o.dynamics.f.evaluate(y=np.concatenate([[y], y + np.diag(e)]), **there)["dy"]
+        f = o.dynamics.f.evaluate(y=np.concatenate([[y], y + np.diag(e)]), **other_inputs)["dy"]
         J = (f[1:] - f[:1]).T / e
     return float(np.abs(np.linalg.eigvals(J)).max()) if np.isfinite(J).all() else 0.0

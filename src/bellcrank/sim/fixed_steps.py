@@ -6,22 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
-from bellcrank.graph.counting import Counter
-from bellcrank.graph.program import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, size
+from bellcrank.graph.counters import Counter
+from bellcrank.graph.program import FINISHED, NOT_CLOSED, NOT_FINITE, STATE_LIMIT, list_width
 from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, maximum, where
 from bellcrank.sim.dynamics import Dynamics
-from bellcrank.sim.sampling import any_due, clocks, first_phases, next_phases, taken
+from bellcrank.sim.sampling import any_due, clocks, first_phases, next_phases, sampled_state
 from bellcrank.sim.step_check import StepCheck
-from bellcrank.sim.summary import NOTHING, Summary, Watch
+from bellcrank.sim.summary import EMPTY_SUMMARY, Summary, SummaryGraph
 
-EARLY = 1e-3  # part of a step by which rounding may make a line of inputs begin early
+EARLY_STEPS = 1e-3  # part of a step by which rounding may make a line of inputs begin early
 
 
 def layout(
     dynamics: Dynamics,
     integrator: Integrator,
-    summary: Summary = NOTHING,
+    summary: Summary = EMPTY_SUMMARY,
     dtype: str = "float64",
     check: StepCheck | None = None,
 ) -> Layout:
@@ -45,15 +45,15 @@ def layout(
     s = dynamics.system
     inputs = {"input": 1} if s.inputs else {}
     signs = dict.fromkeys(("live", "due", "status"), 1)
-    counters = dict.fromkeys(("n", "last", "next", "stride"), Counter.of(dtype))
+    counters = dict.fromkeys(("n", "last", "next", "stride"), Counter.for_dtype(dtype))
     clock = {"input_steps": 1, "input_last": 1, "held": 1} if s.inputs else {}
     clock |= {"fresh": 1} if s.inputs or s.sampled else {}
-    phases = {"phases": size(len(clocks(s)))} if s.sampled else {}
+    phases = {"phases": list_width(len(clocks(s)))} if s.sampled else {}
     memory = integrator.memory(dynamics.problem())
     return Layout(
         {
             "t": 1,
-            "y": size(dynamics.size),
+            "y": list_width(dynamics.size),
             **inputs,
             **signs,
             **counters,
@@ -61,9 +61,9 @@ def layout(
             "h": 1,
             **clock,
             **phases,
-            "memory": size(memory),
-            **dict.fromkeys(dynamics.measured, 1),
-            "summary": size(len(summary.cells)),
+            "memory": list_width(memory),
+            **dict.fromkeys(dynamics.measured_fields, 1),
+            "summary": list_width(len(summary.cells)),
             **(check.fields if check else {}),
         }
     )
@@ -72,7 +72,7 @@ def layout(
 def program(
     dynamics: Dynamics,
     integrator: Integrator,
-    summary: Summary = NOTHING,
+    summary: Summary = EMPTY_SUMMARY,
     rows: bool = True,
     dtype: str = "float64",
     check: StepCheck | None = None,
@@ -97,14 +97,14 @@ def program(
         Check of the steps.
     """
     s, places = dynamics.system, layout(dynamics, integrator, summary, dtype, check)
-    watch = Watch(summary, dynamics) if summary.cells else None
+    watch = SummaryGraph(summary, dynamics) if summary.cells else None
 
     def tick(s: Any, u: Any = ()) -> dict[str, Any]:
         old = places.read(s)
-        t, h, n = old["t"], old["h"], old["n"].next()
-        made = integrator.step(dynamics.problem(u, h), t, old["y"], h, old["memory"])
-        y, trouble, measured = dynamics.settled(made, old)
-        sound = is_sound(y, trouble)
+        t, h, n = old["t"], old["h"], old["n"].incremented()
+        integrated = integrator.step(dynamics.problem(u, h), t, old["y"], h, old["memory"])
+        y, trouble, measured = dynamics.step_end_state(integrated, old)
+        sound = is_acceptable(y, trouble)
         go = where(sound, old["live"], 0.0) > 0.0
         ended = n.reached(old["last"])
         on_grid = n.reached(old["next"])
@@ -112,34 +112,34 @@ def program(
             "t": old["begin"] + n.value * h,
             "y": y,
             **measured,
-            "memory": made.memory,
+            "memory": integrated.memory,
             "n": n,
-            "next": chosen(on_grid, old["next"].plus(old["stride"]), old["next"]) if rows else old["next"],
+            "next": select(on_grid, old["next"].plus(old["stride"]), old["next"]) if rows else old["next"],
         }
         if "phases" in old:
             new["phases"] = next_phases(dynamics.system, old["phases"], h)
-        new["summary"] = watch.passed(old["summary"], t, old["y"], new["t"], y, u) if watch else []
-        kept = {key: chosen(go, new[key], old[key]) for key in new}
-        kept["live"] = where(go, where(ended, 0.0, untroubled(trouble)), 0.0)
-        kept["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0) if rows else 0.0
-        outcome = where(sound, where(ended, float(FINISHED), trouble), broken(trouble))
-        kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
+        new["summary"] = watch.updated_over_step(old["summary"], t, old["y"], new["t"], y, u) if watch else []
+        fields = {key: select(go, new[key], old[key]) for key in new}
+        fields["live"] = where(go, where(ended, 0.0, is_untroubled(trouble)), 0.0)
+        fields["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0) if rows else 0.0
+        outcome = where(sound, where(ended, float(FINISHED), trouble), failure_status(trouble))
+        fields["status"] = where(old["live"] > 0.0, outcome, old["status"])
         if "input" in old:
-            kept |= fed_by_steps(old, go)
+            fields |= input_line_by_steps(old, go)
         if "phases" in new:
-            kept["fresh"] = maximum(kept.get("fresh", 0.0), where(go, any_due(new["phases"]), 0.0))
-        kept |= check.noticed(old, n.value, y, go) if check else {}
-        return {"s": places.written(old | kept)}
+            fields["fresh"] = maximum(fields.get("fresh", 0.0), where(go, any_due(new["phases"]), 0.0))
+        fields |= check.after_tick(old, n.value, y, go) if check else {}
+        return {"s": places.to_list(old | fields)}
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
-        now["memory"] = begun(integrator, dynamics.problem(u, now["h"]), now)
+        now["memory"] = initial_memory(integrator, dynamics.problem(u, now["h"]), now)
         if dynamics.system.sampled:
             running = now["n"].value > 0.0
             now["fresh"] = where(running, now["fresh"], 1.0)
-            now["phases"] = chosen(running, now["phases"], first_phases(dynamics.system, now["h"]))
-        now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u) if watch else []
-        return {"s": places.written(now)}
+            now["phases"] = select(running, now["phases"], first_phases(dynamics.system, now["h"]))
+        now["summary"] = watch.updated(now["summary"], now["t"], now["y"], u) if watch else []
+        return {"s": places.to_list(now)}
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}
     remembers = integrator.memory(dynamics.problem())
@@ -149,15 +149,15 @@ def program(
         tick=dynamics.trace(f"{name}.tick", tick, shapes),
         start=dynamics.trace(f"{name}.start", start, shapes),
         row=1 + dynamics.size + (1 if s.inputs else 0),
-        renew=renewed(places, integrator, dynamics, dynamics.problem)
+        renew=renewal_graph(places, integrator, dynamics, dynamics.problem)
         if s.sampled or (s.inputs and remembers)
         else None,
-        locate=located(dynamics, integrator, places, check) if check else None,
+        locate=check_graph(dynamics, integrator, places, check) if check else None,
         ports=dynamics.ports,
     )
 
 
-def located(dynamics: Dynamics, integrator: Integrator, places: Layout, check: StepCheck) -> Graph:
+def check_graph(dynamics: Dynamics, integrator: Integrator, places: Layout, check: StepCheck) -> Graph:
     """Return the graph that repeats the last step where the tick requested it.
 
     Parameters
@@ -174,13 +174,13 @@ def located(dynamics: Dynamics, integrator: Integrator, places: Layout, check: S
 
     def locate(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
-        return {"s": places.written(now | check.judged(now, now["h"], u))}
+        return {"s": places.to_list(now | check.after_repetition(now, now["h"], u))}
 
     inputs = {"u": (len(dynamics.system.inputs),)} if dynamics.system.inputs else {}
     return dynamics.trace(f"{integrator.name}.locate", locate, {"s": (places.size,), **inputs})
 
 
-def begun(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list[Scalar]:
+def initial_memory(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list[Scalar]:
     """Return the integrator's memory before its first step from here.
 
     Parameters
@@ -195,25 +195,25 @@ def begun(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list
     return list(integrator.begin(problem, now["t"], now["y"], now["h"])) if integrator.memory(problem) else []
 
 
-def untroubled(trouble: Scalar) -> Scalar:
+def is_untroubled(trouble: Scalar) -> Scalar:
     """Return 1 if a run with this `trouble` goes on, else 0."""
     return 1.0 if isinstance(trouble, float) else where(trouble > 0.0, 0.0, 1.0)
 
 
-def broken(trouble: Scalar) -> Scalar:
+def failure_status(trouble: Scalar) -> Scalar:
     """Return the status of a step that cannot be kept, from its `trouble`."""
     return float(NOT_FINITE) if isinstance(trouble, float) else where(trouble > 0.0, trouble, float(NOT_FINITE))
 
 
-def is_sound(y: list[Scalar], trouble: Scalar) -> Scalar:
+def is_acceptable(y: list[Scalar], trouble: Scalar) -> Scalar:
     """Return whether a step ended with a state `y` and `trouble` that can be kept."""
-    finite = size_of(y) < HUGE
+    finite = absolute_sum(y) < STATE_LIMIT
     if isinstance(trouble, float):
         return finite
     return where(finite, where(trouble < float(NOT_CLOSED), 1.0, 0.0), 0.0) > 0.0
 
 
-def size_of(y: list[Scalar]) -> Scalar:
+def absolute_sum(y: list[Scalar]) -> Scalar:
     """Return the sum of absolute values of `y`: finite exactly if y is finite."""
     total: Scalar = 0.0
     for x in y:
@@ -221,14 +221,14 @@ def size_of(y: list[Scalar]) -> Scalar:
     return total
 
 
-def chosen(condition: Scalar, new: Any, old: Any) -> Any:
+def select(condition: Scalar, new: Any, old: Any) -> Any:
     """Return `new` where the `condition` holds, else `old`, for numbers or lists."""
     if isinstance(new, list):
         return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
     return where(condition, new, old)
 
 
-def fed(old: dict[str, Any], now: Scalar, each: Scalar, early: Scalar) -> dict[str, Scalar]:
+def input_line(old: dict[str, Any], now: Scalar, duration: Scalar, early: Scalar) -> dict[str, Scalar]:
     """Return the valid line of the table of inputs, and whether it has just begun; the last line holds for ever.
 
     Parameters
@@ -237,26 +237,26 @@ def fed(old: dict[str, Any], now: Scalar, each: Scalar, early: Scalar) -> dict[s
         Fields of the program's state.
     now
         Present time or number of steps.
-    each
+    duration
         How long a line holds, in the same unit.
     early
         How much earlier a line may begin, to allow for rounding.
     """
     k = old["input"] + 1.0
-    arrived = now >= k * each - early
+    arrived = now >= k * duration - early
     line = where(arrived, where(k <= old["input_last"], k, old["input"]), old["input"])
     return {"input": line, "fresh": where(line > old["input"], 1.0, 0.0)}
 
 
-def fed_by_steps(old: dict[str, Any], go: Scalar) -> dict[str, Scalar]:
-    """Return the valid line of inputs, like `fed`, from the number of steps since the line began.
+def input_line_by_steps(old: dict[str, Any], go: Scalar) -> dict[str, Scalar]:
+    """Return the valid line of inputs, like `input_line`, from the number of steps since the line began.
 
     `old` are the fields of the program's state, `go` is 1 if a step was taken. This count stays small. In single
     precision a time can be slightly before the begin of a line, and the number of all steps is not one scalar.
     """
     held = where(go, old["held"] + 1.0, old["held"])
     following = old["input"] < old["input_last"]
-    arrived = where(following, where(held >= old["input_steps"] - EARLY, 1.0, 0.0), 0.0)
+    arrived = where(following, where(held >= old["input_steps"] - EARLY_STEPS, 1.0, 0.0), 0.0)
     return {
         "input": where(arrived > 0.0, old["input"] + 1.0, old["input"]),
         "held": where(arrived > 0.0, held - old["input_steps"], held),
@@ -264,7 +264,7 @@ def fed_by_steps(old: dict[str, Any], go: Scalar) -> dict[str, Scalar]:
     }
 
 
-def renewed(
+def renewal_graph(
     places: Layout, integrator: Integrator, dynamics: Dynamics, problem: Callable[[Any, Scalar], Problem]
 ) -> Graph:
     """Return the graph that takes due samples and begins the integrator's memory again where inputs are fresh.
@@ -284,12 +284,12 @@ def renewed(
     def renew(s: Any, u: Any = ()) -> dict[str, Any]:
         now, system = places.read(s), dynamics.system
         if system.sampled:
-            y = taken(system, now["t"], now["y"], u, now["phases"])
-            now["y"] = chosen(now["fresh"] > 0.0, y, now["y"])
-        new = begun(integrator, problem(u, now["h"]), now)
-        now["memory"] = chosen(now["fresh"] > 0.0, new, now["memory"])
+            y = sampled_state(system, now["t"], now["y"], u, now["phases"])
+            now["y"] = select(now["fresh"] > 0.0, y, now["y"])
+        new = initial_memory(integrator, problem(u, now["h"]), now)
+        now["memory"] = select(now["fresh"] > 0.0, new, now["memory"])
         now["fresh"] = 0.0
-        return {"s": places.written(now)}
+        return {"s": places.to_list(now)}
 
     inputs = {"u": (len(dynamics.system.inputs),)} if dynamics.system.inputs else {}
     return dynamics.trace(f"{integrator.name}.renew", renew, {"s": (places.size,), **inputs})

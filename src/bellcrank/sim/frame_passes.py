@@ -9,31 +9,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.build.places import TURNED
-from bellcrank.build.rolling import as_shipped, rolled_by
-from bellcrank.dynamics import bodies
-from bellcrank.dynamics.alike import classes
-from bellcrank.dynamics.ends import End
+from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS
+from bellcrank.build.rolled_recursion import has_shipped_joints, rolled_function_graph
+from bellcrank.dynamics import body_dynamics
+from bellcrank.dynamics.frame_pairs import FrameEnd
+from bellcrank.dynamics.link_classes import link_classes
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
-from bellcrank.parameters import depends
+from bellcrank.parameters import has_free
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
-MANY, ALIKE = 64, 4  # bodies, and mean size of a link class, from which on the passes are rolled
+MIN_BODIES, MIN_CLASS_SIZE = 64, 4  # bodies, and mean size of a link class, from which on the passes are rolled
 Shapes = dict[str, tuple[int, ...]]
 
 
-def large(mechanism: Mechanism, q: Sequence[Scalar]) -> bool:
+def uses_recursions(mechanism: Mechanism, q: Sequence[Scalar]) -> bool:
     """Return True if the passes of `mechanism` are called recursions: `q` is symbolic and link classes are large."""
     tree = mechanism.tree
-    if len(tree.links) < MANY or not any(isinstance(x, Node) for x in q):
+    if len(tree.links) < MIN_BODIES or not any(isinstance(x, Node) for x in q):
         return False
-    plain = not (tree.coupled or depends(tree.ground.moves)) and as_shipped(tree)
-    return plain and ALIKE * len(classes(tree)) <= len(tree.links)
+    plain = not (tree.coupled or has_free(tree.ground.moves)) and has_shipped_joints(tree)
+    return plain and MIN_CLASS_SIZE * len(link_classes(tree)) <= len(tree.links)
 
 
-def seeing(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
+def outward_graph(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
     """Return the graph (q, v, p) -> position, velocity, angular velocity and axes of the `frames` of `mechanism`.
 
     The numbers of frames on the ground are meaningless.
@@ -41,10 +41,19 @@ def seeing(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
     tree = mechanism.tree
     shapes: Shapes = {"q": (tree.nq,), "v": (tree.nv,)}
     name = f"{mechanism.name}.frames"
-    return rolled_by(name, tree, bodies.frames_seen, "frames", shapes, list(frames), mechanism.parameters, TURNED)
+    return rolled_function_graph(
+        name,
+        tree,
+        body_dynamics.observed_frames,
+        "frames",
+        shapes,
+        list(frames),
+        mechanism.parameters,
+        MOTION_AND_AXES_RESULTS,
+    )
 
 
-def called(mechanism: Mechanism, graph: Graph, **given: Any) -> list[Scalar]:
+def call_graph(mechanism: Mechanism, graph: Graph, **given: Any) -> list[Scalar]:
     """Return the result of a graph of the mechanism, with its free parameters added if it needs them.
 
     Parameters
@@ -57,11 +66,13 @@ def called(mechanism: Mechanism, graph: Graph, **given: Any) -> list[Scalar]:
         Other inputs of the graph, by name.
     """
     free = mechanism.parameters
-    (found,) = graph.call(**given, **({"p": free.leaves} if free else {})).values()
-    return list(found)
+    (result,) = graph.call(**given, **({"p": free.leaves} if free else {})).values()
+    return list(result)
 
 
-def seen(mechanism: Mechanism, frames: Sequence[str], q: Sequence[Scalar], v: Sequence[Scalar]) -> dict[str, End]:
+def frame_motions(
+    mechanism: Mechanism, frames: Sequence[str], q: Sequence[Scalar], v: Sequence[Scalar]
+) -> dict[str, FrameEnd]:
     """Return pose and velocity of frames in the world, by name.
 
     Parameters
@@ -74,24 +85,26 @@ def seen(mechanism: Mechanism, frames: Sequence[str], q: Sequence[Scalar], v: Se
         Positions and velocities.
     """
     tree = mechanism.tree
-    numbers = called(mechanism, seeing(mechanism, frames), q=list(q), v=list(v))
-    found = {}
+    numbers = call_graph(mechanism, outward_graph(mechanism, frames), q=list(q), v=list(v))
+    ends = {}
     for k, frame in enumerate(frames):
         body, R, p = tree.frames[frame]
-        found[frame] = end(numbers[TURNED * k : TURNED * (k + 1)])
+        ends[frame] = frame_end(numbers[MOTION_AND_AXES_RESULTS * k : MOTION_AND_AXES_RESULTS * (k + 1)])
         if body < 0:
             ground, origin = tree.ground.pose(IDENTITY, ZERO)
-            found[frame] = End(ground.times(R), origin + ground @ p, [], ZERO, ZERO, ZERO, ZERO)
-    return found
+            ends[frame] = FrameEnd(ground.times(R), origin + ground @ p, [], ZERO, ZERO, ZERO, ZERO)
+    return ends
 
 
-def end(numbers: Sequence[Scalar]) -> End:
+def frame_end(numbers: Sequence[Scalar]) -> FrameEnd:
     """Return the frame of which a pass gives the `numbers`."""
-    place, u, w, *rows = (Vec(*numbers[i : i + 3]) for i in range(0, TURNED, 3))
-    return End(Mat(*rows), place, [], w, u, ZERO, ZERO)
+    place, u, w, *rows = (Vec(*numbers[i : i + 3]) for i in range(0, MOTION_AND_AXES_RESULTS, 3))
+    return FrameEnd(Mat(*rows), place, [], w, u, ZERO, ZERO)
 
 
-def felt(mechanism: Mechanism, acts: Sequence[tuple[str, Sequence[Scalar]]], q: Sequence[Scalar]) -> list[Scalar]:
+def generalised_forces(
+    mechanism: Mechanism, acts: Sequence[tuple[str, Sequence[Scalar]]], q: Sequence[Scalar]
+) -> list[Scalar]:
     """Return the generalised forces, (nv,), of wrenches on frames.
 
     Parameters
@@ -105,5 +118,7 @@ def felt(mechanism: Mechanism, acts: Sequence[tuple[str, Sequence[Scalar]]], q: 
     """
     tree, frames = mechanism.tree, [frame for frame, _ in acts]
     shapes: Shapes = {"q": (tree.nq,), "wrench": (len(acts), 6)}
-    graph = rolled_by(f"{mechanism.name}.felt", tree, bodies.felt, "felt", shapes, frames, mechanism.parameters)
-    return called(mechanism, graph, q=list(q), wrench=[list(w) for _, w in acts])
+    graph = rolled_function_graph(
+        f"{mechanism.name}.felt", tree, body_dynamics.generalised_forces, "felt", shapes, frames, mechanism.parameters
+    )
+    return call_graph(mechanism, graph, q=list(q), wrench=[list(w) for _, w in acts])

@@ -34,19 +34,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.dynamics import METHODS, crba
-from bellcrank.dynamics.ends import ends
-from bellcrank.dynamics.inertia_matrix import Rows, factors
+from bellcrank.dynamics.frame_pairs import frame_pair
+from bellcrank.dynamics.ltl_factorisation import Rows, factorise
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Resistance
-from bellcrank.forces.shapes import reach
+from bellcrank.forces.shapes import outer_radius
 from bellcrank.integrate import Integrator, Problem, integrator
 from bellcrank.model import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero, maximum, step
 from bellcrank.sim import frame_passes
-from bellcrank.sim.between import seen
-from bellcrank.sim.fast_modes import decays
-from bellcrank.sim.settings import STEP, Solver
+from bellcrank.sim.element_forces import relative_motion
+from bellcrank.sim.mode_stability import decay
+from bellcrank.sim.settings import DEFAULT_STEP_S, Solver
 from bellcrank.spatial.vector import Vec, vec
 
 if TYPE_CHECKING:
@@ -54,11 +54,15 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 State = list[Scalar]
-MOST_RATE = 2.0  # largest h L at which methods are tested for damping without overshoot
-RATES, DECAYING_STEPS = 40, 40  # rates of the test, and its steps
-NOTICED = 0.25  # a joint's slope below this part of the resolved one, in the neutral configuration, is always explicit
-MOST_WORK = 15_000  # products of the largest unrolled factorisation of M: a chain of 35 bodies, or any humanoid
-MOST_CONDITION = 1e14  # of a mass matrix that can be inverted
+MAX_TESTED_RATE = 2.0  # largest h L at which methods are tested for damping without overshoot
+TESTED_RATES, DECAYING_STEPS = 40, 40  # rates of the test, and its steps
+EXPLICIT_SHARE = (
+    0.25  # a joint's slope below this part of the resolved one, in the neutral configuration, is always explicit
+)
+MAX_FACTOR_PRODUCTS = (
+    15_000  # products of the largest unrolled factorisation of M: a chain of 35 bodies, or any humanoid
+)
+MAX_MASS_CONDITION = 1e14  # of a mass matrix that can be inverted
 
 
 @dataclass(frozen=True)
@@ -88,72 +92,72 @@ class ImplicitForces:
         """
         G: Rows = [{} for _ in range(s.mechanism.nv)]
         step("implicit forces")
-        for k, slope in (*self._of_joints(s, y, h), *self._of_actuators(s, t, y, commands, h)):
-            _add(G, k, k, slope)
-        for e, x, resolved in self._chosen(s, y):
+        for k, slope in (*self._joint_slopes(s, y, h), *self._actuator_slopes(s, t, y, commands, h)):
+            _add_entry(G, k, k, slope)
+        for e, x, resolved in self._implicit_elements(s, y):
             _add_element(G, s, e, (t, y, x, h), resolved / h)
         g = self.filter_steps * h
         return [{j: g * x for j, x in row.items()} for row in G]
 
-    def stepped(self, s: System, h: Scalar) -> System:
+    def implicit_system(self, s: System, h: Scalar) -> System:
         """Return the system `s` with its force elements as steps of `h` use them."""
         elements = [e.stepped(h) if isinstance(e, Between) else e for e in s.elements]
         same = all(a is b for a, b in zip(elements, s.elements, strict=True))
         return s if same else replace(s, elements=tuple(elements))
 
-    def _of_joints(self, s: System, y: Sequence[Scalar], h: Scalar) -> Iterator[tuple[int, Scalar]]:
+    def _joint_slopes(self, s: System, y: Sequence[Scalar], h: Scalar) -> Iterator[tuple[int, Scalar]]:
         v = list(s.split(y)[1])
         for link in s.mechanism.tree.links:
             if not any(k in self.joints for k in link.v_index):
                 continue
             for k, slope in zip(link.v_index, link.resistance(v), strict=True):
                 if k in self.joints:
-                    yield k, _above(slope, self.joints[k] / h)
+                    yield k, _unresolved_slope(slope, self.joints[k] / h)
 
-    def _of_actuators(
+    def _actuator_slopes(
         self, s: System, t: Scalar, y: Sequence[Scalar], commands: Sequence[Scalar], h: Scalar
     ) -> Iterator[tuple[int, Scalar]]:
         q, v, x = s.split(y)
-        given, at = iter(commands), 0
+        remaining_commands, first_state = iter(commands), 0
         for number, a in enumerate(s.actuators):
-            mine, at = x[at : at + len(a.states)], at + len(a.states)
-            command = next(given) if a.commanded else 0.0
+            actuator_states, first_state = x[first_state : first_state + len(a.states)], first_state + len(a.states)
+            command = next(remaining_commands) if a.commanded else 0.0
             if number in self.actuators:
-                slope = a.resistance(t, q[a.joint], v[a.joint], mine, command)
-                yield v.names.index(a.joint), _above(slope, self.actuators[number] / h)
+                slope = a.resistance(t, q[a.joint], v[a.joint], actuator_states, command)
+                yield v.names.index(a.joint), _unresolved_slope(slope, self.actuators[number] / h)
 
-    def _chosen(self, s: System, y: Sequence[Scalar]) -> Iterator[tuple[Between, Sequence[Scalar], float]]:
+    def _implicit_elements(self, s: System, y: Sequence[Scalar]) -> Iterator[tuple[Between, Sequence[Scalar], float]]:
         x = s.split(y)[2]
-        for number, (e, at) in enumerate(_placed(s)):
+        for number, (e, first_state) in enumerate(_elements_with_states(s)):
             if number in self.elements:
                 assert isinstance(e, Between)
-                yield e, x[at : at + len(e.states)], self.elements[number]
+                yield e, x[first_state : first_state + len(e.states)], self.elements[number]
 
 
-def _placed(s: System) -> Iterator[tuple[Any, int]]:
+def _elements_with_states(s: System) -> Iterator[tuple[Any, int]]:
     """Return the elements, each with the index of its first state in x."""
-    at = sum(len(a.states) for a in s.actuators)
+    first_state = sum(len(a.states) for a in s.actuators)
     for e in s.elements:
-        yield e, at
-        at += len(e.states)
+        yield e, first_state
+        first_state += len(e.states)
 
 
-def _above(slope: Scalar, resolved: Scalar) -> Scalar:
+def _unresolved_slope(slope: Scalar, resolved: Scalar) -> Scalar:
     return 0.0 if is_zero(slope) else maximum(slope - resolved, 0.0)
 
 
-def _add(G: Rows, i: int, j: int, x: Scalar) -> None:
+def _add_entry(G: Rows, i: int, j: int, x: Scalar) -> None:
     if not is_zero(x):
         low, high = min(i, j), max(i, j)
         G[high][low] = G[high][low] + x if low in G[high] else x
 
 
-def _add_element(G: Rows, s: System, e: Between, at: tuple[Any, ...], resolved: Scalar) -> None:
+def _add_element(G: Rows, s: System, e: Between, arguments: tuple[Any, ...], resolved: Scalar) -> None:
     """Add J^T C J for each contact point: C = across + (along - across) n n^T, J v is the relative velocity there."""
-    t, y, x, h = at
+    t, y, x, h = arguments
     q, v, _ = s.split(y)
-    a, b = ends(s.mechanism.tree, e.a, e.b, list(q), list(v))
-    pose, velocity, d = seen(a, b)
+    a, b = frame_pair(s.mechanism.tree, e.a, e.b, list(q), list(v))
+    pose, velocity, d = relative_motion(a, b)
     turn = a.R.T
     for r in e.resistance(t, pose, velocity, x, h):
         place = a.R @ vec(r.place)
@@ -162,24 +166,24 @@ def _add_element(G: Rows, s: System, e: Between, at: tuple[Any, ...], resolved: 
             for k, motion in end.columns:
                 u = turn @ ((motion.lin + motion.ang.cross(arm)) * sign)
                 columns[k] = columns[k] + u if k in columns else u
-        _add_place(G, columns, r, resolved)
+        _add_contact_point(G, columns, r, resolved)
 
 
-def _add_place(G: Rows, columns: Mapping[int, Vec], r: Resistance, resolved: Scalar) -> None:
-    along, across = _above(r.along, resolved), _above(r.across, resolved)
+def _add_contact_point(G: Rows, columns: Mapping[int, Vec], r: Resistance, resolved: Scalar) -> None:
+    along, across = _unresolved_slope(r.along, resolved), _unresolved_slope(r.across, resolved)
     n, more = vec(r.normal), along - across
     normals = {k: n.dot(u) for k, u in columns.items()}
     for i, u in columns.items():
         pulled, pushed = u * across, normals[i] * more
         for j, w in columns.items():
             if j <= i:
-                _add(G, i, j, w.dot(pulled) + normals[j] * pushed)
+                _add_entry(G, i, j, w.dot(pulled) + normals[j] * pushed)
 
 
 # -- choice of the implicit forces, before a run
 
 
-def possible(s: System, method: Integrator) -> bool:
+def can_be_implicit(s: System, method: Integrator) -> bool:
     """Return whether fixed steps of the `method` can treat forces of the system `s` implicitly."""
     return not (method.stiff or s.motions or is_large(s))
 
@@ -187,27 +191,27 @@ def possible(s: System, method: Integrator) -> bool:
 def is_large(s: System) -> bool:
     """Return whether the system `s` is too large: its mass matrix for every step, or its elements are rolled."""
     links = s.mechanism.tree.links
-    if len(links) >= frame_passes.MANY:
+    if len(links) >= frame_passes.MIN_BODIES:
         return True
     carrying, work = [0] * len(links), 0  # elements of v down to the ground; products of a factorisation
     for i, link in enumerate(links):
         carrying[i] = len(link.v_index) + (carrying[link.parent] if link.parent >= 0 else 0)
         work += len(link.v_index) * carrying[i] ** 2
-    return work > MOST_WORK
+    return work > MAX_FACTOR_PRODUCTS
 
 
 @cache
 def damped_rate(method: Integrator) -> float:
     """Return the largest h L with which the `method` damps dv/dt = -L v without overshoot, up to MOST_RATE."""
-    rates = np.linspace(MOST_RATE / RATES, MOST_RATE, RATES)
-    rate, y = decays(rates)
+    rates = np.linspace(MAX_TESTED_RATE / TESTED_RATES, MAX_TESTED_RATE, TESTED_RATES)
+    rate, y = decay(rates)
     problem = Problem(rate, 1, 1, 0)
-    memory, sound = method.begin(problem, 0.0, y, 1.0), np.ones(RATES, bool)
+    memory, sound = method.begin(problem, 0.0, y, 1.0), np.ones(TESTED_RATES, bool)
     for k in range(DECAYING_STEPS):
-        made = method.step(problem, float(k), y, 1.0, memory)
-        sound &= (made.y[1] >= 0.0) & (made.y[1] <= y[1])
-        y, memory = made.y, made.memory
-    return MOST_RATE if sound.all() else float(np.argmin(sound)) * MOST_RATE / RATES
+        stepped = method.step(problem, float(k), y, 1.0, memory)
+        sound &= (stepped.y[1] >= 0.0) & (stepped.y[1] <= y[1])
+        y, memory = stepped.y, stepped.memory
+    return MAX_TESTED_RATE if sound.all() else float(np.argmin(sound)) * MAX_TESTED_RATE / TESTED_RATES
 
 
 def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
@@ -216,18 +220,18 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
     It is None as well where forces cannot be implicit.
     """
     m, method = s.mechanism, integrator(solver.integrator)
-    if not possible(s, method) or not resists(s):
+    if not can_be_implicit(s, method) or not has_resistance(s):
         return None
     if not (limit := damped_rate(method)):
         return None
     resolved = min(1.0, 0.5 * limit)
     tree = (m.at() if m.parameters else m).tree
     inverse = mobility(tree, m.neutral())
-    h = solver.step if solver.step is not None else STEP
+    h = solver.step if solver.step is not None else DEFAULT_STEP_S
     slow = [0.0] * m.nv
 
     def stiff(k: int, slope: float) -> bool:
-        return h * slope * float(inverse[k, k]) > NOTICED * resolved
+        return h * slope * float(inverse[k, k]) > EXPLICIT_SHARE * resolved
 
     joints = {
         k: resolved / float(inverse[k, k])
@@ -250,7 +254,7 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
     )
 
 
-def resists(s: System) -> bool:
+def has_resistance(s: System) -> bool:
     """Return whether the system `s` has any force that could be implicit."""
     joints = any(j.damping or j.friction for j in s.mechanism.joints)
     return joints or any(isinstance(e, Contact) for e in s.elements) or bool(s.actuators)
@@ -275,17 +279,17 @@ def mobility(tree: Tree, q: Array, held: Sequence[int] = ()) -> Array:
     """
     M = np.array(crba.mass_matrix(tree, q.tolist()), float).reshape(tree.nv, tree.nv)
     free = np.setdiff1d(np.arange(tree.nv), held)
-    own, found = M[np.ix_(free, free)], np.zeros_like(M)
+    free_mass, inverse = M[np.ix_(free, free)], np.zeros_like(M)
     if not free.size:
-        return found  # all elements are prescribed, so that no force has an effect
-    sound = np.isfinite(own).all() and np.linalg.cond(own) <= MOST_CONDITION
-    found[np.ix_(free, free)] = np.linalg.inv(own) if sound else np.inf
-    return found
+        return inverse  # all elements are prescribed, so that no force has an effect
+    is_regular = np.isfinite(free_mass).all() and np.linalg.cond(free_mass) <= MAX_MASS_CONDITION
+    inverse[np.ix_(free, free)] = np.linalg.inv(free_mass) if is_regular else np.inf
+    return inverse
 
 
 def _contact_mobility(tree: Tree, inverse: Array, e: Contact, q: Array) -> float:
     """Return the largest 1/mass that a force meets at any point of shape b, relative to shape a."""
-    a, b = ends(tree, e.a, e.b, q.tolist(), None)
+    a, b = frame_pair(tree, e.a, e.b, q.tolist(), None)
     d, moved = b.p - a.p, {"lin": np.zeros((3, tree.nv)), "ang": np.zeros((3, tree.nv))}
     for sign, end in ((1.0, b), (-1.0, a)):
         for k, motion in end.columns:
@@ -295,13 +299,13 @@ def _contact_mobility(tree: Tree, inverse: Array, e: Contact, q: Array) -> float
     if not np.isfinite(inverse).all():
         return np.inf
     linear, angular = (float(np.linalg.eigvalsh(J @ inverse @ J.T)[-1]) for J in moved.values())
-    return float((max(linear, 0.0) ** 0.5 + reach(e.shape_b) * max(angular, 0.0) ** 0.5) ** 2)
+    return float((max(linear, 0.0) ** 0.5 + outer_radius(e.shape_b) * max(angular, 0.0) ** 0.5) ** 2)
 
 
 # -- the filter
 
 
-def less_stiff(a: State, added: Rows, answer: Callable[[State], State]) -> State:
+def filtered_accelerations(a: State, added: Rows, answer: Callable[[State], State]) -> State:
     """Return a - (1 - S)^2 a.
 
     Parameters
@@ -313,11 +317,11 @@ def less_stiff(a: State, added: Rows, answer: Callable[[State], State]) -> State
     answer
         Map from forces to accelerations with the inertia M + added.
     """
-    lost = answer(times(added, answer(times(added, a))))
+    lost = answer(symmetric_product(added, answer(symmetric_product(added, a))))
     return [x - y for x, y in zip(a, lost, strict=True)]
 
 
-def times(G: Rows, x: Sequence[Scalar]) -> State:
+def symmetric_product(G: Rows, x: Sequence[Scalar]) -> State:
     """Return the product of the symmetric matrix `G`, given by its lower triangle, and the vector `x`."""
     out: State = [0.0] * len(G)
     for i, row in enumerate(G):
@@ -328,7 +332,7 @@ def times(G: Rows, x: Sequence[Scalar]) -> State:
     return out
 
 
-def solved_with(tree: Tree, q: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
+def augmented_solver(tree: Tree, q: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
     """Return the function b -> x with (M + added) x = b.
 
     Parameters
@@ -340,10 +344,10 @@ def solved_with(tree: Tree, q: Sequence[Scalar], added: Rows) -> Callable[[State
     added
         Lower triangle of the matrix that is added to M.
     """
-    return _solver(raised(METHODS["crba"].function("mass_matrix")(tree, list(q)), added))
+    return _solver(augmented_mass(METHODS["crba"].function("mass_matrix")(tree, list(q)), added))
 
 
-def raised(M: Sequence[Sequence[Scalar]], added: Rows) -> Rows:
+def augmented_mass(M: Sequence[Sequence[Scalar]], added: Rows) -> Rows:
     """Return the lower triangle of `M` + `added` without its zeros."""
     rows = [{j: x for j, x in enumerate(row[: i + 1]) if not is_zero(x)} for i, row in enumerate(M)]
     for i, row in enumerate(added):
@@ -353,7 +357,7 @@ def raised(M: Sequence[Sequence[Scalar]], added: Rows) -> Rows:
 
 
 def _solver(rows: Rows) -> Callable[[State], State]:
-    L, _, inverse_D = factors(rows, [str(k) for k in range(len(rows))])
+    L, _, inverse_D = factorise(rows, [str(k) for k in range(len(rows))])
 
     def solve(b: State) -> State:
         x = list(b)

@@ -1,4 +1,4 @@
-"""Linear systems of implicit steps (integrate/linear.py) as called graphs: one factors, another solves.
+"""Linear systems of implicit steps (integrate/linear_solver.py) as called graphs: one factors, another solves.
 
 A step solves with the same factors four to six times. Inlined, the solutions would be most of the code of a step and
 most of its compile time; as a call, the code exists once.
@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph import Graph, Node, trace
-from bellcrank.integrate.linear import Factors, Woodbury, implicit
-from bellcrank.integrate.problem import Product, Slopes, State
+from bellcrank.integrate.linear_solver import LUFactors, WoodburySolver, implicit_solver
+from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State
 from bellcrank.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
-FEWEST = 500  # operations of the smallest solution that is worth a call
+MIN_CALL_OPERATIONS = 500  # operations of the smallest solution that is worth a call
 
 
 @dataclass(frozen=True)
-class Solution:
+class FactoredSystem:
     """Solver with given factors. known: inputs of the graph besides the right-hand side."""
 
     graph: Graph
-    known: Mapping[str, Any]
+    bound_inputs: Mapping[str, Any]
 
     def solve(self, b: Sequence[Scalar]) -> State:
         """Return the solution for the right-hand side `b`."""
-        return list(self.graph.call(**self.known, b=list(b))["x"])
+        return list(self.graph.call(**self.bound_inputs, b=list(b))["x"])
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class ImplicitSystems:
     """Graphs for one system, cached for all matrices with the same constants in the same places."""
 
     name: str
-    made: dict[Any, Graph] = field(default_factory=dict)
+    graphs: dict[Any, Graph] = field(default_factory=dict)
 
-    def implicit(self, jacobian: Sequence[Sequence[Scalar]] | Product | Slopes, g: Scalar) -> Any:
+    def implicit(self, jacobian: Sequence[Sequence[Scalar]] | LowRankMatrix | MatrixFreeJacobian, g: Scalar) -> Any:
         """Return a solver for 1 - g df/dy, by calls where it is large.
 
         Parameters
@@ -50,30 +50,38 @@ class ImplicitSystems:
         g
             The factor, s.
         """
-        if isinstance(jacobian, Slopes):
+        if isinstance(jacobian, MatrixFreeJacobian):
             return jacobian.implicit(g)
-        product = isinstance(jacobian, Product)
-        given = {"left": jacobian.left, "right": jacobian.right} if isinstance(jacobian, Product) else {"J": jacobian}
-        arrays = {name: np.array(rows, dtype=object) for name, rows in given.items()} | {"g": np.array(g, dtype=object)}
+        product = isinstance(jacobian, LowRankMatrix)
+        matrices = (
+            {"left": jacobian.left, "right": jacobian.right} if isinstance(jacobian, LowRankMatrix) else {"J": jacobian}
+        )
+        arrays = {name: np.array(rows, dtype=object) for name, rows in matrices.items()} | {
+            "g": np.array(g, dtype=object)
+        }
 
-        def matrix(values: Mapping[str, Any]) -> list[State] | Product:
-            return Product(values["left"], values["right"]) if product else values["J"]
+        def matrix(values: Mapping[str, Any]) -> list[State] | LowRankMatrix:
+            return LowRankMatrix(values["left"], values["right"]) if product else values["J"]
 
         def factored(**values: Any) -> dict[str, Any]:
-            made = implicit(matrix(values), values["g"])
-            middle = made.middle if isinstance(made, Woodbury) else made
+            made = implicit_solver(matrix(values), values["g"])
+            middle = made.middle if isinstance(made, WoodburySolver) else made
             return {"rows": middle.rows, "reciprocal": middle.reciprocal}
 
         def solved(rows: Any, reciprocal: Any, b: Any, **values: Any) -> dict[str, Any]:
-            middle = Factors(rows, reciprocal)
-            whole = Woodbury(Product(values["left"], values["right"]), values["g"], middle) if product else middle
+            middle = LUFactors(rows, reciprocal)
+            whole = (
+                WoodburySolver(LowRankMatrix(values["left"], values["right"]), values["g"], middle)
+                if product
+                else middle
+            )
             return {"x": whole.solve(b)}
 
         factors = self._graph("factors", factored, arrays)
         parts = factors.call(**arrays)
         known = {**parts, **arrays} if product else parts
         solution = self._graph("solution", solved, known, b=len(arrays.get("left", arrays.get("J", ()))))
-        return Solution(solution, known) if solution.size >= FEWEST else implicit(jacobian, g)
+        return FactoredSystem(solution, known) if solution.size >= MIN_CALL_OPERATIONS else implicit_solver(jacobian, g)
 
     def _graph(self, name: str, function: Any, arrays: Mapping[str, Array], **more: int) -> Graph:
         """Return the graph of a function of arrays, in which elements that are constants here stay constants.
@@ -82,7 +90,7 @@ class ImplicitSystems:
         """
         fixed = {key: [None if isinstance(x, Node) else float(x) for x in array.flat] for key, array in arrays.items()}
         key = name, tuple((k, arrays[k].shape, tuple(v)) for k, v in fixed.items())
-        if key not in self.made:
+        if key not in self.graphs:
 
             def body(**symbols: Any) -> dict[str, Any]:
                 values = dict(symbols)
@@ -95,5 +103,5 @@ class ImplicitSystems:
                 return function(**values)  # type: ignore[no-any-return]
 
             shapes = {**{k: array.shape for k, array in arrays.items()}, **{k: (n,) for k, n in more.items()}}
-            self.made[key] = trace(f"{self.name}.{name}", body, shapes)
-        return self.made[key]
+            self.graphs[key] = trace(f"{self.name}.{name}", body, shapes)
+        return self.graphs[key]

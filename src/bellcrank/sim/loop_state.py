@@ -7,24 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.dynamics import crba
-from bellcrank.dynamics.loops.assembly import assembled, summary
+from bellcrank.dynamics.loops.assembly import assemble_batch, residual_summary
+from bellcrank.dynamics.loops.constraint_equations import equation_names
+from bellcrank.dynamics.loops.constraint_values import Array, ConstraintValues, evaluate_constraints
 from bellcrank.dynamics.loops.equation_analysis import Analysis
-from bellcrank.dynamics.loops.numbers import Array, Closed, closed
-from bellcrank.dynamics.loops.rank import Rank
-from bellcrank.dynamics.loops.rows import names
+from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.errors import InputError, ModelError
 from bellcrank.model import Mechanism
 from bellcrank.model.tree import Tree
 
-GAP = 1e-6  # largest gap of a start, relative to the natural size of an equation (scaling.py)
-SINGULAR = 1e7  # condition number, relative to the usual one, above which a start determines no motion
-COMMON = 0.1  # typical lower bound of the smallest singular values of small linkages
-STILL = 1e-15  # for each coordinate, smallest eigenvalue of the mass matrix with a unit diagonal that counts as inertia
-NEAR = 1e3  # condition number, relative to the usual one, above which a failure is due to the configuration
+MAX_START_GAP = 1e-6  # largest gap of a start, relative to the natural size of an equation (natural_sizes.py)
+SINGULAR_RATIO = 1e7  # condition number, relative to the usual one, above which a start determines no motion
+USUAL_SINGULAR_VALUE = 0.1  # typical lower bound of the smallest singular values of small linkages
+MIN_INERTIA = (
+    1e-15  # for each coordinate, smallest eigenvalue of the mass matrix with a unit diagonal that counts as inertia
+)
+NEAR_SINGULAR_RATIO = (
+    1e3  # condition number, relative to the usual one, above which a failure is due to the configuration
+)
 
 
 @dataclass(frozen=True)
-class Condition:
+class JacobianCondition:
     """Condition number of the constraint Jacobian C in natural sizes, each row relative to its usual size."""
 
     number: float
@@ -35,12 +39,12 @@ class Condition:
     @property
     def near(self) -> bool:
         """True near a singular configuration."""
-        return self.number > NEAR * self.usual
+        return self.number > NEAR_SINGULAR_RATIO * self.usual
 
     @property
     def singular(self) -> bool:
         """True so near a singular configuration that no motion follows from the state."""
-        return self.number > SINGULAR * self.usual
+        return self.number > SINGULAR_RATIO * self.usual
 
     @property
     def words(self) -> str:
@@ -49,7 +53,7 @@ class Condition:
         return f'the condition number of C is {number}, worst in loop "{self.equation}", for "{self.joint}"'
 
 
-def condition(m: Mechanism, tree: Tree, loops: Analysis, q: Array) -> Condition:
+def jacobian_condition(m: Mechanism, tree: Tree, loops: Analysis, q: Array) -> JacobianCondition:
     """Return the condition of the constraint Jacobian.
 
     Parameters
@@ -64,19 +68,19 @@ def condition(m: Mechanism, tree: Tree, loops: Analysis, q: Array) -> Condition:
         Positions.
     """
     rank = loops.rank
-    U, s, V = np.linalg.svd(natural(tree, rank, closed(tree, q).C))
+    U, s, V = np.linalg.svd(scaled_jacobian(tree, rank, evaluate_constraints(tree, q).C))
     n = rank.rank - 1  # later columns of U belong to redundant constraints, later rows of V to degrees of freedom
-    which = names(tree)[rank.rows[int(np.argmax(np.abs(U[:, n])))]]
+    which = equation_names(tree)[rank.rows[int(np.argmax(np.abs(U[:, n])))]]
     joint = m.columns[1][int(np.argmax(np.abs(V[n])))]
-    return Condition(float(s[0] / max(s[n], 1e-300)), which, joint, usual_condition(loops))
+    return JacobianCondition(float(s[0] / max(s[n], 1e-300)), which, joint, usual_condition(loops))
 
 
 def usual_condition(loops: Analysis) -> float:
     """Return the condition number of C in most configurations, from the analysis `loops`; at least 1."""
-    return max(1.0, COMMON / max(loops.gap[0], 1e-300))
+    return max(1.0, USUAL_SINGULAR_VALUE / max(loops.gap[0], 1e-300))
 
 
-def natural(tree: Tree, rank: Rank, C: Array) -> Array:
+def scaled_jacobian(tree: Tree, rank: LoopRank, C: Array) -> Array:
     """Return the relevant rows of the constraint Jacobian in natural sizes of coordinates and rows.
 
     Parameters
@@ -91,7 +95,7 @@ def natural(tree: Tree, rank: Rank, C: Array) -> Array:
     return np.asarray(C[..., list(rank.rows), :] * rank.natural(tree.nv) / np.array(rank.scale)[:, None])
 
 
-def started(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: str) -> Array:
+def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: str) -> Array:
     """Return q with small gaps closed, or raise an error if gaps are large or no motion follows from the state.
 
     Parameters
@@ -107,40 +111,41 @@ def started(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: 
     run
         The run, in words, for the error.
     """
-    what, now = names(tree), closed(tree, q)
-    gap, speed, fastest = _gaps(loops, now, v)
-    if gap > max(GAP, loops.slack):
+    row_names, equations = equation_names(tree), evaluate_constraints(tree, q)
+    gap, speed, fastest = _gaps(loops, equations, v)
+    if gap > max(MAX_START_GAP, loops.slack):
         raise InputError(
-            f'q0{run} does not close the loops of "{m.name}": {summary(what, now.value, loops.scales.rows)} (m, or '
-            "1 for directions). mechanism.assemble(q0) gives the nearest configuration that does."
+            f'q0{run} does not close the loops of "{m.name}": '
+            f"{residual_summary(row_names, equations.value, loops.scales.rows)} (m, or 1 for directions). "
+            "mechanism.assemble(q0) gives the nearest configuration that does."
         )
-    if speed > max(GAP, loops.slack * max(1.0, float(fastest))):
+    if speed > max(MAX_START_GAP, loops.slack * max(1.0, float(fastest))):
         raise InputError(
-            f'v0{run} opens the loops of "{m.name}": {summary(what, now.C @ v, loops.scales.rows)} (m/s, or rad/s). '
-            "mechanism.assemble(q0, v0) gives the nearest velocity that does not."
+            f'v0{run} opens the loops of "{m.name}": {residual_summary(row_names, equations.C @ v, loops.scales.rows)} '
+            "(m/s, or rad/s). mechanism.assemble(q0, v0) gives the nearest velocity that does not."
         )
     if not loops.rank.rank:
         return q
-    found = condition(m, tree, loops, q)
-    if found.singular:
+    jacobian_state = jacobian_condition(m, tree, loops, q)
+    if jacobian_state.singular:
         raise InputError(
-            f'q0{run} is a singular configuration of "{m.name}": {found.words}. It can move there in more ways than '
-            "elsewhere, so its motion is not determined. Start slightly away from it: move a joint, and "
+            f'q0{run} is a singular configuration of "{m.name}": {jacobian_state.words}. It can move there in more '
+            "ways than elsewhere, so its motion is not determined. Start slightly away from it: move a joint, and "
             "mechanism.assemble(q0, fixed=[...]) closes the loops (simulate --start NAME=VALUE does both)."
         )
-    _movable(m, tree, loops.rank, q)
-    return assembled(tree, q, rough=loops.rough)[0]
+    _check_inertia(m, tree, loops.rank, q)
+    return assemble_batch(tree, q, rough=loops.rough)[0]
 
 
-def _gaps(loops: Analysis, now: Closed, v: Array) -> tuple[Array, Array, Array]:
+def _gaps(loops: Analysis, now: ConstraintValues, v: Array) -> tuple[Array, Array, Array]:
     """Return the largest gap, the largest speed of a gap, and the largest velocity, all in natural sizes."""
     gap = np.abs(now.value * loops.scales.rows).max(axis=-1, initial=0.0)
     speed = np.abs(np.einsum("...mk,...k->...m", now.C, v) * loops.scales.rows).max(axis=-1, initial=0.0)
     return np.asarray(gap), np.asarray(speed), np.asarray(np.abs(v / loops.scales.columns).max(axis=-1, initial=0.0))
 
 
-def sound(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
-    """Return a mask of the states that `started` would accept.
+def acceptable_starts(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
+    """Return a mask of the states that `checked_start` would accept.
 
     Parameters
     ----------
@@ -151,30 +156,35 @@ def sound(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
     q, v
         Positions (n, nq) and velocities (n, nv) of n states.
     """
-    now, rank = closed(tree, q), loops.rank
-    gap, speed, fastest = _gaps(loops, now, v)
-    good = (gap <= max(GAP, loops.slack)) & (speed <= np.maximum(GAP, loops.slack * np.maximum(1.0, fastest)))
+    equations, rank = evaluate_constraints(tree, q), loops.rank
+    gap, speed, fastest = _gaps(loops, equations, v)
+    accepted = (gap <= max(MAX_START_GAP, loops.slack)) & (
+        speed <= np.maximum(MAX_START_GAP, loops.slack * np.maximum(1.0, fastest))
+    )
     if not rank.rank:
-        return np.asarray(good)
-    C = natural(tree, rank, now.C)
+        return np.asarray(accepted)
+    C = scaled_jacobian(tree, rank, equations.C)
     with np.errstate(invalid="ignore"):
-        finite = np.isfinite(C).all(axis=(1, 2)) & good
-    good &= finite
+        finite = np.isfinite(C).all(axis=(1, 2)) & accepted
+    accepted &= finite
     C = np.where(finite[:, None, None], C, 0.0)
     size = np.linalg.svd(C, compute_uv=False)
-    good &= size[:, 0] <= SINGULAR * usual_condition(loops) * np.maximum(size[:, rank.rank - 1], 1e-300)
+    accepted &= size[:, 0] <= SINGULAR_RATIO * usual_condition(loops) * np.maximum(size[:, rank.rank - 1], 1e-300)
     rows = crba.mass_matrix(tree, list(np.moveaxis(q, -1, 0)))
     M = np.stack([np.stack(np.broadcast_arrays(*row, q[:, 0])[:-1], axis=-1) for row in rows], axis=1)
     C = C / rank.natural(tree.nv)
-    good &= _inertia(C, np.where(np.isfinite(M), M, 0.0), rank)[0][..., :1].min(axis=-1, initial=1.0) >= STILL * tree.nv
-    return np.asarray(good)
+    accepted &= (
+        _motion_inertias(C, np.where(np.isfinite(M), M, 0.0), rank)[0][..., :1].min(axis=-1, initial=1.0)
+        >= MIN_INERTIA * tree.nv
+    )
+    return np.asarray(accepted)
 
 
-def _movable(m: Mechanism, tree: Tree, rank: Rank, q: Array) -> None:
+def _check_inertia(m: Mechanism, tree: Tree, rank: LoopRank, q: Array) -> None:
     """Raise a ModelError if a motion that the loops allow moves no inertia."""
-    C = natural(tree, rank, closed(tree, q).C) / rank.natural(tree.nv)
-    values, motions = _inertia(C, np.array(crba.mass_matrix(tree, q.tolist()), float), rank)
-    if len(values) and values[0] < STILL * tree.nv:
+    C = scaled_jacobian(tree, rank, evaluate_constraints(tree, q).C) / rank.natural(tree.nv)
+    values, motions = _motion_inertias(C, np.array(crba.mass_matrix(tree, q.tolist()), float), rank)
+    if len(values) and values[0] < MIN_INERTIA * tree.nv:
         worst = m.columns[1][int(np.argmax(np.abs(motions[:, 0])))]
         raise ModelError(
             f'mechanism "{m.name}": the loops allow a motion, mostly of "{worst}", that moves no inertia, so no force '
@@ -182,7 +192,7 @@ def _movable(m: Mechanism, tree: Tree, rank: Rank, q: Array) -> None:
         )
 
 
-def _inertia(C: Array, M: Array, rank: Rank) -> tuple[Array, Array]:
+def _motion_inertias(C: Array, M: Array, rank: LoopRank) -> tuple[Array, Array]:
     """Return the inertias of the motions that the loops allow, the least first, and the motions as columns.
 
     Each coordinate is scaled to an inertia of 1, so that units, sizes and masses do not matter.
@@ -196,14 +206,14 @@ def _inertia(C: Array, M: Array, rank: Rank) -> tuple[Array, Array]:
     return values, N @ vectors
 
 
-def why_open(m: Mechanism, found: Condition, v: Array, form: str, t: float) -> str:
+def open_loop_message(m: Mechanism, jacobian_state: JacobianCondition, v: Array, form: str, t: float) -> str:
     """Return why a step could not end with closed loops.
 
     Parameters
     ----------
     m
         The mechanism.
-    found
+    jacobian_state
         Condition of the constraint Jacobian.
     v
         Velocities.
@@ -212,15 +222,15 @@ def why_open(m: Mechanism, found: Condition, v: Array, form: str, t: float) -> s
     t
         Time before the step, s.
     """
-    said = f"the loops could not be followed in the step after {t:.6g} s: {found.words}"
-    if not found.near:
+    failure = f"the loops could not be followed in the step after {t:.6g} s: {jacobian_state.words}"
+    if not jacobian_state.near:
         k = int(np.argmax(np.abs(v)))
         return (
-            f'{said}, which is not a singular configuration: the step is too long for the motion ("{m.columns[1][k]}" '
-            f"moves at {v[k]:.3g}). Take a smaller step, and look at gains and stiffnesses."
+            f"{failure}, which is not a singular configuration: the step is too long for the motion "
+            f'("{m.columns[1][k]}" moves at {v[k]:.3g}). Take a smaller step, and look at gains and stiffnesses.'
         )
     other = "projected" if form == "minimal" else "minimal"
     return (
-        f"{said}. It is at, or passes close to, a singular configuration; the record ends before it. Take a smaller "
+        f"{failure}. It is at, or passes close to, a singular configuration; the record ends before it. Take a smaller "
         f"step, adaptive steps (integrator=dopri5, tolerance=1e-8), form={other}, or another path."
     )

@@ -13,46 +13,47 @@ from functools import cached_property
 from typing import Any, final
 
 from bellcrank.build import graphs
-from bellcrank.build.beneath import Beneath, rolls_beneath
-from bellcrank.build.kernels import method_for
+from bellcrank.build.kernels import auto_method
+from bellcrank.build.rolled_tree_terms import TreeTerms, has_rolled_tree_terms
 from bellcrank.dynamics import METHODS, Method
-from bellcrank.dynamics.inertia_matrix import Rows, square
-from bellcrank.dynamics.loops import Analysis, analysis, forms
-from bellcrank.dynamics.loops.layer import By, Layer
-from bellcrank.dynamics.loops.numbers import closed
-from bellcrank.dynamics.loops.partition import pivots
-from bellcrank.dynamics.loops.rank import Rank
-from bellcrank.dynamics.loops.rows import NONHOLONOMIC, equations
+from bellcrank.dynamics.loops import Analysis, analysis, constrained_dynamics
+from bellcrank.dynamics.loops.constraint_equations import NONHOLONOMIC, loop_equations
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
+from bellcrank.dynamics.loops.coordinate_partitioning import choose_pivots
+from bellcrank.dynamics.loops.loop_layer import LoopLayer, MethodInterface
+from bellcrank.dynamics.loops.rank import LoopRank
+from bellcrank.dynamics.ltl_factorisation import Rows, full_matrix
 from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
-from bellcrank.integrate.problem import Product, Slopes, State, Step
+from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, Step
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
-from bellcrank.sim import looped_slopes as slopes
-from bellcrank.sim import residual_slopes
-from bellcrank.sim.allowed_states import turned
+from bellcrank.sim import kkt_jacobian
+from bellcrank.sim import loop_jacobian as slopes
 from bellcrank.sim.dynamics import Dynamics, Integral
-from bellcrank.sim.implicit_forces import implicit_forces, less_stiff, raised, solved_with
-from bellcrank.sim.loop_closure import CLOSED, WEAK, LoopClosure
-from bellcrank.sim.loop_form import few, form_for
+from bellcrank.sim.implicit_forces import augmented_mass, augmented_solver, filtered_accelerations, implicit_forces
+from bellcrank.sim.loop_closure import GAP_TOLERANCES, WEAK_PIVOT, LoopClosure
+from bellcrank.sim.loop_form import form_for, prefers_mass_products
 from bellcrank.sim.settings import Solver
+from bellcrank.sim.state_projection import normalised
 from bellcrank.sim.systems import System
 
-FINAL = 2  # Newton iterations at the end of a step
-LOOSE = 1e-2  # relative to natural sizes: largest gap after a step with Baumgarte stabilisation only
+FINAL_ITERATIONS = 2  # Newton iterations at the end of a step
+LAGRANGE_GAP = 1e-2  # relative to natural sizes: largest gap after a step with Baumgarte stabilisation only
 # The distance from a singular configuration is a pivot relative to its usual size: about 1 far away. Rounding errors
-# grow with one over its square. A fixed step may by chance end at SINGULAR, with no digit left, on its way past.
-# Adaptive steps end there because they creep towards it, so they have their own bound.
-SINGULAR, CREEPING = 1e-6, 1e-6
+# grow with one over its square. A fixed step may by chance end at MIN_DISTANCE_FIXED, with no digit left, on its way
+# past. Adaptive steps end there because they creep towards it, so they have their own bound.
+MIN_DISTANCE_FIXED, MIN_DISTANCE_ADAPTIVE = 1e-6, 1e-6
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
-TRUSTED = 1e-3  # smallest distance from a singular configuration of a row between two steps
-# Nearer than NEAR, stages that differ by the part ROUGH of the velocity miss the motion between them: a mechanism that
-# barely misses a singular configuration reverses there almost instantly. Below the speed SLOW it does not matter.
-NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
-LEAP = 10.0  # largest growth of speed in a step that is trusted
+MIN_DISTANCE_ROW = 1e-3  # smallest distance from a singular configuration of a row between two steps
+# Nearer than NEAR_DISTANCE, stages that differ by the part MAX_STAGE_DIFFERENCE of the velocity miss the motion between
+# them: a mechanism that barely misses a singular configuration reverses there almost instantly. Below the speed
+# MIN_CHECKED_SPEED it does not matter.
+NEAR_DISTANCE, MAX_STAGE_DIFFERENCE, MIN_CHECKED_SPEED = 0.01, 1e-3, 1e-3
+MAX_SPEED_RATIO = 10.0  # largest growth of speed in a step that is trusted
 
 
 @final
@@ -61,7 +62,7 @@ class LoopedDynamics(Dynamics):
     """A system with closed loops in one form and, for the minimal form, with one coordinate partition."""
 
     form: str
-    part: forms.Partition
+    part: constrained_dynamics.CoordinatePartition
     baumgarte: float  # 1/s
     rounds: int  # Newton iterations inside a step
     dtype: str = "float64"  # floating-point type of the compiled code
@@ -73,7 +74,7 @@ class LoopedDynamics(Dynamics):
         return LoopClosure(self)
 
     @property
-    def rank(self) -> Rank:
+    def rank(self) -> LoopRank:
         """Rank analysis of the loop equations."""
         return self.part.rank
 
@@ -85,67 +86,71 @@ class LoopedDynamics(Dynamics):
     @property
     def tree(self) -> Tree:
         """The tree on which the minimal form works."""
-        return graphs.tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
+        return graphs.quantity_tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
 
     @cached_property
-    def terms(self) -> By:
+    def terms(self) -> MethodInterface:
         """The method, or for a large tree an object that calls its recursions."""
         m = self.system.mechanism
-        return Beneath(m, self.method) if rolls_beneath(m, self.method) else self.method
+        return TreeTerms(m, self.method) if has_rolled_tree_terms(m, self.method) else self.method
 
     def _forward(self, tree: Tree, *given: Any) -> Any:
         return self.terms.function("forward_dynamics")(tree, *given)
 
-    def mass(self, tree: Tree, q: Any) -> Any:
+    def mass_operator(self, tree: Tree, q: Any) -> Any:
         """Return the mass matrix of `tree` at `q`, or its product with vectors.
 
         The product is less work where degrees of freedom are few and bodies many.
         """
-        if not few(tree, tree.nv - self.rank.rank):
-            return self.dense(tree, q)
-        empty, still = forms.bare(tree), [0.0] * tree.nv
-        return forms.MassProduct(lambda x: self._inverse(empty, q, still, list(x)))
+        if not prefers_mass_products(tree, tree.nv - self.rank.rank):
+            return self.mass_matrix(tree, q)
+        empty, still = constrained_dynamics.without_forces(tree), [0.0] * tree.nv
+        return constrained_dynamics.MassProduct(lambda x: self._inverse(empty, q, still, list(x)))
 
-    def dense(self, tree: Tree, q: Any) -> Any:
+    def mass_matrix(self, tree: Tree, q: Any) -> Any:
         """Return the mass matrix of `tree` at `q`."""
         return METHODS["crba"].function("mass_matrix")(tree, q)
 
     def _inverse(self, tree: Tree, *given: Any) -> Any:
         return METHODS["rnea"].function("inverse_dynamics")(tree, *given)
 
-    def staged(self, y: State) -> State:
+    def stage_state(self, y: State) -> State:
         """Return the state `y` of a stage with unit quaternions and, in the minimal form, closed loops."""
-        y = turned(self.system, y)
-        return self._closed(y, self.rounds)[0] if self.form == "minimal" else y
+        y = normalised(self.system, y)
+        return self._minimal_state(y, self.rounds)[0] if self.form == "minimal" else y
 
     @property
     def independent(self) -> list[int]:
         """Elements of v that are independent coordinates."""
         return self.part.independent(self.system.mechanism.nv)
 
-    def determined(self, y: State) -> State:
+    def consistent_state(self, y: State) -> State:
         """Return the state that follows from the independent elements of `y`.
 
         One Newton iteration from a solution has the derivatives of the solution.
         """
         s = self.system
         q, v, x = s.split(y)
-        moved = forms.corrected(self.tree, self.part, list(q), 1)
-        found = forms.reduced(self.tree, self.mass, self.part, moved)
-        return [*moved, *found.moved([v[i] for i in self.independent], [0.0] * len(v)), *x, *y[s.size :]]
+        moved = constrained_dynamics.correct_dependent(self.tree, self.part, list(q), 1)
+        reduced = constrained_dynamics.reduce_to_null_space(self.tree, self.mass_operator, self.part, moved)
+        return [*moved, *reduced.lift([v[i] for i in self.independent], [0.0] * len(v)), *x, *y[s.size :]]
 
-    def _closed(self, y: State, rounds: int) -> tuple[State, forms.Reduced]:
+    def _minimal_state(self, y: State, rounds: int) -> tuple[State, constrained_dynamics.NullSpaceForm]:
         """Return the state with solved dependent coordinates, and its null space."""
         s = self.system
         q, v, x = s.split(y)
-        moved = forms.corrected(self.tree, self.part, list(q), rounds)
-        allowed, found = forms.velocities(self.tree, self.mass, self.part, moved, list(v))
-        return [*moved, *allowed, *x, *y[s.size :]], found
+        moved = constrained_dynamics.correct_dependent(self.tree, self.part, list(q), rounds)
+        allowed, reduced = constrained_dynamics.allowed_velocity(
+            self.tree, self.mass_operator, self.part, moved, list(v)
+        )
+        return [*moved, *allowed, *x, *y[s.size :]], reduced
 
-    def _projected(self, y: State, rounds: int) -> tuple[State, Scalar]:
+    def _projected_state(self, y: State, rounds: int) -> tuple[State, Scalar]:
         s = self.system
         q, v, x = s.split(y)
-        moved, allowed, sound = forms.projected(self.tree, self._forward, self.rank, list(q), list(v), rounds)
+        moved, allowed, sound = constrained_dynamics.project_state(
+            self.tree, self._forward, self.rank, list(q), list(v), rounds
+        )
         return [*moved, *allowed, *x, *y[s.size :]], sound
 
     def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
@@ -153,68 +158,76 @@ class LoopedDynamics(Dynamics):
         q, v, _ = self.system.split(y)
         given = (list(q), list(v), list(tau))
         if self.form == "minimal":
-            return forms.minimal(self.tree, self._inverse, self.mass, self.part, *given)
+            return constrained_dynamics.minimal(self.tree, self._inverse, self.mass_operator, self.part, *given)
         alpha = self.baumgarte if self.form == "lagrange" else 0.0
-        tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
-        return forms.lagrange(tree, self._forward, self.rank, *given, alpha)[0]
+        tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
+        return constrained_dynamics.lagrange(tree, self._forward, self.rank, *given, alpha)[0]
 
-    def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+    def force_response(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
         """Return what a `force` on the coordinates adds to the accelerations in the state `y`.
 
         With `shown`, the result does not depend on the partition.
         """
         q, v, _ = self.system.split(y)
         given = (list(q), [0.0] * len(v), list(force))
-        tree = forms.bare(graphs.tree(self.system.mechanism, "forward_dynamics", self.method))
+        tree = constrained_dynamics.without_forces(
+            graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
+        )
         if shown:
-            return Layer(self.terms, self.rank).forward_dynamics(tree, *given)
+            return LoopLayer(self.terms, self.rank).forward_dynamics(tree, *given)
         if self.form == "minimal":
-            return forms.minimal(forms.bare(self.tree), self._inverse, self.mass, self.part, *given)
-        return forms.lagrange(tree, self._forward, self.rank, *given)[0]
+            return constrained_dynamics.minimal(
+                constrained_dynamics.without_forces(self.tree), self._inverse, self.mass_operator, self.part, *given
+            )
+        return constrained_dynamics.lagrange(tree, self._forward, self.rank, *given)[0]
 
-    def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+    def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
         """Return a - (1 - S)^2 a of the accelerations `a` by the forces `tau` in the state `y`; see implicit_forces.py.
 
         `added` is the lower triangle of the matrix that is added to the mass matrix.
         """
-        return less_stiff(a, added, self._heavier(y, added))
+        return filtered_accelerations(a, added, self._augmented_response(y, added))
 
-    def _heavier(self, y: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
+    def _augmented_response(self, y: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
         """Return the map from forces to accelerations that keep the loops closed, with `added` to the mass matrix."""
-        q, tree = list(self.system.split(y)[0]), forms.bare(self.tree)
+        q, tree = list(self.system.split(y)[0]), constrained_dynamics.without_forces(self.tree)
         if self.form == "minimal":
-            found = forms.reduced(tree, lambda tree, q: square(raised(self.dense(tree, q), added)), self.part, q)
-            return lambda b: found.moved(found.freedoms(b), [0.0] * tree.nv)
-        solve = solved_with(tree, q, added)
+            reduced = constrained_dynamics.reduce_to_null_space(
+                tree, lambda tree, q: full_matrix(augmented_mass(self.mass_matrix(tree, q), added)), self.part, q
+            )
+            return lambda b: reduced.lift(reduced.solve_reduced(b), [0.0] * tree.nv)
+        solve = augmented_solver(tree, q, added)
 
         def forward(tree: Tree, q: Any, v: Any, tau: Any) -> State:
             return solve(list(tau))
 
-        return lambda b: forms.lagrange(tree, forward, self.rank, q, [0.0] * tree.nv, b)[0]
+        return lambda b: constrained_dynamics.lagrange(tree, forward, self.rank, q, [0.0] * tree.nv, b)[0]
 
     @cached_property
     def nonholonomic(self) -> bool:
         """True if some equations are between velocities only."""
         return any(name.rpartition(": ")[2] in NONHOLONOMIC for name in self.analysis.names)
 
-    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
+    def linearised(
+        self, t: Scalar, y: State, u: Sequence[Scalar]
+    ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
         """Return df/dy and df/dt at the time `t`, state `y` and inputs `u`; df/dy is a product in the minimal form."""
         if self.form != "minimal" or self.nonholonomic:
             return super().linearised(t, y, u)
-        found = self.call(self._product, t, y, u)
+        found = self.call(self._jacobian_product, t, y, u)
         left, right = ([list(row) for row in found[key]] for key in ("left", "right"))
-        return Product(left, right), list(self.call(self.by_time, t, y, u)["ddy_dt"])
+        return LowRankMatrix(left, right), list(self.call(self.time_derivative, t, y, u)["ddy_dt"])
 
     @cached_property
-    def by_state(self) -> Graph:
+    def state_jacobian(self) -> Graph:
         """(t, y, u, p) -> df/dy."""
-        if self.form == "minimal" or not residual_slopes.applies(self):
-            return super().by_state
-        return residual_slopes.by_state(self, self.baumgarte if self.form == "lagrange" else 0.0)
+        if self.form == "minimal" or not kkt_jacobian.is_applicable(self):
+            return super().state_jacobian
+        return kkt_jacobian.implicit_state_jacobian(self, self.baumgarte if self.form == "lagrange" else 0.0)
 
     @cached_property
-    def _product(self) -> Graph:
-        return slopes.product(self, self.tree, self.dense, self.part)
+    def _jacobian_product(self) -> Graph:
+        return slopes.jacobian_product(self, self.tree, self.mass_matrix, self.part)
 
     @cached_property
     def correction(self) -> Graph:
@@ -225,31 +238,33 @@ class LoopedDynamics(Dynamics):
             sound: Scalar = 1.0
             new = list(y)
             if self.form == "minimal":
-                new, found = self._closed(new, FINAL)
-                size, sound = found.largest, found.sound
+                new, reduced = self._minimal_state(new, FINAL_ITERATIONS)
+                size, sound = reduced.largest, reduced.conditioning
                 if self.rank.groups:  # the selected equations may be the wrong ones although E is small
-                    size = maximum(size, WEAK / sound)
+                    size = maximum(size, WEAK_PIVOT / sound)
             elif self.form == "projected":
-                new, sound = self._projected(new, FINAL)
+                new, sound = self._projected_state(new, FINAL_ITERATIONS)
             else:
                 q, _, _ = self.system.split(new)
-                tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
-                sound = forms.singularity(tree, self._forward, self.rank, list(q))
+                tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
+                sound = constrained_dynamics.singularity_distance(tree, self._forward, self.rank, list(q))
             q, v, _ = self.system.split(new)
-            found_open = [e.value for e in equations(self.tree, list(q), list(v))]
-            worst = forms.largest(found_open)  # unscaled, for the record
-            gap = forms.largest([x * k for x, k in zip(found_open, self._sizes, strict=True)])
+            gaps = [e.value for e in loop_equations(self.tree, list(q), list(v))]
+            worst = constrained_dynamics.largest_magnitude(gaps)  # unscaled, for the record
+            gap = constrained_dynamics.largest_magnitude(
+                [x * k for x, k in zip(gaps, self._inverse_sizes, strict=True)]
+            )
             return {"y": new, "measures": [worst, size, sound, gap]}
 
         return self.trace("correction", correct, {"y": (self.size,)})
 
     @cached_property
-    def anywhere(self) -> LoopedDynamics:
+    def without_partition(self) -> LoopedDynamics:
         """Copy of the system in a form without a partition, for states far from those where this partition is valid."""
         return replace(self, form="projected", others={}) if self.form == "minimal" else self
 
     @property
-    def measured(self) -> tuple[str, ...]:
+    def measured_fields(self) -> tuple[str, ...]:
         """The largest gap of loops, the bound of E, and the size of rounding errors."""
         return ("open", "bound", "noise")
 
@@ -263,49 +278,49 @@ class LoopedDynamics(Dynamics):
             return self.correction
         return replace(self, form="projected", others={}).correction
 
-    def _corrected(self, y: State, by: Graph | None = None) -> dict[str, Any]:
+    def _corrected(self, y: State, graph: Graph | None = None) -> dict[str, Any]:
         given: dict[str, Any] = {"y": y}
         if self.system.parameters:
             tape = next(x.tape for x in y if isinstance(x, Node))
             given["p"] = tape.inputs("p", (len(self.system.parameters),))
-        return (by or self.correction).call(**given)
+        return (graph or self.correction).call(**given)
 
-    def rejoined(self, y: State) -> State:
+    def constrained_state(self, y: State) -> State:
         """Return `y` with its velocity projected onto the constraints, as an impulse would, and its loops closed."""
         return list(self._corrected(y)["y"])
 
-    def observed(self, y: State) -> tuple[State, Scalar]:
+    def observed_row(self, y: State) -> tuple[State, Scalar]:
         """Return a corrected row `y` and 0, or the interpolated row and 1 near a singular configuration.
 
         There the interpolated row is better than the corrected one.
         """
-        found = self._corrected(y, self.observation)
-        _, _, sound, gap = found["measures"]
+        corrected = self._corrected(y, self.observation)
+        _, _, sound, gap = corrected["measures"]
         if self.form == "lagrange":
-            return list(found["y"]), 0.0
-        good = where(gap < self._shut, where(sound > TRUSTED, 1.0, 0.0), 0.0) > 0.0
-        return [where(good, a, b) for a, b in zip(found["y"], y, strict=True)], where(good, 0.0, 1.0)
+            return list(corrected["y"]), 0.0
+        good = where(gap < self._gap_tolerance, where(sound > MIN_DISTANCE_ROW, 1.0, 0.0), 0.0) > 0.0
+        return [where(good, a, b) for a, b in zip(corrected["y"], y, strict=True)], where(good, 0.0, 1.0)
 
-    def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+    def record_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """Return the accelerations in the state `y` under the forces `tau`, without a partition.
 
         No partition is valid in all rows. The result is NaN in a singular configuration.
         """
         q, v, _ = self.system.split(y)
-        tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
-        return Layer(self.terms, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
+        tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
+        return LoopLayer(self.terms, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
 
     @property
-    def _sizes(self) -> list[float]:
+    def _inverse_sizes(self) -> list[float]:
         """One over the natural size of each equation."""
         return [float(x) for x in self.analysis.scales.rows]
 
     @property
-    def _shut(self) -> float:
+    def _gap_tolerance(self) -> float:
         """Largest gap of closed loops, relative to the natural size of each equation."""
-        return LOOSE if self.form == "lagrange" else max(CLOSED[self.dtype], self.analysis.slack)
+        return LAGRANGE_GAP if self.form == "lagrange" else max(GAP_TOLERANCES[self.dtype], self.analysis.slack)
 
-    def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def step_end_state(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """Return the corrected state at the end of a step, trouble (a status, or 0), and new measured fields.
 
         Parameters
@@ -315,43 +330,53 @@ class LoopedDynamics(Dynamics):
         old
             Fields of the program's state before the step.
         """
-        found = self._corrected(made.y)
-        worst, size, sound, gap = found["measures"]
+        corrected = self._corrected(made.y)
+        worst, size, sound, gap = corrected["measures"]
         trouble: Scalar = 0.0
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
-        trouble = where(gap < self._shut, trouble, float(NOT_CLOSED))
-        least = SINGULAR if made.error is None else CREEPING
+        trouble = where(gap < self._gap_tolerance, trouble, float(NOT_CLOSED))
+        least = MIN_DISTANCE_FIXED if made.error is None else MIN_DISTANCE_ADAPTIVE
         trouble = where(sound > least, trouble, float(NOT_CLOSED))
         unit = EPSILON[self.dtype]
         # Distance from a singular configuration at the start of the step.
-        began = sqrt(unit / maximum(old["noise"], unit * unit))
-        passed = where(minimum(sound, began) > NEAR, 1.0, self._agrees(made, old, found["y"]))
-        trouble = where(passed > 0.5, trouble, float(NOT_CLOSED))
+        start_distance = sqrt(unit / maximum(old["noise"], unit * unit))
+        is_resolved = where(
+            minimum(sound, start_distance) > NEAR_DISTANCE, 1.0, self._stages_agree(made, old, corrected["y"])
+        )
+        trouble = where(is_resolved > 0.5, trouble, float(NOT_CLOSED))
         noise = unit / (sound * sound)
-        return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise}
+        return (
+            list(corrected["y"]),
+            trouble,
+            {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise},
+        )
 
-    def _agrees(self, made: Step, old: dict[str, Any], y: State) -> Scalar:
+    def _stages_agree(self, made: Step, old: dict[str, Any], y: State) -> Scalar:
         """Return 1 if the stages of a step agree and so resolve the motion near a singular configuration, else 0."""
         differ = made.error or made.rough
         if differ is None:
             return 1.0
-        before, after = (forms.largest(self.system.split(state)[1]) for state in (old["y"], y))
+        before, after = (constrained_dynamics.largest_magnitude(self.system.split(state)[1]) for state in (old["y"], y))
         # The speed after the step counts only up to a limit, so that a wild step does not set its own scale.
-        fastest = maximum(maximum(before, minimum(after, LEAP * before)), SLOW)
-        return where(forms.largest(self.system.split(differ)[1]) < ROUGH * fastest, 1.0, 0.0)
+        fastest = maximum(maximum(before, minimum(after, MAX_SPEED_RATIO * before)), MIN_CHECKED_SPEED)
+        return where(
+            constrained_dynamics.largest_magnitude(self.system.split(differ)[1]) < MAX_STAGE_DIFFERENCE * fastest,
+            1.0,
+            0.0,
+        )
 
-    def by(self, order: tuple[tuple[int, int], ...]) -> LoopedDynamics:
+    def with_partition(self, order: tuple[tuple[int, int], ...]) -> LoopedDynamics:
         """Return this system by the partition with the pivots `order`, cached."""
         if order not in self.others:
             self.others[order] = replace(self, part=replace(self.part, order=order))
         return self.others[order]
 
 
-def method_of(system: System, solver: Solver) -> Method:
+def method_for_form(system: System, solver: Solver) -> Method:
     """Return the method of `system` that gives the terms of the form in `solver`."""
     if solver.form != "minimal":
-        return method_for(system.mechanism, Request("forward_dynamics", solver.method))
+        return auto_method(system.mechanism, Request("forward_dynamics", solver.method))
     if solver.method not in ("auto", "crba"):
         raise InputError(
             f'method "{solver.method}": the minimal form of a mechanism with loops uses the composite-rigid-body mass '
@@ -360,7 +385,7 @@ def method_of(system: System, solver: Solver) -> Method:
     return METHODS["crba"]
 
 
-def rounds_for(order: int) -> int:
+def stage_iterations(order: int) -> int:
     """Return the Newton iterations inside a step for a method of the given `order`.
 
     Inside a step of size h the loops are open by h^2, after one iteration by h^4, after two by h^8. An error of a rate
@@ -400,22 +425,22 @@ def looped_dynamics(
         )
     if solver.form == "auto":
         solver = replace(solver, form=form_for(m))
-    by, found = method_of(system, solver), analysis(m)
-    C = closed(m.tree if not m.parameters else m.at().tree, found.samples[0]).C[list(found.rank.rows)]
-    C = C * found.rank.natural(m.nv)
-    order = tuple(pivots(C, found.pattern, found.rank)[0])
-    for doubt in found.doubts:
+    method, loops = method_for_form(system, solver), analysis(m)
+    C = evaluate_constraints(m.tree if not m.parameters else m.at().tree, loops.samples[0]).C[list(loops.rank.rows)]
+    C = C * loops.rank.natural(m.nv)
+    order = tuple(choose_pivots(C, loops.pattern, loops.rank)[0])
+    for doubt in loops.doubts:
         warn(f'"{m.name}": {doubt}.')
-    made = LoopedDynamics(
+    dynamics = LoopedDynamics(
         system,
-        by,
+        method,
         integrals=integrals,
         implicit=implicit_forces(system, solver),
         form=solver.form,
-        part=forms.Partition(found.rank, order),
+        part=constrained_dynamics.CoordinatePartition(loops.rank, order),
         baumgarte=solver.baumgarte,
-        rounds=rounds_for(integrator(solver.integrator).order),
+        rounds=stage_iterations(integrator(solver.integrator).order),
         dtype=dtype,
     )
-    made.others[order] = made
-    return made
+    dynamics.others[order] = dynamics
+    return dynamics

@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.errors import InputError
-from bellcrank.quoting import line
+from bellcrank.quoting import single_line
 from bellcrank.record import Column, Record, state_columns
-from bellcrank.sim.operating_point import dependent, displaced, plain
-from bellcrank.text import Table
+from bellcrank.sim.operating_point import dependent_mask, displaced_positions, mechanism_at
+from bellcrank.text_table import Table
 
 if TYPE_CHECKING:
-    from bellcrank.sim.linear import Linear
+    from bellcrank.sim.linearisation import Linear
 
 Array = np.ndarray[Any, Any]
-NOTHING = float(np.sqrt(np.finfo(float).eps))  # relative to the fastest eigenvalue: accuracy of a double zero
-RESTS = 1e-6  # rad/s2 or m/s2: smaller accelerations count as rest
-NAMED = 5  # largest number of joints named in a row of the table
-ROUNDING = 1e-13  # relative to the fastest eigenvalue: smaller real parts count as no damping
-SHARE = 0.1  # smallest amplitude that is named, relative to that of the joint that moves most
+ZERO_EIGENVALUE_RATIO = float(
+    np.sqrt(np.finfo(float).eps)
+)  # relative to the fastest eigenvalue: accuracy of a double zero
+REST_ACCELERATION = 1e-6  # rad/s2 or m/s2: smaller accelerations count as rest
+MOST_NAMED_JOINTS = 5  # largest number of joints named in a row of the table
+ROUNDING_RATIO = 1e-13  # relative to the fastest eigenvalue: smaller real parts count as no damping
+NAMED_AMPLITUDE_RATIO = 0.1  # smallest amplitude that is named, relative to that of the joint that moves most
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ class Mode:
         """
         names = self.linear.plant.system.mechanism.columns[1]
         order = np.argsort(-np.abs(self.shape), kind="stable")
-        return {names[i]: complex(self.shape[i]) for i in order if abs(self.shape[i]) >= SHARE}
+        return {names[i]: complex(self.shape[i]) for i in order if abs(self.shape[i]) >= NAMED_AMPLITUDE_RATIO}
 
     def record(self, amplitude: float = 0.2, periods: float = 3.0, rows: int = 60) -> Record:
         """Return a record of the mechanism moving along the mode, for animation: mode.record().report("mode.html").
@@ -99,33 +101,33 @@ class Mode:
             If no joint moves in this mode.
         """
         if not np.abs(self.shape).max(initial=0.0):
-            raise InputError(f"record: no joint moves in this mode; it is one of {self._named}.")
+            raise InputError(f"record: no joint moves in this mode; it is one of {self._joint_text}.")
         rate = 1j * self.eigenvalue.imag if self.oscillates else self.eigenvalue
-        each = 2.0 * np.pi / rate.imag if self.oscillates else 1.0 / (abs(rate) or 1.0)
-        t = np.linspace(0.0, periods * each, round(periods * rows) + 1)
+        period = 2.0 * np.pi / rate.imag if self.oscillates else 1.0 / (abs(rate) or 1.0)
+        t = np.linspace(0.0, periods * period, round(periods * rows) + 1)
         growth = t / t[-1] if not rate else np.exp(rate * t - max(0.0, rate.real) * t[-1])
         speed = np.full_like(t, 1.0 / t[-1]) if not rate else rate * growth
-        q, v = self._closed(*(amplitude * (x[:, None] * self.shape).real for x in (growth, speed)))
+        q, v = self._consistent_states(*(amplitude * (x[:, None] * self.shape).real for x in (growth, speed)))
         s = self.linear.plant.system
         m, columns = s.mechanism, state_columns(s.mechanism, t, q=q, v=v)
         for name, x in zip(s.parameters, self.linear.at["p"], strict=True):
             columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), np.full_like(t, x))
         return Record(columns, mechanism=m, provenance={"mechanism": m.name, "mode": str(self)})
 
-    def _closed(self, xi: Array, v: Array) -> tuple[Array, Array]:
+    def _consistent_states(self, xi: Array, v: Array) -> tuple[Array, Array]:
         """Return displaced positions and velocities whose dependent coordinates satisfy the loop equations."""
         s, at = self.linear.plant.system, self.linear.at
         free = [i for i, n in enumerate(s.mechanism.columns[1]) if f"{n}.q" in self.linear.states]
-        q = displaced(s, at["p"], at["q"], xi, free)
-        tree = plain(s, at["p"]).tree
-        return q, consistent(tree, q, v, free=dependent(s, free)) if tree.loops else v
+        q = displaced_positions(s, at["p"], at["q"], xi, free)
+        tree = mechanism_at(s, at["p"]).tree
+        return q, consistent_velocity(tree, q, v, free=dependent_mask(s, free)) if tree.loops else v
 
     @property
-    def _named(self) -> str:
+    def _joint_text(self) -> str:
         """Return the moving joints as text."""
         if self.moves:
-            words = [f"{n} {_phased(x)}" for n, x in self.moves.items()]
-            return ", ".join(words[:NAMED]) + (", ..." if len(words) > NAMED else "")
+            words = [f"{n} {_amplitude_text(x)}" for n, x in self.moves.items()]
+            return ", ".join(words[:MOST_NAMED_JOINTS]) + (", ..." if len(words) > MOST_NAMED_JOINTS else "")
         return self.linear.states[int(np.argmax(np.abs(self.states)))]
 
     @property
@@ -135,12 +137,12 @@ class Mode:
         time = f"{1.0 / abs(real):.4g}" if real else ""
         grows = " grows" if real > 0.0 else ""
         if self.oscillates:
-            return f"{self.frequency:.5g}", f"{self.damping:.4g}", f"{time}{grows}", self._named
-        return "", "", f"{time}{grows}" if real else "rests anywhere", self._named
+            return f"{self.frequency:.5g}", f"{self.damping:.4g}", f"{time}{grows}", self._joint_text
+        return "", "", f"{time}{grows}" if real else "rests anywhere", self._joint_text
 
     def __str__(self) -> str:
         kind = f"{self.frequency:.4g} Hz, damping {self.damping:.3g}" if self.oscillates else f"{self.row[2]} s"
-        return f"{kind}: {line(self._named)}"
+        return f"{kind}: {single_line(self._joint_text)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +187,7 @@ class Modes(Sequence[Mode]):
     def __str__(self) -> str:
         rows = [(str(k), *mode.row) for k, mode in enumerate(self.all)]
         head = ("#", "frequency Hz", "damping", "time s", "moves")
-        title = f"{line(self.linear.plant.system.mechanism.name)}: {len(self.oscillating)} oscillations"
+        title = f"{single_line(self.linear.plant.system.mechanism.name)}: {len(self.oscillating)} oscillations"
         return str(Table(title, head, rows, (0, 1, 2, 3), self.unrest))
 
     @property
@@ -193,9 +195,9 @@ class Modes(Sequence[Mode]):
         """Return a note if the operating point is not an equilibrium, else an empty text."""
         k = (len(self.linear.states) - self.linear.plant.system.nx) // 2
         a = np.abs(self.linear.rate[: 2 * k])
-        if not a.max(initial=0.0) > RESTS:
+        if not a.max(initial=0.0) > REST_ACCELERATION:
             return ""
-        name = line(self.linear.states[int(np.argmax(a))])
+        name = single_line(self.linear.states[int(np.argmax(a))])
         return (
             f"The point is not at rest ({name} changes by {self.linear.rate[np.argmax(a)]:.3g} per second), so the "
             "modes depend on the choice of coordinates. bc.equilibrium finds a point of rest."
@@ -214,15 +216,15 @@ def modes(linear: Linear) -> Modes:
     if linear.step is not None:
         values = np.log(values.astype(complex)) / linear.step
     fastest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-    found, shapes = [], linear.shapes.astype(complex)
+    mode_list, shapes = [], linear.shapes.astype(complex)
     for value, z in zip(values.astype(complex), vectors.T.astype(complex), strict=True):
-        value = 0j if abs(value) <= NOTHING * fastest else value
-        value = complex(value.real, 0.0) if abs(value.imag) <= NOTHING * abs(value) else complex(value)
-        value = complex(0.0, value.imag) if abs(value.real) <= ROUNDING * fastest else value
+        value = 0j if abs(value) <= ZERO_EIGENVALUE_RATIO * fastest else value
+        value = complex(value.real, 0.0) if abs(value.imag) <= ZERO_EIGENVALUE_RATIO * abs(value) else complex(value)
+        value = complex(0.0, value.imag) if abs(value.real) <= ROUNDING_RATIO * fastest else value
         if value.imag < 0.0:  # the complex conjugate describes the same motion
             continue
-        found.append(_mode(linear, value, shapes @ z, z))
-    return Modes(tuple(sorted(found, key=lambda mode: abs(mode.eigenvalue))), linear)
+        mode_list.append(_mode(linear, value, shapes @ z, z))
+    return Modes(tuple(sorted(mode_list, key=lambda mode: abs(mode.eigenvalue))), linear)
 
 
 def _mode(linear: Linear, value: complex, shape: Array, z: Array) -> Mode:
@@ -233,9 +235,9 @@ def _mode(linear: Linear, value: complex, shape: Array, z: Array) -> Mode:
     return Mode(value, shape / scale, z / scale, linear)
 
 
-def _phased(x: complex) -> str:
+def _amplitude_text(x: complex) -> str:
     """Format an amplitude, with its phase unless that is within 5 degrees of 0 or 180."""
-    turn = np.degrees(np.angle(x))
-    if min(abs(turn), 180.0 - abs(turn)) < 5.0:
+    phase_deg = np.degrees(np.angle(x))
+    if min(abs(phase_deg), 180.0 - abs(phase_deg)) < 5.0:
         return f"{x.real:.2f}"
-    return f"{abs(x):.2f} at {turn:.0f} deg"
+    return f"{abs(x):.2f} at {phase_deg:.0f} deg"

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.ends import Row, ends
+from bellcrank.dynamics.frame_pairs import JacobianRow, frame_pair
 from bellcrank.errors import InputError, unknown
 from bellcrank.jets import Jet, jet
 from bellcrank.model import Mechanism
@@ -25,68 +25,70 @@ from bellcrank.nodes.tape import Tape
 from bellcrank.record.contents import RATES
 from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.sim.user_code import called, vector
+from bellcrank.sim.user_code import call_user_function, named_scalars
 
 Array = np.ndarray[Any, Any]
 Motion = Callable[[Scalar], Scalar]
 Solve = Callable[[Sequence[Scalar]], list[Scalar]]
-PLACES = ("x", "y", "z")
-HELD_BACK = 20.0  # 1/s, k
+POSITION_AXES = ("x", "y", "z")
+BAUMGARTE_GAIN = 20.0  # 1/s, k
 HELD = 1e-9  # share of a motion's row that loops leave free, below which it is held
 LOST = 0.01  # of the way of a motion: a run farther from it has not followed it
-SAME = 1e-6  # rad or m, and per second: largest deviation of a start from its motion
+START_TOLERANCE = 1e-6  # rad or m, and per second: largest deviation of a start from its motion
 
 
 @dataclass(frozen=True)
-class Led:
+class PrescribedCoordinate:
     """A prescribed coordinate at one state: its row of the Jacobian, value, rate and bias acceleration."""
 
-    row: Row
+    row: JacobianRow
     value: Scalar
     rate: Scalar
     bias: Scalar
 
 
-def checked(m: Mechanism, given: Any) -> dict[str, Motion]:
+def checked_motions(m: Mechanism, motions: Any) -> dict[str, Motion]:
     """Return the prescribed motions as a dict after checking names and functions.
 
     Parameters
     ----------
     m
         Mechanism.
-    given
+    motions
         Functions of t by the name of a joint, or of FRAME.x, FRAME.y, FRAME.z.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(motions, Mapping):
         raise InputError(
-            f"motions is {given!r}; expected functions of t by the name of a joint, or of FRAME.x, .y, .z."
+            f"motions is {motions!r}; expected functions of t by the name of a joint, or of FRAME.x, .y, .z."
         )
     single = [name for name in m.columns[1] if name in m.columns[0]]
-    for name, f in given.items():
+    for name, f in motions.items():
         frame, _, axis = str(name).rpartition(".")
-        if name not in single and not (frame in m.frames and axis in PLACES):
-            known = [*single, *(f"{frame}.{c}" for frame in m.frames for c in PLACES)]
+        if name not in single and not (frame in m.frames and axis in POSITION_AXES):
+            known = [*single, *(f"{frame}.{c}" for frame in m.frames for c in POSITION_AXES)]
             raise InputError(f'motions of "{m.name}": {unknown("joint or place", name, known)}')
         if not callable(f):
             raise InputError(f'motion of "{name}" is {f!r}; expected a function of t, such as lambda t: 2.0 * t.')
-        wanted(name, f, Tape().node("input", "t", 0))  # first call on a symbol: a stored symbol is detected later
-    return dict(given)
+        prescribed_jet(
+            name, f, Tape().node("input", "t", 0)
+        )  # first call on a symbol: a stored symbol is detected later
+    return dict(motions)
 
 
-def unit(m: Mechanism, name: str) -> str:
+def drive_unit(m: Mechanism, name: str) -> str:
     """Return the unit of the drive force of the motion `name` of the mechanism `m`."""
     measured = dict(zip(m.columns[1], joint_units(m)[1], strict=True))
     return RATES[measured[name]][2] if name in measured else "N"
 
 
-def wanted(name: str, motion: Motion, t: Scalar) -> Jet:
+def prescribed_jet(name: str, motion: Motion, t: Scalar) -> Jet:
     """Return prescribed value, rate and acceleration of the function `motion` called `name` at the time `t`."""
     what = f'motion of "{name}"'
-    (found,) = vector(what, called(what, motion, Jet(t, 1.0), expected="(t)"), [name])
-    return jet(found)
+    (value,) = named_scalars(what, call_user_function(what, motion, Jet(t, 1.0), expected="(t)"), [name])
+    return jet(value)
 
 
-def led(m: Mechanism, name: str, q: Sequence[Scalar], v: Sequence[Scalar]) -> Led:
+def prescribed_coordinate(m: Mechanism, name: str, q: Sequence[Scalar], v: Sequence[Scalar]) -> PrescribedCoordinate:
     """Return the current value, rate, bias and Jacobian row of a prescribed coordinate.
 
     Parameters
@@ -100,20 +102,20 @@ def led(m: Mechanism, name: str, q: Sequence[Scalar], v: Sequence[Scalar]) -> Le
     """
     if name in m.columns[1]:
         k = m.columns[1].index(name)
-        return Led({k: 1.0}, q[m.columns[0].index(name)], v[k], 0.0)
+        return PrescribedCoordinate({k: 1.0}, q[m.columns[0].index(name)], v[k], 0.0)
     frame, _, axis = name.rpartition(".")
-    a, b = ends(m.tree, m.ground, frame, q, v)
-    i = PLACES.index(axis)
-    row: Row = {}
+    a, b = frame_pair(m.tree, m.ground, frame, q, v)
+    i = POSITION_AXES.index(axis)
+    row: JacobianRow = {}
     for k, s in b.columns:
         x = list(s.lin)[i]
         row[k] = row[k] + x if k in row else x
-    return Led(row, list(b.p - a.p)[i], list(b.u)[i], list(b.a)[i])
+    return PrescribedCoordinate(row, list(b.p - a.p)[i], list(b.u)[i], list(b.a)[i])
 
 
-def forced(
+def driven_accelerations(
     m: Mechanism, motions: Mapping[str, Motion], t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar],
-    a: Sequence[Scalar], answer: Solve,
+    a: Sequence[Scalar], response: Solve,
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:  # fmt: skip
     """Return accelerations with prescribed motions, the forces of the drives, and these as generalised forces.
 
@@ -127,32 +129,36 @@ def forced(
         Time, positions and velocities.
     a
         Accelerations without drives.
-    answer
+    response
         Function that returns the change of the accelerations by a generalised force.
     """
-    from bellcrank.dynamics.loops.forms import inner
+    from bellcrank.dynamics.loops.constrained_dynamics import sparse_inner
 
-    rows, missing = [], []
+    rows, residuals = [], []
     for name, motion in motions.items():
         step("motion", name)
-        here, to = led(m, name, q, v), wanted(name, motion, t)
-        pull = to.c + 2.0 * HELD_BACK * (to.d - here.rate) + HELD_BACK * HELD_BACK * (to.x - here.value)
-        if all(is_zero(x) for x in here.row.values()):
+        coordinate, target = prescribed_coordinate(m, name, q, v), prescribed_jet(name, motion, t)
+        required = (
+            target.c
+            + 2.0 * BAUMGARTE_GAIN * (target.d - coordinate.rate)
+            + BAUMGARTE_GAIN * BAUMGARTE_GAIN * (target.x - coordinate.value)
+        )
+        if all(is_zero(x) for x in coordinate.row.values()):
             raise InputError(f'motion of "{name}": no joint moves it, so its motion cannot be prescribed.')
-        rows.append(here.row)
-        missing.append(pull - here.bias - inner(here.row, a))
-    moves = [answer([r.get(k, 0.0) for k in range(m.nv)]) for r in rows]
+        rows.append(coordinate.row)
+        residuals.append(required - coordinate.bias - sparse_inner(coordinate.row, a))
+    responses = [response([r.get(k, 0.0) for k in range(m.nv)]) for r in rows]
     step("motion")
-    lam = _solved([[inner(r, move) for move in moves] for r in rows], missing)
-    total, felt = list(a), [0.0] * m.nv
-    for x, r, move in zip(lam, rows, moves, strict=True):
+    lam = _solve_positive_definite([[sparse_inner(r, move) for move in responses] for r in rows], residuals)
+    total, generalised = list(a), [0.0] * m.nv
+    for x, r, move in zip(lam, rows, responses, strict=True):
         total = [p + x * s for p, s in zip(total, move, strict=True)]
         for k, y in r.items():
-            felt[k] = felt[k] + x * y
-    return total, lam, felt
+            generalised[k] = generalised[k] + x * y
+    return total, lam, generalised
 
 
-def check_start(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> None:
+def check_motion_start(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> None:
     """Raise an InputError if a run does not start on its prescribed motions, or if no force can impose them.
 
     Parameters
@@ -166,20 +172,21 @@ def check_start(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> None:
     """
     plain = m.at() if m.parameters else m
     for name, motion in motions.items():
-        to = wanted(name, motion, 0.0)
-        if not all(isinstance(x, int | float) for x in (to.x, to.d)):
+        target = prescribed_jet(name, motion, 0.0)
+        if not all(isinstance(x, int | float) for x in (target.x, target.d)):
             continue  # the motion depends on free parameters
-        for k, one in enumerate(y):
-            here = led(plain, name, one[: m.nq].tolist(), one[m.nq : m.nq + m.nv].tolist())
-            if abs(here.value - to.x) > SAME or abs(here.rate - to.d) > SAME:
+        for k, state in enumerate(y):
+            coordinate = prescribed_coordinate(plain, name, state[: m.nq].tolist(), state[m.nq : m.nq + m.nv].tolist())
+            if abs(coordinate.value - target.x) > START_TOLERANCE or abs(coordinate.rate - target.d) > START_TOLERANCE:
                 run = f" (run {k})" if len(y) > 1 else ""
                 raise InputError(
-                    f'the start{run} is not on the motion of "{name}": it begins at {to.x:g} with {to.d:g} per second, '
-                    f"and the start has {float(here.value):g} and {float(here.rate):g}. Give matching q0 and v0; with "
-                    "loops mechanism.assemble({name: place}, {name: speed}, fixed=[name]) returns them."
+                    f'the start{run} is not on the motion of "{name}": it begins at {target.x:g} with {target.d:g} per '
+                    f"second, and the start has {float(coordinate.value):g} and {float(coordinate.rate):g}. Give "
+                    "matching q0 and v0; with loops "
+                    "mechanism.assemble({name: place}, {name: speed}, fixed=[name]) returns them."
                 )
-    for k, one in enumerate(y if motions else []):
-        held = next((name for name, share in free_shares(plain, motions, one) if share < HELD), None)
+    for k, state in enumerate(y if motions else []):
+        held = next((name for name, share in free_shares(plain, motions, state) if share < HELD), None)
         if held is not None:
             run = f" (run {k})" if len(y) > 1 else ""
             by = ["the closed loops"] * bool(m.loops) + ["the other motions"] * (len(motions) > 1)
@@ -205,7 +212,7 @@ def free_shares(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> list[tup
     q, v = y[: m.nq].tolist(), y[m.nq : m.nq + m.nv].tolist()
     rows = np.zeros((len(motions), m.nv))
     for i, name in enumerate(motions):
-        for k, x in led(m, name, q, v).row.items():
+        for k, x in prescribed_coordinate(m, name, q, v).row.items():
             rows[i, k] = x
     free = rows @ _null_space(m, y[: m.nq])
     found, known = [], np.zeros((0, free.shape[1]))
@@ -213,7 +220,9 @@ def free_shares(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> list[tup
         for _ in range(2):  # once more, because the first projection leaves rounding errors
             part = part - known.T @ (known @ part)
         left, size = float(np.linalg.norm(part)), float(np.linalg.norm(row))
-        found.append((name, left / size if size else 1.0))  # a row that is always zero is refused by `forced`
+        found.append(
+            (name, left / size if size else 1.0)
+        )  # a row that is always zero is refused by `driven_accelerations`
         if left:
             known = np.vstack([known, part / left])
     return found
@@ -223,10 +232,10 @@ def _null_space(m: Mechanism, q: Any) -> Array:
     """Return an orthonormal basis of the velocities that keep the loops closed, (nv, degrees of freedom)."""
     if not m.loops:
         return np.eye(m.nv)
-    from bellcrank.dynamics.loops.numbers import closed  # only for mechanisms that have loops
+    from bellcrank.dynamics.loops.constraint_values import evaluate_constraints  # only for mechanisms that have loops
 
     rank = m.loop_analysis.rank.rank
-    return np.asarray(np.linalg.svd(closed(m.tree, q).C)[2][rank:].T)
+    return np.asarray(np.linalg.svd(evaluate_constraints(m.tree, q).C)[2][rank:].T)
 
 
 def lost_motion(m: Mechanism, motions: Mapping[str, Motion], t: Array, q: Array) -> str:
@@ -245,16 +254,16 @@ def lost_motion(m: Mechanism, motions: Mapping[str, Motion], t: Array, q: Array)
     """
     plain = m.at() if m.parameters else m
     for name, motion in motions.items():
-        ends = [wanted(name, motion, float(x)).x for x in (t[0], t[-1])]
+        ends = [prescribed_jet(name, motion, float(x)).x for x in (t[0], t[-1])]
         if not all(isinstance(x, int | float) for x in ends):
             continue  # the motion depends on free parameters
-        here = float(led(plain, name, q[-1].tolist(), [0.0] * m.nv).value)
-        if not abs(here - ends[1]) <= max(LOST * abs(ends[1] - ends[0]), SAME):
+        here = float(prescribed_coordinate(plain, name, q[-1].tolist(), [0.0] * m.nv).value)
+        if not abs(here - ends[1]) <= max(LOST * abs(ends[1] - ends[0]), START_TOLERANCE):
             return f'motion of "{name}" was not followed: at {t[-1]:g} s it is {ends[1]:g}, the run is at {here:g}'
     return ""
 
 
-def _solved(A: list[list[Scalar]], b: list[Scalar]) -> list[Scalar]:
+def _solve_positive_definite(A: list[list[Scalar]], b: list[Scalar]) -> list[Scalar]:
     """Solve A x = b by elimination without pivoting: A is symmetric and positive definite."""
     A, b, n = [list(row) for row in A], list(b), len(b)
     for k in range(n):

@@ -14,26 +14,26 @@ from bellcrank.actuators import IdealTorque
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
-from bellcrank.sim.arguments import listed, unique
+from bellcrank.sim.run_arguments import as_tuple, check_unique_names
 from bellcrank.sim.systems import System, system
 
 
 @dataclass(frozen=True, eq=False)
-class Open:
+class OpenSystem:
     """A system with the names of the inputs and free parameters that were requested."""
 
     system: System
-    asked: tuple[str, ...]
-    plain: System  # the system without additional inputs
+    requested: tuple[str, ...]
+    original: System  # the system without additional inputs
 
     @property
     def columns(self) -> list[tuple[str, int]]:
         """Return, for each requested name, the input of a graph ("u" or "p") and the index in it."""
         u, p = list(self.system.inputs), list(self.system.parameters)
-        return [("u", u.index(name)) if name in u else ("p", p.index(name)) for name in self.asked]
+        return [("u", u.index(name)) if name in u else ("p", p.index(name)) for name in self.requested]
 
 
-def opened(plant: Mechanism | System, inputs: Sequence[str] | None = None, also: Sequence[str] = ()) -> Open:
+def open_system(plant: Mechanism | System, inputs: Sequence[str] | None = None, also: Sequence[str] = ()) -> OpenSystem:
     """Return a system with additional inputs for requested commands and forces.
 
     Parameters
@@ -53,20 +53,20 @@ def opened(plant: Mechanism | System, inputs: Sequence[str] | None = None, also:
             "nor one of its steps describes it. Use the plant without them, with its commands as inputs."
         )
     commands = {command_name(s, n): n for n in s.commands}
-    usual = s.inputs or (tuple(commands) if s.control is None else ())
-    asked = usual if inputs is None else listed("inputs", inputs, "names")
-    unique("input", asked)
+    default_names = s.inputs or (tuple(commands) if s.control is None else ())
+    requested = default_names if inputs is None else as_tuple("inputs", inputs, "names")
+    check_unique_names("input", requested)
     single = [n for n in s.mechanism.columns[1] if n in s.mechanism.columns[0]]
     forces = {f"{n}.tau": n for n in single if f"{n}.tau" not in commands}
     known = [*s.inputs, *commands, *forces, *s.parameters]
-    for name in asked:
+    for name in requested:
         if name not in known:
             raise InputError(f'inputs of "{s.mechanism.name}": {unknown("input", name, known)}')
-    added = [n for n in (*asked, *also) if n not in s.inputs and n not in s.parameters]
-    return Open(_wider(s, [n for n in commands if n in added], [n for n in forces if n in added]), asked, s)
+    added = [n for n in (*requested, *also) if n not in s.inputs and n not in s.parameters]
+    return OpenSystem(_widened(s, [n for n in commands if n in added], [n for n in forces if n in added]), requested, s)
 
 
-def where_of(plant: Mechanism | System, at: Any) -> dict[str, Any]:
+def operating_values(plant: Mechanism | System, at: Any) -> dict[str, Any]:
     """Return an operating point as a mapping.
 
     Parameters
@@ -86,12 +86,12 @@ def where_of(plant: Mechanism | System, at: Any) -> dict[str, Any]:
         return {"q": at}
     if at.plant is plant:
         return dict(at.at)
-    s = opened(plant).system
+    s = open_system(plant).system
     known = ("q", "t", *(x.name for x in s.states), *s.inputs, *s.parameters)
     return {name: x for name, x in at.at.items() if name in known}
 
 
-def forces_in(names: Iterable[Any]) -> tuple[str, ...]:
+def force_names(names: Iterable[Any]) -> tuple[str, ...]:
     """Return the commands and forces among `names`: inputs that exist only if a caller gives them."""
     return tuple(n for n in names if isinstance(n, str) and n.endswith((".tau", ".command")))
 
@@ -101,7 +101,7 @@ def command_name(s: System, joint: str) -> str:
     return f"{joint}.{'command' if s.actuators else 'tau'}"
 
 
-def _wider(s: System, commands: Sequence[str], forces: Sequence[str]) -> System:
+def _widened(s: System, commands: Sequence[str], forces: Sequence[str]) -> System:
     """Return the system with these commands and forces as inputs after its own."""
     if not commands and not forces:
         return s
@@ -110,7 +110,7 @@ def _wider(s: System, commands: Sequence[str], forces: Sequence[str]) -> System:
     return replace(
         s,
         actuators=(*s.actuators, *pushed),
-        control=Widened(s, tuple(commands), tuple(forces)),
+        control=WidenedControl(s, tuple(commands), tuple(forces)),
         inputs=names,
         defaults={**s.defaults, **dict.fromkeys((*commands, *forces), 0.0)},
         free=(*s.free, s.control),
@@ -118,7 +118,7 @@ def _wider(s: System, commands: Sequence[str], forces: Sequence[str]) -> System:
 
 
 @dataclass(frozen=True, eq=False)
-class Widened:
+class WidenedControl:
     """The control of a system, if it has one, plus the additional commands and forces."""
 
     system: System
@@ -133,8 +133,8 @@ class Widened:
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:
         """Return the commands plus the additional inputs, and the rates of the control's states if it has any."""
         s = self.system
-        given, rates = s.commanded(t, [*q, *v, *x], list(u)[: len(s.inputs)])
-        own = [command_name(s, n) for n in s.commands]
-        total = [g + u[n] if n in self.commands else g for g, n in zip(given, own, strict=True)]
+        commands, rates = s.commanded(t, [*q, *v, *x], list(u)[: len(s.inputs)])
+        command_names = [command_name(s, n) for n in s.commands]
+        total = [g + u[n] if n in self.commands else g for g, n in zip(commands, command_names, strict=True)]
         total += [u[n] for n in self.forces]
         return (total, rates) if s.control_states else total

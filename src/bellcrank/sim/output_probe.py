@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build.compiling import of_graph
+from bellcrank.build.compiling import compile_graph
 from bellcrank.sim.dynamics import Dynamics
 
 Array = np.ndarray[Any, Any]
@@ -24,12 +24,14 @@ class OutputProbe:
         def observed(t: Any, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"output": list(system.observed(t, list(y), u).values())}
 
-        self._kernel = of_graph(dynamics.trace("probe", observed, dynamics.arguments), parameters=system.parameters)
+        self._kernel = compile_graph(
+            dynamics.trace("probe", observed, dynamics.arguments), parameters=system.parameters
+        )
 
     def __call__(self, t: float, y: Array, u: Array, p: Array) -> dict[str, float]:
         """Return the outputs by name at time `t`, state `y`, inputs `u` and parameters `p`."""
         if not self.names:
             return {}
-        given = {"t": t, "y": y, "u": u, "p": p}
-        found = self._kernel(*(given[name] for name in self._kernel.signature.inputs))
-        return dict(zip(self.names, found.tolist(), strict=True))
+        arguments = {"t": t, "y": y, "u": u, "p": p}
+        values = self._kernel(*(arguments[name] for name in self._kernel.signature.inputs))
+        return dict(zip(self.names, values.tolist(), strict=True))

@@ -10,12 +10,12 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
-class Kept:
+class RowStore:
     """Store of all rows (`limit` None), or of at least the newest `limit` rows and not many more."""
 
     def __init__(self, width: int, limit: int | None = None) -> None:
         self.limit = limit
-        self.forgotten = 0
+        self.dropped = 0
         self._pieces: deque[Array] = deque([np.zeros((0, width))])
         self._count = 0
 
@@ -26,9 +26,9 @@ class Kept:
         self._pieces.append(rows)
         self._count += len(rows)
         while self.limit is not None and self._count - len(self._pieces[0]) >= self.limit:
-            gone = len(self._pieces.popleft())
-            self._count -= gone
-            self.forgotten += gone
+            dropped_rows = len(self._pieces.popleft())
+            self._count -= dropped_rows
+            self.dropped += dropped_rows
 
     def rows(self) -> Array:
         """Return the stored rows as one array."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.scalar import Scalar
-from bellcrank.sim.columns import units
+from bellcrank.sim.observed_columns import observable_units
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -49,7 +49,7 @@ class Gradient:
         return f"<Gradient of {self.value.size} runs: {shown}, {self.q0.shape[-1]} positions at the start>"
 
 
-def watched(plant: System, what: str, cost: Cost) -> tuple[System, str]:
+def with_cost_column(plant: System, what: str, cost: Cost) -> tuple[System, str]:
     """Return a system with the scalar as a column, and the name of the column; an empty name without a scalar.
 
     Parameters
@@ -64,7 +64,7 @@ def watched(plant: System, what: str, cost: Cost) -> tuple[System, str]:
     if cost is None:
         return plant, ""
     if isinstance(cost, str):
-        known = list(units(plant))
+        known = list(observable_units(plant))
         if cost not in known:
             raise InputError(f"{what}: {unknown('column', cost, known)}")
         return plant, cost

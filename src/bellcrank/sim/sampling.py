@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.actuators import StateVariable
 from bellcrank.errors import InputError
 from bellcrank.scalar import Scalar, fabs, floor, maximum, quantised, where
-from bellcrank.sim.amounts import delay, duration, positive, whole
-from bellcrank.sim.arguments import Named, number, unique
-from bellcrank.sim.user_code import called, vector
+from bellcrank.sim.quantity_checks import delay, duration, positive, whole_multiple
+from bellcrank.sim.run_arguments import NamedVector, check_unique_names, real_number
+from bellcrank.sim.user_code import call_user_function, named_scalars
 
 if TYPE_CHECKING:
     from bellcrank.sim.systems import System
 
 
-UNDER_WAY = 10_000  # largest number of delayed samples; each of them is a state
+MOST_DELAYED_SAMPLES = 10_000  # largest number of delayed samples; each of them is a state
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ class Sampled:
         for what, given in (("outputs", self.outputs), ("states", self.states)):
             if not isinstance(given, Mapping):
                 raise InputError(f'Sampled: {what} is {given!r}; expected a mapping, {what}={{"target": 0.0}}.')
-            unique(what.rstrip("s"), list(given))
+            check_unique_names(what.rstrip("s"), list(given))
             for name, x in given.items():
-                number(f'Sampled: {what} "{name}"', x)
-        if not self.delay / self.every <= UNDER_WAY:
+                real_number(f'Sampled: {what} "{name}"', x)
+        if not self.delay / self.every <= MOST_DELAYED_SAMPLES:
             raise InputError(
                 f"Sampled: delay is {self.delay:g} s, so that {self.delay / self.every:.3g} samples would be delayed "
-                f"at once; expected at most {UNDER_WAY}. Is it in seconds?"
+                f"at once; expected at most {MOST_DELAYED_SAMPLES}. Is it in seconds?"
             )
 
     @property
@@ -101,8 +101,8 @@ class Sampled:
     def variables(self) -> tuple[StateVariable, ...]:
         """Return the state variables: held outputs, memory, and delayed outputs, the newest first."""
         held = [StateVariable(name, "", float(x)) for name, x in {**self.outputs, **self.states}.items()]
-        coming = [(k, name, x) for k in range(1, self.waiting + 1) for name, x in self.outputs.items()]
-        return (*held, *(StateVariable(f"{name}.coming{k}", "", float(x)) for k, name, x in coming))
+        delayed = [(k, name, x) for k in range(1, self.waiting + 1) for name, x in self.outputs.items()]
+        return (*held, *(StateVariable(f"{name}.coming{k}", "", float(x)) for k, name, x in delayed))
 
     def result(self, s: System, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[list[Scalar], ...]:
         """Return outputs and next states.
@@ -122,49 +122,50 @@ class Sampled:
             The memory until the next sample, in the order of `states`.
         """
         what = f"sampled controller ({self.name})"
-        found, states = called(what, self.function, t, *s.split(y), Named("u", s.inputs, u)), []
+        returned, states = call_user_function(what, self.function, t, *s.split(y), NamedVector("u", s.inputs, u)), []
         if self.states:
-            if not isinstance(found, tuple) or len(found) != 2:
+            if not isinstance(returned, tuple) or len(returned) != 2:
                 raise InputError(
-                    f"{what} has states ({', '.join(self.states)}) and returned {type(found).__name__}; expected the "
-                    "pair (outputs, next states)."
+                    f"{what} has states ({', '.join(self.states)}) and returned {type(returned).__name__}; expected "
+                    "the pair (outputs, next states)."
                 )
-            found, states = found[0], vector(f"states of {what}", found[1], list(self.states))
-        outputs = vector(what, found, list(self.outputs)) if self.outputs else []
+            returned, states = returned[0], named_scalars(f"states of {what}", returned[1], list(self.states))
+        outputs = named_scalars(what, returned, list(self.outputs)) if self.outputs else []
         return [x if self.quantum is None else quantised(x, self.quantum) for x in outputs], states
 
 
-def as_control(found: Sampled, commands: Sequence[str]) -> tuple[Sampled, Callable[..., Any]]:
+def as_control(controller: Sampled, commands: Sequence[str]) -> tuple[Sampled, Callable[..., Any]]:
     """Return a sampled controller for the commands, and the control that passes its held outputs on.
 
     Parameters
     ----------
-    found
+    controller
         Sampled controller without outputs of its own.
     commands
         Names of the commands.
     """
-    if found.outputs:
+    if controller.outputs:
         raise InputError(
-            f"control ({found.name}) is sampled and has outputs of its own ({', '.join(found.outputs)}); as the "
-            "control it gives the commands. Put it into sampled=[...], with a control that reads its outputs from x."
+            f"control ({controller.name}) is sampled and has outputs of its own ({', '.join(controller.outputs)}); as "
+            "the control it gives the commands. Put it into sampled=[...], with a control that reads its "
+            "outputs from x."
         )
-    function, names = found.function, {f"{c}.held": 0.0 for c in commands}
+    function, names = controller.function, {f"{c}.held": 0.0 for c in commands}
 
     def give(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:
         given = function(t, q, v, x, u)
-        outputs, states = given if found.states and isinstance(given, tuple) and len(given) == 2 else (given, None)
-        held = vector(f"control ({found.name})", outputs, commands)
+        outputs, states = given if controller.states and isinstance(given, tuple) and len(given) == 2 else (given, None)
+        held = named_scalars(f"control ({controller.name})", outputs, commands)
         return held if states is None else (held, states)
 
-    give.__name__ = found.name
-    made = Sampled(give, found.every, names, found.states, found.delay, found.quantum)
+    give.__name__ = controller.name
+    sampler = Sampled(give, controller.every, names, controller.states, controller.delay, controller.quantum)
 
     def held(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> list[Scalar]:
         return [x[name] for name in names]
 
-    held.__name__ = found.name
-    return made, held
+    held.__name__ = controller.name
+    return sampler, held
 
 
 def clocks(s: System) -> tuple[tuple[float, float], ...]:
@@ -190,24 +191,24 @@ def next_phases(s: System, phases: Sequence[Scalar], h: Scalar) -> list[Scalar]:
 
 def phases_at(s: System, n: Scalar, h: Scalar) -> list[Scalar]:
     """Return the phases of the system `s` after `n` steps of `h` seconds, `n` being exact."""
-    found: list[Scalar] = []
+    phases: list[Scalar] = []
     for every, late in clocks(s):
-        each, past = _steps(every, h), n - _steps(late, h)
+        steps_per_period, steps_since_first = _steps(every, h), n - _steps(late, h)
         # The half keeps a quotient that should be whole from being rounded down.
-        turn = past - each * floor((past + 0.5) / each)
-        found.append(where(past > -0.5, turn, past))
-    return found
+        wrapped = steps_since_first - steps_per_period * floor((steps_since_first + 0.5) / steps_per_period)
+        phases.append(where(steps_since_first > -0.5, wrapped, steps_since_first))
+    return phases
 
 
 def any_due(phases: Sequence[Scalar]) -> Scalar:
     """Return 1 if any of the `phases` is zero: a sample is taken or takes effect before this step."""
-    found: Scalar = 0.0
+    is_any_due: Scalar = 0.0
     for phase in phases:
-        found = maximum(found, _due(phase))
-    return found
+        is_any_due = maximum(is_any_due, _is_due(phase))
+    return is_any_due
 
 
-def _due(phase: Scalar) -> Scalar:
+def _is_due(phase: Scalar) -> Scalar:
     return where(fabs(phase) < 0.5, 1.0, 0.0)
 
 
@@ -215,7 +216,9 @@ def _steps(seconds: Scalar, h: Scalar) -> Scalar:
     return floor(seconds / h + 0.5) if seconds else 0.0
 
 
-def taken(s: System, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], phases: Sequence[Scalar]) -> list[Scalar]:
+def sampled_state(
+    s: System, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], phases: Sequence[Scalar]
+) -> list[Scalar]:
     """Return the state after the samples of this moment.
 
     Parameters
@@ -228,39 +231,39 @@ def taken(s: System, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], phases
         Phases of its clocks.
     """
     y, phase = list(y), dict(zip(clocks(s), phases, strict=True))
-    for c, at in _places(s):
-        y[at : at + len(c.variables)] = _one(c, s, t, y, u, phase, at)
+    for c, at in _controller_places(s):
+        y[at : at + len(c.variables)] = _controller_state(c, s, t, y, u, phase, at)
     return y
 
 
-def _one(
+def _controller_state(
     c: Sampled,
     s: System,
     t: Scalar,
     y: list[Scalar],
     u: Sequence[Scalar],
     phase: Mapping[tuple[float, float], Scalar],
-    at: int,
+    first: int,
 ) -> list[Scalar]:
     """Return the new state elements of one controller: held outputs, memory and delayed outputs."""
     width, remembered = len(c.outputs), len(c.states)
     new, states = c.result(s, t, y, u)
-    now, behind = _due(phase[c.every, 0.0]) > 0.5, at + width + remembered
-    held, memory = y[at : at + width], y[at + width : behind]
-    queue = [y[behind + k * width : behind + (k + 1) * width] for k in range(c.waiting)]
+    samples_now, queue_start = _is_due(phase[c.every, 0.0]) > 0.5, first + width + remembered
+    held, memory = y[first : first + width], y[first + width : queue_start]
+    queue = [y[queue_start + k * width : queue_start + (k + 1) * width] for k in range(c.waiting)]
     if c.waiting:  # the sample that takes effect now is the last in the queue, before the queue is shifted
-        held = _picked(_due(phase[c.every, float(c.delay)]) > 0.5, queue[-1], held)
-        queue = [_picked(now, a, b) for a, b in zip([new, *queue], queue, strict=False)]
+        held = _selected(_is_due(phase[c.every, float(c.delay)]) > 0.5, queue[-1], held)
+        queue = [_selected(samples_now, a, b) for a, b in zip([new, *queue], queue, strict=False)]
     else:
-        held = _picked(now, new, held)
-    return [*held, *_picked(now, states, memory), *(x for some in queue for x in some)]
+        held = _selected(samples_now, new, held)
+    return [*held, *_selected(samples_now, states, memory), *(x for some in queue for x in some)]
 
 
-def _picked(condition: Scalar, new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
+def _selected(condition: Scalar, new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
     return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
 
 
-def _places(s: System) -> Iterator[tuple[Sampled, int]]:
+def _controller_places(s: System) -> Iterator[tuple[Sampled, int]]:
     """Yield each controller with the index in y of its first element."""
     at = s.size - sum(len(c.variables) for c in s.sampled)
     for c in s.sampled:
@@ -268,7 +271,7 @@ def _places(s: System) -> Iterator[tuple[Sampled, int]]:
         at += len(c.variables)
 
 
-def checked(s: System, h: float, watched: bool) -> None:
+def check_sampling(s: System, h: float, watched: bool) -> None:
     """Raise an InputError if samples would fall between steps.
 
     Parameters
@@ -286,6 +289,6 @@ def checked(s: System, h: float, watched: bool) -> None:
                 f"the controller {c.name} is sampled, which needs fixed steps without events: give step=, an "
                 "integrator such as rk4, and no tolerance."
             )
-        whole(f"every of the sampled controller {c.name}", c.every, h, "step")
+        whole_multiple(f"every of the sampled controller {c.name}", c.every, h, "step")
         if c.delay:
-            whole(f"delay of the sampled controller {c.name}", c.delay, h, "step")
+            whole_multiple(f"delay of the sampled controller {c.name}", c.delay, h, "step")

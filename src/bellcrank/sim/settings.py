@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, TypeVar
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.build.stages import Where
-from bellcrank.emit.cuda.device import missing
+from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.integrate import INTEGRATORS, Integrator
-from bellcrank.misfits import explained_class
-from bellcrank.room import KEEP, check_room
-from bellcrank.sim.amounts import MOST_STEPS, count, duration, positive, steps_of, whole
+from bellcrank.memory_limits import UNCHECKED_BYTES, check_memory
+from bellcrank.sim.quantity_checks import MAX_STEPS, count, duration, positive, step_count, whole_multiple
 
 FORMS = ("auto", "minimal", "projected", "lagrange")
 
 
-@explained_class("__init__")
+@explain_methods("__init__")
 @dataclass(frozen=True)
 class Solver:
     """Settings of the integration.
@@ -65,7 +65,7 @@ class Solver:
             positive("resolve", self.resolve, ", a relative error, or 0 for no check")
 
 
-@explained_class("__init__")
+@explain_methods("__init__")
 @dataclass(frozen=True)
 class Saving:
     """Settings of the record.
@@ -85,7 +85,7 @@ class Saving:
     summary: Sequence[str] = ()
 
 
-class OneRun(TypedDict, total=False):
+class RunOptions(TypedDict, total=False):
     """Shortcuts that may differ between runs of a Simulator."""
 
     step: float | None
@@ -98,10 +98,12 @@ class OneRun(TypedDict, total=False):
     threads: int | None
 
 
-Group = TypeVar("Group", Solver, Saving, Where)
+SettingsGroup = TypeVar("SettingsGroup", Solver, Saving, Where)
 
 
-def grouped(kind: type[Group], word: str, given: Group | None, shortcuts: Mapping[str, Any]) -> Group:
+def merged_settings(
+    kind: type[SettingsGroup], word: str, given: SettingsGroup | None, shortcuts: Mapping[str, Any]
+) -> SettingsGroup:
     """Return a group of settings with shortcuts applied; an InputError if both set the same option.
 
     Parameters
@@ -116,31 +118,35 @@ def grouped(kind: type[Group], word: str, given: Group | None, shortcuts: Mappin
         Options by name; None is not set.
     """
     if given is None:
-        return changed(kind(), shortcuts)
+        return with_shortcuts(kind(), shortcuts)
     if not isinstance(given, kind):
         raise InputError(f"{word} is {given!r}; expected {kind.__name__}({', '.join(f.name for f in fields(kind))}).")
-    usual = kind()
+    defaults = kind()
     for name, x in shortcuts.items():
-        said = getattr(given, name)
-        if x is not None and said != getattr(usual, name):
+        group_value = getattr(given, name)
+        if x is not None and group_value != getattr(defaults, name):
             raise InputError(
-                f"{name} is given twice: {name}={x!r}, and {word}={kind.__name__}({name}={said!r}). Leave one out."
+                f"{name} is given twice: {name}={x!r}, and {word}={kind.__name__}({name}={group_value!r}). "
+                "Leave one out."
             )
-    return changed(given, shortcuts)
+    return with_shortcuts(given, shortcuts)
 
 
-def changed(settings: Group, shortcuts: Mapping[str, Any]) -> Group:
+def with_shortcuts(settings: SettingsGroup, shortcuts: Mapping[str, Any]) -> SettingsGroup:
     """Return `settings` with those `shortcuts` that belong to it and are not None."""
-    said = {name: x for name, x in shortcuts.items() if x is not None and hasattr(settings, name)}
-    return replace(settings, **said) if said else settings
+    given = {name: x for name, x in shortcuts.items() if x is not None and hasattr(settings, name)}
+    return replace(settings, **given) if given else settings
 
 
-Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed steps with nothing to watch
-TOLERANCE = 1e-6  # default error tolerance of adaptive steps
-STEP = 1e-3  # s, default fixed step
-ROWS = 1000  # default number of rows of a record with adaptive steps
-TRIES, TRIES_A_SECOND = 1_000_000, 100_000  # default limit of tried steps, of runs with adaptive steps or events
-KEEPS = ("rows", "final")
+StepMode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed steps with nothing to watch
+DEFAULT_TOLERANCE = 1e-6  # default error tolerance of adaptive steps
+DEFAULT_STEP_S = 1e-3  # s, default fixed step
+DEFAULT_ROWS = 1000  # default number of rows of a record with adaptive steps
+MOST_TRIES, MOST_TRIES_PER_SECOND = (
+    1_000_000,
+    100_000,
+)  # default limit of tried steps, of runs with adaptive steps or events
+KEEP_OPTIONS = ("rows", "final")
 
 
 @dataclass(frozen=True)
@@ -152,32 +158,32 @@ class Plan:
     h: float  # the step, or the first one
     tolerance: float
     steps: int  # 0 if the number is not known in advance
-    gap: float  # seconds between rows
+    row_interval: float  # seconds between rows
     stride: int  # steps between rows
-    each: bool  # a row for every step
-    in_rows: bool  # True if rows are kept, False if only the end of each run is
+    every_step: bool  # a row for every step
+    keeps_rows: bool  # True if rows are kept, False if only the end of each run is
     events: int
-    most: float  # steps that a run may try
+    max_steps: float  # steps that a run may try
     resolve: float  # relative error of fixed steps from which a run is not resolved; 0: not checked
     where: Where
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> StepMode:
         """Return (adaptive, rows on a grid), or None for fixed steps without events."""
         if not self.adaptive and not self.events:
             return None
-        return self.adaptive, not self.each or not self.adaptive or not self.in_rows
+        return self.adaptive, not self.every_step or not self.adaptive or not self.keeps_rows
 
     @property
     def rows(self) -> int:
         """Return the initial row capacity of each run: exact with fixed steps, else an estimate; it can grow."""
-        if not self.in_rows:
+        if not self.keeps_rows:
             return 0
         if self.mode is None:
             return -(-self.steps // self.stride) + 1
-        return round(self.seconds / self.gap) + 2 + 8 * self.events if self.mode[1] else 1024
+        return round(self.seconds / self.row_interval) + 2 + 8 * self.events if self.mode[1] else 1024
 
-    def first(self, hold: float, lines: int) -> dict[str, Any]:
+    def initial_fields(self, hold: float, lines: int) -> dict[str, Any]:
         """Return the initial values of the fields of every run's state except y.
 
         Parameters
@@ -188,30 +194,32 @@ class Plan:
             Number of lines.
         """
         return {
-            "t": 0.0, "live": 1.0, "due": float(self.in_rows), "h": self.h, "step": self.h, "every": self.gap,
-            "end": self.seconds, "last": self.steps, "stride": self.stride,
+            "t": 0.0, "live": 1.0, "due": float(self.keeps_rows), "h": self.h, "step": self.h,
+            "every": self.row_interval, "end": self.seconds, "last": self.steps, "stride": self.stride,
             "next": self.stride if self.mode is None else 0.0, "rtol": self.tolerance, "atol": self.tolerance,
-            "most": self.most, "h_old": 1.0, "input_step": hold, "input_steps": steps_of(hold, self.h),
+            "most": self.max_steps, "h_old": 1.0, "input_step": hold, "input_steps": step_count(hold, self.h),
             "input_last": lines - 1, "resolve": self.resolve,
         }  # fmt: skip
 
     @property
-    def told(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         """Return the settings that are stored in the provenance of the record."""
         return {
             "seconds": self.seconds, "step": None if self.adaptive else self.h,
             "tolerance": self.tolerance if self.adaptive else None,
-            "every": None if not self.in_rows else "step" if self.each else self.gap,
+            "every": None if not self.keeps_rows else "step" if self.every_step else self.row_interval,
         }  # fmt: skip
 
     def check_room(self, runs: int, row: int) -> None:
         """Raise an InputError if the record of `runs` runs with `row` numbers per row exceeds the free memory."""
         size = runs * self.rows * row * 8
-        if size > KEEP:
-            check_room(f"the record of {runs} runs with {self.rows} rows each", size, "record less often (every=...)")
+        if size > UNCHECKED_BYTES:
+            check_memory(f"the record of {runs} runs with {self.rows} rows each", size, "record less often (every=...)")
 
 
-def planned(seconds: float, integrator: Integrator, events: int, solver: Solver, saving: Saving, where: Where) -> Plan:
+def make_plan(
+    seconds: float, integrator: Integrator, events: int, solver: Solver, saving: Saving, where: Where
+) -> Plan:
     """Return the settings of a run as numbers.
 
     Parameters
@@ -231,23 +239,41 @@ def planned(seconds: float, integrator: Integrator, events: int, solver: Solver,
         If a setting is invalid or does not go with another.
     """
     seconds = duration("seconds", seconds)
-    where, in_rows, adaptive = available(where), rows_kept(saving), chooses_steps(integrator, solver)
-    h = duration("step", solver.step) if solver.step is not None else min(STEP, seconds / 100 if adaptive else STEP)
-    tolerance = positive("tolerance", solver.tolerance, "") if solver.tolerance is not None else TOLERANCE
-    steps = 0 if adaptive else whole("seconds", seconds, h, "step")
-    gap, each = _gap(saving.every, seconds, h, adaptive), saving.every == "step"
-    stride = 1 if adaptive or each else whole("every", gap, h, "step")
-    most = _most(solver.max_steps, adaptive or events > 0, seconds, steps)
-    plan = Plan(seconds, adaptive, h, tolerance, steps, gap, stride, each, in_rows, events, most, solver.resolve, where)
+    where, with_rows, adaptive = available_target(where), keeps_rows(saving), has_adaptive_steps(integrator, solver)
+    h = (
+        duration("step", solver.step)
+        if solver.step is not None
+        else min(DEFAULT_STEP_S, seconds / 100 if adaptive else DEFAULT_STEP_S)
+    )
+    tolerance = positive("tolerance", solver.tolerance, "") if solver.tolerance is not None else DEFAULT_TOLERANCE
+    steps = 0 if adaptive else whole_multiple("seconds", seconds, h, "step")
+    row_interval, every_step = _row_interval(saving.every, seconds, h, adaptive), saving.every == "step"
+    stride = 1 if adaptive or every_step else whole_multiple("every", row_interval, h, "step")
+    max_steps = _step_limit(solver.max_steps, adaptive or events > 0, seconds, steps)
+    plan = Plan(
+        seconds,
+        adaptive,
+        h,
+        tolerance,
+        steps,
+        row_interval,
+        stride,
+        every_step,
+        with_rows,
+        events,
+        max_steps,
+        solver.resolve,
+        where,
+    )
     _check_float32(plan)
     return plan
 
 
-def rows_kept(saving: Saving) -> bool:
+def keeps_rows(saving: Saving) -> bool:
     """Return True if `saving` keeps rows, False if only the end of each run."""
     keep = saving.keep if saving.keep is not None else "final" if saving.summary else "rows"
-    if keep not in KEEPS:
-        raise InputError(unknown("keep", keep, KEEPS))
+    if keep not in KEEP_OPTIONS:
+        raise InputError(unknown("keep", keep, KEEP_OPTIONS))
     if keep == "rows" and saving.summary:
         raise InputError(
             'a summary is one row for each run, so keep="rows" does not go with it; to keep all rows, run without '
@@ -258,25 +284,25 @@ def rows_kept(saving: Saving) -> bool:
     return keep == "rows"
 
 
-def chooses_steps(integrator: Integrator, solver: Solver) -> bool:
+def has_adaptive_steps(integrator: Integrator, solver: Solver) -> bool:
     """Return True if the `integrator` chooses its steps under these `solver` settings."""
     if solver.tolerance is not None and not integrator.adaptive:
-        able = [name for name, i in INTEGRATORS.items() if i.adaptive]
+        adaptive_names = [name for name, i in INTEGRATORS.items() if i.adaptive]
         raise InputError(
             f'integrator "{integrator.name}" does not estimate its error, so it cannot keep a tolerance; '
-            f"give step=..., or use one of {', '.join(able)}."
+            f"give step=..., or use one of {', '.join(adaptive_names)}."
         )
     return integrator.adaptive and (solver.tolerance is not None or solver.step is None)
 
 
-def available(where: Where) -> Where:
+def available_target(where: Where) -> Where:
     """Return the settings `where` after checking that they go together.
 
     Without a GPU, return those of the CPU, with a warning.
     """
     if where.machine:
         raise InputError("where: machine= divides the work on one state; runs are distributed by threads=.")
-    if where.target == "cuda" and (why := missing()):
+    if where.target == "cuda" and (why := unavailable_reason()):
         warn(f"{why} The CPU runs it instead, in float64.")
         return Where(threads=where.threads)
     if where.target == "cpu" and where.dtype != "float64":
@@ -284,10 +310,10 @@ def available(where: Where) -> Where:
     return where
 
 
-def _gap(every: float | str | None, seconds: float, h: float, adaptive: bool) -> float:
+def _row_interval(every: float | str | None, seconds: float, h: float, adaptive: bool) -> float:
     """Return the seconds between rows."""
     if every is None:
-        return min(seconds / ROWS if adaptive else h, seconds)
+        return min(seconds / DEFAULT_ROWS if adaptive else h, seconds)
     if isinstance(every, str):
         if every != "step":
             raise InputError(f'every is "{every}"; expected seconds between rows, or "step" for one row per step.')
@@ -295,16 +321,16 @@ def _gap(every: float | str | None, seconds: float, h: float, adaptive: bool) ->
     return min(duration("every", every), seconds)
 
 
-def _most(asked: int | None, open_ended: bool, seconds: float, steps: int) -> float:
+def _step_limit(max_steps: int | None, open_ended: bool, seconds: float, steps: int) -> float:
     """Return the limit of tried steps: their number is unknown with adaptive steps or events."""
-    if asked is None:
-        return min(steps + TRIES + TRIES_A_SECOND * seconds, MOST_STEPS)
+    if max_steps is None:
+        return min(steps + MOST_TRIES + MOST_TRIES_PER_SECOND * seconds, MAX_STEPS)
     if not open_ended:
         raise InputError(
-            f"max_steps is {asked!r}, but this run takes exactly {steps} steps: its step is fixed and "
+            f"max_steps is {max_steps!r}, but this run takes exactly {steps} steps: its step is fixed and "
             "there are no events. It goes with adaptive steps (tolerance=...) or events."
         )
-    return float(count("max_steps", asked, MOST_STEPS))
+    return float(count("max_steps", max_steps, MAX_STEPS))
 
 
 def _check_float32(plan: Plan) -> None:

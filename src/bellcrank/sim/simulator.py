@@ -16,47 +16,56 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.build.stages import Where
 from bellcrank.emit.cpu.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
 from bellcrank.integrate import integrator as integrator_of
-from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
-from bellcrank.patience import said, shown
+from bellcrank.progress import progress_bar, progress_message
 from bellcrank.record import Record
 from bellcrank.sim import fixed_steps as fixed
-from bellcrank.sim.arguments import Given, listed
-from bellcrank.sim.between import ASKED
-from bellcrank.sim.columns import units
+from bellcrank.sim.adaptive_steps import AdaptiveProgram
+from bellcrank.sim.batch_execution import Backend, Batch, Lanes, RowMemory, RunResults, run_to_end
+from bellcrank.sim.counter_limits import check_counts
 from bellcrank.sim.dynamics import Dynamics
+from bellcrank.sim.element_forces import CHECKED_RUNS
 from bellcrank.sim.events import Event, checked_events
-from bellcrank.sim.implicit_forces import resists
-from bellcrank.sim.outcome import Interrupted, Outcome, recorded, warn_lost_motion, warn_unresolved
-from bellcrank.sim.progress import ProgressTeller, Standing
-from bellcrank.sim.run import Backend, Batch, Done, Lanes, Memory, driven
-from bellcrank.sim.runner import Compiled
-from bellcrank.sim.sampling import checked as check_samples
-from bellcrank.sim.settings import Mode, OneRun, Plan, Saving, Solver, changed, grouped, planned
-from bellcrank.sim.single_precision import check_counts
+from bellcrank.sim.implicit_forces import has_resistance
+from bellcrank.sim.lane_blocks import CompiledProgram
+from bellcrank.sim.observed_columns import observable_units
+from bellcrank.sim.record_builder import Interrupted, Outcome, build_record, warn_lost_motion, warn_unresolved
+from bellcrank.sim.run_arguments import RunArguments, as_tuple
+from bellcrank.sim.run_progress import ProgressReporter, RunStanding
+from bellcrank.sim.sampling import check_sampling as check_samples
+from bellcrank.sim.settings import (
+    Plan,
+    RunOptions,
+    Saving,
+    Solver,
+    StepMode,
+    make_plan,
+    merged_settings,
+    with_shortcuts,
+)
 from bellcrank.sim.step_check import StepCheck
 from bellcrank.sim.step_time import StepTime, step_time
 from bellcrank.sim.stiff_damping import check_damping
-from bellcrank.sim.stiff_elements import check_resolved
-from bellcrank.sim.summary import NOTHING, summarised
+from bellcrank.sim.stiff_elements import check_run_start
+from bellcrank.sim.summary import EMPTY_SUMMARY, parse_summary
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
-from bellcrank.sim.watched_steps import Watched
 
 if TYPE_CHECKING:
-    from bellcrank.sim.partitions import Joined
+    from bellcrank.sim.joined_partitions import JoinedPartitions
 
 Array = np.ndarray[Any, Any]
-Made = TypeVar("Made")
+Cached = TypeVar("Cached")
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedRun:
     """All that a run executes: settings, graphs and numbers.
 
     `shape` is that of the batch; `start` is the given start of each run, before closed loops are assembled.
@@ -69,7 +78,7 @@ class Prepared:
     start: Array
 
 
-@explained_class("__init__", "run", "prepared", "planned", "whole", "program")
+@explain_methods("__init__", "run", "prepared", "planned", "whole", "program")
 class Simulator:
     """A system with an integrator, compiled on first use. Settings given here are the defaults of all its runs.
 
@@ -119,42 +128,42 @@ class Simulator:
         where: Where | None = None,
         **parts: Any,
     ) -> None:
-        short = {"integrator": integrator, "method": method, "form": form, "baumgarte": baumgarte}
-        self.solver = grouped(Solver, "solver", solver, short)
-        self.saving = grouped(Saving, "saving", saving, {"summary": summary})
-        self.where = grouped(Where, "where", where, {})
+        shortcuts = {"integrator": integrator, "method": method, "form": form, "baumgarte": baumgarte}
+        self.solver = merged_settings(Solver, "solver", solver, shortcuts)
+        self.saving = merged_settings(Saving, "saving", saving, {"summary": summary})
+        self.where = merged_settings(Where, "where", where, {})
         self.system = system(mechanism, **parts)
         self.integrator = integrator_of(self.solver.integrator)
-        wrt = listed("sensitivities", sensitivities, "names")
-        self.summary = NOTHING
-        if not _none(self.saving.summary):
-            self.summary = summarised(self.saving.summary, list(units(self.system)), wrt)
-            self.saving = replace(self.saving, summary=tuple(a.name for a in self.summary.asked))
+        wrt = as_tuple("sensitivities", sensitivities, "names")
+        self.summary = EMPTY_SUMMARY
+        if not _is_empty_list(self.saving.summary):
+            self.summary = parse_summary(self.saving.summary, list(observable_units(self.system)), wrt)
+            self.saving = replace(self.saving, summary=tuple(a.name for a in self.summary.items))
         if wrt and self.system.sampled:
             raise InputError("sensitivities: samples change the state at once, and sensitivities cannot follow that.")
         self.dynamics = self._dynamics(wrt)
-        self._made: dict[Any, Any] = {}
-        self._memory = Memory()
+        self._cache: dict[Any, Any] = {}
+        self._memory = RowMemory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         _simulators.add(self)
-        self.events = () if events is None or _none(events) else checked_events(events, wrt)
+        self.events = () if events is None or _is_empty_list(events) else checked_events(events, wrt)
         if self.system.outputs:
             _ = self.dynamics.outputs  # an output that cannot be traced raises here, not after the run
 
     def _dynamics(self, wrt: tuple[str, ...]) -> Dynamics:
         """Return the dynamics of a tree or of closed loops; no later code depends on which."""
-        made: Callable[..., Dynamics] = tree_dynamics
+        constructor: Callable[..., Dynamics] = tree_dynamics
         if self.system.mechanism.loops:
             from bellcrank.sim.looped_dynamics import looped_dynamics
 
-            made = partial(looped_dynamics, dtype=self.where.dtype)
-        return made(self.system, self.solver, wrt, self.summary.integrals)
+            constructor = partial(looped_dynamics, dtype=self.where.dtype)
+        return constructor(self.system, self.solver, wrt, self.summary.integrals)
 
     # -- what is made once
 
     def program(
         self,
-        mode: Mode = None,
+        mode: StepMode = None,
         by: Dynamics | None = None,
         rows: bool = True,
         dtype: str | None = None,
@@ -186,11 +195,11 @@ class Simulator:
             check = StepCheck(by, self.integrator, dtype) if checks and self.solver.resolve else None
             if mode is None:
                 return fixed.program(by, self.integrator, self.summary, rows, dtype, check)
-            return Watched(by, self.integrator, self.events, *mode, self.summary, rows, dtype, check).program()
+            return AdaptiveProgram(by, self.integrator, self.events, *mode, self.summary, rows, dtype, check).program()
 
-        return self._once(("program", mode, by, rows, dtype, checks), make)
+        return self._cached(("program", mode, by, rows, dtype, checks), make)
 
-    def whole(self, mode: Mode = None, dtype: str | None = None, checks: bool = False) -> Program:
+    def whole(self, mode: StepMode = None, dtype: str | None = None, checks: bool = False) -> Program:
         """Return a self-contained Program without rows, which needs no other graphs during a run.
 
         Steppers, drives and exports use it.
@@ -208,9 +217,9 @@ class Simulator:
         joined = self.joined(mode, dtype)
         if joined is None:
             return self.program(mode, rows=False, dtype=dtype, checks=checks)
-        return self._once(("whole", mode, dtype), joined.program)
+        return self._cached(("whole", mode, dtype), joined.program)
 
-    def joined(self, mode: Mode = None, dtype: str | None = None) -> Joined | None:
+    def joined(self, mode: StepMode = None, dtype: str | None = None) -> JoinedPartitions | None:
         """Return the joined partitions of closed loops in the minimal form.
 
         Parameters
@@ -225,18 +234,19 @@ class Simulator:
         """
         if not self.system.mechanism.loops:
             return None
+        from bellcrank.sim.joined_partitions import JoinedPartitions, chosen_partitions
         from bellcrank.sim.looped_dynamics import LoopedDynamics
-        from bellcrank.sim.partitions import Joined, carried
 
         by = self.dynamics
         if not isinstance(by, LoopedDynamics) or by.form != "minimal":
             return None
-        parts = self._once(("parts",), lambda: carried(by))
-        return self._once(
-            ("joined", mode, dtype), lambda: Joined(parts, [self.program(mode, x, False, dtype, False) for x in parts])
+        parts = self._cached(("parts",), lambda: chosen_partitions(by))
+        return self._cached(
+            ("joined", mode, dtype),
+            lambda: JoinedPartitions(parts, [self.program(mode, x, False, dtype, False) for x in parts]),
         )
 
-    def compiled(self, lanes: int, mode: Mode, by: Dynamics, rows: bool = True) -> Compiled:
+    def compiled(self, lanes: int, mode: StepMode, by: Dynamics, rows: bool = True) -> CompiledProgram:
         """Return the Program as machine code.
 
         Parameters
@@ -251,16 +261,16 @@ class Simulator:
         Compiled
             The same object for the same arguments.
         """
-        return self._once(
-            (lanes, mode, by, rows), lambda: Compiled(self.program(mode, by, rows, "float64"), lanes).ready()
+        return self._cached(
+            (lanes, mode, by, rows), lambda: CompiledProgram(self.program(mode, by, rows, "float64"), lanes).prepared()
         )
 
-    def _once(self, key: Any, make: Callable[[], Made]) -> Made:
+    def _cached(self, key: Any, make: Callable[[], Cached]) -> Cached:
         with self._lock:
-            if key not in self._made:
-                self._made[key] = make()
-            found: Made = self._made[key]
-            return found
+            if key not in self._cache:
+                self._cache[key] = make()
+            cached: Cached = self._cache[key]
+            return cached
 
     @property
     def predicted(self) -> StepTime:
@@ -282,7 +292,7 @@ class Simulator:
         parameters: Mapping[str, Any] | None = None,
         batch: int | None = None,
         progress: Any = None,
-        **settings: Unpack[OneRun],
+        **settings: Unpack[RunOptions],
     ) -> Record:
         """Run the system and return its Record.
 
@@ -318,22 +328,22 @@ class Simulator:
         Interrupted
             After Ctrl-C, with the record so far.
         """
-        began = time.perf_counter()
-        ready = self.prepared(
+        start_time = time.perf_counter()
+        prepared = self.prepared(
             seconds, q0, v0, x0, inputs=inputs, input_step=input_step, parameters=parameters, batch=batch,
             progress=progress, **settings,
         )  # fmt: skip
-        plan, program, runs, shape = ready.plan, ready.program, ready.runs, ready.shape
-        done = self._done(plan, program, runs, progress)
-        told = plan.told | {
+        plan, program, runs, shape = prepared.plan, prepared.program, prepared.runs, prepared.shape
+        done = self._execute(plan, program, runs, progress)
+        settings_used = plan.provenance | {
             "threads": plan.where.threads, "lanes": self._lanes(runs), "target": plan.where.target,
-            "dtype": plan.where.dtype, "wall": time.perf_counter() - began,
+            "dtype": plan.where.dtype, "wall": time.perf_counter() - start_time,
         }  # fmt: skip
         outcome = Outcome(
-            self.dynamics, self.integrator, program.layout, done, shape, runs.table, runs.parameters,
-            self.events, told, self.summary,
+            self.dynamics, self.integrator, program.layout, done, shape, runs.input_table, runs.parameters,
+            self.events, settings_used, self.summary,
         )  # fmt: skip
-        record = recorded(outcome)
+        record = build_record(outcome)
         if not done.finished:
             raise Interrupted(record)
         warn_unresolved(outcome, record)
@@ -352,8 +362,8 @@ class Simulator:
         parameters: Mapping[str, Any] | None = None,
         batch: int | None = None,
         progress: Any = None,
-        **settings: Unpack[OneRun],
-    ) -> Prepared:
+        **settings: Unpack[RunOptions],
+    ) -> PreparedRun:
         """Check the arguments of `run` and return all that it would execute, without executing it.
 
         Parameters
@@ -367,39 +377,47 @@ class Simulator:
             Plan, program and batch of the run.
         """
         plan = self.planned(seconds, settings)
-        given = Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
+        given = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
         if not self.system.rigid:
-            check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
+            check_run_start(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
         if not plan.adaptive:
             self._check_damping(plan.h, given.parameters if parameters else None)
         if self.system.sampled:
             check_samples(self.system, plan.h, plan.mode is not None)
         check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
-        y = self.dynamics.started(self.dynamics.closure.checked(given.y, given.parameters))
-        with said(f"compiling {self.system.mechanism.name}", progress):
-            program = self.program(plan.mode, rows=plan.in_rows, dtype=plan.where.dtype)
+        y = self.dynamics.initial_state(self.dynamics.closure.checked(given.y, given.parameters))
+        with progress_message(f"compiling {self.system.mechanism.name}", progress):
+            program = self.program(plan.mode, rows=plan.keeps_rows, dtype=plan.where.dtype)
         plan.check_room(given.runs, program.row)
-        first = plan.first(given.hold, given.table.shape[1]) | {"y": y, "summary": np.array([self.summary.blank])}
-        return Prepared(plan, program, Batch(first, given.table, given.parameters, plan.rows), given.shape, given.y)
+        initial_fields = plan.initial_fields(given.hold, given.table.shape[1]) | {
+            "y": y,
+            "summary": np.array([self.summary.start_values]),
+        }
+        return PreparedRun(
+            plan, program, Batch(initial_fields, given.table, given.parameters, plan.rows), given.shape, given.y
+        )
 
     def _check_damping(self, h: float, parameters: Any) -> None:
         """Check damping, also for some of the given values of free parameters, which may be far from nominal ones."""
         m, by = self.system.mechanism, self.dynamics.implicit
-        self._once(("damping", h), lambda: check_damping(self.system, by, self.integrator, h))
-        if parameters is None or not m.parameters or not resists(self.system):
+        self._cached(("damping", h), lambda: check_damping(self.system, by, self.integrator, h))
+        if parameters is None or not m.parameters or not has_resistance(self.system):
             return
         names = list(self.system.parameters)
-        own = parameters[:, [names.index(name) for name in m.parameters]]
-        low, high = self._made.get(("checked", h), (np.inf, -np.inf))
-        if (own >= low).all() and (own <= high).all():
+        values = parameters[:, [names.index(name) for name in m.parameters]]
+        low, high = self._cache.get(("checked", h), (np.inf, -np.inf))
+        if (values >= low).all() and (values <= high).all():
             return
-        for row in np.unique(own, axis=0)[:ASKED]:
-            there = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
-            check_damping(there, by, self.integrator, h)
+        for row in np.unique(values, axis=0)[:CHECKED_RUNS]:
+            system_at = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
+            check_damping(system_at, by, self.integrator, h)
         # Skip the check within half as much again around checked values: a fit calls this hundreds of times.
-        near = own.min(axis=0) - 0.5 * np.abs(own.min(axis=0)), own.max(axis=0) + 0.5 * np.abs(own.max(axis=0))
-        self._made["checked", h] = np.minimum(low, near[0]), np.maximum(high, near[1])
+        checked_range = (
+            values.min(axis=0) - 0.5 * np.abs(values.min(axis=0)),
+            values.max(axis=0) + 0.5 * np.abs(values.max(axis=0)),
+        )
+        self._cache["checked", h] = np.minimum(low, checked_range[0]), np.maximum(high, checked_range[1])
 
     def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
         """Return the settings of a run as numbers.
@@ -416,41 +434,45 @@ class Simulator:
         Plan
             Steps, rows and target.
         """
-        known = OneRun.__annotations__
-        if odd := [name for name in settings if name not in known]:
-            raise TypeError(f"run() got {odd[0]!r}; settings of a run are {', '.join(known)}.")
-        solver, saving = changed(self.solver, settings), changed(self.saving, settings)
-        return planned(seconds, self.integrator, len(self.events), solver, saving, changed(self.where, settings))
+        known = RunOptions.__annotations__
+        if unknown_names := [name for name in settings if name not in known]:
+            raise TypeError(f"run() got {unknown_names[0]!r}; settings of a run are {', '.join(known)}.")
+        solver, saving = with_shortcuts(self.solver, settings), with_shortcuts(self.saving, settings)
+        return make_plan(
+            seconds, self.integrator, len(self.events), solver, saving, with_shortcuts(self.where, settings)
+        )
 
     def _lanes(self, runs: Batch) -> int:
         return 1 if runs.runs == 1 else host().lanes("float64")
 
-    def _done(self, plan: Plan, program: Program, runs: Batch, progress: Any) -> Done:
+    def _execute(self, plan: Plan, program: Program, runs: Batch, progress: Any) -> RunResults:
         """Execute the runs on the selected target."""
-        standing = Standing()
-        with shown(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
-            watch = ProgressTeller(program.layout, plan.seconds, plan.adaptive, tell, standing)
+        standing = RunStanding()
+        with progress_bar(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
+            watch = ProgressReporter(program.layout, plan.seconds, plan.adaptive, tell, standing)
             if plan.where.target == "cuda":
-                on = self._gpu(plan, program, runs, watch)
+                backend = self._gpu_backend(plan, program, runs, watch)
             else:
-                on = self._cores(plan, program, runs, watch, progress)
-            return driven(self.dynamics, program.layout, runs, on)
+                backend = self._cpu_backend(plan, program, runs, watch, progress)
+            return run_to_end(self.dynamics, program.layout, runs, backend)
 
-    def _cores(self, plan: Plan, program: Program, runs: Batch, watch: ProgressTeller, progress: Any) -> Backend:
-        def code(by: Dynamics) -> Compiled:
-            with said(f"compiling {self.system.mechanism.name}", progress):
-                return self.compiled(self._lanes(runs), plan.mode, by, plan.in_rows)
+    def _cpu_backend(
+        self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter, progress: Any
+    ) -> Backend:
+        def code(by: Dynamics) -> CompiledProgram:
+            with progress_message(f"compiling {self.system.mechanism.name}", progress):
+                return self.compiled(self._lanes(runs), plan.mode, by, plan.keeps_rows)
 
         return Lanes(code, program.layout, runs, plan.where.threads, self._memory, watch)
 
-    def _gpu(self, plan: Plan, program: Program, runs: Batch, watch: ProgressTeller) -> Backend:
-        from bellcrank.sim.gpu import Gpu, GpuProgram  # loaded on demand
+    def _gpu_backend(self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter) -> Backend:
+        from bellcrank.sim.gpu_runs import GpuBackend, GpuProgram  # loaded on demand
 
         def code(by: Dynamics) -> GpuProgram:
-            key = plan.mode, by, plan.in_rows, plan.where.dtype
-            return self._once(key, lambda: GpuProgram(self.program(*key), plan.where.dtype))
+            key = plan.mode, by, plan.keeps_rows, plan.where.dtype
+            return self._cached(key, lambda: GpuProgram(self.program(*key), plan.where.dtype))
 
-        return Gpu(code, program.layout, runs, self._memory, watch)
+        return GpuBackend(code, program.layout, runs, self._memory, watch)
 
     def __reduce__(self) -> str:
         raise InputError(
@@ -459,12 +481,12 @@ class Simulator:
         )
 
 
-def _none(given: Any) -> bool:
+def _is_empty_list(given: Any) -> bool:
     """Return True for an empty list or tuple; other types are checked later."""
     return isinstance(given, tuple | list) and not given
 
 
-@explained
+@explain_argument_errors
 def simulate(
     mechanism: Mechanism | System,
     seconds: float,
@@ -577,28 +599,28 @@ def simulate(
         run.t, run.q, run["energy"]; run.stops; run.plot()
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
-    how = {"integrator": integrator, "step": step, "tolerance": tolerance, "max_steps": max_steps}
-    made = Simulator(
+    solver_shortcuts = {"integrator": integrator, "step": step, "tolerance": tolerance, "max_steps": max_steps}
+    simulator = Simulator(
         mechanism,
         events=events,
         sensitivities=sensitivities,
-        solver=grouped(Solver, "solver", solver, {**how, "method": method, "form": form}),
-        saving=grouped(Saving, "saving", saving, {"every": every, "keep": keep, "summary": summary}),
-        where=grouped(Where, "where", where, {"target": target, "dtype": dtype, "threads": threads}),
+        solver=merged_settings(Solver, "solver", solver, {**solver_shortcuts, "method": method, "form": form}),
+        saving=merged_settings(Saving, "saving", saving, {"every": every, "keep": keep, "summary": summary}),
+        where=merged_settings(Where, "where", where, {"target": target, "dtype": dtype, "threads": threads}),
         **parts,
     )
-    given: dict[str, Any] = {"inputs": inputs, "input_step": input_step, "parameters": parameters}
-    return made.run(seconds, q0, v0, x0, batch=batch, progress=progress, **given)
+    run_inputs: dict[str, Any] = {"inputs": inputs, "input_step": input_step, "parameters": parameters}
+    return simulator.run(seconds, q0, v0, x0, batch=batch, progress=progress, **run_inputs)
 
 
 _simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()
 
 
-def _after_fork() -> None:
+def _replace_locks() -> None:
     """Replace the locks in a child process, where the thread that held one does not exist."""
     for simulator in list(_simulators):
         simulator._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_replace_locks)

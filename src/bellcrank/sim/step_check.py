@@ -2,20 +2,21 @@
 
     change_i = sum over the steps of |y_i by one step - y_i by two half steps|
     way_i    = sum over the steps of |y_i after a step - y_i before it|
-    doubt    = max over i of change_i / (way_i + STILL nominal_i)
+    doubt    = max over i of change_i / (way_i + STILL_SHARE nominal_i)
 
 `doubt` is a relative error: the share of the distance travelled (the way) that halving the step would change, step by
 step. It is a local measure, so a chaotic motion of any length counts as resolved if its steps are. The Program computes
-it on every backend (lanes, threads, a GPU); sim/outcome.py compares it with the tolerance (Solver.resolve).
+it on every backend (lanes, threads, a GPU); sim/record_builder.py compares it with the tolerance (Solver.resolve).
 
-Regular checks happen at the steps 1, 2, 4, 8 ... and then every EVERY steps; each stands for all steps since the
-previous one. Impacts and reversals of friction fall between them, so a step in which the acceleration changes much more
-than on average (a spike of the second difference of the velocities) is checked as well, and stands for itself.
+Regular checks happen at the steps 1, 2, 4, 8 ... and then every CHECK_INTERVAL_STEPS steps; each stands for all steps
+since the previous one. Impacts and reversals of friction fall between them, so a step in which the acceleration changes
+much more than on average (a spike of the second difference of the velocities) is checked as well, and stands for
+itself.
 
-If a single step would put the run in doubt, a twin decides: from there it takes half steps beside the run for WINDOW
-steps, and the mean difference over the last LATE of them counts. An error that decays before, as in the fast decay of
-stiff friction, does not count; one that persists, as after an impact, does. The first bad window stands for itself, and
-those that confirm it stand for all steps since the last good one.
+If a single step would put the run in doubt, a twin decides: from there it takes half steps beside the run for
+WINDOW_STEPS steps, and the mean difference over the last LATE_STEPS of them counts. An error that decays before, as in
+the fast decay of stiff friction, does not count; one that persists, as after an impact, does. The first bad window
+stands for itself, and those that confirm it stand for all steps since the last good one.
 
 The repetition is part of the graph `locate` of the Program, called if the flag `hit` is set: it costs as much as two
 steps. The tick itself adds up the second differences and the way. The way includes all steps, because an estimate from
@@ -29,28 +30,35 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank.graph import Graph
-from bellcrank.graph.program import HUGE, size
+from bellcrank.graph.program import STATE_LIMIT, list_width
 from bellcrank.integrate import Integrator, State
 from bellcrank.scalar import Scalar, fabs, maximum, minimum, where
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.nominals import nominals
 
-EVERY = 251  # steps between regular checks; a prime, so that no sampling period coincides with it
-WINDOW, LATE = 32.0, 24.0  # steps of a twin beside the run; and the last of them, whose mean counts
-REST = 2048.0  # largest number of steps from a window to the next regular check
-CONFIRM = 128.0  # steps from the first bad window to the next check
-SPIKE = 16.0  # multiple of the mean second difference of the velocities above which a step is checked out of turn
-SPIKES, SPIKE_SHARE = 4.0, 1.0 / 4096.0  # budget of such checks: a constant, plus a share of the steps
-ALONE = 0.5  # of the tolerance: limit of the doubt by single steps, above which a twin decides
-IMPACT = 16.0  # expected number of steps with the error of a spike
+CHECK_INTERVAL_STEPS = 251  # steps between regular checks; a prime, so that no sampling period coincides with it
+WINDOW_STEPS, LATE_STEPS = 32.0, 24.0  # steps of a twin beside the run; and the last of them, whose mean counts
+LONGEST_WAIT_STEPS = 2048.0  # largest number of steps from a window to the next regular check
+CONFIRM_STEPS = 128.0  # steps from the first bad window to the next check
+SPIKE_RATIO = 16.0  # multiple of the mean second difference of the velocities above which a step is checked out of turn
+SPIKE_BUDGET, SPIKE_SHARE = 4.0, 1.0 / 4096.0  # budget of such checks: a constant, plus a share of the steps
+SINGLE_STEP_SHARE = 0.5  # of the tolerance: limit of the doubt by single steps, above which a twin decides
+IMPACT_STEPS = 16.0  # expected number of steps with the error of a spike
 REGULAR, SPIKED, TWIN, EVENTS = 1.0, 2.0, 3.0, 4.0  # values of the flag `hit`; events add theirs
-STILL = 0.01  # of the nominal size of a state: shorter ways count as that long
+STILL_SHARE = 0.01  # of the nominal size of a state: shorter ways count as that long
 ROUNDING_UNITS = 16.0  # of the larger state: differences below are rounding errors
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 
-RESULTS = ("doubt", "doubt_of", "doubt_at")  # for the record: size, element, and time of the largest growth
+RESULT_FIELDS = ("doubt", "doubt_of", "doubt_at")  # for the record: size, element, and time of the largest growth
 _COUNTERS = ("resolve", "check", "checked", "until", "share", "regular", "suspect", "bends", "spikes", "largest")
-KEPT = (*RESULTS, *_COUNTERS[1:], "y_old", "twin", "change", "way")  # fields that a stepper keeps between actions
+KEPT_FIELDS = (
+    *RESULT_FIELDS,
+    *_COUNTERS[1:],
+    "y_old",
+    "twin",
+    "change",
+    "way",
+)  # fields that a stepper keeps between actions
 Fields = Mapping[str, Any]
 
 
@@ -61,14 +69,16 @@ class StepCheck:
         self.dynamics, self.integrator, self.dtype = dynamics, integrator, dtype
         self.size = dynamics.system.size  # of the state without integrals and sensitivities
         sampled = sum(len(c.variables) for c in dynamics.system.sampled)
-        self.held = range(self.size - sampled, self.size)  # elements that only samples change, between steps
+        self.sampled_elements = range(
+            self.size - sampled, self.size
+        )  # elements that only samples change, between steps
 
     @property
     def fields(self) -> dict[str, int | tuple[int]]:
         """Return the sizes of the fields that the check adds to the state of a Program, with the flag `hit`."""
-        whole, own = size(self.dynamics.size), size(self.size)
-        single = dict.fromkeys(("hit", *RESULTS, *_COUNTERS), 1)
-        return {**single, "y_old": whole, "twin": whole, "change": own, "way": own}
+        full_size, state_size = list_width(self.dynamics.size), list_width(self.size)
+        single = dict.fromkeys(("hit", *RESULT_FIELDS, *_COUNTERS), 1)
+        return {**single, "y_old": full_size, "twin": full_size, "change": state_size, "way": state_size}
 
     @cached_property
     def _per_nominal(self) -> list[float]:
@@ -76,7 +86,7 @@ class StepCheck:
 
     # -- in the tick
 
-    def noticed(self, old: Fields, n: Scalar, y: Sequence[Scalar], go: Scalar) -> dict[str, Any]:
+    def after_tick(self, old: Fields, n: Scalar, y: Sequence[Scalar], go: Scalar) -> dict[str, Any]:
         """Return new values of fields after a step; `hit` is set if the step is to be checked.
 
         Parameters
@@ -90,21 +100,23 @@ class StepCheck:
         go
             Condition: the step was taken.
         """
-        bend = where(n > 1.5, self._bend(old["y_old"], old["y"], y), 0.0)  # undefined for the first step
-        bends = old["bends"] + bend
-        spike = where(bend * n > SPIKE * bends, SPIKED, 0.0)
-        spike = where(old["spikes"] < SPIKES + n * SPIKE_SHARE, spike, 0.0)
+        difference = where(
+            n > 1.5, self._second_difference(old["y_old"], old["y"], y), 0.0
+        )  # undefined for the first step
+        bends = old["bends"] + difference
+        spike = where(difference * n > SPIKE_RATIO * bends, SPIKED, 0.0)
+        spike = where(old["spikes"] < SPIKE_BUDGET + n * SPIKE_SHARE, spike, 0.0)
         regular = where(n > old["check"], REGULAR, 0.0)
-        alone = maximum(regular, spike)
+        kind = maximum(regular, spike)
         moved = zip(old["way"], y[: self.size], old["y"][: self.size], strict=True)
         return {
-            "hit": where(go, where(n < old["until"], TWIN, alone), 0.0),
+            "hit": where(go, where(n < old["until"], TWIN, kind), 0.0),
             "bends": where(go, bends, old["bends"]),
             "way": [where(go, way + fabs(after - before), way) for way, after, before in moved],
             "y_old": old["y"],
         }
 
-    def interrupted(self, now: Fields, y: State) -> dict[str, Any]:
+    def after_event(self, now: Fields, y: State) -> dict[str, Any]:
         """Return new values of fields if an event ends the last step.
 
         The differences of an open window so far stand for all of it, and the second difference restarts.
@@ -118,12 +130,12 @@ class StepCheck:
         """
         twin, before = now["twin"][: self.size], now["y_old"][: self.size]
         change = [self._change(a, a, b) for a, b in zip(before, twin, strict=True)]
-        left = minimum(maximum(now["until"] - now["n"].value, 0.0) / LATE, 1.0)
-        added = _added(now["change"], change, now["share"] * left)
+        left = minimum(maximum(now["until"] - now["n"].value, 0.0) / LATE_STEPS, 1.0)
+        added = _weighted_sum(now["change"], change, now["share"] * left)
         doubt, element = self._doubt(added, now["way"])
         return {"change": added, "doubt": doubt, "doubt_of": element, "y_old": y, "until": 0.0}
 
-    def _bend(self, before: Sequence[Scalar], now: Sequence[Scalar], after: Sequence[Scalar]) -> Scalar:
+    def _second_difference(self, before: Sequence[Scalar], now: Sequence[Scalar], after: Sequence[Scalar]) -> Scalar:
         """Return the second difference of velocities and further states, relative to their nominal magnitudes."""
         total: Scalar = 0.0
         for i in range(self.dynamics.system.mechanism.nq, self.size):
@@ -132,7 +144,7 @@ class StepCheck:
 
     # -- after the tick, if `hit` is set
 
-    def judged(self, now: Fields, h: Scalar, u: Any) -> dict[str, Any]:
+    def after_repetition(self, now: Fields, h: Scalar, u: Any) -> dict[str, Any]:
         """Return new values of fields after repeating the last step as two half steps.
 
         Parameters
@@ -146,34 +158,40 @@ class StepCheck:
         """
         sign = now["hit"] - where(now["hit"] < EVENTS, 0.0, EVENTS)
         n, after, before = now["n"].value, now["y"][: self.size], now["y_old"][: self.size]
-        beside = where(sign > 0.5 * (SPIKED + TWIN), 1.0, 0.0) > 0.0
-        spike = where(sign > 0.5 * (REGULAR + SPIKED), where(beside, 0.0, 1.0), 0.0) > 0.0
-        twin = self._halved(now, _chosen(beside, self._beside(now), now["y_old"]), h, u)
+        is_twin = where(sign > 0.5 * (SPIKED + TWIN), 1.0, 0.0) > 0.0
+        is_spike = where(sign > 0.5 * (REGULAR + SPIKED), where(is_twin, 0.0, 1.0), 0.0) > 0.0
+        twin = self._two_half_steps(now, _chosen(is_twin, self._twin_start(now), now["y_old"]), h, u)
         change = [self._change(a, b, c) for a, b, c in zip(after, before, twin[: self.size], strict=True)]
         gap = n - now["checked"]  # steps that a regular check stands for
-        expected = where(spike, IMPACT, gap)
-        impact = where(spike, IMPACT, 0.0)
-        ahead = [x + impact * fabs(a - b) for x, a, b in zip(now["way"], after, before, strict=True)]
-        doubt, _ = self._doubt(_added(now["change"], change, expected), ahead)
-        opens = where(beside, 0.0, where(doubt > ALONE * now["resolve"], 1.0, 0.0)) > 0.0
-        open_ = where(beside, where(n < now["until"] - 1.0, 1.0, 0.0), where(opens, 1.0, 0.0)) > 0.0
-        share = where(now["suspect"] > 0.0, (gap + (WINDOW - 1.0)) * (1.0 / WINDOW), 1.0)
-        share = where(beside, now["share"], where(spike, 1.0, where(opens, share, gap)))
-        left = where(open_, where(opens, WINDOW, now["until"] - n) - 1.0, 0.0)  # steps of the window
-        late = where(beside, where(left < LATE, 1.0 / LATE, 0.0), where(opens, 0.0, 1.0))
-        changes = _added(now["change"], change, share * late)
-        guess = _added(changes, change, share * minimum(left / LATE, 1.0))  # of an open window
+        expected = where(is_spike, IMPACT_STEPS, gap)
+        impact = where(is_spike, IMPACT_STEPS, 0.0)
+        expected_way = [x + impact * fabs(a - b) for x, a, b in zip(now["way"], after, before, strict=True)]
+        doubt, _ = self._doubt(_weighted_sum(now["change"], change, expected), expected_way)
+        opens_window = where(is_twin, 0.0, where(doubt > SINGLE_STEP_SHARE * now["resolve"], 1.0, 0.0)) > 0.0
+        is_open = where(is_twin, where(n < now["until"] - 1.0, 1.0, 0.0), where(opens_window, 1.0, 0.0)) > 0.0
+        share = where(now["suspect"] > 0.0, (gap + (WINDOW_STEPS - 1.0)) * (1.0 / WINDOW_STEPS), 1.0)
+        share = where(is_twin, now["share"], where(is_spike, 1.0, where(opens_window, share, gap)))
+        remaining_steps = where(
+            is_open, where(opens_window, WINDOW_STEPS, now["until"] - n) - 1.0, 0.0
+        )  # steps of the window
+        weight = where(
+            is_twin, where(remaining_steps < LATE_STEPS, 1.0 / LATE_STEPS, 0.0), where(opens_window, 0.0, 1.0)
+        )
+        changes = _weighted_sum(now["change"], change, share * weight)
+        guess = _weighted_sum(changes, change, share * minimum(remaining_steps / LATE_STEPS, 1.0))  # of an open window
         doubt, element = self._doubt(guess, now["way"])
         largest: Scalar = 0.0
         for x, per_nominal in zip(change, self._per_nominal, strict=True):
             largest = maximum(largest, per_nominal * x)
         # A bad window may have met a rare event by chance: it stands for itself, unless the next is bad as well.
-        regular = where(beside, now["regular"], where(spike, 0.0, 1.0))
-        closed = where(open_, 0.0, regular) > 0.0
-        whole, _ = self._doubt(_added(changes, change, gap * (1.0 / WINDOW)), now["way"])
-        bad = where(beside, where(whole > now["resolve"], 1.0, 0.0), 0.0)
-        again = where(closed, bad * (1.0 - now["suspect"]), 0.0) > 0.0
-        wait = minimum(n, where(again, CONFIRM, where(beside, REST, float(EVERY))))
+        regular = where(is_twin, now["regular"], where(is_spike, 0.0, 1.0))
+        closed = where(is_open, 0.0, regular) > 0.0
+        window_doubt, _ = self._doubt(_weighted_sum(changes, change, gap * (1.0 / WINDOW_STEPS)), now["way"])
+        bad = where(is_twin, where(window_doubt > now["resolve"], 1.0, 0.0), 0.0)
+        needs_confirmation = where(closed, bad * (1.0 - now["suspect"]), 0.0) > 0.0
+        wait = minimum(
+            n, where(needs_confirmation, CONFIRM_STEPS, where(is_twin, LONGEST_WAIT_STEPS, float(CHECK_INTERVAL_STEPS)))
+        )
         new: dict[str, Any] = {
             "change": changes,
             "twin": twin,
@@ -181,30 +199,30 @@ class StepCheck:
             "doubt_of": element,
             "doubt_at": where(largest > now["largest"], now["t"], now["doubt_at"]),
             "largest": maximum(largest, now["largest"]),
-            "until": where(opens, n + WINDOW, where(open_, now["until"], 0.0)),
+            "until": where(opens_window, n + WINDOW_STEPS, where(is_open, now["until"], 0.0)),
             "share": share,
             "regular": regular,
             "suspect": where(closed, bad, now["suspect"]),
-            "checked": where(closed, where(again, now["checked"], n), now["checked"]),
+            "checked": where(closed, where(needs_confirmation, now["checked"], n), now["checked"]),
             "check": where(closed, n + wait - 0.5, now["check"]),
-            "spikes": where(spike, now["spikes"] + 1.0, now["spikes"]),
+            "spikes": where(is_spike, now["spikes"] + 1.0, now["spikes"]),
         }
         return {key: _chosen(sign > 0.0, x, now[key]) for key, x in new.items()} | {"hit": 0.0}
 
-    def _beside(self, now: Fields) -> State:
+    def _twin_start(self, now: Fields) -> State:
         """Return the state of the twin at the begin of the step, with the sampled elements of the run."""
         twin = list(now["twin"])
-        for i in self.held:
+        for i in self.sampled_elements:
             twin[i] = now["y_old"][i]
         return twin
 
     @cached_property
-    def half(self) -> Graph:
+    def half_step(self) -> Graph:
         """Return the graph (t, y, h, memory, told, u, p) -> y and memory after a step of length h.
 
         `told` holds the fields that `settled` measures.
         """
-        measured, memory = self.dynamics.measured, self.integrator.memory(self.dynamics.problem())
+        measured, memory = self.dynamics.measured_fields, self.integrator.memory(self.dynamics.problem())
         shapes: dict[str, tuple[int, ...]] = {"t": (), "y": (self.dynamics.size,), "h": ()}
         shapes |= {"memory": (memory,)} if memory else {}
         shapes |= {"told": (len(measured),)} if measured else {}
@@ -213,41 +231,41 @@ class StepCheck:
         def stepped(t: Scalar, y: Any, h: Scalar, memory: Any = (), told: Any = (), u: Any = ()) -> dict[str, Any]:
             made = self.integrator.step(self.dynamics.problem(u, h), t, list(y), h, list(memory))
             before = {"y": list(y), **dict(zip(measured, told, strict=True))}
-            after, _, _ = self.dynamics.settled(made, before)
+            after, _, _ = self.dynamics.step_end_state(made, before)
             return {"y": after, **({"memory": made.memory} if len(memory) else {})}
 
         return self.dynamics.trace(f"{self.integrator.name}.half", stepped, shapes)
 
-    def _halved(self, now: Fields, y: State, h: Scalar, u: Any) -> State:
+    def _two_half_steps(self, now: Fields, y: State, h: Scalar, u: Any) -> State:
         """Return the state after the last step, computed as two half steps from y, without memory of earlier steps."""
-        half, begin, more = 0.5 * h, now["t"] - h, dict[str, Any]()
-        if "memory" in self.half.inputs:
-            more["memory"] = list(self.integrator.begin(self.dynamics.problem(u, half), begin, y, half))
-        told = {"told": [now[name] for name in self.dynamics.measured]} if self.dynamics.measured else {}
+        half, begin, memory = 0.5 * h, now["t"] - h, dict[str, Any]()
+        if "memory" in self.half_step.inputs:
+            memory["memory"] = list(self.integrator.begin(self.dynamics.problem(u, half), begin, y, half))
+        told = {"told": [now[name] for name in self.dynamics.measured_fields]} if self.dynamics.measured_fields else {}
         for t in (begin, begin + half):
-            made = self.dynamics.call(self.half, t, y, u, h=half, **told, **more)
-            y = list(made["y"])
-            more = {key: list(made[key]) for key in more}
+            result = self.dynamics.call(self.half_step, t, y, u, h=half, **told, **memory)
+            y = list(result["y"])
+            memory = {key: list(result[key]) for key in memory}
         return y
 
     def _change(self, after: Scalar, before: Scalar, halved: Scalar) -> Scalar:
-        """Return the difference between one step and two half steps beyond rounding; HUGE if it is not a number."""
+        """Return the difference between one step and two half steps beyond rounding; STATE_LIMIT if it is NaN."""
         rounding = ROUNDING_UNITS * EPSILON[self.dtype] * maximum(fabs(after), fabs(before))
-        apart = fabs(after - halved) - rounding
-        return where(apart < HUGE, maximum(apart, 0.0), HUGE)
+        difference = fabs(after - halved) - rounding
+        return where(difference < STATE_LIMIT, maximum(difference, 0.0), STATE_LIMIT)
 
     def _doubt(self, change: State, way: State) -> tuple[Scalar, Scalar]:
         """Return the largest relative change and the index of its element."""
         doubt: Scalar = 0.0
         element: Scalar = 0.0
-        for i, (x, whole, per_nominal) in enumerate(zip(change, way, self._per_nominal, strict=True)):
-            relative = x / (whole + STILL / per_nominal)
+        for i, (x, distance, per_nominal) in enumerate(zip(change, way, self._per_nominal, strict=True)):
+            relative = x / (distance + STILL_SHARE / per_nominal)
             larger = relative > doubt
             doubt, element = where(larger, relative, doubt), where(larger, float(i), element)
         return doubt, element
 
 
-def _added(total: State, change: State, times: Scalar) -> State:
+def _weighted_sum(total: State, change: State, times: Scalar) -> State:
     """Return total + times * change, element by element."""
     return [x + times * y for x, y in zip(total, change, strict=True)]
 

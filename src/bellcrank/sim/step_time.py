@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bellcrank.emit.cpu.costs import costs, parts
 from bellcrank.graph import Graph
-from bellcrank.graph.inline import opened
+from bellcrank.graph.inline import inline_small
 
 
 @dataclass(frozen=True)
@@ -22,5 +22,5 @@ class StepTime:
 
 def step_time(tick: Graph) -> StepTime:
     """Return the predicted duration of a `tick`."""
-    found = parts(opened(tick))
-    return StepTime(costs(alone=True).of(found), costs().of(found))
+    graph_parts = parts(inline_small(tick))
+    return StepTime(costs(alone=True).seconds(graph_parts), costs().seconds(graph_parts))

@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 
-def inputs(u: Any, shape: Shape, names: Sequence[str], nu: int) -> Array:
+def action_inputs(u: Any, shape: Shape, names: Sequence[str], nu: int) -> Array:
     """Return the inputs of an action as a contiguous float64 array.
 
     Parameters
@@ -35,29 +35,29 @@ def inputs(u: Any, shape: Shape, names: Sequence[str], nu: int) -> Array:
     if u is None:
         raise InputError(f"step: u is missing; expected an array {expected}: {', '.join(names)}.")
     try:
-        found = np.asanyarray(u)
+        array = np.asanyarray(u)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"step: u is not an array in this computer's memory: {error}") from None
-    if found.dtype.kind not in "fiub":
-        raise InputError(f"step: u has dtype {found.dtype}; expected real numbers.")
-    if np.ma.is_masked(found):
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"step: u has dtype {array.dtype}; expected real numbers.")
+    if np.ma.is_masked(array):
         raise InputError("step: u has masked entries; expected a number for each entry.")
-    if found.shape != expected:
-        raise InputError(f"step: u has the shape {found.shape}; expected {expected}: {', '.join(names)}.")
-    return np.ascontiguousarray(found, float)
+    if array.shape != expected:
+        raise InputError(f"step: u has the shape {array.shape}; expected {expected}: {', '.join(names)}.")
+    return np.ascontiguousarray(array, float)
 
 
-def output(out: Any, expected: Shape) -> Array:
+def action_output(out: Any, expected: Shape) -> Array:
     """Return `out` after checking that it is a writable float64 array of the shape `expected`."""
     fits = isinstance(out, np.ndarray) and out.shape == expected and out.dtype == float and out.flags.writeable
     if not fits:
         got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise InputError(f"out must be a writable float64 array of shape {expected}; got {got}.")
-    found: Array = out
-    return found
+    array: Array = out
+    return array
 
 
-def masked(given: Any, shape: Shape) -> Array:
+def reset_mask(given: Any, shape: Shape) -> Array:
     """Return the mask `given` as a boolean array of the shape `shape`."""
     try:
         mask = np.asarray(given)
@@ -70,7 +70,7 @@ def masked(given: Any, shape: Shape) -> Array:
     return mask
 
 
-def each(what: str, x: Array, shape: tuple[int, ...], runs: int) -> Array:
+def rows_per_run(what: str, x: Array, shape: tuple[int, ...], runs: int) -> Array:
     """Return `x` as one row for every run.
 
     Parameters

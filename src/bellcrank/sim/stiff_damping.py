@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.immobility import LARGE
-from bellcrank.dynamics.yielding import Yielding, together
+from bellcrank.dynamics.articulated_compliance import ArticulatedCompliance, sum_by_body
+from bellcrank.dynamics.singular_mass import MATRIX_CHECK_MAX_NV
 from bellcrank.errors import InputError, warn
 from bellcrank.integrate.problem import Integrator
 from bellcrank.model import Tree
 from bellcrank.parameters import nominal
-from bellcrank.sim.fast_modes import decays, grows, longest, shorter
 from bellcrank.sim.implicit_forces import ImplicitForces, is_large, mobility
+from bellcrank.sim.mode_stability import decay, is_unstable, longest_stable_step, step_advice
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 def check_damping(
     s: System, implicit: ImplicitForces | None, integrator: Integrator, h: float,
-    asked: Callable[[float], str] = shorter,
+    advice: Callable[[float], str] = step_advice,
 ) -> None:  # fmt: skip
     """Raise an InputError if viscous damping is too stiff for explicit steps, and warn about dry friction.
 
@@ -42,45 +42,45 @@ def check_damping(
         Integrator.
     h
         Step, s.
-    asked
+    advice
         Function that formats the advice to use a given step.
     """
     if integrator.stiff or s.mechanism.loops or any(name not in s.mechanism.columns[1] for name in s.motions):
         return
-    for said, viscous in _too_fast(s, implicit, integrator, h, asked):
+    for message, viscous in _unstable_damping(s, implicit, integrator, h, advice):
         if viscous:
-            raise InputError(said)
-        warn(said)
+            raise InputError(message)
+        warn(message)
 
 
-def _too_fast(
-    s: System, implicit: ImplicitForces | None, integrator: Integrator, h: float, asked: Callable[[float], str]
+def _unstable_damping(
+    s: System, implicit: ImplicitForces | None, integrator: Integrator, h: float, advice: Callable[[float], str]
 ) -> Iterator[tuple[str, bool]]:
     """Yield the message about the worst joint, by damping and by dry friction, and True for damping."""
     tree = (s.mechanism.at() if s.mechanism.parameters else s.mechanism).tree
-    slopes = [(k, slope, viscous) for k, slope, viscous in _slopes(s, tree, implicit, h) if slope > 0.0]
+    slopes = [(k, slope, viscous) for k, slope, viscous in _explicit_damping(s, tree, implicit, h) if slope > 0.0]
     if not slopes:
         return
-    held = [s.mechanism.columns[1].index(name) for name in s.motions]
-    yields = _yields(tree, s.mechanism.neutral(), sorted({k for k, _, _ in slopes}), held)
+    prescribed = [s.mechanism.columns[1].index(name) for name in s.motions]
+    compliances = _compliances(tree, s.mechanism.neutral(), sorted({k for k, _, _ in slopes}), prescribed)
     for viscous in (True, False):
-        rates = [(slope * yields[k], k) for k, slope, kind in slopes if kind == viscous]
+        rates = [(slope * compliances[k], k) for k, slope, kind in slopes if kind == viscous]
         rate, k = max(rates, default=(0.0, 0))
-        if not np.isfinite(rate) or not grows(integrator, rate * h, decays):
+        if not np.isfinite(rate) or not is_unstable(integrator, rate * h, decay):
             continue
-        best = longest(integrator, rate, h, decays)
-        would = f"take {asked(best)}, or" if best else "take"
-        what = "damping ends a motion" if viscous else "dry friction ends a slow motion"
-        then = "the simulation would diverge" if viscous else "the velocity would oscillate"
-        said = (
-            f'the {what} of joint "{s.mechanism.columns[1][k]}" in {1 / rate:.2g} s, which {integrator.name} cannot '
-            f"follow with a step of {h:g} s: {then}. {would[0].upper()}{would[1:]} integrator=rodas4 or midpoint"
-            f"{_why(s)}."
+        best = longest_stable_step(integrator, rate, h, decay)
+        remedy = f"take {advice(best)}, or" if best else "take"
+        problem = "damping ends a motion" if viscous else "dry friction ends a slow motion"
+        consequence = "the simulation would diverge" if viscous else "the velocity would oscillate"
+        message = (
+            f'the {problem} of joint "{s.mechanism.columns[1][k]}" in {1 / rate:.2g} s, which {integrator.name} cannot '
+            f"follow with a step of {h:g} s: {consequence}. {remedy[0].upper()}{remedy[1:]} integrator=rodas4 or "
+            f"midpoint{_why_explicit(s)}."
         )
-        yield said, viscous
+        yield message, viscous
 
 
-def _why(s: System) -> str:
+def _why_explicit(s: System) -> str:
     """Return why the damping is not implicit, as far as that can be changed."""
     if s.motions:
         return ". (Fixed steps are not implicit in damping where motions are prescribed)"
@@ -89,7 +89,9 @@ def _why(s: System) -> str:
     return ", or give the step to the Simulator where it is made, so that its steps are implicit in the damping"
 
 
-def _slopes(s: System, tree: Tree, implicit: ImplicitForces | None, h: float) -> Iterator[tuple[int, float, bool]]:
+def _explicit_damping(
+    s: System, tree: Tree, implicit: ImplicitForces | None, h: float
+) -> Iterator[tuple[int, float, bool]]:
     """Yield (element of v, explicit damping coefficient at rest, True if viscous)."""
     joints, actuators = (implicit.joints, implicit.actuators) if implicit else ({}, {})
     for link in tree.links:
@@ -102,11 +104,14 @@ def _slopes(s: System, tree: Tree, implicit: ImplicitForces | None, h: float) ->
         yield s.mechanism.columns[1].index(a.joint), explicit, True
 
 
-def _yields(tree: Tree, q: Array, wanted: list[int], held: list[int]) -> dict[int, float]:
+def _compliances(tree: Tree, q: Array, wanted: list[int], held: list[int]) -> dict[int, float]:
     """Return (M^-1)_kk of the requested elements of v; for a large mechanism only of joints with one coordinate."""
-    if tree.nv <= LARGE or tree.coupled:
-        found = mobility(tree, q, held)
-        return {k: float(found[k, k]) for k in wanted}
-    by = Yielding(tree, q.tolist())
+    if tree.nv <= MATRIX_CHECK_MAX_NV or tree.coupled:
+        inverse = mobility(tree, q, held)
+        return {k: float(inverse[k, k]) for k in wanted}
+    compliance = ArticulatedCompliance(tree, q.tolist())
     single = {link.v_index[0]: i for i, link in enumerate(tree.links) if len(link.v_index) == 1}
-    return {k: float(by.rate(together(by.on_joint(single[k], 1.0)))) if k in single else 0.0 for k in wanted}
+    return {
+        k: float(compliance.compliance(sum_by_body(compliance.joint_force(single[k], 1.0)))) if k in single else 0.0
+        for k in wanted
+    }

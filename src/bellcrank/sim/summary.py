@@ -17,18 +17,18 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.scalar import Scalar, where
-from bellcrank.sim.arguments import listed, unique
-from bellcrank.sim.dynamics import Dynamics, Integral, derivative
+from bellcrank.sim.dynamics import Dynamics, Integral, sensitivity_name
+from bellcrank.sim.run_arguments import as_tuple, check_unique_names
 
 Array = np.ndarray[Any, Any]
 # Initial value of a cell.
-CELLS = {"min": np.inf, "max": -np.inf, "t_min": np.nan, "t_max": np.nan, "final": np.nan}
-POWERS = {"integral": 1, "mean": 1, "rms": 2}  # power of the column that is integrated over time
-KINDS = (*CELLS, *POWERS)
+CELL_START_VALUES = {"min": np.inf, "max": -np.inf, "t_min": np.nan, "t_max": np.nan, "final": np.nan}
+INTEGRAL_POWERS = {"integral": 1, "mean": 1, "rms": 2}  # power of the column that is integrated over time
+SUMMARY_KINDS = (*CELL_START_VALUES, *INTEGRAL_POWERS)
 
 
 @dataclass(frozen=True)
-class Asked:
+class SummaryItem:
     """One requested summary: a kind, such as "max", and a column."""
 
     kind: str
@@ -42,30 +42,30 @@ class Asked:
     @property
     def integral(self) -> Integral:
         """Return the integral that it needs."""
-        return Integral(self.column, POWERS[self.kind])
+        return Integral(self.column, INTEGRAL_POWERS[self.kind])
 
-    def unit(self, of_column: str) -> str:
-        """Return its unit, given that of the column (`of_column`)."""
+    def unit(self, column_unit: str) -> str:
+        """Return its unit, given that of the column (`column_unit`)."""
         if self.kind.startswith("t_"):
             return "s"
-        return f"{of_column} s".strip() if self.kind == "integral" else of_column
+        return f"{column_unit} s".strip() if self.kind == "integral" else column_unit
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
     """The requested summaries, and the cells and integrals that a run needs for them."""
 
-    asked: tuple[Asked, ...] = ()
-    cells: tuple[Asked, ...] = ()
+    items: tuple[SummaryItem, ...] = ()
+    cells: tuple[SummaryItem, ...] = ()
     integrals: tuple[Integral, ...] = ()
-    blank: tuple[float, ...] = ()  # initial values of the cells
+    start_values: tuple[float, ...] = ()  # initial values of the cells
 
-    def column(self, asked: Asked, t: Array, cells: Array, y: Mapping[str, Array]) -> Array:
+    def column(self, item: SummaryItem, t: Array, cells: Array, y: Mapping[str, Array]) -> Array:
         """Return the value of a summary for each run.
 
         Parameters
         ----------
-        asked
+        item
             The summary.
         t
             Times at the end of the runs.
@@ -74,34 +74,36 @@ class Summary:
         y
             Elements of the final states, by name.
         """
-        if asked.kind in CELLS:
-            found = cells[self.cells.index(asked)]
-            return np.where(found == CELLS[asked.kind], np.nan, found)  # the column had no value, or only NaN
-        total = y[asked.integral.name]
-        if asked.kind == "integral":
+        if item.kind in CELL_START_VALUES:
+            found = cells[self.cells.index(item)]
+            return np.where(
+                found == CELL_START_VALUES[item.kind], np.nan, found
+            )  # the column had no value, or only NaN
+        total = y[item.integral.name]
+        if item.kind == "integral":
             return total
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = np.where(t > 0.0, total / t, np.nan)
-        return np.sqrt(mean) if asked.kind == "rms" else mean
+        return np.sqrt(mean) if item.kind == "rms" else mean
 
 
-NOTHING = Summary()
+EMPTY_SUMMARY = Summary()
 
 
-class Watch:
+class SummaryGraph:
     """The graph that evaluates the columns of a summary, for one Dynamics."""
 
     def __init__(self, summary: Summary, dynamics: Dynamics) -> None:
         self.dynamics, self.cells = dynamics, summary.cells
         names = list(dict.fromkeys(c.column for c in self.cells))
-        plain = list(dict.fromkeys(_parts(name, dynamics.wrt)[0] for name in names))
-        self.graph = dynamics.watching(plain) if plain else None
-        self.place: dict[str, int] = {}
+        plain_columns = list(dict.fromkeys(_split_derivative(name, dynamics.wrt)[0] for name in names))
+        self.graph = dynamics.columns_graph(plain_columns) if plain_columns else None
+        self.column_places: dict[str, int] = {}
         for name in names:
-            of, j = _parts(name, dynamics.wrt)
-            self.place[name] = j * len(plain) + plain.index(of)
+            column, j = _split_derivative(name, dynamics.wrt)
+            self.column_places[name] = j * len(plain_columns) + plain_columns.index(column)
 
-    def noted(self, memory: Sequence[Scalar], t: Scalar, y: Sequence[Scalar], u: Any) -> list[Scalar]:
+    def updated(self, memory: Sequence[Scalar], t: Scalar, y: Sequence[Scalar], u: Any) -> list[Scalar]:
         """Return the cells updated with a state. A comparison with NaN leaves a cell unchanged.
 
         Parameters
@@ -117,16 +119,16 @@ class Watch:
         old = dict(zip(self.cells, memory, strict=True))
         new = []
         for cell, before in old.items():
-            now = z[self.place[cell.column]]
-            what = cell.kind.removeprefix("t_")
-            best = old[Asked(what, cell.column)]
-            better = now < best if what == "min" else now > best
-            value = t if cell.kind != what else now
+            now = z[self.column_places[cell.column]]
+            extreme = cell.kind.removeprefix("t_")
+            best = old[SummaryItem(extreme, cell.column)]
+            better = now < best if extreme == "min" else now > best
+            value = t if cell.kind != extreme else now
             new.append(now if cell.kind == "final" else where(better, value, before))
         return new
 
-    def passed(
-        self, memory: Sequence[Scalar], t: Scalar, y: Sequence[Scalar], then: Scalar, end: Sequence[Scalar], u: Any
+    def updated_over_step(
+        self, memory: Sequence[Scalar], t: Scalar, y: Sequence[Scalar], t_end: Scalar, y_end: Sequence[Scalar], u: Any
     ) -> list[Scalar]:
         """Return the cells after a step from (t, y) to (then, end).
 
@@ -138,71 +140,73 @@ class Watch:
             Cells.
         t, y
             Time and state before the step.
-        then, end
+        t_end, y_end
             Time and state after the step.
         u
             Inputs during the step.
         """
-        if self.graph is not None and self._fed:
-            memory = self.noted(memory, t, y, u)
-        return self.noted(memory, then, end, u)
+        if self.graph is not None and self._depends_on_inputs:
+            memory = self.updated(memory, t, y, u)
+        return self.updated(memory, t_end, y_end, u)
 
     @cached_property
-    def _fed(self) -> bool:
+    def _depends_on_inputs(self) -> bool:
         """Return True if the columns depend on the inputs."""
         return self.graph is not None and any(n.op == "input" and n.args[0] == "u" for n in self.graph.nodes)
 
 
-def summarised(asked: Sequence[str], columns: Sequence[str], wrt: Sequence[str]) -> Summary:
+def parse_summary(texts: Sequence[str], columns: Sequence[str], wrt: Sequence[str]) -> Summary:
     """Return the Summary of requested texts; a * in the name of a column matches any characters.
 
     Parameters
     ----------
-    asked
+    texts
         Texts such as "max(elbow.tau)".
     columns
         Names of all columns.
     wrt
         Names with respect to which columns are differentiated.
     """
-    varied = [derivative(name, w) for w in wrt for name in columns]
-    found = []
-    for text in listed("summary", asked, 'texts, as in "max(elbow.tau)"'):
-        shape = re.fullmatch(r"(\w+)\((.*)\)", text) if isinstance(text, str) else None
-        if shape is None:
+    derivatives = [sensitivity_name(name, w) for w in wrt for name in columns]
+    items = []
+    for text in as_tuple("summary", texts, 'texts, as in "max(elbow.tau)"'):
+        match = re.fullmatch(r"(\w+)\((.*)\)", text) if isinstance(text, str) else None
+        if match is None:
             raise InputError(
                 f'summary: {text!r} cannot be read; expected KIND(COLUMN), as in "max({columns[0]})". '
-                f"Kinds are {', '.join(KINDS)}."
+                f"Kinds are {', '.join(SUMMARY_KINDS)}."
             )
-        kind, name = shape[1], shape[2]
-        if kind not in KINDS:
-            raise InputError(f'summary "{text}": {unknown("kind", kind, KINDS)}')
-        if kind in POWERS and name in varied:
+        kind, name = match[1], match[2]
+        if kind not in SUMMARY_KINDS:
+            raise InputError(f'summary "{text}": {unknown("kind", kind, SUMMARY_KINDS)}')
+        if kind in INTEGRAL_POWERS and name in derivatives:
             raise InputError(
                 f'summary "{text}": give "{kind}" of the column itself; with sensitivities its derivatives are '
                 "included."
             )
-        found += [Asked(kind, column) for column in _meant(text, name, [*columns, *varied])]
-    unique("summary", [a.name for a in found])
+        items += [SummaryItem(kind, column) for column in _matching_columns(text, name, [*columns, *derivatives])]
+    check_unique_names("summary", [a.name for a in items])
     # A cell for a time needs the cell of the extreme that occurs at this time.
-    needed = [x for a in found if a.kind in CELLS for x in (Asked(a.kind.removeprefix("t_"), a.column), a)]
+    needed = [
+        x for a in items if a.kind in CELL_START_VALUES for x in (SummaryItem(a.kind.removeprefix("t_"), a.column), a)
+    ]
     cells = tuple(dict.fromkeys(needed))
-    integrals = tuple(dict.fromkeys(a.integral for a in found if a.kind in POWERS))
-    return Summary(tuple(found), cells, integrals, tuple(CELLS[c.kind] for c in cells))
+    integrals = tuple(dict.fromkeys(a.integral for a in items if a.kind in INTEGRAL_POWERS))
+    return Summary(tuple(items), cells, integrals, tuple(CELL_START_VALUES[c.kind] for c in cells))
 
 
-def _meant(text: str, name: str, columns: Sequence[str]) -> list[str]:
+def _matching_columns(text: str, name: str, columns: Sequence[str]) -> list[str]:
     """Return the columns with this name, or that match it."""
     if name in columns:
         return [name]
     pattern = ".*".join(map(re.escape, name.split("*")))
-    fitting = [c for c in columns if "*" in name and re.fullmatch(pattern, c) and not c.startswith("d(")]
-    if not fitting:
+    matching = [c for c in columns if "*" in name and re.fullmatch(pattern, c) and not c.startswith("d(")]
+    if not matching:
         raise InputError(f'summary "{text}": {unknown("column", name, columns)}')
-    return fitting
+    return matching
 
 
-def _parts(name: str, wrt: Sequence[str]) -> tuple[str, int]:
+def _split_derivative(name: str, wrt: Sequence[str]) -> tuple[str, int]:
     """Return the plain column, and the index from 1 in `wrt` of its derivative; 0 for none."""
     for j, w in enumerate(wrt, 1):
         tail = f")/d({w})"

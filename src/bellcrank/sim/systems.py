@@ -14,31 +14,31 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank.actuators import Actuator, StateVariable
-from bellcrank.dynamics.field import Field
+from bellcrank.argument_errors import explain_argument_errors
+from bellcrank.dynamics.force_field import ForceLaw
 from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
-from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
-from bellcrank.model.given_values import possible
+from bellcrank.model.parameter_checks import check_values
 from bellcrank.parameters import Parameters
-from bellcrank.parameters.part_numbers import check_numbers
-from bellcrank.quoting import line
+from bellcrank.parameters.validation import check_numbers
+from bellcrank.quoting import single_line
 from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
-from bellcrank.sim import between
-from bellcrank.sim.arguments import Named, listed, nothing, number, unique
-from bellcrank.sim.element_passes import Passes
-from bellcrank.sim.everywhere import checked as checked_field
-from bellcrank.sim.everywhere import everywhere as acting_everywhere
-from bellcrank.sim.frame_passes import large
-from bellcrank.sim.given_parts import possible_parts
+from bellcrank.sim import element_forces
+from bellcrank.sim.body_forces import checked_law as checked_field
+from bellcrank.sim.body_forces import law_forces as acting_everywhere
+from bellcrank.sim.element_passes import ElementPasses
+from bellcrank.sim.frame_passes import uses_recursions
 from bellcrank.sim.motions import Motion
-from bellcrank.sim.motions import checked as checked_motions
-from bellcrank.sim.motions import unit as unit_of
+from bellcrank.sim.motions import checked_motions as checked_motions
+from bellcrank.sim.motions import drive_unit as unit_of
+from bellcrank.sim.parameter_validation import check_parts
+from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_unique_names, is_omitted, real_number
 from bellcrank.sim.sampling import Sampled, as_control
-from bellcrank.sim.user_code import called, vector
-from bellcrank.sim.wrenches import Wrench, acting, torques
-from bellcrank.sim.wrenches import checked as checked_forces
+from bellcrank.sim.user_code import call_user_function, named_scalars
+from bellcrank.sim.wrenches import Wrench, frame_wrenches, wrench_forces
+from bellcrank.sim.wrenches import checked_forces as checked_forces
 
 Control = Callable[..., Any]
 Vector = Sequence[Scalar]
@@ -90,7 +90,7 @@ class System:
     sampled: tuple[Sampled, ...] = ()
     elements: tuple[Element, ...] = ()
     motions: Mapping[str, Motion] = field(default_factory=dict)
-    everywhere: Field | None = None
+    everywhere: ForceLaw | None = None
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -106,12 +106,12 @@ class System:
             tuple(self.motions.values()),
             self.free,
         )
-        return Parameters(*parts, *more, judge=self._judge)
+        return Parameters(*parts, *more, judge=self._check_values)
 
-    def _judge(self, names: Sequence[str], p: Any, where: str) -> None:
+    def _check_values(self, names: Sequence[str], p: Any, where: str) -> None:
         """Raise an InputError if values of free parameters make a body, joint or part physically impossible."""
-        possible(self.mechanism, names, p, where)
-        possible_parts((*self.actuators, *self.wrenches.values(), *self.elements), names, p, where)
+        check_values(self.mechanism, names, p, where)
+        check_parts((*self.actuators, *self.wrenches.values(), *self.elements), names, p, where)
 
     @property
     def rigid(self) -> bool:
@@ -133,7 +133,7 @@ class System:
     @property
     def control_name(self) -> str:
         """Return the name of the control in records and errors."""
-        return _called(self.control)
+        return _function_name(self.control)
 
     @cached_property
     def states(self) -> tuple[StateVariable, ...]:
@@ -154,7 +154,7 @@ class System:
 
     # -- over any scalar
 
-    def split(self, y: Vector) -> tuple[Named, Named, Named]:
+    def split(self, y: Vector) -> tuple[NamedVector, NamedVector, NamedVector]:
         """Split a state into its parts, each indexable by name.
 
         Parameters
@@ -169,7 +169,11 @@ class System:
         """
         m = self.mechanism
         q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv : self.size]
-        return Named("q", m.columns[0], q), Named("v", m.columns[1], v), Named("x", [s.name for s in self.states], x)
+        return (
+            NamedVector("q", m.columns[0], q),
+            NamedVector("v", m.columns[1], v),
+            NamedVector("x", [s.name for s in self.states], x),
+        )
 
     def commanded(self, t: Scalar, y: Vector, u: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Return the commands, and the rates of the control's states.
@@ -188,18 +192,20 @@ class System:
         """
         if self.control is None:
             return [0.0] * len(self.commands), []
-        what = f"control ({_called(self.control)})"
-        found = called(what, self.control, t, *self.split(y), Named("u", self.inputs, u))
+        what = f"control ({_function_name(self.control)})"
+        returned = call_user_function(what, self.control, t, *self.split(y), NamedVector("u", self.inputs, u))
         rates: Any = ()
         if self.control_states:
-            if not isinstance(found, tuple) or len(found) != 2:
+            if not isinstance(returned, tuple) or len(returned) != 2:
                 raise InputError(
                     f"{what} has states ({', '.join(s.name for s in self.control_states)}) and returned "
-                    f"{type(found).__name__}; expected the pair (commands, rates of its states)."
+                    f"{type(returned).__name__}; expected the pair (commands, rates of its states)."
                 )
-            found, rates = found
+            returned, rates = returned
         names = [s.name for s in self.control_states]
-        return vector(what, found, self.commands), vector(f"rates of {what}", rates, names) if names else []
+        return named_scalars(what, returned, self.commands), named_scalars(
+            f"rates of {what}", rates, names
+        ) if names else []
 
     def forces(self, t: Scalar, y: Vector, commands: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Return the generalised forces of the actuators, and the rates of the actuators' states.
@@ -223,16 +229,16 @@ class System:
         q, v, x = self.split(y)
         tau: list[Scalar] = [0.0] * len(v)
         rates: list[Scalar] = []
-        given, at = iter(commands), 0
+        remaining_commands, first_state = iter(commands), 0
         for a in self.actuators:
-            mine = x[at : at + len(a.states)]
-            at += len(a.states)
+            own_states = x[first_state : first_state + len(a.states)]
+            first_state += len(a.states)
             what = f'{type(a).__name__} on "{a.joint}"'
-            command = next(given) if a.commanded else 0.0
-            force, dx = called(what, a, t, q[a.joint], v[a.joint], mine, command)
+            command = next(remaining_commands) if a.commanded else 0.0
+            force, dx = call_user_function(what, a, t, q[a.joint], v[a.joint], own_states, command)
             i = v.names.index(a.joint)
             tau[i] = tau[i] + force
-            rates += vector(f"rates of {what}", dx, [s.name for s in a.states]) if a.states else []
+            rates += named_scalars(f"rates of {what}", dx, [s.name for s in a.states]) if a.states else []
         return tau, rates
 
     def outside(self, t: Scalar, y: Vector) -> tuple[list[Scalar], dict[str, list[Scalar]]]:
@@ -251,12 +257,12 @@ class System:
             Wrenches by frame.
         """
         q, v, _ = self.split(y)
-        acts = acting(self.mechanism, self.wrenches, t, list(q), list(v))
-        found = torques(self.mechanism, acts, list(q))
+        acts = frame_wrenches(self.mechanism, self.wrenches, t, list(q), list(v))
+        generalised = wrench_forces(self.mechanism, acts, list(q))
         if self.everywhere is not None:
-            more = acting_everywhere(self.mechanism, self.everywhere, q, v)
-            found = [a + b for a, b in zip(found, more, strict=True)]
-        return found, acts
+            field_forces = acting_everywhere(self.mechanism, self.everywhere, q, v)
+            generalised = [a + b for a, b in zip(generalised, field_forces, strict=True)]
+        return generalised, acts
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -268,16 +274,16 @@ class System:
     @cached_property
     def element_units(self) -> dict[str, str]:
         """Return the columns of all force elements with their units."""
-        return between.columns(self.mechanism, self.elements) if self.elements else {}
+        return element_forces.element_columns(self.mechanism, self.elements) if self.elements else {}
 
     @property
     def motion_units(self) -> dict[str, str]:
         """Return the columns of the forces of prescribed motions with their units."""
         m = self.mechanism
-        felt = {f"{name}.motion": unit_of(m, name) for name in m.columns[1]} if self.motions else {}
-        return {f"{name}.drive": unit_of(m, name) for name in self.motions} | felt
+        joint_units = {f"{name}.motion": unit_of(m, name) for name in m.columns[1]} if self.motions else {}
+        return {f"{name}.drive": unit_of(m, name) for name in self.motions} | joint_units
 
-    def acts(self, t: Scalar, y: Vector, shown: bool = False) -> list[between.Act]:
+    def acts(self, t: Scalar, y: Vector, shown: bool = False) -> list[element_forces.ElementResult]:
         """Return the action of each force element.
 
         Parameters
@@ -293,20 +299,24 @@ class System:
             Generalised forces and wrenches of each element.
         """
         q, v, x = self.split(y)
-        at, found = sum(len(a.states) for a in self.actuators), []
-        if self.elements and large(self.mechanism, list(q)):
-            end = at + sum(len(e.states) for e in self.elements)  # states of the control come after them
-            return self._passes.acts(t, list(q), list(v), list(x[at:end]), shown)
+        first_state, actions = sum(len(a.states) for a in self.actuators), []
+        if self.elements and uses_recursions(self.mechanism, list(q)):
+            end = first_state + sum(len(e.states) for e in self.elements)  # states of the control come after them
+            return self._passes.acts(t, list(q), list(v), list(x[first_state:end]), shown)
         for e in self.elements:
-            found.append(between.act(self.mechanism, e, t, list(q), list(v), x[at : at + len(e.states)]))
-            at += len(e.states)
-        return found
+            actions.append(
+                element_forces.element_result(
+                    self.mechanism, e, t, list(q), list(v), x[first_state : first_state + len(e.states)]
+                )
+            )
+            first_state += len(e.states)
+        return actions
 
     @cached_property
-    def _passes(self) -> Passes:
-        return Passes(self.mechanism, self.elements, self.parameters)
+    def _passes(self) -> ElementPasses:
+        return ElementPasses(self.mechanism, self.elements, self.parameters)
 
-    def summed(self, acts: Sequence[between.Act], y: Vector) -> list[Scalar]:
+    def summed(self, acts: Sequence[element_forces.ElementResult], y: Vector) -> list[Scalar]:
         """Return the generalised forces of force elements.
 
         Parameters
@@ -328,7 +338,9 @@ class System:
         wrenches = [w for act in acts for w in act.wrenches]
         if not wrenches:
             return total
-        return [a + b for a, b in zip(total, self._passes.felt(wrenches, list(self.split(y)[0])), strict=True)]
+        return [
+            a + b for a, b in zip(total, self._passes.generalised_forces(wrenches, list(self.split(y)[0])), strict=True)
+        ]
 
     def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
         """Return the total generalised forces.
@@ -381,9 +393,9 @@ class System:
         dict of str to scalar
             Values of the output functions.
         """
-        given = (t, *self.split(y), Named("u", self.inputs, u))
+        arguments = (t, *self.split(y), NamedVector("u", self.inputs, u))
         return {
-            name: vector(f'output "{name}"', called(f'output "{name}"', f, *given), [name])[0]
+            name: named_scalars(f'output "{name}"', call_user_function(f'output "{name}"', f, *arguments), [name])[0]
             for name, f in self.outputs.items()
         }
 
@@ -392,21 +404,21 @@ class System:
         lines = [f"{m.name}: {m.nq} positions, {m.nv} velocities, {self.nx} further states"]
         lines += [f"  {a}" for a in self.actuators]
         if self.control is not None:
-            lines.append(f"  control: {_called(self.control)}")
+            lines.append(f"  control: {_function_name(self.control)}")
         lines += [f"  sampled every {c.every:g} s: {c.name}" for c in self.sampled]
-        lines += [f"  force on {frame}: {_called(f)}" for frame, f in self.wrenches.items()]
+        lines += [f"  force on {frame}: {_function_name(f)}" for frame, f in self.wrenches.items()]
         lines += [f"  {e}" for e in self.elements]
-        lines += [f"  motion of {name}: {_called(f)}" for name, f in self.motions.items()]
+        lines += [f"  motion of {name}: {_function_name(f)}" for name, f in self.motions.items()]
         if self.inputs:
             lines.append(f"  inputs: {', '.join(self.inputs)}")
-        return "\n".join(map(line, lines))
+        return "\n".join(map(single_line, lines))
 
 
-def _called(function: Any) -> str:
+def _function_name(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-@explained
+@explain_argument_errors
 def system(
     mechanism: Mechanism | System,
     actuators: Sequence[Actuator] = (),
@@ -419,7 +431,7 @@ def system(
     sampled: Sequence[Sampled] = (),
     elements: Sequence[Element] = (),
     motions: Mapping[str, Motion] | None = None,
-    everywhere: Field | None = None,
+    everywhere: ForceLaw | None = None,
 ) -> System:
     """Combine a mechanism with actuators, control, forces, inputs and outputs.
 
@@ -476,50 +488,63 @@ def system(
     """
     if isinstance(mechanism, System):
         more = actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions, everywhere
-        if control is not None or not all(map(nothing, more)):
+        if control is not None or not all(map(is_omitted, more)):
             raise InputError(
                 "this is already a system; give the mechanism together with actuators, control and inputs."
             )
         return mechanism
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
-    taken = _sampled(sampled)
+    controllers = _checked_controllers(sampled)
     if isinstance(control, Sampled):
         if states:
             raise InputError("give the states of a sampled control to the controller: Sampled(..., states=...).")
-        bare = System(mechanism, _actuators(mechanism, actuators))
-        last, control = as_control(control, bare.commands)
-        taken = (*taken, last)
+        plain_system = System(mechanism, _checked_actuators(mechanism, actuators))
+        control_sampler, control = as_control(control, plain_system.commands)
+        controllers = (*controllers, control_sampler)
     if control is not None and not callable(control):
         raise InputError(f"control is {control!r}; expected a function control(t, q, v, x, u).")
-    own = _states(getattr(control, "states", ()) if nothing(states) else states, control)
-    names, defaults = _inputs(inputs)
-    free = listed("parameters", parameters, "parameters")
+    control_states = _control_states(getattr(control, "states", ()) if is_omitted(states) else states, control)
+    names, defaults = _inputs_and_defaults(inputs)
+    free = as_tuple("parameters", parameters, "parameters")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
-    seen, outside = dict(outputs or {}), {} if nothing(forces) else checked_forces(mechanism, forces)
-    parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
-    between_frames = () if nothing(elements) else between.checked(mechanism, elements)
-    moved = {} if nothing(motions) else checked_motions(mechanism, motions)
-    law = checked_field(mechanism, everywhere) if everywhere is not None else None
-    made = System(mechanism, *parts, between_frames, moved, law)
-    unique("state", [s.name for s in made.states])
-    unique("input", made.inputs)
-    unique("output", list(made.outputs))
-    _check_columns(made)
-    return made
+    output_functions, external_forces = (
+        dict(outputs or {}),
+        {} if is_omitted(forces) else checked_forces(mechanism, forces),
+    )
+    parts = (
+        _checked_actuators(mechanism, actuators),
+        control,
+        names,
+        output_functions,
+        control_states,
+        external_forces,
+        free,
+        defaults,
+        controllers,
+    )
+    between_frames = () if is_omitted(elements) else element_forces.checked_elements(mechanism, elements)
+    prescribed = {} if is_omitted(motions) else checked_motions(mechanism, motions)
+    body_force_law = checked_field(mechanism, everywhere) if everywhere is not None else None
+    checked_system = System(mechanism, *parts, between_frames, prescribed, body_force_law)
+    check_unique_names("state", [s.name for s in checked_system.states])
+    check_unique_names("input", checked_system.inputs)
+    check_unique_names("output", list(checked_system.outputs))
+    _check_columns(checked_system)
+    return checked_system
 
 
-def _inputs(given: Any) -> tuple[tuple[str, ...], dict[str, float]]:
+def _inputs_and_defaults(given: Any) -> tuple[tuple[str, ...], dict[str, float]]:
     """Return the names of the inputs, and their default values."""
     if not isinstance(given, Mapping):
-        return listed("inputs", given, "names"), {}
-    return listed("inputs", tuple(given), "names"), {n: number(f'input "{n}"', x) for n, x in given.items()}
+        return as_tuple("inputs", given, "names"), {}
+    return as_tuple("inputs", tuple(given), "names"), {n: real_number(f'input "{n}"', x) for n, x in given.items()}
 
 
-def _actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
+def _checked_actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
     known = [name for name in m.columns[1] if name in m.columns[0]]
-    found = listed("actuators", given, "actuators")
+    found = as_tuple("actuators", given, "actuators")
     for a in found:
         if not isinstance(a, Actuator):
             raise InputError(f"actuators: {a!r} is not an actuator; see bellcrank.actuators.")
@@ -529,19 +554,19 @@ def _actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
     return found
 
 
-def _sampled(given: Any) -> tuple[Sampled, ...]:
-    found = listed("sampled", given, "sampled controllers")
+def _checked_controllers(given: Any) -> tuple[Sampled, ...]:
+    found = as_tuple("sampled", given, "sampled controllers")
     for c in found:
         if not isinstance(c, Sampled):
             raise InputError(f"sampled: {c!r} is not a Sampled controller; use bellcrank.Sampled(function, every=...).")
     return found
 
 
-def _states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
+def _control_states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
     """Return the states of the control."""
     if isinstance(given, Mapping):
-        given = [StateVariable(name, "", number(f'state "{name}"', x)) for name, x in given.items()]
-    found = listed("states", given, "states")
+        given = [StateVariable(name, "", real_number(f'state "{name}"', x)) for name, x in given.items()]
+    found = as_tuple("states", given, "states")
     for z in found:
         if not isinstance(z, StateVariable):
             raise InputError(f'states: {z!r} is not a state; expected a mapping, states={{"integral": 0.0}}.')
@@ -555,11 +580,11 @@ def _states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
 def _check_columns(s: System) -> None:
     """Raise an InputError if a state or output has the name of another column of a record."""
     q, v = s.mechanism.columns
-    taken = {"t", "run", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
-    taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS} | {f"{n}.command" for n in s.commands}
-    taken |= set(s.element_units) | {f"{name}.drive" for name in s.motions}
+    reserved = {"t", "run", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
+    reserved |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS} | {f"{n}.command" for n in s.commands}
+    reserved |= set(s.element_units) | {f"{name}.drive" for name in s.motions}
     states = [z.name for z in s.states]
-    for what, names, others in (("state", states, taken), ("output", list(s.outputs), taken.union(states))):
+    for what, names, others in (("state", states, reserved), ("output", list(s.outputs), reserved.union(states))):
         for name in names:
             if name in others:
                 raise InputError(f'{what} "{name}" has the name of a column that every record has; give it another.')

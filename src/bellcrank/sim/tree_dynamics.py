@@ -10,24 +10,26 @@ from typing import Any, final
 import numpy as np
 
 from bellcrank.build import graphs
-from bellcrank.build.kernels import method_for
+from bellcrank.build.kernels import auto_method
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.inertia_matrix import Rows
+from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph, Pulled
-from bellcrank.integrate.problem import Product, Slopes, State, Step, plus
+from bellcrank.graph import CustomPullbackGraph, Graph
+from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, Step, plus
 from bellcrank.scalar import Scalar
-from bellcrank.sim.closure import Closure, Group
-from bellcrank.sim.dynamics import Dynamics, Integral, checked_names
-from bellcrank.sim.implicit_forces import implicit_forces, less_stiff, solved_with, times
+from bellcrank.sim.closure_interface import Closure, RunGroup
+from bellcrank.sim.dynamics import Dynamics, Integral, check_sensitivities
+from bellcrank.sim.implicit_forces import augmented_solver, filtered_accelerations, implicit_forces, symmetric_product
+from bellcrank.sim.jacobian_operator import JacobianOperator, OperatorJacobian
 from bellcrank.sim.settings import Solver
-from bellcrank.sim.slope_maps import Mapped, SlopeMaps
 from bellcrank.sim.systems import System
 from bellcrank.sim.tree_pullback import pullback
 
 Array = np.ndarray[Any, Any]
-MANY = 48  # states from which df/dy is an operator: as fast as written-out code, and compiled in a tenth of the time
+OPERATOR_FROM_STATES = (
+    48  # states from which df/dy is an operator: as fast as written-out code, and compiled in a tenth of the time
+)
 
 
 @final
@@ -44,36 +46,38 @@ class TreeDynamics(Dynamics):
         f, s = self.traced_rate(), self.system
         if self.wrt or s.motions or s.mechanism.springs or s.quaternions or self.recursion is not None:
             return f
-        return Pulled(f.name, f.inputs, f.outputs, f.tape, way=partial(pullback, self))
+        return CustomPullbackGraph(f.name, f.inputs, f.outputs, f.tape, make_pullback=partial(pullback, self))
 
     @cached_property
-    def closure(self) -> NoLoops:
+    def closure(self) -> TreeClosure:
         """Return the loop handling of a tree, which has no loops."""
-        return NoLoops(self)
+        return TreeClosure(self)
 
     @property
-    def measured(self) -> tuple[str, ...]:
+    def measured_fields(self) -> tuple[str, ...]:
         """Return additional fields of the state of a Program: none."""
         return ()
 
     @cached_property
     def recursion(self) -> Graph | None:
         """Return forward dynamics as a separate graph if it has rolled loops over identical bodies, else None."""
-        asked = Request("forward_dynamics", self.method.name)
+        request = Request("forward_dynamics", self.method.name)
         m = self.system.mechanism
-        return graphs.traced(m, asked, self.method) if graphs.rolls(m, asked, self.method) else None
+        return graphs.trace_quantity(m, request, self.method) if graphs.is_rolled(m, request, self.method) else None
 
     def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """Return the accelerations by the generalised forces `tau` at the state `y`."""
         q, v, _ = self.system.split(y)
         if self.recursion is not None:
             free = self.system.mechanism.parameters
-            given = {"q": list(q), "v": list(v), "tau": list(tau)} | ({"p": free.leaves} if free else {})
-            return list(self.recursion.call(**given)["forward_dynamics"])
-        tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
+            arguments = {"q": list(q), "v": list(v), "tau": list(tau)} | ({"p": free.leaves} if free else {})
+            return list(self.recursion.call(**arguments)["forward_dynamics"])
+        tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
         return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
 
-    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product | Slopes, State]:
+    def linearised(
+        self, t: Scalar, y: State, u: Sequence[Scalar]
+    ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
         """Return df/dy, as a matrix or for large systems as an operator, and df/dt.
 
         Parameters
@@ -81,15 +85,17 @@ class TreeDynamics(Dynamics):
         t, y, u
             Time, state and inputs.
         """
-        if self.size < MANY:
+        if self.size < OPERATOR_FROM_STATES:
             return super().linearised(t, y, u)
-        return Mapped(self._maps, t, y, u), list(self.call(self.by_time, t, y, u)["ddy_dt"])
+        return OperatorJacobian(self._jacobian_operator, t, y, u), list(
+            self.call(self.time_derivative, t, y, u)["ddy_dt"]
+        )
 
     @cached_property
-    def _maps(self) -> SlopeMaps:
-        return SlopeMaps(self)
+    def _jacobian_operator(self) -> JacobianOperator:
+        return JacobianOperator(self)
 
-    def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+    def force_response(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
         """Return the change of the accelerations by a generalised force.
 
         Parameters
@@ -102,12 +108,12 @@ class TreeDynamics(Dynamics):
             True for rows of a record; no difference for a tree.
         """
         q, v, _ = self.system.split(y)
-        from bellcrank.dynamics.loops.forms import bare
+        from bellcrank.dynamics.loops.constrained_dynamics import without_forces
 
-        tree = bare(graphs.tree(self.system.mechanism, "forward_dynamics", self.method))
+        tree = without_forces(graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method))
         return list(self.method.function("forward_dynamics")(tree, list(q), [0.0] * len(v), list(force)))
 
-    def filtered(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+    def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
         """Return a - (1 - S)^2 a of the accelerations a.
 
         With S a, which needs no M^-1, it is S a + (1 - S) S a. A method of the user may imply another M and is used as
@@ -126,18 +132,18 @@ class TreeDynamics(Dynamics):
         """
         q, v, _ = self.system.split(y)
         if not isinstance(self.method.module, str):
-            return less_stiff(a, added, solved_with(self.system.mechanism.tree, q, added))
-        tree = graphs.tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
-        solve = solved_with(tree, q, added)
-        overcome = METHODS["rnea"].function("inverse_dynamics")(tree, list(q), list(v), [0.0] * len(v))
-        slow = solve([f - g for f, g in zip(tau, overcome, strict=True)])
-        return plus(slow, solve(times(added, slow)))
+            return filtered_accelerations(a, added, augmented_solver(self.system.mechanism.tree, q, added))
+        tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
+        solve = augmented_solver(tree, q, added)
+        bias_forces = METHODS["rnea"].function("inverse_dynamics")(tree, list(q), list(v), [0.0] * len(v))
+        slow = solve([f - g for f, g in zip(tau, bias_forces, strict=True)])
+        return plus(slow, solve(symmetric_product(added, slow)))
 
-    def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+    def record_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """Return the accelerations for a row of a record, by the generalised forces `tau` at the state `y`."""
         return self.accelerations(y, tau)
 
-    def staged(self, y: State) -> State:
+    def stage_state(self, y: State) -> State:
         """Return the state `y` inside a step, unchanged."""
         return y
 
@@ -146,43 +152,43 @@ class TreeDynamics(Dynamics):
         """Return the independent elements of v: all."""
         return list(range(self.system.mechanism.nv))
 
-    def determined(self, y: State) -> State:
+    def consistent_state(self, y: State) -> State:
         """Return the state that follows from the independent elements of `y`: itself."""
         return y
 
-    def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def step_end_state(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """Return the state after a step `made`, no trouble and no new fields; `old` is not needed."""
         return made.y, 0.0, {}
 
-    def rejoined(self, y: State) -> State:
+    def constrained_state(self, y: State) -> State:
         """Return the state `y` between steps, unchanged."""
         return y
 
-    def observed(self, y: State) -> tuple[State, Scalar]:
+    def observed_row(self, y: State) -> tuple[State, Scalar]:
         """Return the row of a state `y` between two steps, and 0: it needs no polishing."""
         return y, 0.0
 
 
 @final
-class NoLoops(Closure):
+class TreeClosure(Closure):
     """Loop handling of a tree: nothing to close."""
 
     def __init__(self, by: Dynamics) -> None:
-        self.by = by
+        self.dynamics = by
 
     def neutral(self) -> Array:
         """Return the neutral positions."""
-        return self.by.system.mechanism.neutral()
+        return self.dynamics.system.mechanism.neutral()
 
     def checked(self, y: Array, parameters: Array) -> Array:
         """Return the start `y`, which is admissible for any `parameters`."""
         return y
 
-    def grouped(self, y: Array, parameters: Array) -> list[Group]:
+    def grouped(self, y: Array, parameters: Array) -> list[RunGroup]:
         """Return one group with all states `y`, for any `parameters`."""
-        return [Group(self.by, np.arange(len(y)))]
+        return [RunGroup(self.dynamics, np.arange(len(y)))]
 
-    def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> Dynamics:
+    def common_dynamics(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> Dynamics:
         """Return the dynamics, which suit all states.
 
         Parameters
@@ -192,13 +198,13 @@ class NoLoops(Closure):
         independent
             Names of requested independent joints, which are checked.
         """
-        m = self.by.system.mechanism
+        m = self.dynamics.system.mechanism
         for name in independent:
             if name not in m.columns[1]:
                 raise InputError(f'independent, of "{m.name}": {unknown("joint", name, m.columns[1])}')
-        return self.by
+        return self.dynamics
 
-    def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+    def closed_points(self, y: Array, parameters: Array) -> tuple[Array, Array]:
         """Return the starts `y` and a mask of singular ones: none, for any `parameters`."""
         return y, np.zeros(len(y), bool)
 
@@ -206,11 +212,11 @@ class NoLoops(Closure):
         """Return the row `y` unchanged, for any `parameters`."""
         return y
 
-    def told(self, widest: float, switched: int) -> dict[str, Any]:
+    def provenance(self, widest: float, switched: int) -> dict[str, Any]:
         """Return the provenance of loops: none; `widest` and `switched` are not needed."""
         return {}
 
-    def why_open(self, y: Array, parameters: Array, t: float) -> str:
+    def open_loop_message(self, y: Array, parameters: Array, t: float) -> str:
         """Return an empty text: a tree has no loop that could be open at `y`, `parameters` and `t`."""
         return ""
 
@@ -218,7 +224,7 @@ class NoLoops(Closure):
         """Return False: a tree has no singular loops at `y`, `parameters` and `h`."""
         return False
 
-    def near(self, y: Array, parameters: Array) -> str:
+    def near_singular_text(self, y: Array, parameters: Array) -> str:
         """Return an empty text: a tree has no singular loops at `y` and `parameters`."""
         return ""
 
@@ -239,7 +245,7 @@ def tree_dynamics(
     integrals
         Integrals that summaries need.
     """
-    by = method_for(system.mechanism, Request("forward_dynamics", solver.method))
-    found = TreeDynamics(system, by, tuple(wrt), integrals, implicit_forces(system, solver))
-    checked_names(found)
-    return found
+    method = auto_method(system.mechanism, Request("forward_dynamics", solver.method))
+    dynamics = TreeDynamics(system, method, tuple(wrt), integrals, implicit_forces(system, solver))
+    check_sensitivities(dynamics)
+    return dynamics

@@ -26,15 +26,15 @@ from bellcrank.scalar import Scalar
 if TYPE_CHECKING:
     from bellcrank.sim.tree_dynamics import TreeDynamics
 
-Weighed = dict[int, Any]  # weights by the serial of a node
+NodeWeights = dict[int, Any]  # weights by the serial of a node
 
 
 def pullback(dynamics: TreeDynamics) -> Graph:
     """Return the graph (t, y, u, p, r_dy, w_dy) -> g_t, g_y, g_u, g_p of `dynamics`."""
     s, f = dynamics.system, dynamics.f
-    m, n = s.mechanism, dynamics.own
-    inverse = graphs.tree(m, "inverse_dynamics", METHODS["rnea"])
-    own = {name: shape for name, shape in f.inputs.items() if name != "p"}
+    m, n = s.mechanism, dynamics.plain_size
+    inverse = graphs.quantity_tree(m, "inverse_dynamics", METHODS["rnea"])
+    rate_inputs = {name: shape for name, shape in f.inputs.items() if name != "p"}
 
     def residual(t: Scalar, y: Any, r_dy: Any, u: Any = (), **_: Any) -> dict[str, Any]:
         y, a = list(y), list(r_dy[m.nq : m.nq + m.nv])
@@ -43,30 +43,32 @@ def pullback(dynamics: TreeDynamics) -> Graph:
         needed = METHODS["rnea"].function("inverse_dynamics")(inverse, list(q), list(v), a)
         return {"h": dynamics.rate(t, y, u, a), "R": [x - z for x, z in zip(tau, needed, strict=True)]}
 
-    plain = dynamics.trace("residual", residual, {**own, "r_dy": (n,), "w_dy": (n,)})
+    plain = dynamics.trace("residual", residual, {**rate_inputs, "r_dy": (n,), "w_dy": (n,)})
     tape, names = plain.tape, list(f.inputs)
-    given = _weights(plain.outputs["h"], tape.inputs("w_dy", (n,)))
+    rate_weights = _weights(plain.outputs["h"], tape.inputs("w_dy", (n,)))
     # w dh/da: mostly the weights of the rates of the velocities.
-    by_a = derivative.backwards(Graph("h", plain.inputs, {"h": plain.outputs["h"]}, tape).nodes, given)
+    acceleration_weights = derivative.reverse_sweep(
+        Graph("h", plain.inputs, {"h": plain.outputs["h"]}, tape).nodes, rate_weights
+    )
     a = tape.inputs("r_dy", (n,))[m.nq : m.nq + m.nv]
     q = list(tape.inputs("y", (n,))[: m.nq])
-    tree = graphs.tree(m, "forward_dynamics", METHODS["crba"])
-    mu = crba.accelerations(tree, q, [by_a.get(x.serial, 0.0) for x in a])
-    back = derivative.backwards(plain.nodes, _weights(plain.outputs["R"], mu, given))
+    tree = graphs.quantity_tree(m, "forward_dynamics", METHODS["crba"])
+    mu = crba.accelerations(tree, q, [acceleration_weights.get(x.serial, 0.0) for x in a])
+    input_weights = derivative.reverse_sweep(plain.nodes, _weights(plain.outputs["R"], mu, rate_weights))
     outputs = {}
     for name in names:
         shape = f.inputs[name]
         array = np.empty(shape, dtype=object)
         for k, index in enumerate(np.ndindex(*shape)):
-            array[index] = back.get(tape.node("input", name, k).serial, 0.0)
+            array[index] = input_weights.get(tape.node("input", name, k).serial, 0.0)
         outputs[f"g_{name}"] = array
     inputs = {name: f.inputs[name] for name in names} | {"r_dy": (n,), "w_dy": (n,)}
     return Graph(f"{f.name}.pullback", inputs, outputs, tape)
 
 
-def _weights(rows: Iterable[Any], weights: Iterable[Any], others: Weighed | None = None) -> Weighed:
-    found = dict(others or {})
+def _weights(rows: Iterable[Any], weights: Iterable[Any], further: NodeWeights | None = None) -> NodeWeights:
+    total = dict(further or {})
     for x, w in zip(rows, weights, strict=True):
         if isinstance(x, Node):
-            found[x.serial] = found[x.serial] + w if x.serial in found else w
-    return found
+            total[x.serial] = total[x.serial] + w if x.serial in total else w
+    return total

@@ -12,21 +12,21 @@ import numpy as np
 from bellcrank.parameters import Parameters
 
 Array = np.ndarray[Any, Any]
-REMEMBERED = 40_000  # changes: eleven minutes at sixty per second
+MOST_CHANGES = 40_000  # changes: eleven minutes at sixty per second
 
 
-class Tuning:
+class ParameterLog:
     """Present parameter values `p`, and a log of changes with the times from which they hold."""
 
     def __init__(self, parameters: Parameters, p: Array) -> None:
         self.parameters, self.p = parameters, p.copy()
-        self.begin()
+        self.restart()
 
-    def begin(self) -> None:
+    def restart(self) -> None:
         """Restart the time and clear the log; the values stay."""
-        self._log = deque([(-math.inf, self.p.copy())], REMEMBERED)
+        self._log = deque([(-math.inf, self.p.copy())], MOST_CHANGES)
 
-    def change(self, values: Mapping[str, float], t: float, judged: bool = True) -> Array:
+    def change(self, values: Mapping[str, float], t: float, check: bool = True) -> Array:
         """Set values of some parameters; nothing changes if one of them is invalid.
 
         Parameters
@@ -35,10 +35,10 @@ class Tuning:
             New values by name.
         t
             Time from which they hold, s.
-        judged
+        check
             True checks that the values are physically possible.
         """
-        new = self.parameters.changed(self.p, values, "tune", judged)
+        new = self.parameters.changed(self.p, values, "tune", check)
         self.p = new
         self._log.append((t, new))
         return new
@@ -52,5 +52,5 @@ class Tuning:
         if len(changes) < 2:
             return None
         since = np.searchsorted([when for when, _ in changes], t - 0.5 * step, side="right") - 1
-        found: Array = np.array([p for _, p in changes])[np.maximum(since, 0)][None]
-        return found
+        values: Array = np.array([p for _, p in changes])[np.maximum(since, 0)][None]
+        return values

@@ -10,12 +10,12 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Node
-from bellcrank.graph.purity import steady
+from bellcrank.graph.purity import call_checked_pure
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar
 
 
-def called(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
+def call_user_function(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
     """Return function(*args), or raise an error that states that it was being traced, and at which line.
 
     The function is called twice, to check that its result depends on its arguments only (graph/purity.py).
@@ -31,11 +31,11 @@ def called(what: str, function: Callable[..., Any], *args: Any, expected: str = 
     expected
         Its signature, for messages.
     """
-    takes(what, function, len(args), expected)
-    return steady(what, function, function, *args)
+    check_argument_count(what, function, len(args), expected)
+    return call_checked_pure(what, function, function, *args)
 
 
-def takes(what: str, function: Callable[..., Any], count: int, expected: str) -> None:
+def check_argument_count(what: str, function: Callable[..., Any], count: int, expected: str) -> None:
     """Raise an InputError if a function does not accept the given number of arguments.
 
     Parameters
@@ -59,7 +59,7 @@ def takes(what: str, function: Callable[..., Any], count: int, expected: str) ->
         raise InputError(f"{what} takes {signature}; expected {count} arguments: {expected}.") from None
 
 
-def vector(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:
+def named_scalars(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:
     """Return one scalar for each name.
 
     Parameters
@@ -77,12 +77,12 @@ def vector(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:
                 raise InputError(f"{what} returned a value with an unexpected name: {unknown('element', key, names)}")
         value = [value.get(name, 0.0) for name in names]
     if value is None:
-        raise InputError(f"{what} returned nothing; expected {many(names)}.")
-    several = (isinstance(value, Sequence) and not isinstance(value, str)) or np.ndim(value) > 0
-    found = list(value) if several else [value]
-    if len(found) != len(names):
-        raise InputError(f"{what} returned {len(found)} numbers; expected {many(names)}.")
-    for name, x in zip(names, found, strict=True):
+        raise InputError(f"{what} returned nothing; expected {expected_numbers(names)}.")
+    is_sequence = (isinstance(value, Sequence) and not isinstance(value, str)) or np.ndim(value) > 0
+    scalars = list(value) if is_sequence else [value]
+    if len(scalars) != len(names):
+        raise InputError(f"{what} returned {len(scalars)} numbers; expected {expected_numbers(names)}.")
+    for name, x in zip(names, scalars, strict=True):
         if isinstance(x, (int, float, np.number)) and not np.isfinite(x):
             raise InputError(f'{what} returned {x} for "{name}"; expected finite numbers.')
         if isinstance(x, Node) and x.op in COMPARISONS:
@@ -90,12 +90,12 @@ def vector(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:
                 f'{what} returned a comparison for "{name}"; expected a number: the difference of its two sides, or '
                 "where(condition, 1.0, 0.0)."
             )
-        odd = (bool, np.bool_, complex, np.complexfloating, np.ndarray, Sequence, set)
-        if not hasattr(x, "__sub__") or isinstance(x, odd):
+        non_scalars = (bool, np.bool_, complex, np.complexfloating, np.ndarray, Sequence, set)
+        if not hasattr(x, "__sub__") or isinstance(x, non_scalars):
             raise InputError(f'{what} returned {x!r} for "{name}"; expected one real number.')
-    return found
+    return scalars
 
 
-def many(names: Sequence[str]) -> str:
+def expected_numbers(names: Sequence[str]) -> str:
     """Return the number of `names` and the names, as text."""
     return f"{len(names)} number{'' if len(names) == 1 else 's'}: {', '.join(names) or 'none'}"

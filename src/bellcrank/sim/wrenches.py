@@ -16,16 +16,16 @@ import numpy as np
 from bellcrank.dynamics import kinematics
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
-from bellcrank.parameters.part_numbers import check_numbers
+from bellcrank.parameters.validation import check_numbers
 from bellcrank.scalar import Scalar
 from bellcrank.sim import frame_passes
-from bellcrank.sim.user_code import called, vector
+from bellcrank.sim.user_code import call_user_function, named_scalars
 
 Wrench = Callable[..., Any]
 AXES = ("x", "y", "z")
 
 
-def checked(mechanism: Mechanism, forces: Any) -> dict[str, Wrench]:
+def checked_forces(mechanism: Mechanism, forces: Any) -> dict[str, Wrench]:
     """Return `forces` as a dict after checking that frames of the `mechanism` and functions are given."""
     if not isinstance(forces, Mapping):
         raise InputError(f"forces is {forces!r}; expected functions of (t, pose, velocity) by the name of a frame.")
@@ -38,7 +38,7 @@ def checked(mechanism: Mechanism, forces: Any) -> dict[str, Wrench]:
     return dict(forces)
 
 
-def acting(
+def frame_wrenches(
     mechanism: Mechanism, wrenches: Mapping[str, Wrench], t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
 ) -> dict[str, list[Scalar]]:
     """Return [force, moment] on each frame, in world axes.
@@ -52,24 +52,34 @@ def acting(
     t, q, v
         Time, positions and velocities.
     """
-    tree, out = mechanism.tree, {}
-    known = frame_passes.seen(mechanism, list(wrenches), q, v) if wrenches and frame_passes.large(mechanism, q) else {}
+    tree, wrench_of = mechanism.tree, {}
+    frame_states = (
+        frame_passes.frame_motions(mechanism, list(wrenches), q, v)
+        if wrenches and frame_passes.uses_recursions(mechanism, q)
+        else {}
+    )
     for frame, f in wrenches.items():
         what = f'force on "{frame}"'
-        if frame in known:
-            at = known[frame]
-            given = _array(kinematics.four_by_four(at.R, at.p)), _array([*at.u, *at.w])
+        if frame in frame_states:
+            frame_state = frame_states[frame]
+            arguments = (
+                _object_array(kinematics.homogeneous_matrix(frame_state.R, frame_state.p)),
+                _object_array([*frame_state.u, *frame_state.w]),
+            )
         else:
-            given = _array(kinematics.pose(tree, q, frame)), _array(kinematics.velocity(tree, q, v, frame))
-        found = called(what, f, t, *given, expected="(t, pose, velocity)")
-        if not isinstance(found, Sequence | np.ndarray) or len(found) != 2:
-            raise InputError(f"{what} returned {found!r}; expected the pair (force, moment).")
-        force, moment = found
-        out[frame] = vector(what, force, AXES) + vector(f'moment on "{frame}"', moment, AXES)
-    return out
+            arguments = (
+                _object_array(kinematics.pose(tree, q, frame)),
+                _object_array(kinematics.velocity(tree, q, v, frame)),
+            )
+        returned = call_user_function(what, f, t, *arguments, expected="(t, pose, velocity)")
+        if not isinstance(returned, Sequence | np.ndarray) or len(returned) != 2:
+            raise InputError(f"{what} returned {returned!r}; expected the pair (force, moment).")
+        force, moment = returned
+        wrench_of[frame] = named_scalars(what, force, AXES) + named_scalars(f'moment on "{frame}"', moment, AXES)
+    return wrench_of
 
 
-def torques(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Sequence[Scalar]) -> list[Scalar]:
+def wrench_forces(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Sequence[Scalar]) -> list[Scalar]:
     """Return the generalised forces of wrenches on frames.
 
     Parameters
@@ -81,8 +91,8 @@ def torques(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Seque
     q
         Positions.
     """
-    if acts and frame_passes.large(mechanism, q):
-        return frame_passes.felt(mechanism, list(acts.items()), q)
+    if acts and frame_passes.uses_recursions(mechanism, q):
+        return frame_passes.generalised_forces(mechanism, list(acts.items()), q)
     tau: list[Scalar] = [0.0] * mechanism.nv
     for frame, wrench in acts.items():
         for row, w in zip(kinematics.jacobian(mechanism.tree, q, frame), wrench, strict=True):
@@ -90,6 +100,6 @@ def torques(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Seque
     return tau
 
 
-def _array(rows: list[Any]) -> Any:
+def _object_array(rows: list[Any]) -> Any:
     """Return an object array, so that pose[2, 3] and pose[:3, 3] work as with numbers."""
     return np.array(rows, object)

@@ -13,7 +13,7 @@ from bellcrank.spatial.vector import (
     Force,
     Mat,
     Motion,
-    Sym,
+    SymMat,
     Vec,
     cross_matrix,
     diagonal,
@@ -21,7 +21,7 @@ from bellcrank.spatial.vector import (
 )
 
 # Moments about the centre of mass below this fraction of the moments about the origin are rounding errors.
-NOISE = 1e-14
+RELATIVE_NOISE = 1e-14
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +30,7 @@ class Inertia:
 
     m: Scalar
     h: Vec
-    I: Sym
+    I: SymMat
 
     def __add__(self, o: Inertia) -> Inertia:
         return Inertia(self.m + o.m, self.h + o.h, self.I + o.I)
@@ -57,15 +57,15 @@ class Inertia:
         return ZERO if is_zero(self.m) else self.h * (1.0 / self.m)
 
     @property
-    def I_centre(self) -> Sym:
+    def I_centre(self) -> SymMat:
         """Second moments about the centre of mass, the inverse of `about_centre`, with rounding errors set to zero."""
         I, J = self.I, self.I - about_centre(self.m, self.centre, SYM_ZERO).I
         large = I.xx + I.yy + I.zz
 
         def clean(x: Scalar) -> Scalar:
-            return 0.0 if isinstance(x, float) and isinstance(large, float) and abs(x) < NOISE * large else x
+            return 0.0 if isinstance(x, float) and isinstance(large, float) and abs(x) < RELATIVE_NOISE * large else x
 
-        return Sym(clean(J.xx), clean(J.yy), clean(J.zz), clean(J.xy), clean(J.xz), clean(J.yz))
+        return SymMat(clean(J.xx), clean(J.yy), clean(J.zz), clean(J.xy), clean(J.xz), clean(J.yz))
 
     @property
     def central(self) -> Inertia:
@@ -90,7 +90,7 @@ class Inertia:
 NO_INERTIA = Inertia(0.0, ZERO, SYM_ZERO)
 
 
-def about_centre(m: Scalar, com: Vec, I_com: Sym) -> Inertia:
+def about_centre(m: Scalar, com: Vec, I_com: SymMat) -> Inertia:
     """Return the inertia about the origin, by the parallel axis theorem.
 
     Parameters
@@ -107,7 +107,7 @@ def about_centre(m: Scalar, com: Vec, I_com: Sym) -> Inertia:
         m,
         h,
         I_com
-        + Sym(
+        + SymMat(
             com.y * h.y + com.z * h.z,
             com.x * h.x + com.z * h.z,
             com.x * h.x + com.y * h.y,
@@ -119,20 +119,20 @@ def about_centre(m: Scalar, com: Vec, I_com: Sym) -> Inertia:
 
 
 @dataclass(slots=True, eq=False)
-class Articulated:
+class ArticulatedInertia:
     """Articulated-body inertia: n = I dw + H a, f = H^T dw + M a for an acceleration of the frame."""
 
-    I: Sym
+    I: SymMat
     H: Mat
-    M: Sym
+    M: SymMat
 
-    def __add__(self, o: Articulated) -> Articulated:
-        return Articulated(self.I + o.I, self.H + o.H, self.M + o.M)
+    def __add__(self, o: ArticulatedInertia) -> ArticulatedInertia:
+        return ArticulatedInertia(self.I + o.I, self.H + o.H, self.M + o.M)
 
     def __matmul__(self, a: Motion) -> Force:
         return Force(self.I @ a.ang + self.H @ a.lin, self.H.T @ a.ang + self.M @ a.lin)
 
-    def freed(self, s: Motion, armature: Scalar = 0.0) -> Freed:
+    def across_joint(self, s: Motion, armature: Scalar = 0.0) -> FreedInertia:
         """Return the inertia that remains when the motion `s` is free: IA - U U^T / D with U = IA s.
 
         Where the armature is zero, the rest is exactly zero along s and s.psi is exactly one. Where s is moreover a
@@ -158,8 +158,8 @@ class Articulated:
         def left(i: int, j: int, x: Scalar) -> Scalar:
             return 0.0 if row in (i, j) else x - u[i] * psi[j]
 
-        def symmetric(S: Sym, o: int) -> Sym:
-            return Sym(
+        def symmetric(S: SymMat, o: int) -> SymMat:
+            return SymMat(
                 left(o, o, S.xx),
                 left(o + 1, o + 1, S.yy),
                 left(o + 2, o + 2, S.zz),
@@ -169,20 +169,20 @@ class Articulated:
             )
 
         H = [Vec(left(i, 3, r.x), left(i, 4, r.y), left(i, 5, r.z)) for i, r in enumerate(self.H.rows)]
-        rest = Articulated(symmetric(self.I, 0), Mat(*H), symmetric(self.M, 3))
-        return Freed(D, inverse, Force(Vec(*psi[:3]), Vec(*psi[3:])), rest)
+        rest = ArticulatedInertia(symmetric(self.I, 0), Mat(*H), symmetric(self.M, 3))
+        return FreedInertia(D, inverse, Force(Vec(*psi[:3]), Vec(*psi[3:])), rest)
 
 
 @dataclass(slots=True, eq=False)
-class Freed:
+class FreedInertia:
     """Articulated-body inertia across a joint axis."""
 
     D: Scalar  # s.IA s + armature
     inverse: Scalar  # of D
     psi: Force  # IA s / D
-    rest: Articulated
+    rest: ArticulatedInertia
 
 
-def articulated(i: Inertia) -> Articulated:
+def articulated_inertia(i: Inertia) -> ArticulatedInertia:
     """Return the articulated-body inertia of the rigid body `i`."""
-    return Articulated(i.I, cross_matrix(i.h), diagonal(i.m, i.m, i.m))
+    return ArticulatedInertia(i.I, cross_matrix(i.h), diagonal(i.m, i.m, i.m))

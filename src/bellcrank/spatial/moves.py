@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.inertia import Articulated, Inertia
-from bellcrank.spatial.vector import Acceleration, Force, Mat, Motion, Sym, Vec
+from bellcrank.spatial.inertia import ArticulatedInertia, Inertia
+from bellcrank.spatial.vector import Acceleration, Force, Mat, Motion, SymMat, Vec
 
 
 class Move(Protocol):
@@ -38,7 +38,7 @@ class Move(Protocol):
     def inertia(self, i: Inertia) -> Inertia:
         """Return the child's inertia `i` in parent coordinates."""
 
-    def articulated(self, i: Articulated) -> Articulated:
+    def articulated(self, i: ArticulatedInertia) -> ArticulatedInertia:
         """Return the child's articulated-body inertia `i` in parent coordinates."""
 
     def pose(self, R: Mat, p: Vec) -> tuple[Mat, Vec]:
@@ -57,7 +57,7 @@ class Rotation(ABC):
         """Return the child's direction `v` in parent axes."""
 
     @abstractmethod
-    def up_sym(self, S: Sym) -> Sym:
+    def up_sym(self, S: SymMat) -> SymMat:
         """Return R S R^T for the symmetric matrix `S`."""
 
     @abstractmethod
@@ -84,9 +84,9 @@ class Rotation(ABC):
         """Return the child's inertia `i` in parent coordinates."""
         return Inertia(i.m, self.up(i.h), self.up_sym(i.I))
 
-    def articulated(self, i: Articulated) -> Articulated:
+    def articulated(self, i: ArticulatedInertia) -> ArticulatedInertia:
         """Return the child's articulated-body inertia `i` in parent coordinates."""
-        return Articulated(self.up_sym(i.I), self.up_mat(i.H), self.up_sym(i.M))
+        return ArticulatedInertia(self.up_sym(i.I), self.up_mat(i.H), self.up_sym(i.M))
 
     def pose(self, R: Mat, p: Vec) -> tuple[Mat, Vec]:
         """Return the child's pose in the world from the parent's, `R` and `p`."""
@@ -116,7 +116,7 @@ class Turn(Rotation):
         e[i], e[j] = c * e[i] + s * e[j], c * e[j] - s * e[i]
         return Vec(*e)
 
-    def up_sym(self, S: Sym) -> Sym:
+    def up_sym(self, S: SymMat) -> SymMat:
         """Return R S R^T for the symmetric matrix `S`."""
         k = self.axis
         i, j = (k + 1) % 3, (k + 2) % 3
@@ -126,7 +126,7 @@ class Turn(Rotation):
         out = {(i, i): ii, (j, j): jj, (k, k): e[k][k]}
         for (a, b), x in {(i, j): ij, (i, k): ik, (j, k): jk}.items():
             out[min(a, b), max(a, b)] = x
-        return Sym(out[0, 0], out[1, 1], out[2, 2], out[0, 1], out[0, 2], out[1, 2])
+        return SymMat(out[0, 0], out[1, 1], out[2, 2], out[0, 1], out[0, 2], out[1, 2])
 
     def up_mat(self, H: Mat) -> Mat:
         """Return R H R^T for the matrix `H`."""
@@ -170,17 +170,17 @@ class FullRotation(Rotation):
         """Return the child's direction `v` in parent axes."""
         return self.R @ v
 
-    def up_sym(self, S: Sym) -> Sym:
+    def up_sym(self, S: SymMat) -> SymMat:
         """Return R S R^T for the symmetric matrix `S`, in 31 multiplications instead of 45.
 
         A multiple of 1, which no rotation changes, is subtracted first: then one element of S is zero, and the last
         element of the result follows from the trace.
         """
         a, b, c = self.R.rows
-        T = Sym(S.xx - S.zz, S.yy - S.zz, 0.0, S.xy, S.xz, S.yz)
+        T = SymMat(S.xx - S.zz, S.yy - S.zz, 0.0, S.xy, S.xz, S.yz)
         Ta, Tb = T @ a, T @ b
         xx, yy = Ta.dot(a) + S.zz, Tb.dot(b) + S.zz
-        return Sym(xx, yy, (S.xx + S.yy + S.zz) - xx - yy, Ta.dot(b), Ta.dot(c), Tb.dot(c))
+        return SymMat(xx, yy, (S.xx + S.yy + S.zz) - xx - yy, Ta.dot(b), Ta.dot(c), Tb.dot(c))
 
     def up_mat(self, H: Mat) -> Mat:
         """Return R H R^T for the matrix `H`."""
@@ -225,7 +225,7 @@ class Shift:
             i.m,
             i.h + r * i.m,
             i.I
-            + Sym(
+            + SymMat(
                 gy + gz,
                 gx + gz,
                 gx + gy,
@@ -235,7 +235,7 @@ class Shift:
             ),
         )
 
-    def articulated(self, i: Articulated) -> Articulated:
+    def articulated(self, i: ArticulatedInertia) -> ArticulatedInertia:
         """Return the child's articulated-body inertia `i` in parent coordinates.
 
         H' = H + [r] M;  I'_ij = I_ij + (r x H_j)_i + (r x H'_i)_j, with H_j the rows of H.
@@ -256,7 +256,7 @@ class Shift:
         def off(a: int, b: int) -> Scalar:
             return list(r.cross(h[b]))[a] + list(r.cross(g[a]))[b]
 
-        return Articulated(i.I + Sym(d[0], d[1], d[2], off(0, 1), off(0, 2), off(1, 2)), H1, i.M)
+        return ArticulatedInertia(i.I + SymMat(d[0], d[1], d[2], off(0, 1), off(0, 2), off(1, 2)), H1, i.M)
 
     def pose(self, R: Mat, p: Vec) -> tuple[Mat, Vec]:
         """Return the child's pose in the world from the parent's, `R` and `p`."""
@@ -308,7 +308,7 @@ class Transform:
             i = move.inertia(i)
         return i
 
-    def articulated(self, i: Articulated) -> Articulated:
+    def articulated(self, i: ArticulatedInertia) -> ArticulatedInertia:
         """Return the child's articulated-body inertia `i` in parent coordinates."""
         for move in reversed(self.moves):
             i = move.articulated(i)
@@ -321,4 +321,4 @@ class Transform:
         return R, p
 
 
-STILL = Transform(())
+IDENTITY_TRANSFORM = Transform(())

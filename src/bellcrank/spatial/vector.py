@@ -59,7 +59,7 @@ AXES = (Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))
 
 
 @dataclass(slots=True, eq=False)
-class Sym:
+class SymMat:
     """A symmetric 3x3 matrix: six numbers."""
 
     xx: Scalar
@@ -74,36 +74,36 @@ class Sym:
         """The three rows."""
         return Vec(self.xx, self.xy, self.xz), Vec(self.xy, self.yy, self.yz), Vec(self.xz, self.yz, self.zz)
 
-    def __add__(self, o: Sym) -> Sym:
-        return Sym(self.xx + o.xx, self.yy + o.yy, self.zz + o.zz, self.xy + o.xy, self.xz + o.xz, self.yz + o.yz)
+    def __add__(self, o: SymMat) -> SymMat:
+        return SymMat(self.xx + o.xx, self.yy + o.yy, self.zz + o.zz, self.xy + o.xy, self.xz + o.xz, self.yz + o.yz)
 
-    def __sub__(self, o: Sym) -> Sym:
-        return Sym(self.xx - o.xx, self.yy - o.yy, self.zz - o.zz, self.xy - o.xy, self.xz - o.xz, self.yz - o.yz)
+    def __sub__(self, o: SymMat) -> SymMat:
+        return SymMat(self.xx - o.xx, self.yy - o.yy, self.zz - o.zz, self.xy - o.xy, self.xz - o.xz, self.yz - o.yz)
 
     def __matmul__(self, v: Vec) -> Vec:
         a, b, c = self.rows
         return Vec(a.dot(v), b.dot(v), c.dot(v))
 
     @property
-    def inverse(self) -> Sym:
+    def inverse(self) -> SymMat:
         """The inverse: vector products of two rows each, over the determinant."""
         a, b, c = self.rows
         x, y, z = b.cross(c), c.cross(a), a.cross(b)
         d = 1.0 / a.dot(x)
-        return Sym(x.x * d, y.y * d, z.z * d, x.y * d, x.z * d, y.z * d)
+        return SymMat(x.x * d, y.y * d, z.z * d, x.y * d, x.z * d, y.z * d)
 
 
-def diagonal(x: Scalar, y: Scalar, z: Scalar) -> Sym:
+def diagonal(x: Scalar, y: Scalar, z: Scalar) -> SymMat:
     """Return the diagonal matrix of `x`, `y` and `z`."""
-    return Sym(x, y, z, 0.0, 0.0, 0.0)
+    return SymMat(x, y, z, 0.0, 0.0, 0.0)
 
 
 SYM_ZERO = diagonal(0.0, 0.0, 0.0)
 
 
-def sym(rows: Sequence[Sequence[Scalar]]) -> Sym:
+def sym(rows: Sequence[Sequence[Scalar]]) -> SymMat:
     """Return the symmetric matrix whose upper triangle is in `rows`."""
-    return Sym(rows[0][0], rows[1][1], rows[2][2], rows[0][1], rows[0][2], rows[1][2])
+    return SymMat(rows[0][0], rows[1][1], rows[2][2], rows[0][1], rows[0][2], rows[1][2])
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +149,7 @@ def cross_matrix(h: Vec) -> Mat:
 
 
 @dataclass(slots=True, eq=False)
-class Pair:
+class SpatialPair:
     """Angular and linear part: the common base of motions and forces."""
 
     ang: Vec
@@ -164,12 +164,12 @@ class Pair:
     def __mul__(self, s: Scalar) -> Self:
         return type(self)(self.ang * s, self.lin * s)
 
-    def turned(self, R: Mat) -> Self:
+    def rotated(self, R: Mat) -> Self:
         """Return the pair in parent axes; `R` rotates child axes to parent axes."""
         return type(self)(R @ self.ang, R @ self.lin)
 
 
-class Motion(Pair):
+class Motion(SpatialPair):
     """A velocity, an acceleration, or a column of a joint's motion subspace."""
 
     __slots__ = ()
@@ -183,7 +183,7 @@ class Motion(Pair):
         return Motion(self.ang.cross(o.ang), self.ang.cross(o.lin) + self.lin.cross(o.ang))
 
 
-class Force(Pair):
+class Force(SpatialPair):
     """A moment about the frame's origin, and a force."""
 
     __slots__ = ()
@@ -232,7 +232,7 @@ class Acceleration:
 AT_REST = Acceleration(ZERO, ZERO, ZERO)
 
 
-def euler_moment(I: Sym, m: Acceleration) -> Vec:
+def euler_moment(I: SymMat, m: Acceleration) -> Vec:
     """Return I dw + w x (I w) for second moments `I` and acceleration `m`.
 
     The products w_i w_j are shared with K: 15 multiplications for a full matrix instead of 24.

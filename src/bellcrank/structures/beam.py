@@ -17,15 +17,15 @@ import numpy as np
 
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.scalar import is_whole
-from bellcrank.structures.doubts import doubt_beam
 from bellcrank.structures.section import Material, Profile, Section
+from bellcrank.structures.unit_plausibility import warn_implausible_beam
 
 Array = np.ndarray[Any, Any]
 THEORIES = ("timoshenko", "euler")
-MOST_ELEMENTS = 2000  # limit, as matrices are dense
-SHORTEST, LONGEST = 1e-9, 1e9  # m; beyond these limits stiffnesses overflow
+MAX_ELEMENTS = 2000  # limit, as matrices are dense
+MIN_LENGTH, MAX_LENGTH = 1e-9, 1e9  # m; beyond these limits stiffnesses overflow
 # Four points integrate products of two cubics and a linear taper exactly.
-GAUSS = np.polynomial.legendre.leggauss(4)
+GAUSS_POINTS = np.polynomial.legendre.leggauss(4)
 Sections = Section | Profile | tuple[Section, Section] | Callable[[float], Section | Profile]
 
 
@@ -70,11 +70,11 @@ class Beam:
     def __post_init__(self) -> None:
         if not isinstance(self.length, (int, float)) or not 0.0 < self.length < np.inf:
             raise ModelError(f"beam: length is {self.length!r}; expected a positive number of metres.")
-        if not SHORTEST < self.length < LONGEST:
-            raise ModelError(f"beam: length is {self.length:g} m; expected metres, {SHORTEST:g} to {LONGEST:g}.")
+        if not MIN_LENGTH < self.length < MAX_LENGTH:
+            raise ModelError(f"beam: length is {self.length:g} m; expected metres, {MIN_LENGTH:g} to {MAX_LENGTH:g}.")
         whole = is_whole(self.elements)
-        if not whole or not 1 <= self.elements <= MOST_ELEMENTS:
-            raise ModelError(f"beam: elements is {self.elements!r}; expected a whole number, 1 to {MOST_ELEMENTS}.")
+        if not whole or not 1 <= self.elements <= MAX_ELEMENTS:
+            raise ModelError(f"beam: elements is {self.elements!r}; expected a whole number, 1 to {MAX_ELEMENTS}.")
         if self.material is not None and not isinstance(self.material, Material):
             raise ModelError(
                 f"beam: material is {brief(self.material)}; expected a Material, such as Material.steel()."
@@ -83,7 +83,7 @@ class Beam:
             raise ModelError(f"beam: section is {brief(self.section)}; expected a Section, or two of them for a taper.")
         if not isinstance(self.theory, str) or self.theory not in THEORIES:
             raise ModelError(f"beam: {unknown('theory', self.theory, THEORIES)}")
-        doubt_beam(self)
+        warn_implausible_beam(self)
 
     def at(self, s: float) -> Section | Profile:
         """Return the section at the part `s` of the length."""
@@ -91,7 +91,7 @@ class Beam:
         if isinstance(given, tuple):
             found: Any = given[0].towards(given[1], s)
         else:
-            found = _called(given, s) if callable(given) else given
+            found = _section_at(given, s) if callable(given) else given
         if not isinstance(found, (Section, Profile)):
             raise ModelError(f"beam: section is {found!r}; expected a Section, two of them, a function or a Profile.")
         return found
@@ -120,7 +120,7 @@ class Beam:
 
     def _stations(self, e: int) -> Iterator[Station]:
         h = self.length / self.elements
-        for at, weight in zip(*GAUSS, strict=True):
+        for at, weight in zip(*GAUSS_POINTS, strict=True):
             s = (at + 1) / 2
             x = (e + s) * h
             yield Station(e, x, weight * h / 2, self.profile(x / self.length), *self.functions(e, s))
@@ -132,16 +132,16 @@ class Beam:
         slender = self.theory == "euler"
         phi_y = 0.0 if slender else 12 * middle.EIz / (middle.GAy * h**2)  # of bending along y
         phi_z = 0.0 if slender else 12 * middle.EIy / (middle.GAz * h**2)
-        return _functions(s, h, phi_y, phi_z)
+        return _shape_functions(s, h, phi_y, phi_z)
 
     def stiffness(self, e: int) -> Array:
         """Return the stiffness matrix of element `e`, 12 x 12."""
         K = np.zeros((12, 12))
         for s in self._stations(e):
-            K += s.length * s.strain.T * self._springs(s.profile) @ s.strain
+            K += s.length * s.strain.T * self._strain_stiffness(s.profile) @ s.strain
         return K
 
-    def _springs(self, p: Profile) -> list[float]:
+    def _strain_stiffness(self, p: Profile) -> list[float]:
         """Return the stiffnesses that belong to the strains of a Station."""
         shear = (0.0, 0.0) if self.theory == "euler" else (p.GAy, p.GAz)  # in Euler's theory there is no shear strain
         return [p.EA, *shear, p.GJ, p.EIy, p.EIz]
@@ -154,7 +154,7 @@ class Beam:
         for s in self.stations:
             own = slice(6 * s.element, 6 * s.element + 12)
             p = s.profile
-            K[own, own] += s.length * s.strain.T * self._springs(p) @ s.strain
+            K[own, own] += s.length * s.strain.T * self._strain_stiffness(p) @ s.strain
             M[own, own] += s.length * (p.rhoA * s.shift.T @ s.shift + s.turn.T * self.slice_inertia(p) @ s.turn)
         return K, M
 
@@ -164,7 +164,7 @@ class Beam:
         return np.array([p.rhoIy + p.rhoIz, *across])
 
 
-def _called(section: Callable[[float], Any], s: float) -> Any:
+def _section_at(section: Callable[[float], Any], s: float) -> Any:
     try:
         return section(s)
     except Exception as error:
@@ -174,7 +174,7 @@ def _called(section: Callable[[float], Any], s: float) -> Any:
         ) from error
 
 
-def _functions(s: float, h: float, phi_y: float, phi_z: float) -> tuple[Array, Array, Array]:
+def _shape_functions(s: float, h: float, phi_y: float, phi_z: float) -> tuple[Array, Array, Array]:
     """Return shift, turn and strain at the part s of an element of length h."""
     shift, turn, strain = np.zeros((3, 12)), np.zeros((3, 12)), np.zeros((6, 12))
     shift[0, [0, 6]] = turn[0, [3, 9]] = 1 - s, s

@@ -14,27 +14,27 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ModelError, brief
-from bellcrank.extras import extra
-from bellcrank.misfits import explained
-from bellcrank.quoting import refused
+from bellcrank.optional_imports import optional_import
+from bellcrank.quoting import name_problem
 from bellcrank.scalar import float_array, is_real, is_whole
 from bellcrank.structures import skin
 from bellcrank.structures.beam import Array
-from bellcrank.structures.doubts import doubt_frequency, doubt_mass
-from bellcrank.structures.modes import Moments, cross_matrix, lumped, split
-from bellcrank.structures.reduction import Reduction, check_units, reduced, sparse
-from bellcrank.structures.supports import supports as standing
+from bellcrank.structures.modes import Moments, cross_matrix, lumped_masses, split_shapes
+from bellcrank.structures.reduction import Reduction, check_units, is_sparse, reduce_structure
+from bellcrank.structures.supports import checked_supports as standing
+from bellcrank.structures.unit_plausibility import warn_implausible_frequency, warn_implausible_mass
 
 Interfaces = Mapping[str, int | Sequence[int]]
 # Rotations of an interface are defined if its nodes spread by more than this part of the body's size.
-SPREAD = 1e-6
-ALL = (0, 1, 2, 3, 4, 5)  # displacements of a node
-GROUNDED = 1e-5  # part of the terms of a row; a smaller force is due to the digits of a file
-ROUNDING = 1e-11  # part of the largest stiffness; a smaller force is rounding
+MIN_SPREAD = 1e-6
+ALL_DIRECTIONS = (0, 1, 2, 3, 4, 5)  # displacements of a node
+GROUND_FORCE_TOLERANCE = 1e-5  # part of the terms of a row; a smaller force is due to the digits of a file
+ROUNDING_FORCE = 1e-11  # part of the largest stiffness; a smaller force is rounding
 
 
-@explained
+@explain_argument_errors
 def flexible(
     K: Any,
     M: Any,
@@ -42,7 +42,7 @@ def flexible(
     interfaces: Interfaces,
     modes: int = 8,
     below: float = np.inf,
-    directions: Sequence[int] = ALL,
+    directions: Sequence[int] = ALL_DIRECTIONS,
     supports: Mapping[str, Sequence[int]] | None = None,
     loads: Mapping[str, float] | None = None,
 ) -> Moments:
@@ -81,34 +81,37 @@ def flexible(
         If an argument is invalid, or the matrices are not those of a free structure.
     """
     K, M, places, each = _checked(K, M, nodes, modes, below)
-    pieces = _pieces(places, interfaces, each)
-    T = _tied(places, pieces, each, sparse(K))
-    kept = _kept(directions, len(pieces), each, T.shape[1])
-    T = T[:, kept]
+    pieces = _interface_nodes(places, interfaces, each)
+    T = _interface_map(places, pieces, each, is_sparse(K))
+    kept_columns = _kept_columns(directions, len(pieces), each, T.shape[1])
+    T = T[:, kept_columns]
     m = 6 + len(set(directions)) * (len(pieces) - 1)  # rows of interfaces, which come first
     tied_M = T.T @ M @ T
     translation = T.T @ _translation(places, each)
-    seen = None
+    supported = None
     if supports is not None or loads:
-        rigid = _rigid(places, pieces, each)[kept]
-        at = {name: {int(c) % 6: i for i, c in enumerate(kept[:m]) if c // 6 == k} for k, name in enumerate(pieces)}
-        seen = standing(tied_M, rigid, at, supports or {next(iter(pieces)): ALL}, loads or {})
-    found = reduced(T.T @ K @ T, tied_M, range(6), range(6, m), modes, translation, seen, below)
+        rigid = _rigid_motions(places, pieces, each)[kept_columns]
+        at = {
+            name: {int(c) % 6: i for i, c in enumerate(kept_columns[:m]) if c // 6 == k}
+            for k, name in enumerate(pieces)
+        }
+        supported = standing(tied_M, rigid, at, supports or {next(iter(pieces)): ALL_DIRECTIONS}, loads or {})
+    reduction = reduce_structure(T.T @ K @ T, tied_M, range(6), range(6, m), modes, translation, supported, below)
     _check_free(K, places, each)
-    shapes = T @ found.shapes
-    tied = np.zeros((6 * len(pieces), shapes.shape[1]))
-    tied[kept[:m]] = found.shapes[:m]
-    ends = {name: tied[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
+    shapes = T @ reduction.shapes
+    interface_shapes = np.zeros((6 * len(pieces), shapes.shape[1]))
+    interface_shapes[kept_columns[:m]] = reduction.shapes[:m]
+    ends = {name: interface_shapes[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
     size = float(np.linalg.norm(np.ptp(places, axis=0)))
-    check_units(found.omega, size)
-    doubt_frequency(found.omega, size)
+    check_units(reduction.omega, size)
+    warn_implausible_frequency(reduction.omega, size)
     largest = np.abs(shapes.reshape(len(places), each, -1))[:, :3].max(axis=(0, 1))
     turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
     scale = np.maximum(largest, turned)
     middle = {name: places[list(own)].mean(axis=0) for name, own in pieces.items()}
-    made = _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
-    doubt_mass(made.mass, places, each == 3)
-    return replace(made, cells=skin.pairs(places, skin.joined(K, each)))
+    body = _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, reduction)
+    warn_implausible_mass(body.mass, places, each == 3)
+    return replace(body, cells=skin.neighbour_lines(places, skin.coupled_nodes(K, each)))
 
 
 def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, Any, Array, int]:
@@ -116,7 +119,7 @@ def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, A
     places = real_array("nodes", nodes)
     if places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places)):
         raise ModelError(f"flexible: nodes has the shape {places.shape}; expected the positions of nodes, (n, 3).")
-    K, M = (A if sparse(A) else real_array(name, A) for name, A in (("K", K), ("M", M)))
+    K, M = (A if is_sparse(A) else real_array(name, A) for name, A in (("K", K), ("M", M)))
     each = K.shape[0] / max(1, len(places)) if K.ndim == 2 else 0.0
     if K.shape != M.shape or each not in (3.0, 6.0):
         raise ModelError(
@@ -137,7 +140,9 @@ def real_array(name: str, given: Any) -> Array:
         raise ModelError(f"flexible: {name} is {brief(given)}; expected an array of real numbers.") from None
 
 
-def of_nodes(places: Array, masses: Array, found: Reduction, at: Mapping[str, int]) -> Moments:
+def moments_from_nodes(
+    places: Array, masses: Array, reduction: Reduction, interface_nodes: Mapping[str, int]
+) -> Moments:
     """Return the body that another program has reduced to modes, with lumped masses of nodes.
 
     Parameters
@@ -146,25 +151,25 @@ def of_nodes(places: Array, masses: Array, found: Reduction, at: Mapping[str, in
         Positions of the nodes, n x 3, m.
     masses
         Mass and inertia of each node along and about x y z, n x 6.
-    found
+    reduction
         The modes.
-    at
+    interface_nodes
         Node of each interface.
     """
-    shapes = found.shapes.reshape(len(places), 6, -1)
+    shapes = reduction.shapes.reshape(len(places), 6, -1)
     size = float(np.linalg.norm(np.ptp(places, axis=0)))
-    turned = np.abs(shapes[list(at.values()), 3:]).max(axis=(0, 1)) * size
+    turned = np.abs(shapes[list(interface_nodes.values()), 3:]).max(axis=(0, 1)) * size
     scale = np.maximum(np.abs(shapes[:, :3]).max(axis=(0, 1)), turned)
     M = np.diag(masses.ravel())
-    ends, middle = ({name: x[n] for name, n in at.items()} for x in (shapes / scale, places))
-    made = _moments(M, places, 6, found.shapes / scale, ends, middle, found)
+    ends, middle = ({name: x[n] for name, n in interface_nodes.items()} for x in (shapes / scale, places))
+    body = _moments(M, places, 6, reduction.shapes / scale, ends, middle, reduction)
     # The other program's own reduction defines the modal mass matrix exactly.
     exact = np.diag(1 / scale**2)
-    D = made.D + (exact - np.einsum("klii->kl", made.D))[:, :, None, None] * np.eye(3) / 3
-    return replace(made, D=D)
+    D = body.D + (exact - np.einsum("klii->kl", body.D))[:, :, None, None] * np.eye(3) / 3
+    return replace(body, D=D)
 
 
-def _pieces(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple[int, ...]]:
+def _interface_nodes(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple[int, ...]]:
     if not isinstance(interfaces, Mapping) or not interfaces:
         raise ModelError(
             f"flexible: interfaces is {brief(interfaces)}, no interfaces; expected {{name: node, or several}}, the "
@@ -172,28 +177,28 @@ def _pieces(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple
         )
     pieces: dict[str, tuple[int, ...]] = {}
     for name, given in interfaces.items():
-        if why := "has an empty name" if name == "" else refused(name):
+        if why := "has an empty name" if name == "" else name_problem(name):
             raise ModelError(f"flexible: the interface {why}.")
-        own = tuple(given) if isinstance(given, Iterable) else (given,)
-        lost = [n for n in own if not isinstance(n, (int, np.integer)) or not 0 <= n < len(places)]
-        if lost or not own:
+        nodes = tuple(given) if isinstance(given, Iterable) else (given,)
+        lost = [n for n in nodes if not isinstance(n, (int, np.integer)) or not 0 <= n < len(places)]
+        if lost or not nodes:
             raise ModelError(
                 f'flexible: interface "{name}" is at {brief(given)}; expected nodes, 0 to {len(places) - 1}.'
             )
-        spread = np.linalg.svd(places[list(own)] - places[list(own)].mean(axis=0), compute_uv=False)
-        if each == 3 and (len(own) < 3 or spread[1] <= SPREAD * np.ptp(places)):
+        spread = np.linalg.svd(places[list(nodes)] - places[list(nodes)].mean(axis=0), compute_uv=False)
+        if each == 3 and (len(nodes) < 3 or spread[1] <= MIN_SPREAD * np.ptp(places)):
             raise ModelError(
-                f'flexible: interface "{name}" has {len(own)} nodes in a line; nodes without turns need three or more '
-                "that span a plane, to say how it turns."
+                f'flexible: interface "{name}" has {len(nodes)} nodes in a line; nodes without turns need three or '
+                "more that span a plane, to say how it turns."
             )
-        pieces[name] = tuple(int(n) for n in own)
-    taken = [n for own in pieces.values() for n in own]
+        pieces[name] = tuple(int(n) for n in nodes)
+    taken = [n for nodes in pieces.values() for n in nodes]
     if len(set(taken)) < len(taken):
         raise ModelError("flexible: two interfaces share a node, so neither could move alone. Remove it from one.")
     return pieces
 
 
-def _tied(places: Array, pieces: Mapping[str, Sequence[int]], each: int, thin: bool = False) -> Any:
+def _interface_map(places: Array, pieces: Mapping[str, Sequence[int]], each: int, thin: bool = False) -> Any:
     """Return the map from displacements of interfaces and other nodes to those of all nodes; scipy.sparse if thin."""
     held = {n for own in pieces.values() for n in own}
     rest = [each * n + d for n in range(len(places)) if n not in held for d in range(each)]
@@ -207,31 +212,33 @@ def _tied(places: Array, pieces: Mapping[str, Sequence[int]], each: int, thin: b
     rows, columns, values = (np.array(x) for x in zip(*entries, strict=True))
     shape = each * len(places), first + len(rest)
     if thin:
-        library = extra("scipy.sparse", "flexible", "a sparse structure")
+        library = optional_import("scipy.sparse", "flexible", "a sparse structure")
         return library.csc_matrix((values, (rows, columns)), shape=shape)
     T = np.zeros(shape)
     T[rows, columns] = values
     return T
 
 
-def _rigid(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Array:
+def _rigid_motions(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Array:
     """Return the six rigid motions, about the origin, as displacements of interfaces and other nodes."""
     held = {n for own in pieces.values() for n in own}
-    at = [(places[list(own)].mean(axis=0), 6) for own in pieces.values()]
-    at += [(place, each) for n, place in enumerate(places) if n not in held]
-    whole = [np.block([[np.eye(3), -cross_matrix(p)], [np.zeros((3, 3)), np.eye(3)]])[:rows] for p, rows in at]
-    return np.vstack(whole)
+    places_and_rows = [(places[list(own)].mean(axis=0), 6) for own in pieces.values()]
+    places_and_rows += [(place, each) for n, place in enumerate(places) if n not in held]
+    blocks = [
+        np.block([[np.eye(3), -cross_matrix(p)], [np.zeros((3, 3)), np.eye(3)]])[:rows] for p, rows in places_and_rows
+    ]
+    return np.vstack(blocks)
 
 
 def _check_free(K: Any, places: Array, each: int) -> None:
     """Raise an error if a rigid motion takes a force: a support left in K would hold the body to its own frame."""
     size = float(np.linalg.norm(np.ptp(places, axis=0))) or 1.0
-    rigid = _rigid(places - places.mean(axis=0), {}, each) / ([1.0] * 3 + [size] * 3)
+    rigid = _rigid_motions(places - places.mean(axis=0), {}, each) / ([1.0] * 3 + [size] * 3)
     force, terms = np.abs(K @ rigid), abs(K) @ np.abs(rigid)  # per row, as stiffness may differ with direction
-    noise = ROUNDING * float(abs(K).max())
+    noise = ROUNDING_FORCE * float(abs(K).max())
     share = np.divide(force, terms, out=np.zeros_like(force), where=(terms > 0.0) & (force > noise))
     row, worst = (int(i) for i in np.unravel_index(np.argmax(share), share.shape))
-    if share[row, worst] > GROUNDED:
+    if share[row, worst] > GROUND_FORCE_TOLERANCE:
         way = ("move", "turn")[worst // 3] + (" along ", " about ")[worst // 3] + "xyz"[worst % 3]
         raise ModelError(
             f"flexible: the stiffness matrix holds the body to the ground: to {way} all of it takes forces of "
@@ -240,12 +247,12 @@ def _check_free(K: Any, places: Array, each: int) -> None:
         )
 
 
-def _kept(directions: Sequence[int], pieces: int, each: int, n: int) -> Array:
-    """Return columns of `_tied`: all of the reference, and the given directions of other interfaces and nodes."""
-    if not len(directions) or any(not isinstance(d, int | np.integer) or d not in ALL for d in directions):
+def _kept_columns(directions: Sequence[int], pieces: int, each: int, n: int) -> Array:
+    """Return columns of `_interface_map`: all of the reference, and the `directions` of other interfaces and nodes."""
+    if not len(directions) or any(not isinstance(d, int | np.integer) or d not in ALL_DIRECTIONS for d in directions):
         raise ModelError(f"flexible: directions are {brief(directions)}; expected some of 0 to 5.")
     rest = np.arange(6 * pieces, n)
-    wanted = [6 * i + d for i in range(pieces) for d in ALL if i == 0 or d in directions]
+    wanted = [6 * i + d for i in range(pieces) for d in ALL_DIRECTIONS if i == 0 or d in directions]
     return np.concatenate([np.array(wanted), rest[np.isin((rest - 6 * pieces) % each, list(directions))]])
 
 
@@ -260,7 +267,7 @@ def _moments(
     shapes: Array,
     ends: Mapping[str, Array],
     middle: Mapping[str, Array],
-    found: Reduction,
+    reduction: Reduction,
 ) -> Moments:
     m = shapes.shape[1]
     move = _translation(places, each)
@@ -270,8 +277,8 @@ def _moments(
     com = np.array([rigid[1, 5], rigid[2, 3], rigid[0, 4]]) / mass
     # The product of mass with x is also used for y and z: exact if M is the same along all three.
     phi = shapes.reshape(len(places), each, m)[:, :3]  # node, direction, mode
-    B = np.einsum("ni,njk->kij", places, _weighed(M, phi, each))
-    D = np.einsum("nik,njl->klij", phi, _weighed(M, phi, each))
+    B = np.einsum("ni,njk->kij", places, _mass_times(M, phi, each))
+    D = np.einsum("nik,njl->klij", phi, _mass_times(M, phi, each))
     # M defines momentum, angular momentum and the modal mass matrix exactly.
     A, L = (move.T @ (M @ shapes)).T, (turn.T @ (M @ shapes)).T
     off = L - np.stack([B[:, 1, 2] - B[:, 2, 1], B[:, 2, 0] - B[:, 0, 2], B[:, 0, 1] - B[:, 1, 0]], axis=-1)
@@ -280,11 +287,11 @@ def _moments(
     D = D + (exact - np.einsum("klii->kl", D))[:, :, None, None] * np.eye(3) / 3
     nodes = {name: (e[:3].T, e[3:].T, np.zeros((m, m, 3))) for name, e in ends.items()}
     E, F = np.zeros((m, m, 3)), np.zeros((m, m, 3, 3))
-    grid = places, *split(shapes, each), lumped(M, each)
-    return Moments(mass, com, rigid[3:, 3:], found.omega, A, B, D, E, F, nodes, middle, found, *grid)
+    grid = places, *split_shapes(shapes, each), lumped_masses(M, each)
+    return Moments(mass, com, rigid[3:, 3:], reduction.omega, A, B, D, E, F, nodes, middle, reduction, *grid)
 
 
-def _weighed(M: Any, phi: Array, each: int) -> Array:
+def _mass_times(M: Any, phi: Array, each: int) -> Array:
     """Return mass times displacements (node, direction, mode), lumped to the nodes if these have rotations."""
     along = M[0::each, :][:, 0::each]
     flat = phi.reshape(len(phi), -1)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ReadError
-from bellcrank.misfits import explained
-from bellcrank.plain_file import check_end, damaged, plain_bytes
+from bellcrank.file_reading import check_last_line, read_bytes, report_damaged
 from bellcrank.structures.abaqus_matrix import abaqus_matrix
 from bellcrank.structures.matrix_market import Array, matrix_market
 from bellcrank.structures.nastran_binary import binary_op4
 from bellcrank.structures.nastran_op4 import op4
 
 
-@explained
+@explain_argument_errors
 def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
     """Read the matrix in a file; its format is recognised by the content.
 
@@ -35,11 +35,11 @@ def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
     ReadError
         If the file cannot be read.
     """
-    where, file, raw = plain_bytes(path, "matrix file")
-    with damaged(where):
+    where, file, raw = read_bytes(path, "matrix file")
+    with report_damaged(where):
         found = _read(where, file, raw, name)
     if b"\0" not in raw:
-        check_end(where, raw)
+        check_last_line(where, raw)
     return found
 
 

@@ -16,23 +16,23 @@ from bellcrank.errors import ReadError, brief
 Array = np.ndarray[Any, Any]
 LAYOUTS, FIELDS, SYMMETRIES = ("coordinate", "array"), ("real", "integer", "double"), ("general", "symmetric")
 # Largest number of elements of a dense matrix, whatever the size of the file.
-MOST_NUMBERS = 2e8
+MAX_ELEMENTS = 2e8
 
 
 def matrix_market(where: str, lines: Sequence[str]) -> Array:
     """Return the matrix in `lines`, dense; `where` is for errors."""
     layout, symmetry = _head(where, lines)
-    numbers = numbers_of(where, [line for line in lines[1:] if line.strip() and not line.startswith("%")])
+    numbers = parse_numbers(where, [line for line in lines[1:] if line.strip() and not line.startswith("%")])
     width = 3 if layout == "coordinate" else 2
     if len(numbers) < width or not all(0 < x < np.inf and x == np.floor(x) for x in numbers[:2]):
         raise ReadError(f"{where}: has no sizes; expected {width} whole numbers after the comments.")
-    if float(numbers[0]) * float(numbers[1]) > MOST_NUMBERS:
+    if float(numbers[0]) * float(numbers[1]) > MAX_ELEMENTS:
         raise ReadError(f"{where}: is {numbers[0]:g} x {numbers[1]:g}, too large to be made dense. Condense it first.")
     rest = numbers[width:]
     if not np.isfinite(rest).all():
         raise ReadError(f"{where}: holds values that are not finite; expected numbers.")
     if width == 3:
-        complete(where, 3 * numbers[2], len(rest))
+        check_count(where, 3 * numbers[2], len(rest))
     sizes = [int(x) for x in numbers[:width]]
     if symmetry == "symmetric" and sizes[0] != sizes[1]:
         raise ReadError(f"{where}: is {sizes[0]} x {sizes[1]} and symmetric; expected a square.")
@@ -51,7 +51,7 @@ def _head(where: str, lines: Sequence[str]) -> tuple[str, str]:
     return layout, symmetry
 
 
-def numbers_of(where: str, lines: list[str]) -> Array:
+def parse_numbers(where: str, lines: list[str]) -> Array:
     """Return all numbers in `lines`; `where` is for errors."""
     try:
         return np.array(" ".join(lines).split(), dtype=float)
@@ -83,15 +83,15 @@ def _array(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
     """Return a matrix stored by columns; a symmetric one from the diagonal down."""
     rows, columns = sizes
     if symmetry == "general":
-        complete(where, rows * columns, len(rest))
+        check_count(where, rows * columns, len(rest))
         return rest.reshape(columns, rows).T.copy()
-    complete(where, rows * (rows + 1) // 2, len(rest))
+    check_count(where, rows * (rows + 1) // 2, len(rest))
     A = np.zeros((rows, rows))
     A.T[np.triu_indices(rows)] = rest
     return np.asarray(A + np.tril(A, -1).T)
 
 
-def complete(where: str, expected: float, found: int) -> None:
+def check_count(where: str, expected: float, found: int) -> None:
     """Raise an error if `found`, a count of numbers, is not `expected`; `where` is for errors."""
     if found != expected:
         what = "it was cut short" if found < expected else "its sizes are wrong"

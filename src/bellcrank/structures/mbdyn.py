@@ -18,24 +18,24 @@ from pathlib import Path
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
-from bellcrank.misfits import explained
-from bellcrank.plain_file import check_end, damaged, finite, plain_bytes, plain_lines
+from bellcrank.file_reading import check_last_line, checked_finite, read_bytes, read_lines, report_damaged
 from bellcrank.structures.beam import Array
-from bellcrank.structures.matrices import of_nodes
+from bellcrank.structures.matrices import moments_from_nodes
 from bellcrank.structures.modes import Moments
-from bellcrank.structures.reduction import Reduction, modes_of
+from bellcrank.structures.reduction import Reduction, eigenmodes
 
-NAMES = {
+GROUP_NAMES = {
     2: "FINITE ELEMENT NODE LIST", 3: "INITIAL MODAL DISPLACEMENTS", 4: "INITIAL MODAL VELOCITIES",
     5: "NODAL X COORDINATES", 6: "NODAL Y COORDINATES", 7: "NODAL Z COORDINATES", 8: "MODE SHAPES",
     9: "MODAL MASS MATRIX", 10: "MODAL STIFFNESS MATRIX", 11: "DIAGONAL OF LUMPED MASS MATRIX",
 }  # fmt: skip
-NEEDED = (1, 2, 5, 6, 7, 8, 9, 10, 11)
+REQUIRED_GROUPS = (1, 2, 5, 6, 7, 8, 9, 10, 11)
 
 
-@explained
+@explain_argument_errors
 def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
     """Read a flexible body from MBDyn's .fem file; Builder.flexible places it in a mechanism.
 
@@ -56,12 +56,12 @@ def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
     ReadError, ModelError
         If the file cannot be read, or an interface is not in it.
     """
-    where, lines = plain_lines(path, "fem file")
+    where, lines = read_lines(path, "fem file")
     if not isinstance(interfaces, Mapping):
         raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: label of a node}}.")
-    with damaged(where):
-        found = finite(where, _read(where, lines, interfaces))
-    check_end(where, plain_bytes(path, "fem file")[2])
+    with report_damaged(where):
+        found = checked_finite(where, _read(where, lines, interfaces))
+    check_last_line(where, read_bytes(path, "fem file")[2])
     return found
 
 
@@ -71,21 +71,21 @@ def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moment
     if not interfaces:
         raise ModelError(f"{where}: no interfaces; expected {{name: label of a node}}.")
     labels = groups[2].astype(int).tolist()
-    away = {name: label for name, label in interfaces.items() if label not in labels}
-    if away:
-        raise ModelError(f"{where}: has no node {brief(away)}; its labels are {brief(labels)}.")
+    missing = {name: label for name, label in interfaces.items() if label not in labels}
+    if missing:
+        raise ModelError(f"{where}: has no node {brief(missing)}; its labels are {brief(labels)}.")
     shapes = groups[8].reshape(m, 6 * n).T
     K, M = (groups[g].reshape(m, m) for g in (10, 9))
-    square, mixed = modes_of((K + K.T) / 2, (M + M.T) / 2)
+    square, mixed = eigenmodes((K + K.T) / 2, (M + M.T) / 2)
     if square[0] <= 0.0:
         raise ModelError(f"{where}: a mode has no stiffness. Rigid motions belong to the joint: leave them out.")
     places = np.stack([groups[5], groups[6], groups[7]], axis=-1)
-    found = Reduction(shapes @ mixed, np.sqrt(square), np.zeros(m), np.zeros((m, 3)))
-    at = {name: labels.index(label) for name, label in interfaces.items()}
-    return of_nodes(places, groups[11].reshape(n, 6), found, at)
+    reduction = Reduction(shapes @ mixed, np.sqrt(square), np.zeros(m), np.zeros((m, 3)))
+    interface_nodes = {name: labels.index(label) for name, label in interfaces.items()}
+    return moments_from_nodes(places, groups[11].reshape(n, 6), reduction, interface_nodes)
 
 
-@explained
+@explain_argument_errors
 def write_fem(path: str | os.PathLike[str], structure: Moments) -> None:
     """Write a flexible body for MBDyn's modal joint; labels count from 1 in the order of the nodes.
 
@@ -115,14 +115,14 @@ def write_fem(path: str | os.PathLike[str], structure: Moments) -> None:
     lines = ["** RECORD GROUP 1, HEADER", "** REVISION, NODES, NORMAL, ATTACHED, CONSTRAINT, REJECTED MODES"]
     lines.append(f"REV0 {n} {m} 0 0 0")
     for group, rows in groups.items():
-        lines += ["**", f"** RECORD GROUP {group}, {NAMES[group]}"]
+        lines += ["**", f"** RECORD GROUP {group}, {GROUP_NAMES[group]}"]
         lines += [" ".join(f"{int(x)}" if group == 2 else f"{x:.17g}" for x in row) for row in rows]
     write_text(Path(path), "\n".join([*lines, "**", ""]), "Call write_fem()")
 
 
 def _checked(where: str, groups: Mapping[int, Array]) -> tuple[int, int]:
     """Return the numbers of nodes and modes, after checking that every group has the corresponding size."""
-    lost = [str(g) for g in NEEDED if g not in groups]
+    lost = [str(g) for g in REQUIRED_GROUPS if g not in groups]
     if lost:
         raise ReadError(f"{where}: has no record group {', '.join(lost)}: it was cut short, or is not a .fem file.")
     n, m = _sizes(where, groups[1])
@@ -138,21 +138,21 @@ def _checked(where: str, groups: Mapping[int, Array]) -> tuple[int, int]:
 
 def _groups(where: str, lines: list[str]) -> dict[int, Array]:
     texts: dict[int, list[str]] = {}
-    now: list[str] = []
+    current_words: list[str] = []
     for line in lines:
         head = re.match(r"\*\*\s*RECORD GROUP\s+(\d+)", line)
         if head:
-            now = texts.setdefault(int(head[1]), [])
+            current_words = texts.setdefault(int(head[1]), [])
         elif not line.startswith("*"):
-            now += line.split()
-    found = {}
+            current_words += line.split()
+    numbers = {}
     for group, words in texts.items():
         kept = [w for w in words if not re.fullmatch(r"(?i)rev\d+", w)]
         try:
-            found[group] = np.array(kept, dtype=float)
+            numbers[group] = np.array(kept, dtype=float)
         except ValueError as error:
             raise ReadError(f"{where}: record group {group} holds something that is not a number: {error}.") from None
-    return found
+    return numbers
 
 
 def _sizes(where: str, head: Array) -> tuple[int, int]:

@@ -15,18 +15,18 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.scalar import is_real, is_whole
-from bellcrank.structures.beam import GAUSS, Array, Beam
-from bellcrank.structures.doubts import doubt_frequency
-from bellcrank.structures.reduction import Reduction, check_units, frequencies, reduced
-from bellcrank.structures.slices import Piece, straight
+from bellcrank.structures.beam import GAUSS_POINTS, Array, Beam
+from bellcrank.structures.reduction import Reduction, check_units, frequencies, reduce_structure
+from bellcrank.structures.slices import BeamPiece, straight_piece
+from bellcrank.structures.unit_plausibility import warn_implausible_frequency
 
-# Displacements of a node by the motion that they belong to (formats/beams.py).
-GROUPS = {"stretch": (0,), "twist": (3,), "bend_z": (1, 5), "bend_y": (2, 4)}
+# Displacements of a node by the motion that they belong to (formats/beam_bodies.py).
+DIRECTIONS_BY_MOTION = {"stretch": (0,), "twist": (3,), "bend_z": (1, 5), "bend_y": (2, 4)}
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Integrals over the mass, as in model/modal.py.
+    """Integrals over the mass, as in model/mode_shapes.py.
 
     Modes are scaled so that a coordinate, in metres, is the largest displacement of a node or, if that is more, the
     largest rotation times the beam's length.
@@ -48,7 +48,7 @@ class Moments:
     shapes: Array  # their displacements in the modes, n x 3 x modes
     turns: Array  # their rotations in the modes, n x 3 x modes
     lumped: Array  # mass of each node along x y z and its inertia about them, n x 6
-    pieces: tuple[Piece, ...] = ()  # the beams that it consists of, if known
+    pieces: tuple[BeamPiece, ...] = ()  # the beams that it consists of, if known
     damping: Array = field(default_factory=lambda: np.zeros(0))  # of each coordinate, if a file has it; N s/m
     cells: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=int))  # lines or faces to draw, by nodes
 
@@ -81,15 +81,17 @@ def beam_modes(
     below
         Keep only shapes with frequencies below this, Hz.
     """
-    at = {name: _node(beam, name, s) for name, s in nodes.items()}
-    groups = [group for motion, group in GROUPS.items() if motion in motions]
+    node_indices = {name: _node(beam, name, s) for name, s in nodes.items()}
+    groups = [group for motion, group in DIRECTIONS_BY_MOTION.items() if motion in motions]
     if not groups:
-        raise ModelError(f"beam: motions are {', '.join(motions)}; expected also some of {', '.join(GROUPS)}.")
-    reduction = _kept(beam, groups, list(at.values()), modes, attached, below)
+        raise ModelError(
+            f"beam: motions are {', '.join(motions)}; expected also some of {', '.join(DIRECTIONS_BY_MOTION)}."
+        )
+    reduction = _selected_modes(beam, groups, list(node_indices.values()), modes, attached, below)
     check_units(reduction.omega, beam.length)
-    doubt_frequency(reduction.omega, beam.length)
+    warn_implausible_frequency(reduction.omega, beam.length)
     size = np.abs(reduction.shapes.reshape(-1, 6, len(reduction.omega))) * ([[1.0]] * 3 + [[beam.length]] * 3)
-    return _integrated(beam, reduction.shapes / size.max(axis=(0, 1)), at, reduction)
+    return _integrate_moments(beam, reduction.shapes / size.max(axis=(0, 1)), node_indices, reduction)
 
 
 def _node(beam: Beam, name: str, s: float) -> int:
@@ -102,58 +104,62 @@ def _node(beam: Beam, name: str, s: float) -> int:
     return n
 
 
-def _kept(
+def _selected_modes(
     beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool, below: float
 ) -> Reduction:
     if not is_whole(modes) or modes < 0:
         raise ModelError(f"beam: modes is {modes!r}; expected a whole number from 0.")
     if not is_real(below):
         raise ModelError(f"beam: below is {below!r}; expected a frequency in Hz.")
-    found = _parts(beam, groups, at, modes, attached)
-    if not found:
+    parts = _group_reductions(beam, groups, at, modes, attached)
+    if not parts:
         raise ModelError("beam: no modes and no shapes of loads are kept; ask for modes=1 or more.")
-    omega = np.concatenate([part.omega for _, part in found])
+    omega = np.concatenate([part.omega for _, part in parts])
     order = [k for k in np.argsort(omega, kind="stable") if omega[k] <= 2 * np.pi * below]
     if not order:
         raise ModelError(f"beam: its lowest frequency is {omega.min() / 2 / np.pi:.4g} Hz, and below is {below:g}.")
-    shapes = np.hstack([s for s, _ in found])[:, order]
-    residual = np.concatenate([part.residual for _, part in found])[order]
+    shapes = np.hstack([s for s, _ in parts])[:, order]
+    residual = np.concatenate([part.residual for _, part in parts])[order]
     M, rigid = beam.matrices[1], np.tile(np.eye(3, 6), beam.elements + 1).T
     return Reduction(shapes, omega[order], residual, (shapes.T @ M @ rigid) ** 2 / np.diag(rigid.T @ M @ rigid))
 
 
-def _parts(
+def _group_reductions(
     beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool
 ) -> list[tuple[Array, Reduction]]:
     """Return the shapes of each group of coupled directions, as displacements of the whole beam."""
     K, M = beam.matrices
     every = range(beam.elements + 1)
-    owns = [np.array([6 * node + d for node in every for d in group]) for group in groups]
-    held = [[node * len(g) + d for node in {0, *(at if attached else ())} for d in range(len(g))] for g in groups]
-    inside = [frequencies(K[np.ix_(o, o)], M[np.ix_(o, o)], h) for o, h in zip(owns, held, strict=True)]
-    if modes > sum(map(len, inside)):
-        raise ModelError(f"beam: modes is {modes}; its {beam.elements} elements have {sum(map(len, inside))}.")
-    lowest = sorted((w, i) for i, omegas in enumerate(inside) for w in omegas)[:modes]
-    found = []
-    for i, (own, g) in enumerate(zip(owns, groups, strict=True)):
+    group_rows = [np.array([6 * node + d for node in every for d in group]) for group in groups]
+    held_rows = [[node * len(g) + d for node in {0, *(at if attached else ())} for d in range(len(g))] for g in groups]
+    group_frequencies = [
+        frequencies(K[np.ix_(o, o)], M[np.ix_(o, o)], h) for o, h in zip(group_rows, held_rows, strict=True)
+    ]
+    if modes > sum(map(len, group_frequencies)):
+        raise ModelError(
+            f"beam: modes is {modes}; its {beam.elements} elements have {sum(map(len, group_frequencies))}."
+        )
+    lowest = sorted((w, i) for i, omegas in enumerate(group_frequencies) for w in omegas)[:modes]
+    reductions = []
+    for i, (own, g) in enumerate(zip(group_rows, groups, strict=True)):
         n = sum(k == i for _, k in lowest)
         interface = [node * len(g) + d for node in at for d in range(len(g))] if attached else []
         if not n and not interface:
             continue
-        part = reduced(K[np.ix_(own, own)], M[np.ix_(own, own)], range(len(g)), interface, n)
+        part = reduce_structure(K[np.ix_(own, own)], M[np.ix_(own, own)], range(len(g)), interface, n)
         shapes = np.zeros((len(K), len(part.omega)))
         shapes[own] = part.shapes
-        found.append((shapes, part))
-    return found
+        reductions.append((shapes, part))
+    return reductions
 
 
-def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Reduction) -> Moments:
+def _integrate_moments(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Reduction) -> Moments:
     m = shapes.shape[1]
     mass, h, S2 = 0.0, np.zeros(3), np.zeros((3, 3))
     A, B, D = np.zeros((m, 3)), np.zeros((m, 3, 3)), np.zeros((m, m, 3, 3))
     E, F = np.zeros((m, m, 3)), np.zeros((m, m, 3, 3))
     bowed = np.zeros((beam.elements + 1, m, m))  # integral of the products of slopes up to each node
-    after = _after(beam)
+    after = _mass_after(beam)
     for s in beam.stations:
         d = shapes[6 * s.element : 6 * s.element + 12]
         phi, psi = s.shift @ d, s.turn @ d  # 3 x modes
@@ -171,7 +177,7 @@ def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Red
         # Bending pulls everything beyond it towards the start.
         slopes = np.stack([(s.strain[1] + s.turn[2]) @ d, (s.strain[2] - s.turn[1]) @ d])
         bow = s.length * slopes.T @ slopes
-        beyond, first = after[s.element] + _until_next(beam, s.element, s.x)
+        beyond, first = after[s.element] + _mass_to_element_end(beam, s.element, s.x)
         E[:, :, 0] -= beyond * bow
         F[:, :, 0, 0] -= first * bow
         bowed[s.element + 1 :] += bow
@@ -182,44 +188,44 @@ def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Red
         nodes[name] = shapes[6 * n : 6 * n + 3].T, shapes[6 * n + 3 : 6 * n + 6].T, second
     I = np.trace(S2) * np.eye(3) - S2
     places = {name: beam.nodes[n] for name, n in at.items()}
-    grid = beam.nodes, *split(shapes, 6), lumped(beam.matrices[1], 6)
+    grid = beam.nodes, *split_shapes(shapes, 6), lumped_masses(beam.matrices[1], 6)
     return Moments(
-        mass, h / mass, I, reduction.omega, A, B, D, E, F, nodes, places, reduction, *grid, (straight(beam),)
+        mass, h / mass, I, reduction.omega, A, B, D, E, F, nodes, places, reduction, *grid, (straight_piece(beam),)
     )  # fmt: skip
 
 
-def split(shapes: Array, each: int) -> tuple[Array, Array]:
+def split_shapes(shapes: Array, each: int) -> tuple[Array, Array]:
     """Return displacements and rotations of nodes, n x 3 x modes, from `shapes` with `each` (3 or 6) rows per node."""
-    of = shapes.reshape(-1, each, shapes.shape[1])
-    return of[:, :3], of[:, 3:] if each == 6 else np.zeros_like(of)
+    by_node = shapes.reshape(-1, each, shapes.shape[1])
+    return by_node[:, :3], by_node[:, 3:] if each == 6 else np.zeros_like(by_node)
 
 
-def lumped(M: Any, each: int) -> Array:
+def lumped_masses(M: Any, each: int) -> Array:
     """Return the lumped masses of the nodes: row sums of `M` along x, y and z, and its diagonal for rotations.
 
     `each` is the number of displacements per node, 3 or 6.
     """
     n = M.shape[0] // each
-    found = np.zeros((n, 6))
+    masses = np.zeros((n, 6))
     for d in range(3):
-        found[:, d] = np.asarray(M[d::each, :][:, d::each].sum(axis=1)).ravel()
+        masses[:, d] = np.asarray(M[d::each, :][:, d::each].sum(axis=1)).ravel()
     if each == 6:
-        found[:, 3:] = np.asarray(M.diagonal()).reshape(n, 6)[:, 3:]
-    return found
+        masses[:, 3:] = np.asarray(M.diagonal()).reshape(n, 6)[:, 3:]
+    return masses
 
 
-def _after(beam: Beam) -> Array:
+def _mass_after(beam: Beam) -> Array:
     """Return mass and its first moment of all elements after each element."""
-    of = np.zeros((beam.elements + 1, 2))
+    element_moments = np.zeros((beam.elements + 1, 2))
     for s in beam.stations:
-        of[s.element] += s.length * s.profile.rhoA * np.array([1.0, s.x])
-    return np.cumsum(of[::-1], axis=0)[::-1][1:]
+        element_moments[s.element] += s.length * s.profile.rhoA * np.array([1.0, s.x])
+    return np.cumsum(element_moments[::-1], axis=0)[::-1][1:]
 
 
-def _until_next(beam: Beam, element: int, x: float) -> Array:
+def _mass_to_element_end(beam: Beam, element: int, x: float) -> Array:
     """Return mass and its first moment from x, which lies in the element, to the end of the element."""
     rest = (element + 1) * beam.length / beam.elements - x
-    points = [(x + rest * (g + 1) / 2, weight * rest / 2) for g, weight in zip(*GAUSS, strict=True)]
+    points = [(x + rest * (g + 1) / 2, weight * rest / 2) for g, weight in zip(*GAUSS_POINTS, strict=True)]
     return sum((w * beam.profile(at / beam.length).rhoA * np.array([1.0, at]) for at, w in points), np.zeros(2))
 
 

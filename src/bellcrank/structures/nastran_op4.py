@@ -17,75 +17,77 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.errors import ReadError, unknown
-from bellcrank.structures.matrix_market import MOST_NUMBERS, Array
+from bellcrank.structures.matrix_market import MAX_ELEMENTS, Array
 
-WORDS = {1: 1, 2: 2}  # words of a number, by type; other types are complex
-SHIFT = 65536
+WORDS_BY_TYPE = {1: 1, 2: 2}  # words of a number, by type; other types are complex
+STRING_HEADER_BASE = 65536
 
 
 @dataclass(frozen=True)
-class Head:
+class MatrixHead:
     """Header of a matrix."""
 
     columns: int
     rows: int
     words: int
-    big: bool
+    is_bigmat: bool
     name: str
     per_line: int
     width: int
 
 
-class Lines:
+class LineReader:
     """Line reader whose errors name the line."""
 
     def __init__(self, where: str, lines: Sequence[str]) -> None:
-        self.where, self.lines, self.at = where, [line for line in lines if line.strip()], 0
+        self.where, self.lines, self.position = where, [line for line in lines if line.strip()], 0
 
     @property
-    def more(self) -> bool:
+    def has_more(self) -> bool:
         """True if lines are left."""
-        return self.at < len(self.lines)
+        return self.position < len(self.lines)
 
-    def next(self) -> str:
+    def next_line(self) -> str:
         """Return the next line."""
-        if not self.more:
+        if not self.has_more:
             raise ReadError(f"{self.where}: ends inside of a matrix: it was cut short. Write it again.")
-        self.at += 1
-        return self.lines[self.at - 1]
+        self.position += 1
+        return self.lines[self.position - 1]
 
-    def wrong(self, expected: str) -> ReadError:
+    def line_error(self, expected: str) -> ReadError:
         """Return an error about the last line, with what was `expected`."""
-        return ReadError(f'{self.where}: line {self.at} is "{self.lines[self.at - 1].strip()}"; expected {expected}.')
+        return ReadError(
+            f'{self.where}: line {self.position} is "{self.lines[self.position - 1].strip()}"; expected {expected}.'
+        )
 
     def integers(self, count: int) -> list[int]:
         """Return the `count` integers of the next line."""
-        line = self.next()
+        line = self.next_line()
         try:
             found = [int(line[8 * i : 8 * i + 8]) if count > 1 else int(line) for i in range(count)]
         except ValueError:
-            raise self.wrong(f"{count} whole numbers") from None
+            raise self.line_error(f"{count} whole numbers") from None
         return found
 
-    def numbers(self, count: int, head: Head) -> list[float]:
+    def numbers(self, count: int, head: MatrixHead) -> list[float]:
         """Return the next `count` real numbers, in the format given by `head`."""
         found: list[float] = []
         while len(found) < count:
-            line, want = self.next(), min(head.per_line, count - len(found))
+            line, want = self.next_line(), min(head.per_line, count - len(found))
             fields = [line[head.width * i : head.width * (i + 1)] for i in range(want)]
             try:
                 found += [float(f.replace("D", "E").replace("d", "e")) for f in fields]
             except ValueError:
-                raise self.wrong(f"{want} numbers of {head.width} characters: was it cut short?") from None
+                raise self.line_error(f"{want} numbers of {head.width} characters: was it cut short?") from None
         return found
 
 
 def op4(where: str, lines: Sequence[str], name: str | None = None) -> Array:
     """Return the matrix of that `name`, or the only one, in `lines`; `where` is for errors."""
-    return chosen(where, dict(_matrices(Lines(where, lines))), name)
+    return choose_matrix(where, dict(_matrices(LineReader(where, lines))), name)
 
 
-def chosen(where: str, found: Mapping[str, Array], name: str | None) -> Array:
+def choose_matrix(where: str, found: Mapping[str, Array], name: str | None) -> Array:
     """Return the matrix of that `name`, or the only one, of the matrices `found` in a file; `where` is for errors."""
     if not found:
         raise ReadError(f"{where}: has no matrix.")
@@ -96,8 +98,8 @@ def chosen(where: str, found: Mapping[str, Array], name: str | None) -> Array:
     return found[name.upper()] if name is not None else next(iter(found.values()))
 
 
-def _matrices(file: Lines) -> Iterator[tuple[str, Array]]:
-    while file.more:
+def _matrices(file: LineReader) -> Iterator[tuple[str, Array]]:
+    while file.has_more:
         head = _head(file)
         A = np.zeros((head.rows, head.columns))
         while True:
@@ -106,7 +108,7 @@ def _matrices(file: Lines) -> Iterator[tuple[str, Array]]:
                 file.numbers(words, head)
                 break
             if column < 1:
-                raise file.wrong("a column from 1")
+                raise file.line_error("a column from 1")
             if row:
                 _place(file, A, column, row, file.numbers(words, head))
             else:
@@ -114,35 +116,35 @@ def _matrices(file: Lines) -> Iterator[tuple[str, Array]]:
         yield head.name, A
 
 
-def _head(file: Lines) -> Head:
-    line = file.next()
+def _head(file: LineReader) -> MatrixHead:
+    line = file.next_line()
     shape = re.fullmatch(r"((?:\s*-?\d+){4})\s*(\S+?)\s+1P,(\d+)E(\d+)\.\d+\s*", line.rstrip())
     if shape is None:
-        raise file.wrong('columns, rows, form, type, name and a format such as "1P,5E16.9"')
+        raise file.line_error('columns, rows, form, type, name and a format such as "1P,5E16.9"')
     columns, rows, _, kind = (int(line[8 * i : 8 * i + 8]) for i in range(4))
-    if kind not in WORDS:
-        raise file.wrong("a real matrix, of type 1 or 2")
-    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MOST_NUMBERS:
-        raise file.wrong("a matrix that can be made dense")
-    return Head(columns, abs(rows), WORDS[kind], rows < 0, shape[2].upper(), int(shape[3]), int(shape[4]))
+    if kind not in WORDS_BY_TYPE:
+        raise file.line_error("a real matrix, of type 1 or 2")
+    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MAX_ELEMENTS:
+        raise file.line_error("a matrix that can be made dense")
+    return MatrixHead(columns, abs(rows), WORDS_BY_TYPE[kind], rows < 0, shape[2].upper(), int(shape[3]), int(shape[4]))
 
 
-def _strings(file: Lines, A: Array, column: int, words: int, head: Head) -> None:
+def _strings(file: LineReader, A: Array, column: int, words: int, head: MatrixHead) -> None:
     while words > 0:
-        if head.big:
+        if head.is_bigmat:
             length, row = file.integers(2)
             length -= 1
             words -= length + 2
         else:
             (both,) = file.integers(1)
-            length, row = both // SHIFT - 1, both % SHIFT
+            length, row = both // STRING_HEADER_BASE - 1, both % STRING_HEADER_BASE
             words -= length + 1
         if length < head.words:
-            raise file.wrong("a string of one number or more")
+            raise file.line_error("a string of one number or more")
         _place(file, A, column, row, file.numbers(length // head.words, head))
 
 
-def _place(file: Lines, A: Array, column: int, row: int, values: Sequence[float]) -> None:
+def _place(file: LineReader, A: Array, column: int, row: int, values: Sequence[float]) -> None:
     if row < 1 or row - 1 + len(values) > len(A):
-        raise file.wrong(f"rows within 1 to {len(A)}")
+        raise file.line_error(f"rows within 1 to {len(A)}")
     A[row - 1 : row - 1 + len(values), column - 1] = values

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.extras import extra
+from bellcrank.optional_imports import optional_import
 from bellcrank.structures.supports import Supports
-from bellcrank.text import table
+from bellcrank.text_table import table
 
 Array = np.ndarray[Any, Any]
 # Eigenvalues below this part of the largest belong to motions without deformation.
-RIGID = 1e-12
+RIGID_EIGENVALUE = 1e-12
 # An asymmetry above this part of the diagonal elements in its row and column is not rounding.
-LOPSIDED = 1e-6
+ASYMMETRY_TOLERANCE = 1e-6
 # m/s: no wave crosses a solid faster (diamond: 1.8e4), so that no structure has a frequency above this over its size. A
 # coarse basis may give ten times as much.
-FASTEST = 2e5
-HANGS = "Some of its displacements are not connected to anything: hold them, or take them out."
+MAX_WAVE_SPEED = 2e5
+UNCONNECTED_HINT = "Some of its displacements are not connected to anything: hold them, or take them out."
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,17 @@ class Reduction:
 def frequencies(K: Array, M: Array, held: Sequence[int] = ()) -> Array:
     """Return the natural frequencies (rad/s) of `K` and `M` with the displacements `held`; 0 for rigid motions."""
     free = np.setdiff1d(np.arange(len(K)), list(held))
-    return np.sqrt(modes_of(K[np.ix_(free, free)], M[np.ix_(free, free)])[0])
+    return np.sqrt(eigenmodes(K[np.ix_(free, free)], M[np.ix_(free, free)])[0])
 
 
-def reduced(
+def reduce_structure(
     K: Any,
     M: Any,
     held: Sequence[int],
     interface: Sequence[int],
     modes: int,
     rigid: Array | None = None,
-    seen: Supports | None = None,
+    supported: Supports | None = None,
     below: float = np.inf,
 ) -> Reduction:
     """Reduce a structure to modes.
@@ -84,46 +84,46 @@ def reduced(
         Number of modes in addition to the shapes of the interface.
     rigid
         Translations along x, y and z, displacements x 3.
-    seen
+    supported
         Supports and loads for which shapes are chosen.
     below
         Keep only shapes with frequencies below this on these supports, Hz.
     """
-    K, M = _symmetric("stiffness", K), _symmetric("mass", M)
+    K, M = _checked_symmetric("stiffness", K), _checked_symmetric("mass", M)
     n = K.shape[0]
-    bent = np.setdiff1d(np.arange(n), list(held))
-    inner = np.setdiff1d(bent, list(interface))
-    at = np.array(list(interface), dtype=int)
+    free = np.setdiff1d(np.arange(n), list(held))
+    inner = np.setdiff1d(free, list(interface))
+    interface_rows = np.array(list(interface), dtype=int)
     if not 0 <= modes <= len(inner):
         raise ModelError(f"modes is {modes}; expected 0 to {len(inner)}, the number of inner displacements.")
     columns = []
-    if len(at):
-        shape = np.zeros((n, len(at)))
-        shape[at, range(len(at))] = 1.0
+    if len(interface_rows):
+        shape = np.zeros((n, len(interface_rows)))
+        shape[interface_rows, range(len(interface_rows))] = 1.0
         if len(inner):
-            shape[inner] = -_solved(_part(K, inner, inner), dense(_part(K, inner, at)))
+            shape[inner] = -_solve(_submatrix(K, inner, inner), to_dense(_submatrix(K, inner, interface_rows)))
         columns.append(shape)
     if modes:
         shape = np.zeros((n, modes))
-        shape[inner] = _lowest(_part(K, inner, inner), _part(M, inner, inner), modes)
+        shape[inner] = _lowest_modes(_submatrix(K, inner, inner), _submatrix(M, inner, inner), modes)
         columns.append(shape)
     if not columns:
         raise ModelError("no degree of freedom is left: no other interface and no modes. Ask for modes.")
     T = np.hstack(columns)
-    T = T @ _worth(T.T @ (K @ T), T.T @ (M @ T) if seen is None else seen.mass(T), below)
-    square, mixed = modes_of(T.T @ (K @ T), T.T @ (M @ T))
-    if square[0] <= RIGID * square[-1]:
+    T = T @ _shapes_below(T.T @ (K @ T), T.T @ (M @ T) if supported is None else supported.mass(T), below)
+    square, mixed = eigenmodes(T.T @ (K @ T), T.T @ (M @ T))
+    if square[0] <= RIGID_EIGENVALUE * square[-1]:
         raise ModelError(
-            f"{np.sum(square <= RIGID * square[-1])} of the modes are rigid although the reference is held: part of "
-            "the structure is not connected to it. Check the stiffness matrix, and which node is the reference."
+            f"{np.sum(square <= RIGID_EIGENVALUE * square[-1])} of the modes are rigid although the reference is held: "
+            "part of the structure is not connected to it. Check the stiffness matrix, and which node is the reference."
         )
     omega, shapes = np.sqrt(square), T @ mixed
-    return Reduction(shapes, omega, *_quality(K, M, shapes, omega, bent, rigid))
+    return Reduction(shapes, omega, *_quality(K, M, shapes, omega, free, rigid))
 
 
 def check_units(omega: Array, size: float) -> None:
     """Raise an error if the lowest frequency of `omega` (rad/s) is too high for a structure of that `size` (m)."""
-    lowest, most = float(np.min(omega)) / (2 * np.pi), FASTEST / size
+    lowest, most = float(np.min(omega)) / (2 * np.pi), MAX_WAVE_SPEED / size
     if lowest > most:
         raise ModelError(
             f"the lowest frequency is {lowest:.3g} Hz, which nothing of {size:.3g} m has (steel: {5e3 / size:.2g} Hz "
@@ -131,9 +131,9 @@ def check_units(omega: Array, size: float) -> None:
         )
 
 
-def _worth(K: Array, M: Array, below: float) -> Array:
+def _shapes_below(K: Array, M: Array, below: float) -> Array:
     """Return those combinations of the shapes whose frequencies are below that many Hz."""
-    square, mixed = modes_of(K, M)
+    square, mixed = eigenmodes(K, M)
     keep = np.sqrt(square) <= 2 * np.pi * below
     if not keep.any():
         raise ModelError(f"the lowest frequency is {np.sqrt(square[0]) / (2 * np.pi):.4g} Hz, and below is {below:g}.")
@@ -141,11 +141,11 @@ def _worth(K: Array, M: Array, below: float) -> Array:
 
 
 def _quality(
-    K: Any, M: Any, shapes: Array, omega: Array, bent: Array, rigid: Array | None
+    K: Any, M: Any, shapes: Array, omega: Array, free: Array, rigid: Array | None
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return residual and effective mass of each mode; the reference node is held by forces outside of the balance."""
-    off = (K @ shapes - M @ shapes * omega**2)[bent]
-    energy = np.einsum("ij,ij->j", off, _solved(_part(K, bent, bent), off))
+    imbalance = (K @ shapes - M @ shapes * omega**2)[free]
+    energy = np.einsum("ij,ij->j", imbalance, _solve(_submatrix(K, free, free), imbalance))
     residual = np.sqrt(np.abs(energy)) / omega
     if rigid is None:
         return residual, np.zeros((len(omega), 3))
@@ -153,33 +153,33 @@ def _quality(
     return residual, (shapes.T @ (M @ rigid)) ** 2 / total
 
 
-def sparse(A: Any) -> bool:
+def is_sparse(A: Any) -> bool:
     """Return whether `A` is a scipy.sparse matrix."""
     return hasattr(A, "tocsc")
 
 
-def dense(A: Any) -> Array:
+def to_dense(A: Any) -> Array:
     """Return `A` as a dense array."""
-    return np.asarray(A.toarray() if sparse(A) else A, dtype=float)
+    return np.asarray(A.toarray() if is_sparse(A) else A, dtype=float)
 
 
-def _part(A: Any, rows: Array, columns: Array) -> Any:
-    return A.tocsr()[rows].tocsc()[:, columns] if sparse(A) else A[np.ix_(rows, columns)]
+def _submatrix(A: Any, rows: Array, columns: Array) -> Any:
+    return A.tocsr()[rows].tocsc()[:, columns] if is_sparse(A) else A[np.ix_(rows, columns)]
 
 
-def _lowest(K: Any, M: Any, modes: int) -> Array:
+def _lowest_modes(K: Any, M: Any, modes: int) -> Array:
     """Return the eigenvectors of the lowest eigenvalues; for a sparse pair by Lanczos' method, shifted to zero."""
-    if not sparse(K) or modes > K.shape[0] // 2:
-        return modes_of(dense(K), dense(M))[1][:, :modes]
-    linear = extra("scipy.sparse.linalg", "flexible", "a sparse structure")
+    if not is_sparse(K) or modes > K.shape[0] // 2:
+        return eigenmodes(to_dense(K), to_dense(M))[1][:, :modes]
+    linear = optional_import("scipy.sparse.linalg", "flexible", "a sparse structure")
     try:
         square, X = linear.eigsh(K, k=modes, M=M, sigma=0.0)
     except (RuntimeError, linear.ArpackError) as error:
-        raise ModelError(f"the modes of the sparse structure were not found: {error}. {HANGS}") from None
+        raise ModelError(f"the modes of the sparse structure were not found: {error}. {UNCONNECTED_HINT}") from None
     return np.asarray(X[:, np.argsort(square)])
 
 
-def modes_of(K: Array, M: Array) -> tuple[Array, Array]:
+def eigenmodes(K: Array, M: Array) -> tuple[Array, Array]:
     """Return the eigenvalues omega^2 and eigenvectors, orthonormal in `M`, of `K` and `M`; empty for empty matrices."""
     if not len(K):
         return np.zeros(0), np.zeros((0, 0))
@@ -201,28 +201,32 @@ def modes_of(K: Array, M: Array) -> tuple[Array, Array]:
     return np.maximum(square, 0.0), inverse.T @ X
 
 
-def _symmetric(what: str, A: Any) -> Any:
-    A = A.tocsc() if sparse(A) else np.asarray(A, dtype=float)
+def _checked_symmetric(what: str, A: Any) -> Any:
+    A = A.tocsc() if is_sparse(A) else np.asarray(A, dtype=float)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ModelError(f"the {what} matrix has the shape {A.shape}; expected a square.")
-    if not np.all(np.isfinite(A.data if sparse(A) else A)):
+    if not np.all(np.isfinite(A.data if is_sparse(A) else A)):
         raise ModelError(f"the {what} matrix holds values that are not finite; expected numbers.")
-    own = np.sqrt(np.abs(A.diagonal()))
-    scale = 1.0 / np.where(own > 0.0, own, own.max(initial=0.0) or 1.0)
-    off = A - A.T
-    scaled = off.multiply(scale[:, None]).multiply(scale) if sparse(A) else off * scale[:, None] * scale
-    if float(abs(scaled).max()) > LOPSIDED:
+    diagonal_roots = np.sqrt(np.abs(A.diagonal()))
+    scale = 1.0 / np.where(diagonal_roots > 0.0, diagonal_roots, diagonal_roots.max(initial=0.0) or 1.0)
+    asymmetry = A - A.T
+    scaled = asymmetry.multiply(scale[:, None]).multiply(scale) if is_sparse(A) else asymmetry * scale[:, None] * scale
+    if float(abs(scaled).max()) > ASYMMETRY_TOLERANCE:
         raise ModelError(
-            f"the {what} matrix is not symmetric: elements differ by {float(abs(off).max()):.3g}. Was only one half "
-            "written?"
+            f"the {what} matrix is not symmetric: elements differ by {float(abs(asymmetry).max()):.3g}. Was only one "
+            "half written?"
         )
     return (A + A.T) / 2
 
 
-def _solved(A: Any, B: Array) -> Array:
+def _solve(A: Any, B: Array) -> Array:
     try:
-        if sparse(A):
-            return np.asarray(extra("scipy.sparse.linalg", "flexible", "a sparse structure").splu(A.tocsc()).solve(B))
+        if is_sparse(A):
+            return np.asarray(
+                optional_import("scipy.sparse.linalg", "flexible", "a sparse structure").splu(A.tocsc()).solve(B)
+            )
         return np.asarray(np.linalg.solve(A, B))
     except (np.linalg.LinAlgError, RuntimeError):
-        raise ModelError(f"the stiffness matrix is singular although all interfaces are held. {HANGS}") from None
+        raise ModelError(
+            f"the stiffness matrix is singular although all interfaces are held. {UNCONNECTED_HINT}"
+        ) from None

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import ModelError, brief, unknown
-from bellcrank.misfits import explained_class
 from bellcrank.scalar import is_real
 
 
@@ -69,7 +69,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class SectionNumbers:
     """Properties of a cross-section.
 
     They are area (m^2), second moments about y and z (m^4), torsion constant J (m^4), and the shear factors along y
@@ -84,28 +84,28 @@ class Numbers:
     kz: float = 5 / 6
 
 
-def _rectangle(width: float, height: float) -> Numbers:
+def _rectangle(width: float, height: float) -> SectionNumbers:
     a, b = max(width, height) / 2, min(width, height) / 2
     # Saint-Venant's series; even for a square its tenth term is below double precision
     series = sum(math.tanh((2 * n + 1) * math.pi * a / (2 * b)) / (2 * n + 1) ** 5 for n in range(200))
     J = 16 / 3 * a * b**3 * (1 - 192 / math.pi**5 * (b / a) * series)
-    return Numbers(width * height, width * height**3 / 12, height * width**3 / 12, J)
+    return SectionNumbers(width * height, width * height**3 / 12, height * width**3 / 12, J)
 
 
-def _circle(diameter: float) -> Numbers:
+def _circle(diameter: float) -> SectionNumbers:
     I = math.pi * diameter**4 / 64
-    return Numbers(math.pi * diameter**2 / 4, I, I, 2 * I, 0.9, 0.9)
+    return SectionNumbers(math.pi * diameter**2 / 4, I, I, 2 * I, 0.9, 0.9)
 
 
-def _tube(diameter: float, wall: float) -> Numbers:
+def _tube(diameter: float, wall: float) -> SectionNumbers:
     inner = diameter - 2 * wall
     if inner < 0.0:
         raise ModelError(f"section: a tube of {diameter:g} m has no wall of {wall:g} m; expected at most half of it.")
     I = math.pi * (diameter**4 - inner**4) / 64
-    return Numbers(math.pi * (diameter**2 - inner**2) / 4, I, I, 2 * I, 0.5, 0.5)
+    return SectionNumbers(math.pi * (diameter**2 - inner**2) / 4, I, I, 2 * I, 0.5, 0.5)
 
 
-def _box(width: float, height: float, wall: float) -> Numbers:
+def _box(width: float, height: float, wall: float) -> SectionNumbers:
     w, h = width - 2 * wall, height - 2 * wall
     if min(w, h) <= 0.0:
         raise ModelError(
@@ -114,19 +114,19 @@ def _box(width: float, height: float, wall: float) -> Numbers:
     area, middle = width * height - w * h, (width - wall) * (height - wall)
     J = 4 * middle**2 * wall / (2 * (width + height - 2 * wall))  # Bredt
     Iy, Iz = (width * height**3 - w * h**3) / 12, (height * width**3 - h * w**3) / 12
-    return Numbers(area, Iy, Iz, J, 2 * (width - wall) * wall / area, 2 * (height - wall) * wall / area)
+    return SectionNumbers(area, Iy, Iz, J, 2 * (width - wall) * wall / area, 2 * (height - wall) * wall / area)
 
 
-SHAPES: dict[str, Callable[..., Numbers]] = {
+SHAPES: dict[str, Callable[..., SectionNumbers]] = {
     "rectangle": _rectangle,
     "circle": _circle,
     "tube": _tube,
     "box": _box,
-    "general": Numbers,
+    "general": SectionNumbers,
 }
 
 
-@explained_class("towards")
+@explain_methods("towards")
 @dataclass(frozen=True)
 class Section:
     """A cross-section of a known shape: Section.rectangle(width, height), .circle, .tube, .box or .general.
@@ -250,7 +250,7 @@ class Section:
         return cls("general", (area, Iy, Iz, J, ky, kz))
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> SectionNumbers:
         """Area, second moments, torsion constant and shear factors."""
         return SHAPES[self.shape](*self.dimensions)
 
@@ -277,7 +277,7 @@ class Section:
         return Section(self.shape, tuple(a + (b - a) * s for a, b in pairs))
 
 
-@explained_class("__init__")
+@explain_methods("__init__")
 @dataclass(frozen=True)
 class Profile:
     """Stiffness and inertia of a beam per metre of its length.

@@ -18,26 +18,35 @@ from pathlib import Path
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
-from bellcrank.misfits import explained
-from bellcrank.model.bending import vee
-from bellcrank.plain_file import damaged, finite, plain_lines
+from bellcrank.file_reading import checked_finite, read_lines, report_damaged
+from bellcrank.model.flexible_body import vee
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
-from bellcrank.structures.reduction import Reduction, modes_of
-from bellcrank.structures.sid_text import Block, Taylor, blocks, fortran, number, taylor, whole, written
+from bellcrank.structures.reduction import Reduction, eigenmodes
+from bellcrank.structures.sid_text import (
+    SidBlock,
+    TaylorMatrix,
+    block_lines,
+    finite_number,
+    fortran_number,
+    parse_blocks,
+    read_taylor,
+    whole_entry,
+)
 
 J_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 OE_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2))
 OE_TWICE = np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0])  # Oe has a product of two different speeds once
-ROUNDING = 1e-9  # part of the diagonal; a smaller coupling of two modes is rounding
-PLACE = {"origin", "phi", "psi"}  # blocks of a node
-Place = tuple[Taylor, Taylor, Taylor]
-COUPLED = 1e-6  # part of the damping; a larger coupling is not modal damping
+ROUNDING_TOLERANCE = 1e-9  # part of the diagonal; a smaller coupling of two modes is rounding
+NODE_BLOCKS = {"origin", "phi", "psi"}  # blocks of a node
+NodeTaylors = tuple[TaylorMatrix, TaylorMatrix, TaylorMatrix]
+DAMPING_COUPLING_TOLERANCE = 1e-6  # part of the damping; a larger coupling is not modal damping
 
 
-@explained
+@explain_argument_errors
 def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
     """Read a flexible body from a file of standard input data (.SID_FEM); Builder.flexible places it in a mechanism.
 
@@ -58,66 +67,76 @@ def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
     ReadError, ModelError
         If the file cannot be read, or an interface is not in it.
     """
-    where, lines = plain_lines(path, "SID file")
-    with damaged(where):
-        return finite(where, _read(where, lines, interfaces))
+    where, lines = read_lines(path, "SID file")
+    with report_damaged(where):
+        return checked_finite(where, _read(where, lines, interfaces))
 
 
 def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moments:
-    modal = blocks(where, lines).find(where, "part").find(where, "modal")
+    modal = parse_blocks(where, lines).find(where, "part").find(where, "modal")
     head = modal.find(where, "refmod")
-    mass = number(f"{where}: mass", head.words.get("mass", "nothing"))
-    m = whole(where, head, "nelastq")
+    mass = finite_number(f"{where}: mass", head.words.get("mass", "nothing"))
+    m = whole_entry(where, head, "nelastq")
     if mass <= 0.0 or m < 1:
         raise ReadError(f"{where}: has a mass of {mass:g} kg and {m} modes; expected more than 0 of both.")
     shapes = {"mdCM": (3, 1), "J": (6, 1), "Ct": (m, 3), "Cr": (m, 3), "Me": (m, m), "Gr": (3, 3 * m), "Oe": (m, 6)}
-    given = {name: taylor(where, modal.find(where, name), shape, m) for name, shape in shapes.items()}
-    given |= {name: taylor(where, modal.find(where, name), (m, m), m) for name in ("Ke", "De", "ksigma")}
-    if given["ksigma"].m0.any():
+    matrices = {name: read_taylor(where, modal.find(where, name), shape, m) for name, shape in shapes.items()}
+    matrices |= {name: read_taylor(where, modal.find(where, name), (m, m), m) for name in ("Ke", "De", "ksigma")}
+    if matrices["ksigma"].m0.any():
         raise ReadError(f"{where}: ksigma is not 0: it is under a preload, which a body here does not have.")
     nodes, others = _nodes(where, modal.find(where, "frame"), m, interfaces)
-    return _made(where, mass, given, nodes, others)
+    return _moments(where, mass, matrices, nodes, others)
 
 
-def _nodes(where: str, frame: Block, m: int, interfaces: Mapping[str, int]) -> tuple[dict[str, Place], list[Place]]:
+def _nodes(
+    where: str, frame: SidBlock, m: int, interfaces: Mapping[str, int]
+) -> tuple[dict[str, NodeTaylors], list[NodeTaylors]]:
     """Return origin, phi and psi of each interface, and of the other nodes."""
     if not isinstance(interfaces, Mapping) or not interfaces:
         raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: number of a node}}.")
     known = {b.value: b for b in frame.blocks if b.name.lower() == "node"}
-    away = {name: n for name, n in interfaces.items() if str(n) not in known}
-    if away:
-        raise ModelError(f"{where}: has no node {brief(away)}; it has {brief(list(known))}.")
-    found = {name: _node(where, known[str(n)], m) for name, n in interfaces.items()}
-    taken = {str(n) for n in interfaces.values()}
-    others = [b for n, b in known.items() if n not in taken and {x.name.lower() for x in b.blocks} >= PLACE]
-    return found, [_node(where, b, m) for b in others]
+    missing = {name: n for name, n in interfaces.items() if str(n) not in known}
+    if missing:
+        raise ModelError(f"{where}: has no node {brief(missing)}; it has {brief(list(known))}.")
+    interface_nodes = {name: _node(where, known[str(n)], m) for name, n in interfaces.items()}
+    interface_numbers = {str(n) for n in interfaces.values()}
+    others = [
+        b for n, b in known.items() if n not in interface_numbers and {x.name.lower() for x in b.blocks} >= NODE_BLOCKS
+    ]
+    return interface_nodes, [_node(where, b, m) for b in others]
 
 
-def _node(where: str, node: Block, m: int) -> Place:
+def _node(where: str, node: SidBlock, m: int) -> NodeTaylors:
     origin, phi, psi = (
-        taylor(where, node.find(where, x), (3, c), m) for x, c in (("origin", 1), ("phi", m), ("psi", m))
+        read_taylor(where, node.find(where, x), (3, c), m) for x, c in (("origin", 1), ("phi", m), ("psi", m))
     )
     return origin, phi, psi
 
 
-def _made(
-    where: str, mass: float, given: Mapping[str, Taylor], nodes: Mapping[str, Place], others: list[Place]
+def _moments(
+    where: str,
+    mass: float,
+    matrices: Mapping[str, TaylorMatrix],
+    nodes: Mapping[str, NodeTaylors],
+    others: list[NodeTaylors],
 ) -> Moments:
     """Return the body in our form; `others` are nodes to which nothing is joined, used for drawing."""
-    m = len(given["Me"].m0)
-    omega, X = _modes(where, given["Ke"].m0, given["Me"].m0)
-    M = X.T @ given["Me"].m0 @ X
-    damping = X.T @ given["De"].m0 @ X
-    if np.abs(damping - np.diag(np.diag(damping))).max() > COUPLED * max(np.abs(damping).max(), 1e-300):
+    m = len(matrices["Me"].m0)
+    omega, X = _modes(where, matrices["Ke"].m0, matrices["Me"].m0)
+    M = X.T @ matrices["Me"].m0 @ X
+    damping = X.T @ matrices["De"].m0 @ X
+    if np.abs(damping - np.diag(np.diag(damping))).max() > DAMPING_COUPLING_TOLERANCE * max(
+        np.abs(damping).max(), 1e-300
+    ):
         raise ReadError(f"{where}: its damping couples modes; expected modal or Rayleigh damping.")
-    A, C0 = X.T @ given["Ct"].m0, X.T @ given["Cr"].m0
-    E = _twice(X, given["Ct"].m1)
+    A, C0 = X.T @ matrices["Ct"].m0, X.T @ matrices["Cr"].m0
+    E = _mix_both(X, matrices["Ct"].m1)
     E = (E + np.swapaxes(E, 0, 1)) / 2
-    B = np.einsum("kij,kl->lij", _first(given["Gr"].m0, m), X)
+    B = np.einsum("kij,kl->lij", _first_moments(matrices["Gr"].m0, m), X)
     # Gr defines B to rounding; angular momentum defines it exactly
     B = B + np.stack([-cross_matrix(x / 2) for x in C0 - vee(B)])
-    S = _second_moments(_twice(X, -given["Oe"].m1 / OE_TWICE))
-    C1 = _twice(X, given["Cr"].m1)
+    S = _second_moments(_mix_both(X, -matrices["Oe"].m1 / OE_TWICE))
+    C1 = _mix_both(X, matrices["Cr"].m1)
     odd, even = (C1 - np.swapaxes(C1, 0, 1)) / 2, (C1 + np.swapaxes(C1, 0, 1)) / 2
     D = M[:, :, None, None] * np.eye(3) / 3 + _antisymmetric(-odd)
     F = S - M[:, :, None, None] * np.eye(3) / 3 + _antisymmetric(even)
@@ -130,19 +149,21 @@ def _made(
     grid = np.array([origin.m0[:, 0] for origin, _, _ in drawn])
     shift, turn = (np.stack([node[i].m0 @ X for node in drawn]) for i in (1, 2))
     rows = np.concatenate([shift, turn], axis=1).reshape(6 * len(grid), m)
-    found = Reduction(rows / np.sqrt(np.diag(M)), omega, np.zeros(m), A**2 / mass / np.diag(M)[:, None])
-    inertia = _symmetric(given["J"].m0[:, 0], _order(given["J"], B, X))
-    com = given["mdCM"].m0[:, 0] / mass
+    reduction = Reduction(rows / np.sqrt(np.diag(M)), omega, np.zeros(m), A**2 / mass / np.diag(M)[:, None])
+    inertia = _symmetric_matrix(matrices["J"].m0[:, 0], _inertia_order(matrices["J"], B, X))
+    com = matrices["mdCM"].m0[:, 0] / mass
     blank = np.zeros((len(grid), 6))
-    own = np.diag(damping)
-    return Moments(mass, com, inertia, omega, A, B, D, E, F, ends, places, found, grid, shift, turn, blank, (), own)
+    modal_damping = np.diag(damping)
+    return Moments(
+        mass, com, inertia, omega, A, B, D, E, F, ends, places, reduction, grid, shift, turn, blank, (), modal_damping
+    )
 
 
 def _modes(where: str, K: Array, M: Array) -> tuple[Array, Array]:
     """Return the frequencies, and the combination of modes that has them: the modes themselves if uncoupled."""
     K, M = (K + K.T) / 2, (M + M.T) / 2
-    if np.any(np.diag(M) <= 0.0) or not (_diagonal(K) and _diagonal(M)):
-        square, X = modes_of(K, M)
+    if np.any(np.diag(M) <= 0.0) or not (_is_diagonal(K) and _is_diagonal(M)):
+        square, X = eigenmodes(K, M)
     else:
         square, X = np.diag(K) / np.diag(M), np.eye(len(K))
     if square.min() <= 0.0:
@@ -150,18 +171,18 @@ def _modes(where: str, K: Array, M: Array) -> tuple[Array, Array]:
     return np.sqrt(square), X
 
 
-def _diagonal(X: Array) -> bool:
+def _is_diagonal(X: Array) -> bool:
     """Return whether only rounding lies beside the diagonal."""
     size = np.sqrt(np.abs(np.diag(X)))
-    return bool(np.all(np.abs(X - np.diag(np.diag(X))) <= ROUNDING * np.outer(size, size)))
+    return bool(np.all(np.abs(X - np.diag(np.diag(X))) <= ROUNDING_TOLERANCE * np.outer(size, size)))
 
 
-def _twice(X: Array, terms: Array) -> Array:
+def _mix_both(X: Array, terms: Array) -> Array:
     """Return the terms (k, l, ...) of two modes in the combined modes X."""
     return np.asarray(np.einsum("kl...,km,ln->mn...", terms, X, X))
 
 
-def _first(Gr: Array, m: int) -> Array:
+def _first_moments(Gr: Array, m: int) -> Array:
     """Return B_k from 2 (tr B 1 - B^T)."""
     found = []
     for k in range(m):
@@ -187,7 +208,7 @@ def _second_moments(I2: Array) -> Array:
     return np.asarray(np.trace(I, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) / 2 - I)
 
 
-def _order(J: Taylor, B: Array, X: Array) -> tuple[tuple[int, int], ...]:
+def _inertia_order(J: TaylorMatrix, B: Array, X: Array) -> tuple[tuple[int, int], ...]:
     """Return the order of the elements of J: some files swap 23 and 13, which J's change with the modes reveals."""
     S = B + np.swapaxes(B, -1, -2)
     slopes = np.trace(S, axis1=-2, axis2=-1)[:, None, None] * np.eye(3) - S
@@ -196,14 +217,14 @@ def _order(J: Taylor, B: Array, X: Array) -> tuple[tuple[int, int], ...]:
     return J_ORDER if off[0] <= off[1] else OE_ORDER
 
 
-def _symmetric(six: Array, order: tuple[tuple[int, int], ...]) -> Array:
+def _symmetric_matrix(six: Array, order: tuple[tuple[int, int], ...]) -> Array:
     I = np.zeros((3, 3))
     for x, (a, b) in zip(six, order, strict=True):
         I[a, b] = I[b, a] = x
     return I
 
 
-@explained
+@explain_argument_errors
 def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float = 0.0) -> None:
     """Write a flexible body as standard input data; its nodes count from 1 in the order of its interfaces.
 
@@ -224,10 +245,10 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
     C1 = vee(np.swapaxes(s.D, 0, 1)) + vee(s.F)
     Gr = np.hstack([2 * (np.trace(B) * np.eye(3) - B.T) for B in s.B])
     Ge = np.hstack([C1[:, k] - C1[k] for k in range(m)])
-    none = np.zeros((m, m, m))
-    own = np.diag(M) * 2 * damping * s.omega + (s.damping if len(s.damping) else 0.0)
+    zeros = np.zeros((m, m, m))
+    modal_damping = np.diag(M) * 2 * damping * s.omega + (s.damping if len(s.damping) else 0.0)
     lines = [f"{len(s.nodes):5d}{m:5d}    :No. nodes, No. modes: written by Bellcrank", " part", "      new modal ="]
-    lines += ["           refmod", f"                mass = {fortran(s.mass)}", f"                nelastq = {m}"]
+    lines += ["           refmod", f"                mass = {fortran_number(s.mass)}", f"                nelastq = {m}"]
     lines += [
         f"                ielastq ({k + 1:4d}) = mode {k + 1}: {f:.6g} Hz" for k, f in enumerate(s.omega / 2 / np.pi)
     ]
@@ -241,7 +262,7 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
             ("psi", turn.T, np.zeros((3, m, m))),
             ("AP", np.eye(3), turns),
         ):
-            lines += written(name, m0, m1, 21)
+            lines += block_lines(name, m0, m1, 21)
         lines.append("                end node")
     lines.append("           end frame")
     six = np.stack([I1[:, a, b] for a, b in J_ORDER])[:, :, None]
@@ -250,14 +271,14 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
         ("J", np.array([[s.inertia[a, b]] for a, b in J_ORDER]), six),
         ("Ct", s.A, s.E),
         ("Cr", vee(s.B), C1),
-        ("Me", M, none),
+        ("Me", M, zeros),
         ("Gr", Gr, np.zeros((3, m, 3 * m))),
         ("Ge", Ge, np.zeros((m, m, 3 * m))),
         ("Oe", -np.stack([I1[:, a, b] for a, b in OE_ORDER], -1) * OE_TWICE / 2,
          -np.stack([I2[..., a, b] for a, b in OE_ORDER], -1) * OE_TWICE),
-        ("ksigma", np.zeros((m, m)), none),
-        ("Ke", np.diag(np.diag(M) * s.omega**2), none),
-        ("De", np.diag(own), none),
+        ("ksigma", np.zeros((m, m)), zeros),
+        ("Ke", np.diag(np.diag(M) * s.omega**2), zeros),
+        ("De", np.diag(modal_damping), zeros),
     ):  # fmt: skip
-        lines += written(name, m0, m1, 11)
+        lines += block_lines(name, m0, m1, 11)
     write_text(Path(path), "\n".join([*lines, "      end modal", " end part", ""]), "Call write_sid()")

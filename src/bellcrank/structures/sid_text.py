@@ -17,13 +17,13 @@ import numpy as np
 from bellcrank.errors import ReadError, brief
 from bellcrank.structures.beam import Array
 
-HEADS = ("order", "nrow", "ncol", "nq", "nqn", "structure")
+HEAD_KEYS = ("order", "nrow", "ncol", "nq", "nqn", "structure")
 ENTRY = re.compile(r"(m[01n])\s*\(([\s\d,]+)\)$", re.IGNORECASE)
-LARGEST = 100_000  # entries of a polynomial
+MAX_ENTRIES = 100_000  # entries of a polynomial
 
 
 @dataclass(frozen=True)
-class Taylor:
+class TaylorMatrix:
     """A polynomial of first order in the modal coordinates."""
 
     m0: Array  # rows x columns
@@ -31,15 +31,15 @@ class Taylor:
 
 
 @dataclass
-class Block:
+class SidBlock:
     """A block with entries KEY = VALUE and inner blocks."""
 
     name: str
     value: str = ""
     words: dict[str, str] = field(default_factory=dict)  # KEY = VALUE
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[SidBlock] = field(default_factory=list)
 
-    def find(self, where: str, name: str) -> Block:
+    def find(self, where: str, name: str) -> SidBlock:
         """Return the inner block `name`; `where` is for errors."""
         found = [b for b in self.blocks if b.name.lower() == name.lower()]
         if not found:
@@ -47,9 +47,9 @@ class Block:
         return found[0]
 
 
-def blocks(where: str, lines: Sequence[str]) -> Block:
+def parse_blocks(where: str, lines: Sequence[str]) -> SidBlock:
     """Return the outermost block of a file's `lines`, of which the first is a title; `where` is for errors."""
-    top = Block("file")
+    top = SidBlock("file")
     stack = [top]
     for i, line in enumerate(lines[1:], 2):
         key, _, value = (x.strip() for x in line.partition("="))
@@ -61,7 +61,7 @@ def blocks(where: str, lines: Sequence[str]) -> Block:
                 raise ReadError(f'{where}: line {i} is "{brief(key)}"; expected "end {stack[-1].name}".')
             stack.pop()
         elif key.lower().startswith("new ") or not line.count("="):
-            made = Block(key.removeprefix("new ").strip(), value)
+            made = SidBlock(key.removeprefix("new ").strip(), value)
             stack[-1].blocks.append(made)
             stack.append(made)
         else:
@@ -71,7 +71,7 @@ def blocks(where: str, lines: Sequence[str]) -> Block:
     return top
 
 
-def number(where: str, text: str) -> float:
+def finite_number(where: str, text: str) -> float:
     """Return the finite number that `text` contains; `where` is for errors."""
     try:
         found = float(text.replace("D", "E").replace("d", "e"))
@@ -82,16 +82,16 @@ def number(where: str, text: str) -> float:
     return found
 
 
-def whole(where: str, block: Block, key: str) -> int:
+def whole_entry(where: str, block: SidBlock, key: str) -> int:
     """Return the entry `key` of `block` as an integer; `where` is for errors."""
     words = {k.lower(): v for k, v in block.words.items()}
-    found = number(f'{where}: "{key}" of "{block.name}"', words.get(key.lower(), "nothing"))
-    if found != int(found) or not 0 <= found <= LARGEST:
+    found = finite_number(f'{where}: "{key}" of "{block.name}"', words.get(key.lower(), "nothing"))
+    if found != int(found) or not 0 <= found <= MAX_ENTRIES:
         raise ReadError(f'{where}: "{key}" of "{block.name}" is {found:g}; expected a whole number.')
     return int(found)
 
 
-def taylor(where: str, block: Block, shape: tuple[int, int], modes: int) -> Taylor:
+def read_taylor(where: str, block: SidBlock, shape: tuple[int, int], modes: int) -> TaylorMatrix:
     """Return the polynomial in a block.
 
     Parameters
@@ -105,7 +105,7 @@ def taylor(where: str, block: Block, shape: tuple[int, int], modes: int) -> Tayl
     modes
         Required number of modal coordinates.
     """
-    _, rows, columns, q, _, structure = (whole(where, block, key) for key in HEADS)
+    _, rows, columns, q, _, structure = (whole_entry(where, block, key) for key in HEAD_KEYS)
     if (rows, columns) != shape or q != modes:
         raise ReadError(
             f'{where}: "{block.name}" is {rows} x {columns} with {q} coordinates; expected {shape[0]} x {shape[1]} '
@@ -118,19 +118,19 @@ def taylor(where: str, block: Block, shape: tuple[int, int], modes: int) -> Tayl
         entry = ENTRY.match(key)
         if entry is None:
             continue
-        at = tuple(int(x) - 1 for x in entry[2].split(","))
-        into = {"m0": m0, "m1": m1}.get(entry[1].lower())
-        if into is None:
+        indices = tuple(int(x) - 1 for x in entry[2].split(","))
+        target = {"m0": m0, "m1": m1}.get(entry[1].lower())
+        if target is None:
             raise ReadError(f'{where}: "{block.name}" has terms of a higher order ({key}); expected m0 and m1.')
-        if len(at) != into.ndim or any(not 0 <= i < n for i, n in zip(at, into.shape, strict=True)):
-            raise ReadError(f'{where}: {key} of "{block.name}" is outside of {into.shape}.')
-        into[at] = number(f'{where}: {key} of "{block.name}"', value)
+        if len(indices) != target.ndim or any(not 0 <= i < n for i, n in zip(indices, target.shape, strict=True)):
+            raise ReadError(f'{where}: {key} of "{block.name}" is outside of {target.shape}.')
+        target[indices] = finite_number(f'{where}: {key} of "{block.name}"', value)
     if structure == 2 and not np.array_equal(m0, m0.T):
         m0 = np.where(m0 == 0.0, m0.T, m0)  # only one half is in the file
-    return Taylor(m0, m1)
+    return TaylorMatrix(m0, m1)
 
 
-def written(name: str, m0: Array, m1: Array, indent: int) -> list[str]:
+def block_lines(name: str, m0: Array, m1: Array, indent: int) -> list[str]:
     """Return the lines of a block.
 
     Parameters
@@ -148,15 +148,15 @@ def written(name: str, m0: Array, m1: Array, indent: int) -> list[str]:
     rows, q, columns = m1.shape
     structure = 3 if m0.any() or m1.any() else 0
     order = 1 if m1.any() else 0
-    values: Mapping[str, int] = dict(zip(HEADS, (order, rows, columns, q, 0, structure), strict=True))
+    values: Mapping[str, int] = dict(zip(HEAD_KEYS, (order, rows, columns, q, 0, structure), strict=True))
     lines = [f"{pad}{name}", *(f"{inner}{key:<22}= {value:4d}" for key, value in values.items())]
     for i, j in np.argwhere(m0):
-        lines.append(f"{inner}{f'm0({i + 1:3d},{j + 1:3d})':<22}= {fortran(m0[i, j])}")
+        lines.append(f"{inner}{f'm0({i + 1:3d},{j + 1:3d})':<22}= {fortran_number(m0[i, j])}")
     for i, k, j in np.argwhere(m1):
-        lines.append(f"{inner}{f'm1({i + 1:3d},{k + 1:3d},{j + 1:3d})':<22}= {fortran(m1[i, k, j])}")
+        lines.append(f"{inner}{f'm1({i + 1:3d},{k + 1:3d},{j + 1:3d})':<22}= {fortran_number(m1[i, k, j])}")
     return [*lines, f"{pad}end {name}"]
 
 
-def fortran(x: float) -> str:
+def fortran_number(x: float) -> str:
     """Return `x` with a Fortran exponent."""
     return f"{x:.16E}".replace("E", "D")

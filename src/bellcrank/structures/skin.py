@@ -13,11 +13,11 @@ import numpy as np
 
 from bellcrank.structures.beam import Array
 
-MOST_NODES = 300  # number of nodes that are drawn
-SAME = 1e-9  # relative difference of lengths that is rounding
+MAX_DRAWN_NODES = 300  # number of nodes that are drawn
+LENGTH_TOLERANCE = 1e-9  # relative difference of lengths that is rounding
 
 
-def pairs(grid: Array, joined: tuple[Array, Array] | None = None) -> Array:
+def neighbour_lines(grid: Array, joined: tuple[Array, Array] | None = None) -> Array:
     """Return the lines to draw, (k, 2) indices of nodes.
 
     Parameters
@@ -27,26 +27,26 @@ def pairs(grid: Array, joined: tuple[Array, Array] | None = None) -> Array:
     joined
         First and second nodes of all coupled pairs; by default any two nodes.
     """
-    kept, home = few(grid)
+    kept, representatives = select_nodes(grid)
     n = len(kept)
-    near = np.full((n, n), joined is None)
+    coupled = np.full((n, n), joined is None)
     if joined is not None:
-        near[home[joined[0]], home[joined[1]]] = True
-    near &= ~np.eye(n, dtype=bool)
-    away = np.linalg.norm(grid[kept][:, None] - grid[kept][None], axis=-1)
+        coupled[representatives[joined[0]], representatives[joined[1]]] = True
+    coupled &= ~np.eye(n, dtype=bool)
+    distances = np.linalg.norm(grid[kept][:, None] - grid[kept][None], axis=-1)
     lines = []
-    for i, j in np.argwhere(np.triu(near)):
-        between = np.maximum(away[i], away[j]) < (1 - SAME) * away[i, j]
-        if not np.any(between & near[i] & near[j]):
+    for i, j in np.argwhere(np.triu(coupled)):
+        between = np.maximum(distances[i], distances[j]) < (1 - LENGTH_TOLERANCE) * distances[i, j]
+        if not np.any(between & coupled[i] & coupled[j]):
             lines.append((kept[i], kept[j]))
     return np.array(lines, dtype=int).reshape(-1, 2)
 
 
-def triangles(grid: Array, faces: Any) -> Array:
-    """Return the `faces` of a surface over the nodes `grid`, (k, 3) indices, on at most MOST_NODES nodes."""
+def surface_triangles(grid: Array, faces: Any) -> Array:
+    """Return the `faces` of a surface over the nodes `grid`, (k, 3) indices, on at most MAX_DRAWN_NODES nodes."""
     faces = np.asarray(faces, dtype=int)
     used = np.unique(faces)
-    kept, home = few(grid[used])
+    kept, home = select_nodes(grid[used])
     place = np.full(len(grid), -1)
     place[used] = used[kept][home]
     found = place[faces]
@@ -56,8 +56,8 @@ def triangles(grid: Array, faces: Any) -> Array:
     return np.asarray(found[np.sort(first)])
 
 
-def few(grid: Array) -> tuple[Array, Array]:
-    """Select at most MOST_NODES nodes of `grid`, one per cell of a regular grid.
+def select_nodes(grid: Array) -> tuple[Array, Array]:
+    """Select at most MAX_DRAWN_NODES nodes of `grid`, one per cell of a regular grid.
 
     Returns
     -------
@@ -65,18 +65,18 @@ def few(grid: Array) -> tuple[Array, Array]:
         Indices of the selected nodes, and for each node the position of its representative among these.
     """
     low, size = grid.min(axis=0), max(float(np.ptp(grid, axis=0).max()), 1e-300)
-    if len(grid) <= MOST_NODES:
+    if len(grid) <= MAX_DRAWN_NODES:
         return np.arange(len(grid)), np.arange(len(grid))
     cells = 256
     while True:
-        at = np.minimum((grid - low) / size * cells, cells - 1).astype(int)
-        _, first, home = np.unique(at, axis=0, return_index=True, return_inverse=True)
-        if len(first) <= MOST_NODES:
-            return first, home.ravel()
+        cell_indices = np.minimum((grid - low) / size * cells, cells - 1).astype(int)
+        _, first, representatives = np.unique(cell_indices, axis=0, return_index=True, return_inverse=True)
+        if len(first) <= MAX_DRAWN_NODES:
+            return first, representatives.ravel()
         cells = int(cells * 0.8)
 
 
-def joined(K: Any, each: int) -> tuple[Array, Array]:
+def coupled_nodes(K: Any, each: int) -> tuple[Array, Array]:
     """Return the coupled pairs of nodes in a stiffness matrix `K` with `each` displacements per node."""
     rows, columns = K.nonzero() if hasattr(K, "tocsc") else np.nonzero(K)
     return rows // each, columns // each

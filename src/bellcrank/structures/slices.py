@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellcrank.model.outline import Slice
+from bellcrank.model.outline import BeamSlice
 from bellcrank.model.parts import matrix, triple
 from bellcrank.structures.beam import Array, Beam
 from bellcrank.structures.section import Profile, Section
 
-SIDES = 12  # sides of round sections
-MOST_SLICES = 40  # slices of a piece that are drawn
+ROUND_SIDES = 12  # sides of round sections
+MAX_DRAWN_SLICES = 40  # slices of a piece that are drawn
 
 
 @dataclass(frozen=True)
-class Piece:
+class BeamPiece:
     """A beam in a structure: its start, its x, y and z axes as columns of R, and its first node."""
 
     beam: Beam
@@ -30,12 +30,12 @@ class Piece:
     first: int = 0
 
 
-def straight(beam: Beam) -> Piece:
+def straight_piece(beam: Beam) -> BeamPiece:
     """Return `beam` as a piece along x from the origin."""
-    return Piece(beam, np.eye(3), np.zeros(3))
+    return BeamPiece(beam, np.eye(3), np.zeros(3))
 
 
-def drawn(piece: Piece, shapes: Array) -> list[Slice]:
+def drawn_slices(piece: BeamPiece, shapes: Array) -> list[BeamSlice]:
     """Return slices of the `piece` from its start to its end.
 
     Parameters
@@ -46,12 +46,12 @@ def drawn(piece: Piece, shapes: Array) -> list[Slice]:
         Displacements of the whole structure, six per node x modes.
     """
     n = piece.beam.elements
-    return [cut(piece, shapes, k / n) for k in range(0, n + 1, -(-n // MOST_SLICES))] + (
-        [cut(piece, shapes, 1.0)] if n % -(-n // MOST_SLICES) else []
+    return [section_slice(piece, shapes, k / n) for k in range(0, n + 1, -(-n // MAX_DRAWN_SLICES))] + (
+        [section_slice(piece, shapes, 1.0)] if n % -(-n // MAX_DRAWN_SLICES) else []
     )
 
 
-def cut(piece: Piece, shapes: Array, s: float) -> Slice:
+def section_slice(piece: BeamPiece, shapes: Array, s: float) -> BeamSlice:
     """Return the section at the part `s` of the `piece`'s length; the caller sets its body and coordinates.
 
     `shapes` are displacements of the whole structure, six per node x modes.
@@ -66,20 +66,20 @@ def cut(piece: Piece, shapes: Array, s: float) -> Slice:
     forces = beam.stiffness(e) @ d
     loads = (1 - inside) * -forces[:6] + inside * forces[6:]
     point = piece.start + R[:, 0] * s * beam.length
-    return Slice(
-        "", triple(point), matrix(R), *section(beam, s), (),
+    return BeamSlice(
+        "", triple(point), matrix(R), *section_outline(beam, s), (),
         tuple(map(triple, (R @ shift @ d).T)), tuple(map(triple, (R @ turn @ d).T)),
         tuple(tuple(map(float, row)) for row in loads.T),
     )  # fmt: skip
 
 
-def section(
+def section_outline(
     beam: Beam, s: float
 ) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float, float], ...], bool]:
     """Return the corners and stress fibres of the section of `beam` at the part `s`, and whether it is round."""
     found = beam.at(s)
     if isinstance(found, Section) and found.shape in ("circle", "tube"):
-        angles = [2 * math.pi * (k + 0.5) / SIDES for k in range(SIDES)]
+        angles = [2 * math.pi * (k + 0.5) / ROUND_SIDES for k in range(ROUND_SIDES)]
         r = found.dimensions[0] / 2
         corners = [(r * math.cos(a), r * math.sin(a)) for a in angles]
         I = found.numbers.Iy

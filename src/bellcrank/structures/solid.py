@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ModelError, brief
-from bellcrank.extras import extra
-from bellcrank.misfits import explained
+from bellcrank.optional_imports import optional_import
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
 from bellcrank.structures.section import Material
-from bellcrank.structures.skin import triangles
+from bellcrank.structures.skin import surface_triangles
 
 
-@explained
+@explain_argument_errors
 def solid(
     mesh: Any, material: Material, interfaces: Mapping[str, Callable[[Array], Array] | Any], modes: int = 8, **more: Any
 ) -> Moments:
@@ -51,19 +51,19 @@ def solid(
     ModelError
         If an argument is invalid.
     """
-    fem = extra("skfem", "mesh", "a mesh of tetrahedra")
-    made = _mesh(fem, mesh)
+    fem = optional_import("skfem", "mesh", "a mesh of tetrahedra")
+    checked_mesh = _mesh(fem, mesh)
     if not isinstance(material, Material):
         raise ModelError(f"solid: material is {brief(material)}; expected a Material, such as Material.steel().")
     if material.nu == 0.5:
         raise ModelError("solid: nu is 0.5: an incompressible material is infinitely stiff here; expected less.")
-    K, M, nodes = _assembled(fem, made, material)
+    K, M, nodes = _assemble(fem, checked_mesh, material)
     if not isinstance(interfaces, Mapping) or not interfaces:
         raise ModelError(f"solid: interfaces is {brief(interfaces)}; expected {{name: function of places}}.")
     body = flexible(
-        K, M, nodes, {name: _chosen(name, which, nodes) for name, which in interfaces.items()}, modes, **more
+        K, M, nodes, {name: _chosen_nodes(name, which, nodes) for name, which in interfaces.items()}, modes, **more
     )
-    return replace(body, cells=triangles(nodes, _surface(made)))
+    return replace(body, cells=surface_triangles(nodes, _surface(checked_mesh)))
 
 
 def _surface(mesh: Any) -> Array:
@@ -77,7 +77,7 @@ def _surface(mesh: Any) -> Array:
 
 def _mesh(fem: Any, given: Any) -> Any:
     if isinstance(given, fem.MeshTet):
-        made = given
+        mesh = given
     else:
         try:
             points, cells = given
@@ -90,21 +90,21 @@ def _mesh(fem: Any, given: Any) -> Any:
             raise ModelError(
                 f"solid: mesh is {brief(given)}; expected an skfem.MeshTet, or points (n, 3) and cells (m, 4)."
             ) from None
-        made = fem.MeshTet(points.T, cells.T)
-    used = np.unique(made.t)
-    if not len(used) or len(used) < made.p.shape[1]:
-        raise ModelError(f"solid: {made.p.shape[1] - len(used)} points of the mesh belong to no tetrahedron.")
-    a, b, c, d = (made.p[:, corner] for corner in made.t)
+        mesh = fem.MeshTet(points.T, cells.T)
+    used = np.unique(mesh.t)
+    if not len(used) or len(used) < mesh.p.shape[1]:
+        raise ModelError(f"solid: {mesh.p.shape[1] - len(used)} points of the mesh belong to no tetrahedron.")
+    a, b, c, d = (mesh.p[:, corner] for corner in mesh.t)
     volume = np.einsum("in,in->n", np.cross(b - a, c - a, axis=0), d - a) / 6
-    flat = np.abs(volume) <= 1e-12 * np.ptp(made.p) ** 3
+    flat = np.abs(volume) <= 1e-12 * np.ptp(mesh.p) ** 3
     if flat.any():
         raise ModelError(f"solid: tetrahedron {int(np.argmax(flat))} is flat; expected a volume. Mesh it again.")
-    return made
+    return mesh
 
 
-def _assembled(fem: Any, mesh: Any, material: Material) -> tuple[Any, Any, Array]:
+def _assemble(fem: Any, mesh: Any, material: Material) -> tuple[Any, Any, Array]:
     """Return K and M with three displacements per node, and the nodes: corners, then centres of edges."""
-    helpers = extra("skfem.helpers", "mesh", "a mesh of tetrahedra")
+    helpers = optional_import("skfem.helpers", "mesh", "a mesh of tetrahedra")
     basis = fem.Basis(mesh, fem.ElementVector(fem.ElementTetP2()))
     shear = material.G
     spread = material.E * material.nu / ((1 + material.nu) * (1 - 2 * material.nu))
@@ -121,7 +121,7 @@ def _assembled(fem: Any, mesh: Any, material: Material) -> tuple[Any, Any, Array
     return K, M, np.ascontiguousarray(basis.doflocs[:, dofs[::3]].T)
 
 
-def _chosen(name: Any, which: Any, nodes: Array) -> Any:
+def _chosen_nodes(name: Any, which: Any, nodes: Array) -> Any:
     if not callable(which):
         return which
     try:

@@ -20,7 +20,7 @@ from bellcrank.errors import ModelError, unknown
 from bellcrank.structures.beam import Array
 
 # Part of the largest singular value of C R; a smaller one supports nothing.
-LOOSE = 1e-9
+LOOSE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Supports:
         return np.asarray(moved.T @ (self.M @ moved))
 
 
-def supports(
+def checked_supports(
     M: Any, rigid: Array, first: Mapping[str, Mapping[int, int]], held: Mapping[str, Sequence[int]],
     loads: Mapping[str, float],
 ) -> Supports:  # fmt: skip
@@ -60,12 +60,12 @@ def supports(
     for name in (*held, *loads):
         if name not in first:
             raise ModelError(f"flexible: {unknown('interface', name, first)}")
-    lost = [f"{name} {d}" for name, own in held.items() for d in own if d not in first[name]]
-    if lost:
-        raise ModelError(f"flexible: supports hold {', '.join(lost)}, excluded by directions; expected 0 to 5.")
+    missing = [f"{name} {d}" for name, own in held.items() for d in own if d not in first[name]]
+    if missing:
+        raise ModelError(f"flexible: supports hold {', '.join(missing)}, excluded by directions; expected 0 to 5.")
     rows = np.array([first[name][d] for name, own in held.items() for d in own], dtype=int)
     size = np.linalg.svd(rigid[rows] / np.maximum(np.abs(rigid).max(axis=0), 1e-300), compute_uv=False)
-    if len(rows) != 6 or size[-1] < LOOSE * size[0]:
+    if len(rows) != 6 or size[-1] < LOOSE_TOLERANCE * size[0]:
         raise ModelError(
             f"flexible: supports hold {len(rows)} displacements; expected six that prevent every rigid motion, such "
             "as all of one interface, or a hinge and a strut."

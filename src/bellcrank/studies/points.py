@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
-from bellcrank.extras import extra
+from bellcrank.memory_limits import check_memory
+from bellcrank.optional_imports import optional_import
+from bellcrank.random_seeds import generator
 from bellcrank.record.parquet_files import read_parquet_table
-from bellcrank.room import check_room
 from bellcrank.scalar import is_whole
-from bellcrank.seeds import generator
-from bellcrank.studies.ranges import Array, Levels, Range, ranged
+from bellcrank.studies.ranges import Array, Levels, Range, as_range
 
 DESIGNS = ("grid", "random", "latin", "sobol", "saltelli")
-MOST_RUNS = 2**31  # runs of one study
-BYTES = 24.0  # per number: its position in the range, its value, and the text for its digest
+MAX_RUNS = 2**31  # runs of one study
+BYTES_PER_NUMBER = 24.0  # per number: its position in the range, its value, and the text for its digest
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +79,11 @@ def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: 
         raise InputError(f"points: {unknown('design', design, DESIGNS)}")
     if design == "grid":
         return Points(_grid(ranges, runs), design, ranges)
-    if not is_whole(runs) or not 1 <= runs <= MOST_RUNS:
+    if not is_whole(runs) or not 1 <= runs <= MAX_RUNS:
         raise InputError(f"runs is {runs!r}; expected the number of runs, an integer from 1.")
-    _check_room(int(runs), len(ranges))
-    u = _shares(design, int(runs), len(ranges), seed)
-    return Points({name: r.at(u[:, i]) for i, (name, r) in enumerate(ranges.items())}, design, ranges)
+    _check_memory(int(runs), len(ranges))
+    shares = _unit_cube_points(design, int(runs), len(ranges), seed)
+    return Points({name: r.at(shares[:, i]) for i, (name, r) in enumerate(ranges.items())}, design, ranges)
 
 
 def _ranges(over: Mapping[str, Any] | None) -> dict[str, Range | Levels]:
@@ -95,7 +95,7 @@ def _ranges(over: Mapping[str, Any] | None) -> dict[str, Range | Levels]:
     for name in over:
         if not isinstance(name, str):
             raise InputError(f"over has {brief(name)}; expected names of what varies, as texts.")
-    return {name: ranged(name, x) for name, x in over.items()}
+    return {name: as_range(name, x) for name, x in over.items()}
 
 
 def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, Array]:
@@ -109,24 +109,24 @@ def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, A
     n = math.prod(shape)
     if runs is not None and runs != n:
         raise InputError(f"runs is {runs}, but the grid has {n} points; leave runs out.")
-    if n > MOST_RUNS:
-        raise InputError(f"the grid has {n:g} points; expected at most {MOST_RUNS}.")
-    _check_room(n, len(shape))
+    if n > MAX_RUNS:
+        raise InputError(f"the grid has {n:g} points; expected at most {MAX_RUNS}.")
+    _check_memory(n, len(shape))
     places = np.unravel_index(np.arange(n), shape)
     return {name: r.take(k) for (name, r), k in zip(lists.items(), places, strict=True)}
 
 
-def _check_room(runs: int, names: int) -> None:
+def _check_memory(runs: int, names: int) -> None:
     fewer = "take fewer runs, or several studies with seeds and folders of their own"
-    check_room(f"A table of {runs:,} points", BYTES * runs * names, fewer)
+    check_memory(f"A table of {runs:,} points", BYTES_PER_NUMBER * runs * names, fewer)
 
 
-def _shares(design: str, runs: int, d: int, seed: int) -> Array:
+def _unit_cube_points(design: str, runs: int, d: int, seed: int) -> Array:
     """Return points of the open unit cube, (runs, d)."""
     rng = generator(seed)
     if design == "random":
         return rng.uniform(np.finfo(float).tiny, 1.0, (runs, d))
-    qmc = extra("scipy.stats.qmc", "study", f'points="{design}"')
+    qmc = optional_import("scipy.stats.qmc", "study", f'points="{design}"')
     if design == "latin":
         return np.asarray(qmc.LatinHypercube(d, rng=rng).random(runs))
     if design == "sobol":
@@ -163,10 +163,10 @@ def saltelli(A: Array, B: Array) -> Array:
 # -- tables
 
 
-def _table(given: Any, runs: int | None) -> Points:
-    where = "points" if isinstance(given, Mapping) else str(given)
-    read = dict(given) if isinstance(given, Mapping) else read_table(Path(given))
-    columns = {str(name): _column(where, str(name), x) for name, x in read.items()}
+def _table(source: Any, runs: int | None) -> Points:
+    where = "points" if isinstance(source, Mapping) else str(source)
+    raw_columns = dict(source) if isinstance(source, Mapping) else read_table(Path(source))
+    columns = {str(name): _column(where, str(name), x) for name, x in raw_columns.items()}
     if not columns:
         raise InputError(f"{where}: the table has no columns.")
     lengths = {name: len(x) for name, x in columns.items()}

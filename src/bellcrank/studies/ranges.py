@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
-from bellcrank.extras import extra
-from bellcrank.misfits import explained
+from bellcrank.optional_imports import optional_import
 from bellcrank.scalar import is_real
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +32,7 @@ class Range:
             return np.asarray(self.a + (self.b - self.a) * u)
         if self.kind == "log_uniform":
             return np.asarray(self.a * np.exp(math.log(self.b / self.a) * u))
-        special = extra("scipy.special", "study", "a normal distribution")
+        special = optional_import("scipy.special", "study", "a normal distribution")
         return np.asarray(self.a + self.b * special.ndtri(u))
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class Levels:
         return f"[{', '.join(map(str, self.values))}]"
 
 
-@explained
+@explain_argument_errors
 def uniform(low: float, high: float, unit: str = "") -> Range:
     """Return a uniform distribution for bc.study.
 
@@ -91,7 +91,7 @@ def uniform(low: float, high: float, unit: str = "") -> Range:
     return Range("uniform", low, high, unit)
 
 
-@explained
+@explain_argument_errors
 def log_uniform(low: float, high: float, unit: str = "") -> Range:
     """Return a distribution whose logarithm is uniform, for bc.study.
 
@@ -118,7 +118,7 @@ def log_uniform(low: float, high: float, unit: str = "") -> Range:
     return Range("log_uniform", low, high, unit)
 
 
-@explained
+@explain_argument_errors
 def normal(mean: float, deviation: float, unit: str = "") -> Range:
     """Return a normal distribution for bc.study.
 
@@ -145,7 +145,7 @@ def normal(mean: float, deviation: float, unit: str = "") -> Range:
     return Range("normal", mean, deviation, unit)
 
 
-def ranged(name: str, given: Any) -> Range | Levels:
+def as_range(name: str, given: Any) -> Range | Levels:
     """Return the user's argument `given` for the varied `name` as a Range or Levels."""
     if isinstance(given, (Range, Levels)):
         return given

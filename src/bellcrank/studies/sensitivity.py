@@ -18,10 +18,10 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.studies.points import Points
 from bellcrank.studies.ranges import Array
-from bellcrank.text import table
+from bellcrank.text_table import table
 
-AGAIN = 200  # bootstrap samples
-PARTS = 20  # parts of a sample, for the error of the estimate from ranks
+BOOTSTRAP_SAMPLES = 200  # bootstrap samples
+RANK_PARTS = 20  # parts of a sample, for the error of the estimate from ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +72,13 @@ def sobol_indices(points: Points, values: Array, result: str) -> Indices:
             'points="saltelli" (first order and total), "random" or "latin" (first order).'
         )
     if not names:
-        return _nothing(names, result, len(values))
-    X = np.stack([_numbered(points.columns[n]) for n in names], axis=1)
+        return _unknown_indices(names, result, len(values))
+    X = np.stack([_as_numbers(points.columns[n]) for n in names], axis=1)
     good = np.isfinite(values)
     return _by_ranks(names, X[good], values[good], result)
 
 
-def _numbered(x: Array) -> Array:
+def _as_numbers(x: Array) -> Array:
     return x.astype(float) if x.dtype.kind in "fiu" else np.unique(x, return_inverse=True)[1].astype(float)
 
 
@@ -87,15 +87,15 @@ def _by_scheme(names: tuple[str, ...], values: Array, result: str) -> Indices:
     f = values.reshape(-1, d + 2)
     f = f[np.isfinite(f).all(axis=1)]
     if len(f) < 2 or not np.ptp(f) > 0:
-        return _nothing(names, result, len(f))
+        return _unknown_indices(names, result, len(f))
     rng = np.random.default_rng(0)
-    first, total = _estimates(f)
-    again = [_estimates(f[rng.integers(len(f), size=len(f))]) for _ in range(AGAIN)]
-    errors = np.std([np.stack(e) for e in again], axis=0, ddof=1)
+    first, total = _saltelli_estimates(f)
+    resampled = [_saltelli_estimates(f[rng.integers(len(f), size=len(f))]) for _ in range(BOOTSTRAP_SAMPLES)]
+    errors = np.std([np.stack(e) for e in resampled], axis=0, ddof=1)
     return Indices(result, names, first, errors[0], total, errors[1], len(f))
 
 
-def _estimates(f: Array) -> tuple[Array, Array]:
+def _saltelli_estimates(f: Array) -> tuple[Array, Array]:
     """Return S and T from rows f(A), f(B), f(AB_1), ...; subtracting the mean only reduces the error."""
     f = f - f[:, :2].mean()
     A, B, AB = f[:, 0], f[:, 1], f[:, 2:]
@@ -106,31 +106,35 @@ def _estimates(f: Array) -> tuple[Array, Array]:
 
 
 def _by_ranks(names: tuple[str, ...], X: Array, y: Array, result: str) -> Indices:
-    if len(y) < 2 * PARTS or not np.ptp(y) > 0:
-        return _nothing(names, result, len(y))
-    first = _ranked(X, y)
+    if len(y) < 2 * RANK_PARTS or not np.ptp(y) > 0:
+        return _unknown_indices(names, result, len(y))
+    first = _rank_estimates(X, y)
     order = np.random.default_rng(0).permutation(len(y))
-    parts = np.array([_ranked(X[part], y[part]) for part in np.array_split(order, PARTS)])
-    told = parts[np.isfinite(parts).all(axis=1)]  # a result with few values may be constant in a part
-    error = np.std(told, axis=0, ddof=1) / np.sqrt(len(told)) if len(told) > 1 else np.full(len(names), np.nan)
+    parts = np.array([_rank_estimates(X[part], y[part]) for part in np.array_split(order, RANK_PARTS)])
+    finite_parts = parts[np.isfinite(parts).all(axis=1)]  # a result with few values may be constant in a part
+    error = (
+        np.std(finite_parts, axis=0, ddof=1) / np.sqrt(len(finite_parts))
+        if len(finite_parts) > 1
+        else np.full(len(names), np.nan)
+    )
     unknown = np.full(len(names), np.nan)
     return Indices(result, names, first, error, unknown, unknown, len(y))
 
 
-def _ranked(X: Array, y: Array) -> Array:
+def _rank_estimates(X: Array, y: Array) -> Array:
     """Return the covariance of neighbours along each column over the variance; ties are in random order."""
     y = y - y.mean()
     if not y @ y > 0.0:
         return np.full(X.shape[1], np.nan)
     shuffled = np.random.default_rng(1).permutation(len(y))
-    found = []
+    estimates = []
     for x in X.T:
         order = shuffled[np.argsort(x[shuffled], kind="stable")]
-        found.append(float(y[order] @ np.roll(y[order], -1)) / float(y @ y))
-    return np.array(found)
+        estimates.append(float(y[order] @ np.roll(y[order], -1)) / float(y @ y))
+    return np.array(estimates)
 
 
-def _nothing(names: tuple[str, ...], result: str, used: int) -> Indices:
+def _unknown_indices(names: tuple[str, ...], result: str, used: int) -> Indices:
     """Return unknown indices, for a result that does not vary."""
     nan = np.full(len(names), np.nan)
     return Indices(result, names, nan, nan, nan, nan, used)

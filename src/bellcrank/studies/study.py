@@ -12,36 +12,40 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.content_digest.package import code_versions
+from bellcrank.argument_errors import explain_argument_errors, explain_methods
+from bellcrank.content_digest.package_versions import code_versions
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.extras import extra
-from bellcrank.misfits import explained, explained_class
+from bellcrank.lazy_import import import_view
+from bellcrank.optional_imports import optional_import
+from bellcrank.random_seeds import checked_seed
 from bellcrank.record import Record
-from bellcrank.seeds import whole_seed
-from bellcrank.sim.amounts import count, duration, whole
-from bellcrank.sim.arguments import listed
 from bellcrank.sim.events import Event
+from bellcrank.sim.quantity_checks import count, duration, whole_multiple
+from bellcrank.sim.run_arguments import as_tuple
 from bellcrank.sim.simulator import Simulator
-from bellcrank.stairs import view
-from bellcrank.studies.chunk import is_rows
-from bellcrank.studies.engine import client_of, done_chunks
-from bellcrank.studies.folder import FORMAT, MOST_FILES, Folder, provenance
-from bellcrank.studies.identity import Expected, numbers_digest, program_digest, setup_digests, study_name
+from bellcrank.studies.chunk_worker import is_row_list
+from bellcrank.studies.dask_engine import computed_chunks, dask_client
 from bellcrank.studies.points import Points
 from bellcrank.studies.points import points as points_of
-from bellcrank.studies.progress import Progress
 from bellcrank.studies.ranges import Array
-from bellcrank.studies.runs import groups, ran
+from bellcrank.studies.run_batches import run_batch, run_groups
 from bellcrank.studies.sensitivity import Indices, sobol_indices
-from bellcrank.studies.setup import Setup, checked_keep, group_key, noises, set_up
+from bellcrank.studies.study_folder import MANIFEST_VERSION, MAX_FILES, StudyFolder, provenance
+from bellcrank.studies.study_identity import ExpectedDigests, numbers_digest, program_digest, setup_digests, study_name
+from bellcrank.studies.study_progress import StudyProgress
+from bellcrank.studies.study_setup import StudySetup, checked_keep, drawn_inputs, group_key, study_setup
 from bellcrank.version import __version__
 
-MANY, FEW, PARTS = 16384, 64, 200  # most and fewest runs of a chunk; chunks of a study within these limits
-ROWS = 256  # most runs of a chunk that keeps all rows
-MOST_WORKERS = 10_000
+MAX_CHUNK_RUNS, MIN_CHUNK_RUNS, TARGET_CHUNKS = (
+    16384,
+    64,
+    200,
+)  # most and fewest runs of a chunk; chunks of a study within these limits
+MAX_CHUNK_RUNS_WITH_ROWS = 256  # most runs of a chunk that keeps all rows
+MAX_WORKERS = 10_000
 
 
-@explained_class("replay", "report", "sobol", "table")
+@explain_methods("replay", "report", "sobol", "table")
 @dataclass(frozen=True, eq=False)
 class Study:
     """A study and its folder; study["max(elbow.tau)"] is a column over the runs, study.table() has all of them.
@@ -61,7 +65,7 @@ class Study:
     folder: Path
     manifest: Mapping[str, Any]
     points: Points = field(repr=False)
-    setup: Setup = field(repr=False)
+    setup: StudySetup = field(repr=False)
 
     def table(self) -> Any:
         """Return all runs in order.
@@ -71,15 +75,15 @@ class Study:
         pyarrow.Table
             One row for each run; to_pandas() and the like are methods of pyarrow.
         """
-        return Folder(self.folder).table()
+        return StudyFolder(self.folder).table()
 
     def __getitem__(self, name: str) -> Array:
         table = self.table()
         if name not in table.column_names:
             raise InputError(f"the study: {unknown('column', name, table.column_names)}")
         column = table.column(name)
-        if is_rows(name):
-            return _square(column.combine_chunks().to_numpy(zero_copy_only=False))
+        if is_row_list(name):
+            return _padded_rows(column.combine_chunks().to_numpy(zero_copy_only=False))
         return np.asarray(column.to_pylist() if str(column.type) == "string" else column.to_numpy())
 
     def __len__(self) -> int:
@@ -89,7 +93,7 @@ class Study:
     def results(self) -> tuple[str, ...]:
         """Names of the numeric result columns."""
         known = {"run", "stop", "stop_time", "message", *self.points.columns}
-        return tuple(n for n in self.table().column_names if n not in known and not is_rows(n))
+        return tuple(n for n in self.table().column_names if n not in known and not is_row_list(n))
 
     @property
     def failures(self) -> dict[str, int]:
@@ -121,9 +125,9 @@ class Study:
             raise InputError(f"run is {run}; the study has the runs 0 to {len(self) - 1}.")
         values = self.points.part(run, run + 1)
         words = {n: str(values[n][0]) for n in self.setup.grouped if self.setup.meaning[n] in ("variant", "word")}
-        bare = Setup(**{**self.setup.__dict__, "summary": ()})
+        bare = StudySetup(**{**self.setup.__dict__, "summary": ()})
         more: dict[str, Any] = {"keep": "rows"} | ({"every": every} if every is not None else {})
-        return ran(bare, bare.simulator(words), np.array([run]), values, **more)
+        return run_batch(bare, bare.simulator(words), np.array([run]), values, **more)
 
     def sobol(self, result: str) -> Indices:
         """Return the Sobol indices of a result, the share of its variance that each varied number explains.
@@ -158,14 +162,14 @@ class Study:
         Path
             The written file.
         """
-        from bellcrank.studies.page import written
+        from bellcrank.studies.study_page import write_study_page
 
-        return written(self, Path(path) if path is not None else self.folder / "study.html")
+        return write_study_page(self, Path(path) if path is not None else self.folder / "study.html")
 
     def _repr_html_(self) -> str:
-        from bellcrank.studies.page import html
+        from bellcrank.studies.study_page import study_html
 
-        return str(view("notebook").frame(str(self), html(self), 640))
+        return str(import_view("notebook").frame(str(self), study_html(self), 640))
 
     def __str__(self) -> str:
         failed = self.failures
@@ -175,7 +179,7 @@ class Study:
     __repr__ = __str__
 
 
-@explained
+@explain_argument_errors
 def study(
     plant: Any,
     over: Mapping[str, Any] | None = None,
@@ -279,39 +283,39 @@ def study(
     """
     if not isinstance(to, str | PathLike) or not str(to) or "\0" in str(to):
         raise InputError(f"to is {brief(to)}; expected the name of a folder.")
-    words = listed("summary", summary, 'names of summaries, as in "max(elbow.tau)"')
-    seed = whole_seed(seed)
-    made = points_of(over, runs, points, seed)
+    summaries = as_tuple("summary", summary, 'names of summaries, as in "max(elbow.tau)"')
+    seed = checked_seed(seed)
+    run_points = points_of(over, runs, points, seed)
     given = {"q0": q0, "v0": v0, "x0": x0, "inputs": inputs, "input_step": input_step, "parameters": parameters}
     settings = {
         "integrator": integrator, "method": method, "form": form, "step": step, "tolerance": tolerance,
         "max_steps": max_steps, "target": target, "threads": threads,
     }  # fmt: skip
     if workers is not None:
-        count("workers", workers, MOST_WORKERS)
+        count("workers", workers, MAX_WORKERS)
     if every is not None:
         settings["every"] = duration("every", every)
-    if noises(inputs) and input_step is None:
-        first = next(iter(noises(inputs)))
+    if drawn_inputs(inputs) and input_step is None:
+        first = next(iter(drawn_inputs(inputs)))
         raise InputError(f"inputs: {first} is drawn; give the time that each number holds: input_step=....")
-    setup = set_up(
-        plant, made, settings, seconds=duration("seconds", seconds), given=given, summary=words,
-        keep=checked_keep(keep, words, every), seed=seed, events=tuple(events),
+    setup = study_setup(
+        plant, run_points, settings, seconds=duration("seconds", seconds), given=given, summary=summaries,
+        keep=checked_keep(keep, summaries, every), seed=seed, events=tuple(events),
     )  # fmt: skip
-    here = Folder(Path(to))
-    known = (here.manifest() or {}).get("methods", {})
-    setup, simulators = _simulators(setup, made, known)
-    _trial(setup, made, simulators)
-    with here.held():
-        manifest = here.opened(_manifest(setup, simulators, made, chunk))
-        todo = list(here.missing(manifest))
-        if todo:
-            _compute(setup, made, here, manifest, todo, cluster, workers, progress)
-            manifest = here.manifest() or manifest
-    return Study(here.path, manifest, made, setup)
+    study_folder = StudyFolder(Path(to))
+    known = (study_folder.manifest() or {}).get("methods", {})
+    setup, simulators = _simulators(setup, run_points, known)
+    _trial_run(setup, run_points, simulators)
+    with study_folder.locked():
+        manifest = study_folder.open_study(_manifest(setup, simulators, run_points, chunk))
+        missing_chunks = list(study_folder.missing_chunks(manifest))
+        if missing_chunks:
+            _compute(setup, run_points, study_folder, manifest, missing_chunks, cluster, workers, progress)
+            manifest = study_folder.manifest() or manifest
+    return Study(study_folder.path, manifest, run_points, setup)
 
 
-def _simulators(setup: Setup, made: Points, methods: Any) -> tuple[Setup, dict[str, Simulator]]:
+def _simulators(setup: StudySetup, run_points: Points, methods: Any) -> tuple[StudySetup, dict[str, Simulator]]:
     """Return a Simulator for every group of runs, and the Setup with the methods that "auto" chose for them.
 
     "auto" depends on measured costs of operations on this computer. Workers, and a study that is continued on another
@@ -319,93 +323,101 @@ def _simulators(setup: Setup, made: Points, methods: Any) -> tuple[Setup, dict[s
     """
     known = {str(k): str(x) for k, x in methods.items()} if isinstance(methods, Mapping) else {}
     pinned = replace(setup, methods=known)
-    choices = {group_key(choice): choice for choice, _ in groups(setup, made.columns)}
+    choices = {group_key(choice): choice for choice, _ in run_groups(setup, run_points.columns)}
     simulators = {key: pinned.simulator(choice) for key, choice in choices.items()}
     return replace(setup, methods={key: s.dynamics.method.name for key, s in simulators.items()}), simulators
 
 
 def _compute(
-    setup: Setup, made: Points, here: Folder, manifest: Mapping[str, Any], todo: list[tuple[int, int]], cluster: Any,
-    workers: int | None, progress: Any,
+    setup: StudySetup, run_points: Points, study_folder: StudyFolder, manifest: Mapping[str, Any],
+    todo: list[tuple[int, int]], cluster: Any, workers: int | None, progress: Any,
 ) -> None:  # fmt: skip
-    packed = extra("cloudpickle", "study", "a study").dumps(setup)
+    packed = optional_import("cloudpickle", "study", "a study").dumps(setup)
     identity = manifest["identity"]
-    expected = Expected(identity["code"], identity["setup"], identity["programs"], manifest["name"])
+    expected = ExpectedDigests(identity["code"], identity["setup"], identity["programs"], manifest["name"])
     began = time.perf_counter()
     try:
-        with client_of(cluster, workers) as client, Progress(len(made), todo, progress) as bar:
-            for first, last, found in done_chunks(client, packed, expected, made, todo, cluster is None):
-                here.add(first, found["data"])
-                bar.done(last - first)
+        with dask_client(cluster, workers) as client, StudyProgress(len(run_points), todo, progress) as bar:
+            for first, last, found in computed_chunks(client, packed, expected, run_points, todo, cluster is None):
+                study_folder.add_chunk(first, found["data"])
+                bar.count_done(last - first)
     finally:
-        if (there := here.manifest()) is not None:
-            here.written({**there, "wall": there["wall"] + time.perf_counter() - began})
+        if (there := study_folder.manifest()) is not None:
+            study_folder.write_manifest({**there, "wall": there["wall"] + time.perf_counter() - began})
 
 
-def _trial(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> None:
+def _trial_run(setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]) -> None:
     """Execute one short run here, to find errors before a cluster is used, and to compile the code."""
     h = setup.settings["step"]
-    sim, fixed = _first(setup, made, simulators)
+    sim, fixed = _first_run(setup, run_points, simulators)
     if h and not sim.integrator.adaptive and "step" not in setup.meaning:
-        whole("seconds", setup.seconds, h, "step")
+        whole_multiple("seconds", setup.seconds, h, "step")
     short = replace(setup, seconds=h if h is not None and not sim.integrator.adaptive else setup.seconds)
-    ran(short, sim, np.arange(2), fixed)
+    run_batch(short, sim, np.arange(2), fixed)
 
 
-def _first(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> tuple[Simulator, dict[str, Array]]:
+def _first_run(
+    setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]
+) -> tuple[Simulator, dict[str, Array]]:
     """Return the simulator of the first run, and that run's values, twice, without starts and parameters."""
-    values = {n: x[:1].repeat(2) for n, x in made.columns.items()}
+    values = {n: x[:1].repeat(2) for n, x in run_points.columns.items()}
     words = {n: str(values[n][0]) for n in setup.grouped if setup.meaning[n] in ("variant", "word")}
     fixed = {n: x for n, x in values.items() if setup.meaning[n] not in ("parameter", "q0", "v0", "x0")}
     return simulators[group_key(words)], fixed
 
 
-def _square(lists: Array) -> Array:
+def _padded_rows(lists: Array) -> Array:
     """Return runs as rows of a matrix; runs that ended early are padded with NaN, refused ones are all NaN."""
     longest = max((len(x) for x in lists if x is not None), default=0)
-    found = np.full((len(lists), longest), np.nan)
+    padded = np.full((len(lists), longest), np.nan)
     for i, x in enumerate(lists):
         if x is not None:
-            found[i, : len(x)] = x
-    return found
+            padded[i, : len(x)] = x
+    return padded
 
 
-def _manifest(setup: Setup, simulators: Mapping[str, Simulator], made: Points, chunk: int | None) -> dict[str, Any]:
-    n = len(made)
-    size = count("chunk", chunk) if chunk is not None else min(MANY, max(FEW, math.ceil(n / PARTS)))
+def _manifest(
+    setup: StudySetup, simulators: Mapping[str, Simulator], run_points: Points, chunk: int | None
+) -> dict[str, Any]:
+    n = len(run_points)
+    size = (
+        count("chunk", chunk)
+        if chunk is not None
+        else min(MAX_CHUNK_RUNS, max(MIN_CHUNK_RUNS, math.ceil(n / TARGET_CHUNKS)))
+    )
     if chunk is None and setup.keep == "rows":
-        size = min(size, ROWS)
-    if n > MOST_FILES * size:
+        size = min(size, MAX_CHUNK_RUNS_WITH_ROWS)
+    if n > MAX_FILES * size:
         raise InputError(
-            f"chunk is {size}, which gives {n / size:.3g} files of {n} runs; expected at most {MOST_FILES:,}. Take a "
-            f"chunk of {math.ceil(n / MOST_FILES)} or more."
+            f"chunk is {size}, which gives {n / size:.3g} files of {n} runs; expected at most {MAX_FILES:,}. Take a "
+            f"chunk of {math.ceil(n / MAX_FILES)} or more."
         )
     shared = {k: x for k, x in setup.given.items() if x is not None}
     if shared.get("inputs"):
         shared["inputs"] = {k: getattr(x, "__name__", x) if callable(x) else x for k, x in shared["inputs"].items()}
-    identity = _identity(setup, made, simulators)
+    identity = _identity(setup, run_points, simulators)
     return {
-        "study": FORMAT, "bellcrank": __version__,
+        "study": MANIFEST_VERSION, "bellcrank": __version__,
         "mechanisms": {name or "plant": s.mechanism.name for name, s in setup.plants.items()},
-        "over": {name: str(r) for name, r in made.ranges.items()} or "a table", "meaning": setup.meaning,
-        "points": made.design, "values": made.digest, "runs": n, "seed": setup.seed, "seconds": setup.seconds,
-        "summary": list(setup.summary), "keep": setup.keep, "given": shared,
+        "over": {name: str(r) for name, r in run_points.ranges.items()} or "a table", "meaning": setup.meaning,
+        "points": run_points.design, "values": run_points.digest, "runs": n, "seed": setup.seed,
+        "seconds": setup.seconds, "summary": list(setup.summary), "keep": setup.keep, "given": shared,
         "settings": {k: x for k, x in setup.settings.items() if x is not None and k != "threads"},
         "methods": setup.methods, "identity": identity, "name": study_name(identity),
         "chunk": size, "provenance": provenance(),
     }  # fmt: skip
 
 
-def _identity(setup: Setup, made: Points, simulators: Mapping[str, Simulator]) -> dict[str, dict[str, str]]:
-    """Return the digests of everything that decides the numbers (identity.py)."""
+def _identity(setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]) -> dict[str, dict[str, str]]:
+    """Return the digests of everything that decides the numbers (study_identity.py)."""
     programs: dict[str, str] = {}
-    for choice, rows in groups(setup, made.columns):
+    for choice, rows in run_groups(setup, run_points.columns):
         key = group_key(choice)
         if key not in programs:  # the first of a group, as in a worker
-            found = program_digest(setup, simulators[key], {n: x[rows] for n, x in made.columns.items()})
+            found = program_digest(setup, simulators[key], {n: x[rows] for n, x in run_points.columns.items()})
             programs |= {key: found} if found is not None else {}
-    sim, fixed = _first(setup, made, simulators)
+    sim, fixed = _first_run(setup, run_points, simulators)
     return {
-        "code": code_versions(), "points": {"values": made.digest}, "setup": setup_digests(setup),
+        "code": code_versions(), "points": {"values": run_points.digest}, "setup": setup_digests(setup),
         "programs": programs, "numbers": {"first": numbers_digest(setup, sim, np.arange(2), fixed)},
     }  # fmt: skip

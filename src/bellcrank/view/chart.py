@@ -11,7 +11,7 @@ COLOURS = ("#1f5fa8", "#c44e1c", "#2f8f5b", "#7d4bb0", "#8a6d1d", "#555555")
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 34, 44  # margins
 
 
-def lines(
+def line_chart(
     title: str,
     across: str,
     up: str,

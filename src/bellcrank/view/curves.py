@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 WIDTH, HEIGHT = 330, 170  # px, size of a panel with its axes
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 22, 24  # px, margins of a panel
 HEAD, FOOT = 48, 22  # px, title and legend above the panels, label of the axis below
-LARGEST_MISS = 0.25  # px, largest distance of a point from the drawn line
+MAX_DEVIATION_PX = 0.25  # px, largest distance of a point from the drawn line
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _panel(panel: Panel, names: Sequence[str], k: int) -> list[str]:
         good = np.isfinite(line.y)
         px = LEFT + (line.x[good] - x_low) * across
         py = np.clip(bottom - (line.y[good] - low) * up, -1e4, 1e4)
-        way = " ".join(f"{p:.1f},{q:.1f}" for p, q in thinned(np.stack([px, py], -1)))
+        way = " ".join(f"{p:.1f},{q:.1f}" for p, q in simplified(np.stack([px, py], -1)))
         out.append(f'<polyline points="{way}" {_pen(names.index(line.name), line)}/>')
     return [
         *out,
@@ -120,8 +120,11 @@ def ticks(low: float, high: float, wanted: int) -> list[float]:
     return [float(f"{n * step:.12g}") for n in range(first, last + 1)]
 
 
-def thinned(points: Array) -> Array:
-    """Return the `points` that a line needs to be within LARGEST_MISS of all (Ramer 1972; Douglas and Peucker 1973)."""
+def simplified(points: Array) -> Array:
+    """Return the `points` that a line needs to be within MAX_DEVIATION_PX of all.
+
+    The algorithm is that of Ramer 1972 and of Douglas and Peucker 1973.
+    """
     keep = np.zeros(len(points), bool)
     if len(points):
         keep[[0, -1]] = True
@@ -139,7 +142,7 @@ def thinned(points: Array) -> Array:
         else:
             away = np.hypot(*between.T)
         k = int(away.argmax())
-        if away[k] > LARGEST_MISS:
+        if away[k] > MAX_DEVIATION_PX:
             keep[i + 1 + k] = True
             todo += [(i, i + 1 + k), (i + 1 + k, j)]
     return points[keep]

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from bellcrank.errors import InputError
-from bellcrank.graph.listing import Array, element, spell
+from bellcrank.graph.graph_text import Array, element, expression_text
 from bellcrank.nodes.node import Node
 from bellcrank.quoting import xml
 from bellcrank.scalar import step_of
 from bellcrank.view import palette
 
-MOST_NODES = 400  # a picture of more nodes is unreadable
-TALL, GAP, THIN, BETWEEN, EDGE, SWEEPS = 24, 10, 9, 30, 28, 24
+MAX_NODES = 400  # a picture of more nodes is unreadable
+BOX_HEIGHT, ROW_GAP, LINE_HEIGHT, COLUMN_GAP, MARGIN, SWEEPS = 24, 10, 9, 30, 28, 24
 SIGNS = str.maketrans({"*": "×", "-": "−", "/": "÷"})
 
 
@@ -31,23 +31,23 @@ class Spot:
 
     text: str = ""
     hint: str = ""
-    look: str = ""  # CSS class; "" is a line that passes
-    hot: bool = False
+    css_class: str = ""  # CSS class; "" is a line that passes
+    is_critical: bool = False
     column: int = 0
     x: float = 0.0  # left
     y: float = 0.0  # middle
-    before: list[Spot] = field(default_factory=list)
-    after: list[Spot] = field(default_factory=list)
+    predecessors: list[Spot] = field(default_factory=list)
+    successors: list[Spot] = field(default_factory=list)
 
     @property
     def width(self) -> float:
         """Width of the box."""
-        return max(TALL, 14 + 7.2 * len(self.text)) if self.look else 0.0
+        return max(BOX_HEIGHT, 14 + 7.2 * len(self.text)) if self.css_class else 0.0
 
     @property
-    def half(self) -> float:
+    def half_height(self) -> float:
         """Half of the height in the column, with the gap."""
-        return (TALL + GAP if self.look else THIN) / 2
+        return (BOX_HEIGHT + ROW_GAP if self.css_class else LINE_HEIGHT) / 2
 
 
 Lines = list[list[Spot]]  # each from a node, through the columns it passes, to a user
@@ -72,59 +72,61 @@ def svg(
     critical
         Nodes of the critical path, which is drawn in red.
     """
-    if len(nodes) > MOST_NODES:
+    if len(nodes) > MAX_NODES:
         raise InputError(
-            f"{name} has {len(nodes)} nodes; a picture of more than {MOST_NODES} is unreadable. --target dot writes it "
+            f"{name} has {len(nodes)} nodes; a picture of more than {MAX_NODES} is unreadable. --target dot writes it "
             "for Graphviz, and `bellcrank schedule` draws its schedule."
         )
-    steps = palette.order(step_of(n.label) for n in nodes if n.op != "input")
+    steps = palette.step_colours(step_of(n.label) for n in nodes if n.op != "input")
     spots, lines = _spots(inputs, outputs, nodes, critical, steps)
     columns = _columns(spots, lines)
     _order(columns)
     _place(columns)
-    return _drawn(name, columns, lines, steps)
+    return _svg_text(name, columns, lines, steps)
 
 
 def _spots(
     inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node],
     critical: Sequence[Node], steps: Mapping[str, int],
 ) -> tuple[list[Spot], Lines]:  # fmt: skip
-    hot = {n.serial for n in critical}
-    of: dict[int, Spot] = {}
+    critical_serials = {n.serial for n in critical}
+    spot_of_node: dict[int, Spot] = {}
     spots: list[Spot] = []
     lines: Lines = []
     for node in nodes:
         if node.op == "input":
-            of[node.serial] = spot = Spot(element(node.args[0], inputs[node.args[0]], node.args[1]), "input", "end")
+            spot_of_node[node.serial] = spot = Spot(
+                element(node.args[0], inputs[node.args[0]], node.args[1]), "input", "end"
+            )
         else:
-            arguments = [of[a.serial] for a in node.operands]
-            spot = Spot(_sign(node), node.label, f"s{steps[step_of(node.label)]}")
+            arguments = [spot_of_node[a.serial] for a in node.operands]
+            spot = Spot(_node_text(node), node.label, f"s{steps[step_of(node.label)]}")
             spot.column = 1 + max((a.column for a in arguments), default=0)
             lines += [[a, spot] for a in dict.fromkeys(arguments)]
-            of[node.serial] = spot
-        spot.hot = node.serial in hot
+            spot_of_node[node.serial] = spot
+        spot.is_critical = node.serial in critical_serials
         spots.append(spot)
     for spot in spots:  # an input is placed just before its first user
-        if spot.look == "end":
+        if spot.css_class == "end":
             spot.column = min((b.column for a, b in lines if a is spot), default=1) - 1
     last = 1 + max((s.column for s in spots), default=0)
     for key, array in outputs.items():
         for flat, x in enumerate(array.flat):
             end = Spot(element(key, array.shape, flat), "output", "end", column=last)
             if isinstance(x, Node):
-                end.hot = x.serial == critical[-1].serial
-                lines.append([of[x.serial], end])
+                end.is_critical = x.serial == critical[-1].serial
+                lines.append([spot_of_node[x.serial], end])
             else:
                 end.text += f" = {x:.4g}"
             spots.append(end)
     return spots, lines
 
 
-def _sign(node: Node) -> str:
+def _node_text(node: Node) -> str:
     """Return the text of a node: × for a product, 9.81 × with a constant, sin for a sine."""
     if node.op == "call":
         return str(node.args[0].name)
-    text = spell(node, ["" if isinstance(a, Node) else f"{a:.4g}" for a in node.args])
+    text = expression_text(node, ["" if isinstance(a, Node) else f"{a:.4g}" for a in node.args])
     return re.sub(r"\([\s,]*\)", "", text).translate(SIGNS).strip()
 
 
@@ -139,8 +141,8 @@ def _columns(spots: list[Spot], lines: Lines) -> list[list[Spot]]:
         for spot in passed:
             columns[spot.column].append(spot)
         for one, other in pairwise(line):
-            one.after.append(other)
-            other.before.append(one)
+            one.successors.append(other)
+            other.predecessors.append(one)
     return columns
 
 
@@ -151,7 +153,7 @@ def _order(columns: list[list[Spot]]) -> None:
     for sweep in range(SWEEPS):
         forth = sweep % 2 == 0
         for column in columns if forth else reversed(columns):
-            column.sort(key=lambda s: _mean((s.before if forth else s.after), s.y))
+            column.sort(key=lambda s: _mean((s.predecessors if forth else s.successors), s.y))
             _number(column)
 
 
@@ -165,27 +167,27 @@ def _mean(spots: list[Spot], otherwise: float) -> float:
 
 
 def _place(columns: list[list[Spot]]) -> None:
-    x = float(EDGE)
+    x = float(MARGIN)
     for column in columns:
         wide = max((s.width for s in column), default=0.0)
-        lines = sum(len(s.after) for s in column)
+        lines = sum(len(s.successors) for s in column)
         for spot in column:
             spot.x = x + (wide - spot.width) / 2
-        x += wide + BETWEEN + min(30, lines / 2)
+        x += wide + COLUMN_GAP + min(30, lines / 2)
     for sweep in range(2 * SWEEPS):
         for column in columns if sweep % 2 else reversed(columns):
-            _apart(column, [_mean(s.before + s.after, s.y) for s in column])
+            _spread(column, [_mean(s.predecessors + s.successors, s.y) for s in column])
     top = min((s.y for column in columns for s in column), default=0.0)
     for column in columns:
         for spot in column:
-            spot.y += EDGE + 40 - top
+            spot.y += MARGIN + 40 - top
 
 
-def _apart(column: list[Spot], wanted: list[float]) -> None:
+def _spread(column: list[Spot], wanted: list[float]) -> None:
     """Move spots as near to `wanted` as order and gaps allow (isotonic regression by pooled blocks)."""
     offset, offsets = 0.0, []
     for k, spot in enumerate(column):
-        offset += column[k - 1].half + spot.half if k else 0.0
+        offset += column[k - 1].half_height + spot.half_height if k else 0.0
         offsets.append(offset)
     blocks: list[list[float]] = []  # sum of wanted positions, number of spots
     for wish, off in zip(wanted, offsets, strict=True):
@@ -201,27 +203,27 @@ def _apart(column: list[Spot], wanted: list[float]) -> None:
             k += 1
 
 
-def _drawn(name: str, columns: list[list[Spot]], lines: Lines, steps: Mapping[str, int]) -> str:
+def _svg_text(name: str, columns: list[list[Spot]], lines: Lines, steps: Mapping[str, int]) -> str:
     spots = [s for column in columns for s in column]
     legend = sum(28 + 7 * len(step) for step in steps)
-    width = round(max([s.x + s.width for s in spots] + [legend, 8.5 * len(name)], default=0) + EDGE)
+    width = round(max([s.x + s.width for s in spots] + [legend, 8.5 * len(name)], default=0) + MARGIN)
     height = round(max((s.y for s in spots), default=0.0) + 76)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{xml(name)}" font-family="system-ui, sans-serif" font-size="12">',
         f"<title>{xml(name)}</title>",
-        f"<style>{palette.classes()}</style>",
+        f"<style>{palette.css_classes()}</style>",
         f'<rect class="paper" width="{width}" height="{height}"/>',
-        f'<text class="ink" x="{EDGE}" y="34" font-size="16" font-weight="600">{xml(name)}</text>',
+        f'<text class="ink" x="{MARGIN}" y="34" font-size="16" font-weight="600">{xml(name)}</text>',
         '<g fill="none" stroke-width="1.1" opacity="0.75">',
     ]
-    chain = set(pairwise(s for s in spots if s.hot))
+    chain = set(pairwise(s for s in spots if s.is_critical))
     out += [f'<path class="message" d="{_curve(line)}"/>' for line in lines]
     out.append('</g><g fill="none" stroke-width="2">')
     out += [f'<path class="critical" d="{_curve(line)}"/>' for line in lines if (line[0], line[-1]) in chain]
     out.append("</g>")
-    out += [_box(s) for s in spots if s.look]
-    x = EDGE
+    out += [_box(s) for s in spots if s.css_class]
+    x = MARGIN
     for step, colour in steps.items():
         out.append(f'<rect class="s{colour}" x="{x}" y="{height - 32}" width="12" height="12" rx="3"/>')
         out.append(f'<text class="ink" x="{x + 17}" y="{height - 22}">{xml(step)}</text>')
@@ -240,8 +242,10 @@ def _curve(line: list[Spot]) -> str:
 
 
 def _box(s: Spot) -> str:
-    end = s.look == "end"
-    look = f'class="{"raised" if end else s.look} {"critical" if s.hot else "rule"}" stroke-width="{2 if s.hot else 1}"'
-    box = f'x="{s.x:.1f}" y="{s.y - TALL / 2:.1f}" width="{s.width:.1f}" height="{TALL}" rx="{12 if end else 5}"'
+    end = s.css_class == "end"
+    classes = f"{'raised' if end else s.css_class} {'critical' if s.is_critical else 'rule'}"
+    look = f'class="{classes}" stroke-width="{2 if s.is_critical else 1}"'
+    corner = f'x="{s.x:.1f}" y="{s.y - BOX_HEIGHT / 2:.1f}"'
+    box = f'{corner} width="{s.width:.1f}" height="{BOX_HEIGHT}" rx="{12 if end else 5}"'
     at = f'x="{s.x + s.width / 2:.1f}" y="{s.y + 4:.1f}" text-anchor="middle"'
     return f'<g><title>{xml(s.hint)}</title><rect {look} {box}/><text class="ink" {at}>{xml(s.text)}</text></g>'

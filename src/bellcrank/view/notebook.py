@@ -11,16 +11,16 @@ import numpy as np
 from bellcrank.errors import BellcrankError
 from bellcrank.model import Mechanism
 from bellcrank.quoting import xml
-from bellcrank.view import still
+from bellcrank.view import static_picture
 
 if TYPE_CHECKING:
     from bellcrank.graph import Graph
     from bellcrank.graph.graph import Count
     from bellcrank.record.record import Record
 
-PICTURED = 60  # maximum number of nodes of a graph that is drawn; a larger graph is listed
-LISTED = 40  # listed lines of a graph
-SIDE = 260.0  # px, size of the plot of poles
+MAX_PICTURE_NODES = 60  # maximum number of nodes of a graph that is drawn; a larger graph is listed
+MAX_LISTED_LINES = 40  # listed lines of a graph
+POLE_PLOT_PX = 260.0  # px, size of the plot of poles
 
 
 def text(shown: str) -> str:
@@ -36,7 +36,7 @@ def frame(title: str, page: str, height: int = 560) -> str:
     return f'<iframe title="{xml(title)}" sandbox="allow-scripts" srcdoc="{escape(page)}" style="{style}"></iframe>'
 
 
-def beside(picture: str, words: str) -> str:
+def side_by_side(picture: str, words: str) -> str:
     """Return `picture` and `words` side by side, or below each other if the space is narrow."""
     cells = f'<div style="flex:none">{picture}</div><div style="flex:1 1 24em;min-width:0">{words}</div>'
     return f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start">{cells}</div>'
@@ -48,7 +48,7 @@ def mechanism(m: Mechanism) -> str:
         q = m.assemble(m.neutral())[0] if m.loops else m.neutral()
     except BellcrankError:  # loops that cannot be closed are drawn open
         q = m.neutral()
-    return beside(still.svg(m, np.asarray(q, float)), text(str(m)))
+    return side_by_side(static_picture.svg(m, np.asarray(q, float)), text(str(m)))
 
 
 def count(c: Count) -> str:
@@ -62,11 +62,11 @@ def count(c: Count) -> str:
 def graph(g: Graph) -> str:
     """Return the counts of `g`, and its picture if it is small, else its first lines."""
     head = f"{text(repr(g)[1:-1])}{count(g.count())}<p>span {g.span():g}</p>"
-    if len(g.nodes) <= PICTURED:
+    if len(g.nodes) <= MAX_PICTURE_NODES:
         return f'{head}<div style="overflow-x:auto">{g.svg()}</div>'
     lines = str(g).splitlines()
-    more = [f"... {len(lines) - LISTED} more lines"] if len(lines) > LISTED else []
-    return head + text("\n".join([*lines[:LISTED], *more]))
+    more = [f"... {len(lines) - MAX_LISTED_LINES} more lines"] if len(lines) > MAX_LISTED_LINES else []
+    return head + text("\n".join([*lines[:MAX_LISTED_LINES], *more]))
 
 
 def record(run: Record) -> str:
@@ -81,12 +81,12 @@ def poles(shown: str, eigenvalues: Sequence[complex], discrete: bool) -> str:
     found = np.asarray(eigenvalues, complex)
     found = found[np.isfinite(found)]
     reach = 1.15 * max(float(np.abs(found).max(initial=0.0)), 1.0 if discrete else 1e-9)
-    middle, scale = SIDE / 2, SIDE / 2 / reach
+    middle, scale = POLE_PLOT_PX / 2, POLE_PLOT_PX / 2 / reach
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIDE:g} {SIDE:g}" width="{SIDE:g}" role="img" '
-        'aria-label="poles">',
-        f'<rect width="{SIDE:g}" height="{SIDE:g}" fill="none" stroke="#8884"/>',
-        f'<path d="M0 {middle:g}H{SIDE:g}M{middle:g} 0V{SIDE:g}" stroke="#8888"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {POLE_PLOT_PX:g} {POLE_PLOT_PX:g}" '
+        f'width="{POLE_PLOT_PX:g}" role="img" aria-label="poles">',
+        f'<rect width="{POLE_PLOT_PX:g}" height="{POLE_PLOT_PX:g}" fill="none" stroke="#8884"/>',
+        f'<path d="M0 {middle:g}H{POLE_PLOT_PX:g}M{middle:g} 0V{POLE_PLOT_PX:g}" stroke="#8888"/>',
     ]
     if discrete:
         lines.append(f'<circle cx="{middle:g}" cy="{middle:g}" r="{scale:.1f}" fill="none" stroke="#8888"/>')
@@ -99,5 +99,5 @@ def poles(shown: str, eigenvalues: Sequence[complex], discrete: bool) -> str:
             f'<path d="{mark}" stroke="{colour}" stroke-width="2"><title>{s.real:.4g} {s.imag:+.4g}i</title></path>'
         )
     unit = "" if discrete else " 1/s"
-    lines.append(f'<text x="4" y="{SIDE - 5:g}" font-size="11" fill="#888">±{reach:.3g}{unit}</text></svg>')
-    return beside("\n".join(lines), text(shown))
+    lines.append(f'<text x="4" y="{POLE_PLOT_PX - 5:g}" font-size="11" fill="#888">±{reach:.3g}{unit}</text></svg>')
+    return side_by_side("\n".join(lines), text(shown))

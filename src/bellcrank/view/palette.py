@@ -28,7 +28,7 @@ THEME = {
 }
 
 
-def order(steps: Iterable[str]) -> dict[str, int]:
+def step_colours(steps: Iterable[str]) -> dict[str, int]:
     """Return the index of each of `steps` in the table of colours, in the order of first appearance."""
     found: dict[str, int] = {}
     for step in steps:
@@ -36,14 +36,14 @@ def order(steps: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def variables(dark: bool) -> str:
+def css_variables(dark: bool) -> str:
     """Return the colours of the `dark` or light theme as CSS custom properties."""
     named = {key: pair[dark] for key, pair in THEME.items()}
     named |= {f"step{i}": colour for i, colour in enumerate(DARK if dark else LIGHT)}
     return " ".join(f"--{key}: {colour};" for key, colour in named.items())
 
 
-def classes() -> str:
+def css_classes() -> str:
     """Return the colours as CSS classes of a standalone SVG; plain values, because some viewers lack variables."""
 
     def rules(dark: bool) -> str:

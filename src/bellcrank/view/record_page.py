@@ -1,6 +1,6 @@
 """Report page of a record in one self-contained file: facts, plots and the replay.
 
-A long record is decimated: the page has at most ROWS rows, every k-th of the record and the last, and states this.
+A long record is decimated: the page has at most MAX_ROWS rows, every k-th of the record and the last, and states this.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from bellcrank.errors import InputError
 from bellcrank.model.parts import Array
 from bellcrank.record.contents import plain
 from bellcrank.record.derived_columns import ENERGIES, sections
-from bellcrank.record.measure import blurred, conservative, residuals
-from bellcrank.record.summary import shown
-from bellcrank.view import machine_looks, palette, scene
-from bellcrank.view.bent_beams import largest_stress
-from bellcrank.view.one_file import page
+from bellcrank.record.evaluation import is_conservative, quadrature_error, residuals
+from bellcrank.record.summary import value_text
+from bellcrank.view import machine_shapes, palette, scene
+from bellcrank.view.flexible_shapes import largest_stress
+from bellcrank.view.self_contained_page import page
 
 if TYPE_CHECKING:
     from bellcrank.model import Mechanism
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 GENERATOR = "bellcrank report"  # mark of our files
 SCRIPTS = ("data.js", "space.js", "shapes.js", "terrain.js", "beams.js", "stage.js", "world.js", "plots.js", "page.js")
-ROWS = 2000
-TOLD = 1e-3  # relative energy error above which the page explains it
-NUMBERS = 1_000_000  # maximum number of values in the replay, 4 MB; a humanoid gets fewer frames
+MAX_ROWS = 2000
+EXPLAINED_ERROR = 1e-3  # relative energy error above which the page explains it
+MAX_REPLAY_VALUES = 1_000_000  # maximum number of values in the replay, 4 MB; a humanoid gets fewer frames
 TITLES = {
     "q": "Positions", "v": "Velocities", "a": "Accelerations",
     "tau": "Forces of drives", "passive": "Passive forces", "external": "Forces from outside",
@@ -44,7 +44,7 @@ BY_UNIT = {
     "s": "Times", "A": "Currents",
 }  # fmt: skip
 # Line colours on white and on black.
-LINES = (
+LINE_COLOURS = (
     ("#2563c9", "#7db1ff"), ("#d9480f", "#ff9a5c"), ("#2b8a3e", "#69db7c"), ("#ae3ec9", "#e599f7"),
     ("#0c8599", "#3bc9db"), ("#c2255c", "#faa2c1"), ("#846400", "#ffd43b"), ("#5f3dc4", "#b197fc"),
     ("#5c940d", "#a9e34b"), ("#495057", "#ced4da"),
@@ -54,46 +54,50 @@ LINES = (
 def html(run: Record, lane: int | Sequence[int]) -> str:
     """Return the page of run `lane` of the record `run`."""
     name = run.mechanism.name if run.mechanism is not None else str(run.provenance.get("mechanism", "record"))
-    found = contents(run, lane, name)
-    world = machine_looks.script() if found["replay"] and found["replay"]["world"] else ""
+    found = page_data(run, lane, name)
+    world = machine_shapes.script() if found["replay"] and found["replay"]["world"] else ""
     data = json.dumps(plain(found), allow_nan=False)
     return page("view/record_web", name, GENERATOR, SCRIPTS, data, _colours, WORLD=world)
 
 
 def _colours(dark: bool) -> str:
-    return f"{palette.variables(dark)} " + " ".join(f"--line{i}: {pair[dark]};" for i, pair in enumerate(LINES))
+    return f"{palette.css_variables(dark)} " + " ".join(
+        f"--line{i}: {pair[dark]};" for i, pair in enumerate(LINE_COLOURS)
+    )
 
 
-def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, Any]:
-    """Return the data of the page titled `name`, for the run `asked` of the batch `run`."""
-    lane = lane_of(run, asked)
+def page_data(run: Record, run_index: int | Sequence[int], name: str) -> dict[str, Any]:
+    """Return the data of the page titled `name`, for the run `run_index` of the batch `run`."""
+    lane = checked_lane(run, run_index)
     rows = np.flatnonzero(np.isfinite(run.t[lane]))
-    kept = thinned(rows, ROWS)
-    if not kept.size:
+    shown_rows = decimated(rows, MAX_ROWS)
+    if not shown_rows.size:
         raise InputError("the record has no rows; there is nothing to report.")
     m = run.mechanism
     places = len(m.bodies) if m is not None else 0
-    found = panels(run)
-    columns = list(dict.fromkeys(c for panel in found for c in panel["columns"]))
+    panel_list = panels(run)
+    columns = list(dict.fromkeys(c for panel in panel_list for c in panel["columns"]))
     data: dict[str, Any] = {
         "name": name,
-        "about": about(run, lane, rows.size, kept.size),
+        "about": subtitle(run, lane, rows.size, shown_rows.size),
         "facts": facts(run, lane),
         "stops": stop_lines(run, lane),
         "warnings": [f"{w.element}: {w.outcome}" for w in m.report.warnings] if m is not None else [],
-        "provenance": [[key, shown(value)] for key, value in run.provenance.items()],
-        "joints": joints(run),
-        "t": packed(run.t[lane][kept], "<f8"),
-        "columns": [{"name": c, "unit": _column(run, c)[0], "values": packed(_column(run, c)[1][lane][kept], "<f8")}
-                    for c in columns],
-        "panels": [p | {"columns": [columns.index(c) for c in p["columns"]]} for p in found],
+        "provenance": [[key, value_text(value)] for key, value in run.provenance.items()],
+        "joints": joint_table(run),
+        "t": packed(run.t[lane][shown_rows], "<f8"),
+        "columns": [
+            {"name": c, "unit": _column(run, c)[0], "values": packed(_column(run, c)[1][lane][shown_rows], "<f8")}
+            for c in columns
+        ],
+        "panels": [p | {"columns": [columns.index(c) for c in p["columns"]]} for p in panel_list],
         "replay": None,
         "ground": ground(run),
     }  # fmt: skip
     if m is not None and places and run.has_state("q"):
         q = run.q[lane]
         good = rows[np.isfinite(q[rows]).all(axis=-1)]
-        frames = thinned(good, max(2, min(ROWS, NUMBERS // (7 * places))))
+        frames = decimated(good, max(2, min(MAX_ROWS, MAX_REPLAY_VALUES // (7 * places))))
         if frames.size:
             data["replay"] = replay_scene(m, q[frames]) | {
                 "t": packed(run.t[lane][frames], "<f8"),
@@ -107,33 +111,38 @@ def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, An
 
 def replay_scene(m: Mechanism, q: Array) -> dict[str, Any]:
     """Return the scene of `m` for positions `q`; its entry "world" is for drawing as in the cockpit, or None."""
-    look, bundled = machine_looks.look_of(m), bool(machine_looks.script())
-    found = scene.scene(m, q, machine_looks.TRIANGLES if bundled else 6000)
-    meshed = any(s["kind"] == "mesh" for s in found["shapes"])
+    look, bundled = machine_shapes.shape_of(m), bool(machine_shapes.script())
+    scene_data = scene.scene(m, q, machine_shapes.MAX_TRIANGLES if bundled else 6000)
+    meshed = any(s["kind"] == "mesh" for s in scene_data["shapes"])
     world = {
-        "look": look.name if look else "", "ground": look.level if look else None, "full": look.full if look else 1.0,
-        "joints": machine_looks.joints(m),
+        "look": look.name if look else "", "ground": look.ground_level if look else None,
+        "full": look.full_load if look else 1.0, "joints": machine_shapes.joint_data(m),
     }  # fmt: skip
     if look and not bundled:
-        found["notes"] = [*found["notes"], "drawn with simple shapes: the page's scripts are not built (make page)"]
-    return found | {"world": world if bundled and (look or meshed) else None}
+        scene_data["notes"] = [
+            *scene_data["notes"],
+            "drawn with simple shapes: the page's scripts are not built (make page)",
+        ]
+    return scene_data | {"world": world if bundled and (look or meshed) else None}
 
 
-def lane_of(run: Record, asked: int | Sequence[int]) -> tuple[int, ...]:
-    """Return the index of the run `asked` in the batch of `run`, checked; () is the first run of a batch."""
+def checked_lane(run: Record, run_index: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the index of the run `run_index` in the batch of `run`, checked; () is the first run of a batch."""
     try:
-        lane = tuple(map(operator.index, asked)) if isinstance(asked, Sequence) else (operator.index(asked),)
+        lane = (
+            tuple(map(operator.index, run_index)) if isinstance(run_index, Sequence) else (operator.index(run_index),)
+        )
     except TypeError:
         lane = (-1,) * (1 + len(run.batch))
     if run.batch and not lane:
         return tuple(0 for _ in run.batch)
     if len(lane) != len(run.batch) or not all(0 <= i < n for i, n in zip(lane, run.batch, strict=True)):
         has = f"the batch has the shape {run.batch}" if run.batch else "there is no batch, so leave it out"
-        raise InputError(f"lane is {asked!r}; expected an index, from 0, for each axis of the batch: {has}.")
+        raise InputError(f"lane is {run_index!r}; expected an index, from 0, for each axis of the batch: {has}.")
     return lane
 
 
-def thinned(rows: Array, most: int) -> Array:
+def decimated(rows: Array, most: int) -> Array:
     """Return at most `most` of `rows`: every k-th, and the last."""
     k = max(1, -(-(rows.size - 1) // (most - 1)))
     return rows if k == 1 else np.append(rows[:-1:k], rows[-1])
@@ -166,7 +175,7 @@ def ground(run: Record) -> dict[str, Any] | None:
 # -- texts
 
 
-def about(run: Record, lane: tuple[int, ...], rows: int, kept: int) -> str:
+def subtitle(run: Record, lane: tuple[int, ...], rows: int, kept: int) -> str:
     """Return the subtitle for run `lane` of `run`, with its number of `rows` and of rows `kept` on the page."""
     parts = [f"{rows} rows over {np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g} s"]
     parts += [f"run {', '.join(map(str, lane))} of the batch {' x '.join(map(str, run.batch))}"] if lane else []
@@ -176,22 +185,28 @@ def about(run: Record, lane: tuple[int, ...], rows: int, kept: int) -> str:
 
 def facts(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
     """Return value, unit and label of the main facts about run `lane` of `run`."""
-    m, made = run.mechanism, run.provenance
-    out = [[f"{np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g}", "s", "shown" if "part" in made else "simulated"]]
+    m, provenance = run.mechanism, run.provenance
+    out = [
+        [
+            f"{np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g}",
+            "s",
+            "shown" if "part" in provenance else "simulated",
+        ]
+    ]
     if m is not None:
         freedom = m.loop_analysis.mobility if m.loops else m.nv
         out += [[str(len(m.bodies)), "", "moving bodies"], [str(freedom), "", "degrees of freedom"]]
-    out += [[str(made["integrator"]), "", "integrator"]] if "integrator" in made else []
-    out += [[shown(made["step"]), "s", "step"]] if isinstance(made.get("step"), (int, float)) else []
+    out += [[str(provenance["integrator"]), "", "integrator"]] if "integrator" in provenance else []
+    out += [[value_text(provenance["step"]), "s", "step"]] if isinstance(provenance.get("step"), (int, float)) else []
     worst: dict[str, float] = {}
     for key, value in residuals(run).items():
         drift = (
-            "energy drift" if conservative(run) else "energy balance"
+            "energy drift" if is_conservative(run) else "energy balance"
         )  # the balance accounts for the supplied and dissipated energy
         label = drift if key == "energy" else f"{key.split()[0]} error"
         worst[label] = max(worst.get(label, 0.0), float(np.asarray(value)[lane]))
-    off = worst.get("energy balance", 0.0)
-    if off > TOLD and float(np.asarray(blurred(run))[lane]) > 0.1 * off:
+    balance_error = worst.get("energy balance", 0.0)
+    if balance_error > EXPLAINED_ERROR and float(np.asarray(quadrature_error(run))[lane]) > 0.1 * balance_error:
         del worst["energy balance"]  # this error comes from the spacing of the rows, not from the run
         out.append(["?", "", "energy balance: rows too far apart"])
     return out + [[f"{size:.1e}" if size else "0", "", label] for label, size in worst.items()]
@@ -205,7 +220,7 @@ def stop_lines(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
     return [[s.reason, f"{s.time:.6g} s", s.message]]
 
 
-def joints(run: Record) -> list[list[str]]:
+def joint_table(run: Record) -> list[list[str]]:
     """Return a table of the joints of the mechanism of `run`."""
     m = run.mechanism
     if m is None:

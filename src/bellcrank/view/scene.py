@@ -14,45 +14,45 @@ import numpy as np
 
 from bellcrank.dynamics.sweep import poses as link_poses
 from bellcrank.model import Body, Frame, Joint, Mechanism
-from bellcrank.model.frames import tree_of
-from bellcrank.model.joints.modal import PREFIX
+from bellcrank.model.internal_frames import tree_of
+from bellcrank.model.joints.modal import MODAL_PREFIX
 from bellcrank.model.parts import Array
-from bellcrank.parameters.table import nominal
-from bellcrank.view.bent_beams import bent_beams
-from bellcrank.view.looks import looks
+from bellcrank.parameters.parameter_table import nominal
+from bellcrank.view.flexible_shapes import flexible_shapes
+from bellcrank.view.mesh_shapes import mesh_shapes
 
 Shape = dict[str, Any]
-SLENDER = 0.085  # radius of a bar, relative to the typical length of bars
-FINEST = 0.06  # minimum of the typical length, relative to the scene's radius: finer parts would be invisible
-SLIDES = ("prismatic", "cylindrical")
-WIDEST_MOTION = 3.0  # maximum radius of the shown region, relative to the mechanism
+BAR_RADIUS_RATIO = 0.085  # radius of a bar, relative to the typical length of bars
+MIN_LENGTH_RATIO = 0.06  # minimum of the typical length, relative to the scene's radius: finer parts would be invisible
+SLIDING_KINDS = ("prismatic", "cylindrical")
+MAX_MOTION_RATIO = 3.0  # maximum radius of the shown region, relative to the mechanism
 
 
 def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
     """Return the scene of `m` without motion; `q` (rows, nq) determines its extent, `triangles` limits all meshes."""
     m = nominal(m)  # free parameters have their nominal values
-    meshes, notes = looks(m, triangles)
+    meshes, notes = mesh_shapes(m, triangles)
     seen = {s["body"] for s in meshes}
     unit = typical_length(m)
     placed = poses(m, q)
-    spots = _spots(m, placed)
+    spots = _body_points(m, placed)
     up = -np.asarray(m.gravity)
     up = up / np.linalg.norm(up) if np.linalg.norm(up) > 0.0 else np.array([0.0, 0.0, 1.0])
-    free = _flies(m)
+    free = _has_floating_base(m)
     centre, radius = _sphere(spots[0], unit)
     if not free:  # the camera follows a floating base
         around, reach = _sphere(spots.reshape(-1, 3), unit)
-        centre, radius = (around, reach) if reach < WIDEST_MOTION * radius else (centre, WIDEST_MOTION * radius)
-    unit = max(unit, FINEST * radius)
+        centre, radius = (around, reach) if reach < MAX_MOTION_RATIO * radius else (centre, MAX_MOTION_RATIO * radius)
+    unit = max(unit, MIN_LENGTH_RATIO * radius)
     return {
         "bodies": [b.name for b in m.bodies],
         "shapes": [
-            *(s for i in range(len(m.bodies)) if i not in seen for s in shapes(m, i, unit)),
+            *(s for i in range(len(m.bodies)) if i not in seen for s in body_shapes(m, i, unit)),
             *(_ground(m, unit) if -1 not in seen else ()),
             *meshes,
         ],
         "notes": notes,
-        **bent_beams(m),
+        **flexible_shapes(m),
         "frames": _frames(m),
         "up": up.round(6).tolist(),
         "unit": unit,
@@ -112,18 +112,18 @@ def typical_length(m: Mechanism) -> float:
     spans = [x for x in lengths if x > 1e-6 * max(lengths)]
     if not spans:
         spans = [2 * float(np.linalg.norm(b.com)) for b in m.bodies if np.any(b.com)]
-    spans = spans or [2 * float(half.max()) for b in m.bodies if (half := box(b)[0]).max() > 0.0]
+    spans = spans or [2 * float(half.max()) for b in m.bodies if (half := inertia_box(b)[0]).max() > 0.0]
     return float(np.median(spans)) if spans else 1.0
 
 
-def thickness(m: Mechanism, unit: float) -> float:
+def bar_radius(m: Mechanism, unit: float) -> float:
     """Return the radius of bars of `m` for the typical length `unit`, at most the size of its beams."""
     beams = [float(np.linalg.norm(corner)) for o in m.outlines for s in o.slices for corner in s.corners]
-    skins = [SLENDER / 3 * float(np.linalg.norm(np.ptp(o.skin.points, axis=0))) for o in m.outlines if o.skin]
-    return min([SLENDER * unit, *([float(np.median(beams))] if beams else []), *skins])
+    skins = [BAR_RADIUS_RATIO / 3 * float(np.linalg.norm(np.ptp(o.skin.points, axis=0))) for o in m.outlines if o.skin]
+    return min([BAR_RADIUS_RATIO * unit, *([float(np.median(beams))] if beams else []), *skins])
 
 
-def box(b: Body) -> tuple[Array, Array]:
+def inertia_box(b: Body) -> tuple[Array, Array]:
     """Return half edges and axes (columns) of the solid box with the mass and inertia of body `b`."""
     if b.mass <= 0.0:
         return np.zeros(3), np.eye(3)
@@ -133,14 +133,14 @@ def box(b: Body) -> tuple[Array, Array]:
     return np.sqrt(np.maximum(1.5 * (moments.sum() - 2 * moments) / b.mass, 0.0)), axes
 
 
-def shapes(m: Mechanism, i: int, unit: float) -> list[Shape]:
+def body_shapes(m: Mechanism, i: int, unit: float) -> list[Shape]:
     """Return the shapes of body `i` of `m` and of its joint, in the body frame; `unit` is the typical length."""
-    b, r = m.bodies[i], thickness(m, unit)
+    b, r = m.bodies[i], bar_radius(m, unit)
     part = next((o.bodies.index(b.name) for o in m.outlines if b.name in o.bodies), None)
     if part is not None:  # a beam is drawn as a whole: only its joint and lumps at its nodes are left
         if part == 0:
             return _joint(m.joints[i], i, m.parent[i], r)
-        return _lump(b, i, r, unit) if m.joints[i].kind.startswith(PREFIX) and b.mass > 0.0 else []
+        return _lump(b, i, r, unit) if m.joints[i].kind.startswith(MODAL_PREFIX) and b.mass > 0.0 else []
     ends = [j.point for j in m.joints if j.parent == b.name]
     ends += [f.point for f in m.frames.values() if f.body == b.name and f.name not in b.links]
     bars = [e for e in dict.fromkeys(ends) if np.linalg.norm(e) > 0.5 * r]
@@ -154,7 +154,7 @@ def shapes(m: Mechanism, i: int, unit: float) -> list[Shape]:
 
 def _lump(b: Body, i: int, r: float, unit: float) -> list[Shape]:
     """Return a box for the mass, and a bar to it if the box does not reach the joint."""
-    half, axes = box(b)
+    half, axes = inertia_box(b)
     half = np.clip(half, 0.9 * r, 0.35 * unit)  # the rotor inertia of geared motors would give huge boxes
     com = np.asarray(b.com)
     out: list[Shape] = [{"body": i, "kind": "box", "at": com.tolist(), "axes": axes.tolist(), "half": half.tolist()}]
@@ -169,7 +169,7 @@ def _joint(j: Joint, i: int, parent: int, r: float) -> list[Shape]:
         return []
     if j.kind == "spherical":
         return [{**here, "kind": "ball", "at": at, "r": 1.5 * r}]
-    if j.kind in SLIDES:
+    if j.kind in SLIDING_KINDS:
         rod = {**here, "kind": "rod", "parent": parent, "from": list(j.point), "r": 0.5 * r}  # from parent to child
         return [rod, {**here, "kind": "slide", "at": at, "axis": list(j.axis), "r": 1.35 * r, "h": 2.2 * r}]
     found = [{**here, "kind": "disc", "at": at, "axis": list(j.axis), "r": 1.5 * r, "h": 1.35 * r}]
@@ -180,7 +180,7 @@ def _joint(j: Joint, i: int, parent: int, r: float) -> list[Shape]:
 
 def _ground(m: Mechanism, unit: float) -> list[Shape]:
     """Return bars from the origin to distant joints on the ground; body -1 is the ground."""
-    r = SLENDER * unit
+    r = BAR_RADIUS_RATIO * unit
     ends = [j.point for j in m.joints if j.parent == m.ground and j.kind != "floating"]
     far = [e for e in dict.fromkeys(ends) if np.linalg.norm(e) > 1.5 * r]
     return [{"body": -1, "kind": "bar", "a": [0.0, 0.0, 0.0], "b": list(e), "ra": 1.4 * r, "rb": r} for e in far]
@@ -189,23 +189,23 @@ def _ground(m: Mechanism, unit: float) -> list[Shape]:
 def _frames(m: Mechanism) -> list[dict[str, Any]]:
     """Return points that can draw a trace: frames on moving bodies, then centres of the outermost bodies."""
     index = {b.name: i for i, b in enumerate(m.bodies)}
-    found = [
+    points = [
         {"name": f.name, "body": index[f.body], "point": list(f.point)} for f in m.frames.values() if f.body in index
     ]
     leaves = [b for b in m.bodies if not any(j.parent == b.name for j in m.joints)]
-    return found + [{"name": f"centre of {b.name}", "body": index[b.name], "point": list(b.com)} for b in leaves]
+    return points + [{"name": f"centre of {b.name}", "body": index[b.name], "point": list(b.com)} for b in leaves]
 
 
-def _spots(m: Mechanism, placed: Array) -> Array:
+def _body_points(m: Mechanism, placed: Array) -> Array:
     """Return joints and centres of mass of the bodies in the world, (rows, points, 3)."""
-    found = [placed[:, :, :3]]
+    points = [placed[:, :, :3]]
     for i, b in enumerate(m.bodies):
         u, w = placed[:, i, 3:6], placed[:, i, 6:]
         c = np.broadcast_to(b.com, u.shape)
-        found.append((placed[:, i, :3] + c + 2 * np.cross(u, np.cross(u, c) + w * c))[:, None])
-    found.append(np.zeros((len(placed), 1, 3)) if not _flies(m) else placed[:, :1, :3])
-    return np.concatenate(found, axis=1)
+        points.append((placed[:, i, :3] + c + 2 * np.cross(u, np.cross(u, c) + w * c))[:, None])
+    points.append(np.zeros((len(placed), 1, 3)) if not _has_floating_base(m) else placed[:, :1, :3])
+    return np.concatenate(points, axis=1)
 
 
-def _flies(m: Mechanism) -> bool:
+def _has_floating_base(m: Mechanism) -> bool:
     return any(j.kind == "floating" and j.parent == m.ground for j in m.joints)

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from bellcrank.quoting import xml
-from bellcrank.view.one_file import page
+from bellcrank.view.self_contained_page import page
 
 if TYPE_CHECKING:
     from bellcrank.scheduling.timetable import Schedule

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from bellcrank.scheduling.timetable import Message, Schedule
 
 WIDTH, LEFT, RIGHT, ROW, BOX, HEAD = 1200, 64, 24, 34, 22, 92
-LETTER = 6.1  # mean width of a letter in a task's name
-ARROWS = 600  # if there are more messages, only those of the critical path are drawn
+LETTER_PX = 6.1  # mean width of a letter in a task's name
+MAX_ARROWS = 600  # if there are more messages, only those of the critical path are drawn
 
 
 def svg(s: Schedule) -> str:
@@ -25,14 +25,14 @@ def svg(s: Schedule) -> str:
 class _Picture:
     def __init__(self, s: Schedule) -> None:
         self.s = s
-        self.hot: dict[int, list[int]] = {}  # messages of the critical path, and their hops on it
+        self.critical_hops: dict[int, list[int]] = {}  # messages of the critical path, and their hops on it
         for link in s.chain:
             if link.message >= 0:
-                self.hot.setdefault(link.message, []).append(link.hop)
-        passed = {p for k, hops in self.hot.items() for n in hops for p in _ends(s.messages[k], n)}
+                self.critical_hops.setdefault(link.message, []).append(link.hop)
+        passed = {p for k, hops in self.critical_hops.items() for n in hops for p in _hop_ends(s.messages[k], n)}
         shown = range(s.machine.processors) if s.machine.processors <= 32 else sorted({*s.where, *passed})
         self.row = {p: k for k, p in enumerate(shown)}
-        self.steps = palette.order(task.step for task in s.tasks)
+        self.steps = palette.step_colours(task.step for task in s.tasks)
         self.scale = (WIDTH - LEFT - RIGHT) / (s.makespan or 1.0)
         self.bottom = HEAD + ROW * len(self.row)
         self.legend = list(self._legend())
@@ -53,11 +53,11 @@ class _Picture:
             f'height="{self.height}" role="img" aria-label="{title}" font-family="system-ui, sans-serif">',
             "<!-- bellcrank schedule -->",
             f"<title>{title}</title>",
-            f"<style>{palette.classes()}</style>",
-            f"<defs>{_marker('tip')}{_marker('hot')}</defs>",
+            f"<style>{palette.css_classes()}</style>",
+            f"<defs>{_arrow_head('tip')}{_arrow_head('hot')}</defs>",
             f'<rect class="paper" width="{WIDTH}" height="{self.height}"/>',
-            f'<g font-weight="600">{_words(f"{s.tasks.name} on {s.machine.name}", LEFT, 32, 17)}</g>',
-            _words(self._summary(), LEFT, 54, 12.5, tone="soft"),
+            f'<g font-weight="600">{_text_element(f"{s.tasks.name} on {s.machine.name}", LEFT, 32, 17)}</g>',
+            _text_element(self._summary(), LEFT, 54, 12.5, tone="soft"),
             *self._rows(),
             *self._ruler(),
             *self._messages(),  # behind the boxes, which must be readable
@@ -81,14 +81,14 @@ class _Picture:
             if k % 2 == 0:
                 top, width = HEAD + ROW * k, WIDTH - LEFT - RIGHT
                 yield f'<rect class="raised" x="{LEFT}" y="{top}" width="{width}" height="{ROW}"/>'
-            yield _words(str(p), LEFT - 10, self.y(p) + 4, 12, "end", "soft")
+            yield _text_element(str(p), LEFT - 10, self.y(p) + 4, 12, "end", "soft")
 
     def _ruler(self) -> Iterable[str]:
         for t in ticks(self.s.makespan):
             x = f"{self.x(t):.1f}"
             yield f'<path class="rule" d="M{x} {HEAD - 6}V{self.bottom}"/>'
-            yield _words(f"{t:g}", self.x(t), HEAD - 12, 11, "middle", "soft")
-        yield _words(self.s.machine.unit, LEFT - 10, HEAD - 12, 11, "end", "soft")
+            yield _text_element(f"{t:g}", self.x(t), HEAD - 12, 11, "middle", "soft")
+        yield _text_element(self.s.machine.unit, LEFT - 10, HEAD - 12, 11, "end", "soft")
 
     def _tasks(self) -> Iterable[str]:
         s, critical = self.s, set(self.s.critical)
@@ -103,14 +103,14 @@ class _Picture:
                 f'stroke-width="{min(1.6 if hot else 0.8, width / 3):.2f}"><title>{xml(hint)}</title></rect>'
             )
             for name in (task.name, task.step):
-                if 0 < LETTER * len(name) + 6 <= width:
-                    yield _words(name, x + width / 2, self.y(p) + 3.8, 11, "middle")
+                if 0 < LETTER_PX * len(name) + 6 <= width:
+                    yield _text_element(name, x + width / 2, self.y(p) + 3.8, 11, "middle")
                     break
 
     def _messages(self) -> Iterable[str]:
         sent = self.s.messages
-        if len(sent) > ARROWS:
-            sent = tuple(sent[k] for k in self.hot)
+        if len(sent) > MAX_ARROWS:
+            sent = tuple(sent[k] for k in self.critical_hops)
         strength = max(0.2, min(0.8, 100 / (len(sent) or 1)))
         yield f'<g fill="none" stroke-width="1" opacity="{strength:.2f}">'
         for m in sent:
@@ -127,7 +127,7 @@ class _Picture:
         """Return a path with a straight line for each hop; hops through processors without a row are joined."""
         at, drawn = m.source, ""
         for k, hop in enumerate(m.hops):
-            there = _ends(m, k)[1]
+            there = _hop_ends(m, k)[1]
             if there in self.row:
                 y0, y1 = self._between(at, there)
                 drawn += f"{'L' if drawn else 'M'}{self.x(hop.start):.1f} {y0:g}L{self.x(hop.finish):.1f} {y1:g}"
@@ -135,10 +135,10 @@ class _Picture:
         return drawn
 
     def _critical(self) -> Iterable[str]:
-        for k, hops in self.hot.items():
+        for k, hops in self.critical_hops.items():
             m, drawn, last = self.s.messages[k], "", -2
             for n in hops:
-                y0, y1 = self._between(*_ends(m, n))
+                y0, y1 = self._between(*_hop_ends(m, n))
                 drawn += f"{'L' if n == last + 1 else 'M'}{self.x(m.hops[n].start):.1f} {y0:g}"
                 drawn += f"L{self.x(m.hops[n].finish):.1f} {y1:g}"
                 last = n
@@ -158,21 +158,21 @@ class _Picture:
         for step, colour, line, x in self.legend:
             y = self.bottom + 34 + 22 * line
             yield f'<rect class="s{colour}" x="{x:.1f}" y="{y - 10}" width="12" height="12" rx="3"/>'
-            yield _words(step, x + 17, y, 12)
+            yield _text_element(step, x + 17, y, 12)
 
 
-def _ends(m: Message, hop: int) -> tuple[int, int]:
+def _hop_ends(m: Message, hop: int) -> tuple[int, int]:
     """Return source and target of a hop; the channel of a bus does not contain them."""
     channel = m.hops[hop].channel
     return m.source if hop == 0 else channel[0], m.target if hop == len(m.hops) - 1 else channel[1]
 
 
-def _words(text: str, x: float, y: float, size: float, anchor: str = "start", tone: str = "ink") -> str:
+def _text_element(text: str, x: float, y: float, size: float, anchor: str = "start", tone: str = "ink") -> str:
     at = f'x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}"'
     return f'<text class="{tone}" {at} pointer-events="none">{xml(text)}</text>'
 
 
-def _marker(name: str) -> str:
+def _arrow_head(name: str) -> str:
     """Return the definition of an arrow head."""
     size = 'viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6"'
     tip = f'<path class="{name}" d="M0 0 6 3 0 6z"/>'

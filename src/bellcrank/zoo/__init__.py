@@ -12,11 +12,11 @@ from typing import Any
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_linkage
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.patience import said
-from bellcrank.quoting import line
-from bellcrank.syntax import syntax_tree
+from bellcrank.progress import progress_message
+from bellcrank.quoting import single_line
+from bellcrank.syntax_trees import syntax_tree
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
-from bellcrank.zoo.large import four_bars, rope, scissor, tied_tree, track
+from bellcrank.zoo.large_mechanisms import four_bars, rope, scissor, tied_tree, track
 from bellcrank.zoo.loops import (
     andrews,
     bricard,
@@ -139,53 +139,53 @@ def load(spec: str) -> Mechanism:
     shape = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\)|:(.*))?\s*", spec, re.DOTALL)
     name = shape.group(1) if shape else spec
     if shape is None or name not in TABLE:
-        raise InputError(f"zoo: {unknown('mechanism', name, TABLE, meant(spec))}")
+        raise InputError(f"zoo: {unknown('mechanism', name, TABLE, suggestion(spec))}")
     maker = TABLE[name]
     if shape.group(3) is not None and not shape.group(3).strip():
         raise InputError(f'zoo: "{spec}" has nothing after its colon. {_usage(name)}')
-    inside = shape.group(2) if shape.group(2) is not None else (shape.group(3) or "").replace(":", ",")
-    args, named = _arguments(spec, inside)
+    argument_text = shape.group(2) if shape.group(2) is not None else (shape.group(3) or "").replace(":", ",")
+    args, keyword_arguments = _arguments(spec, argument_text)
     try:
-        inspect.signature(maker).bind(*args, **named)
+        inspect.signature(maker).bind(*args, **keyword_arguments)
     except TypeError as error:
         raise InputError(f'zoo: "{spec}": {error}. {_usage(name)}') from None
     try:
-        with said(f"building {line(spec)}"):
-            return maker(*args, **named)
+        with progress_message(f"building {single_line(spec)}"):
+            return maker(*args, **keyword_arguments)
     except BellcrankError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f'zoo: "{spec}": {error}. Expected {name}{_signature(maker)}.') from None
 
 
-def meant(spec: str) -> str:
+def suggestion(spec: str) -> str:
     """Return the likely intended spec for an unknown mechanism name, or "" if no name is similar.
 
     The arguments of `spec` are kept if the mechanism with the nearest name accepts them.
     """
-    name, sign, inside = re.fullmatch(r"\s*([^:(]*)([:(]?)(.*?)\)?\s*", spec[:200], re.DOTALL).groups()  # type: ignore[union-attr]
+    name, sign, argument_text = re.fullmatch(r"\s*([^:(]*)([:(]?)(.*?)\)?\s*", spec[:200], re.DOTALL).groups()  # type: ignore[union-attr]
     close = get_close_matches(name, TABLE, n=1)
     if not close:
         return ""
     try:
-        args, named = _arguments(spec, inside if sign == "(" else inside.replace(":", ","))
-        inspect.signature(TABLE[close[0]]).bind(*args, **named)
+        args, keyword_arguments = _arguments(spec, argument_text if sign == "(" else argument_text.replace(":", ","))
+        inspect.signature(TABLE[close[0]]).bind(*args, **keyword_arguments)
     except (InputError, TypeError):
-        return example(close[0])
-    return f"{close[0]}{sign}{inside}{')' * (sign == '(')}" if inside else example(close[0])
+        return example_spec(close[0])
+    return f"{close[0]}{sign}{argument_text}{')' * (sign == '(')}" if argument_text else example_spec(close[0])
 
 
-def example(name: str) -> str:
+def example_spec(name: str) -> str:
     """Return an example spec for the mechanism `name`: its name, with a number if a size is required."""
-    needed = any(p.default is p.empty for p in inspect.signature(TABLE[name]).parameters.values())
-    return f"{name}:8" if needed else name
+    needs_size = any(p.default is p.empty for p in inspect.signature(TABLE[name]).parameters.values())
+    return f"{name}:8" if needs_size else name
 
 
 def _usage(name: str) -> str:
     """Return a sentence that tells what to write instead."""
     if not inspect.signature(TABLE[name]).parameters:
         return f'Write "{name}": it has one size.'
-    return f'Write "{example(name)}", or {name}{_signature(TABLE[name])}.'
+    return f'Write "{example_spec(name)}", or {name}{_signature(TABLE[name])}.'
 
 
 def _arguments(spec: str, inside: str) -> tuple[list[Any], dict[str, Any]]:

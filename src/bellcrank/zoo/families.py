@@ -16,20 +16,20 @@ import numpy as np
 
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.formats.builder import Builder
-from bellcrank.formats.numbers import turn
+from bellcrank.formats.number_checks import axis_rotation
 from bellcrank.model import mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
+from bellcrank.random_seeds import generator
 from bellcrank.scalar import is_whole
-from bellcrank.seeds import generator
 
-MOVING = tuple(kind for kind in KINDS if kind != "fixed")
+MOVING_KINDS = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")
-MOST_BODIES = 100_000  # bodies
-MOST_LOOPED = 10_000  # bodies of mechanisms with loops, whose equations are not yet shared
-SECONDS, BYTES = 3e-4, 6e3  # to build one body
-LENGTH, WIDTH, MASS = 0.4, 0.1, 2.0  # m, m and kg, of the links of chain and tree
+MAX_BODIES = 100_000  # bodies
+MAX_LOOP_BODIES = 10_000  # bodies of mechanisms with loops, whose equations are not yet shared
+SECONDS_PER_BODY, BYTES_PER_BODY = 3e-4, 6e3  # to build one body
+LINK_LENGTH, LINK_WIDTH, LINK_MASS = 0.4, 0.1, 2.0  # m, m and kg, of the links of chain and tree
 
 
 def pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
@@ -78,7 +78,7 @@ def chain(n: int, joints: str | Sequence[str] = "revolute", twist: str = "altern
     InputError
         If an argument is outside its range.
     """
-    return _family(f"chain{whole(n, 'n')}", n, 1, joints, twist, seed)
+    return _family(f"chain{checked_count(n, 'n')}", n, 1, joints, twist, seed)
 
 
 def tree(
@@ -109,7 +109,9 @@ def tree(
     InputError
         If an argument is outside its range.
     """
-    return _family(f"tree{whole(n, 'n')}x{whole(branching, 'branching')}", n, branching, joints, twist, seed)
+    return _family(
+        f"tree{checked_count(n, 'n')}x{checked_count(branching, 'branching')}", n, branching, joints, twist, seed
+    )
 
 
 def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 0) -> Mechanism:
@@ -126,21 +128,25 @@ def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 
     seed
         Seed of the random geometry.
     """
-    whole(n, "n")
+    checked_count(n, "n")
     rng, kinds = generator(seed), _kinds(joints)
-    bodies, made = [], []
+    bodies, joint_list = [], []
     for i in range(n):
         alpha, a, d = rng.uniform(0.4, 1.2), rng.uniform(0.2, 0.5), rng.uniform(0.2, 0.5)
-        R, point = (turn(0, alpha), (a, -d * math.sin(alpha), d * math.cos(alpha))) if i else (np.eye(3), (0.0,) * 3)
-        made.append(_joint(i, i - 1, kinds[i % len(kinds)], matrix(R), triple(point), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
+        R, point = (
+            (axis_rotation(0, alpha), (a, -d * math.sin(alpha), d * math.cos(alpha))) if i else (np.eye(3), (0.0,) * 3)
+        )
+        joint_list.append(
+            _joint(i, i - 1, kinds[i % len(kinds)], matrix(R), triple(point), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
+        )
         bodies.append(_random_body(rng, i))
-    return mechanism_of(f"chain{n}_papers", bodies, made, source="zoo")
+    return mechanism_of(f"chain{n}_papers", bodies, joint_list, source="zoo")
 
 
 def random_tree(
     seed: int | np.random.Generator = 0,
     n: int = 6,
-    kinds: Sequence[str] = MOVING,
+    kinds: Sequence[str] = MOVING_KINDS,
     *,
     special: float = 0.3,
     armature: bool = True,
@@ -176,7 +182,7 @@ def random_tree(
     InputError
         If an argument is outside its range.
     """
-    whole(n, "n")
+    checked_count(n, "n")
     kinds = _kinds(kinds)
     rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
     bodies: list[Body] = []
@@ -184,17 +190,17 @@ def random_tree(
     for i in range(n):
         parent = int(rng.integers(max(-1, i - 4), i)) if i else -1
         kind = str(rng.choice(kinds))
-        extra: dict[str, Any] = {}
+        joint_options: dict[str, Any] = {}
         if armature and rng.random() < 0.5:
-            extra["armature"] = float(rng.uniform(0.01, 0.5))
+            joint_options["armature"] = float(rng.uniform(0.01, 0.5))
         if passive and rng.random() < 0.5:
-            extra |= {k: float(rng.uniform(0.1, 1.0)) for k in ("damping", "friction", "stiffness", "rest")}
-            extra["friction_speed"] = 0.1
+            joint_options |= {k: float(rng.uniform(0.1, 1.0)) for k in ("damping", "friction", "stiffness", "rest")}
+            joint_options["friction_speed"] = 0.1
         masters = [j.name for j in joints if KINDS[j.kind].nq == 1 and j.mimic is None]
         if KINDS[kind].nq == 1 and masters and rng.random() < mimic:
             master = str(rng.choice(masters))
-            extra["mimic"] = Mimic(master, float(rng.uniform(0.3, 2.0)), float(rng.uniform(-0.5, 0.5)))
-        joints.append(replace(_random_joint(rng, i, parent, kind, special), **extra))
+            joint_options["mimic"] = Mimic(master, float(rng.uniform(0.3, 2.0)), float(rng.uniform(-0.5, 0.5)))
+        joints.append(replace(_random_joint(rng, i, parent, kind, special), **joint_options))
         bodies.append(_random_body(rng, i))
     g = triple(rng.normal(size=3) * 6.0) if rng.random() > special else (0.0, 0.0, -9.81)
     return mechanism_of(f"random{n}", bodies, joints, gravity=g, source="zoo")
@@ -205,31 +211,31 @@ def _family(name: str, n: int, branching: int, joints: str | Sequence[str], twis
         raise InputError(f"zoo: {unknown('twist', twist, TWISTS)}")
     kinds = _kinds(joints)
     rng = generator(seed)
-    bodies, made, depth = [], [], [0] * n
-    side, along = MASS * (LENGTH**2 + WIDTH**2) / 12, MASS * WIDTH**2 / 6
+    bodies, joint_list, depth = [], [], [0] * n
+    side, along = LINK_MASS * (LINK_LENGTH**2 + LINK_WIDTH**2) / 12, LINK_MASS * LINK_WIDTH**2 / 6
     inertia = matrix(np.diag([side, side, along]))
     for i in range(n):
         parent = (i - 1) // branching if i else -1
         depth[i] = depth[parent] + 1 if i else 0
         kind = kinds[i % len(kinds)]
         if twist == "general":
-            made.append(_random_joint(rng, i, parent, kind, special=0.0))
+            joint_list.append(_random_joint(rng, i, parent, kind, special=0.0))
             bodies.append(_random_body(rng, i))
             continue
         # Siblings stand side by side at the parent's tip.
-        aside = ((i - 1) % branching - (branching - 1) / 2) * WIDTH if i else 0.0
-        across = twist == "parallel" or depth[i] % 2 == 1
-        point = (0.0, aside, LENGTH if i else 0.0)
-        axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)) if across else ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
-        made.append(_joint(i, parent, kind, IDENTITY, point, *axes))
-        bodies.append(Body(f"link{i + 1}", MASS, (0.0, 0.0, LENGTH / 2), inertia))
-    return mechanism_of(name if twist == "alternate" else f"{name}_{twist}", bodies, made, source="zoo")
+        offset = ((i - 1) % branching - (branching - 1) / 2) * LINK_WIDTH if i else 0.0
+        turns_across = twist == "parallel" or depth[i] % 2 == 1
+        point = (0.0, offset, LINK_LENGTH if i else 0.0)
+        axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)) if turns_across else ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
+        joint_list.append(_joint(i, parent, kind, IDENTITY, point, *axes))
+        bodies.append(Body(f"link{i + 1}", LINK_MASS, (0.0, 0.0, LINK_LENGTH / 2), inertia))
+    return mechanism_of(name if twist == "alternate" else f"{name}_{twist}", bodies, joint_list, source="zoo")
 
 
 def _random_joint(rng: np.random.Generator, i: int, parent: int, kind: str, special: float) -> Joint:
     R = _random_rotation(rng)
     if rng.random() < special:
-        R = turn(2, rng.integers(4) * math.pi / 2) @ turn(0, rng.integers(4) * math.pi / 2)
+        R = axis_rotation(2, rng.integers(4) * math.pi / 2) @ axis_rotation(0, rng.integers(4) * math.pi / 2)
     axis = np.eye(3)[rng.integers(3)] if rng.random() < special else _unit(rng.normal(size=3))
     second = _unit(np.cross(axis, _unit(rng.normal(size=3))))
     pitch = float(rng.uniform(0.02, 0.3))
@@ -278,8 +284,8 @@ def _unit(v: Array) -> Array:
     return np.asarray(v / np.linalg.norm(v))
 
 
-def _kinds(given: str | Sequence[str]) -> list[str]:
-    kinds = [given] if isinstance(given, str) else list(given)
+def _kinds(requested: str | Sequence[str]) -> list[str]:
+    kinds = [requested] if isinstance(requested, str) else list(requested)
     if not kinds:
         raise InputError("zoo: the list of joints is empty; expected at least one kind of joint.")
     for kind in kinds:
@@ -288,7 +294,7 @@ def _kinds(given: str | Sequence[str]) -> list[str]:
     return kinds
 
 
-def whole(n: int, what: str, least: int = 1, bodies: int = 1, most: int = MOST_BODIES) -> int:
+def checked_count(n: int, what: str, least: int = 1, bodies: int = 1, most: int = MAX_BODIES) -> int:
     """Return a number of parts as an int, or raise an InputError if it is no integer, too small or too large to build.
 
     Parameters
@@ -308,10 +314,10 @@ def whole(n: int, what: str, least: int = 1, bodies: int = 1, most: int = MOST_B
         raise InputError(f"zoo: {what} is {brief(n)}; expected a whole number from {least} up.")
     if n * bodies > most:
         parts = float(min(int(n) * bodies, 10**30))
-        hours = parts * SECONDS / 3600
+        hours = parts * SECONDS_PER_BODY / 3600
         time = f"{hours:.3g} hours" if hours > 1 else f"{60 * hours:.2g} minutes"
         raise InputError(
-            f"zoo: {what} is {brief(n)}; so many bodies would take about {time} and {parts * BYTES / 1e9:.3g} GB to "
-            f"build. At most {most // bodies:,}."
+            f"zoo: {what} is {brief(n)}; so many bodies would take about {time} and {parts * BYTES_PER_BODY / 1e9:.3g} "
+            f"GB to build. At most {most // bodies:,}."
         )
     return int(n)

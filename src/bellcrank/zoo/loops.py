@@ -15,10 +15,10 @@ import numpy as np
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.zoo.families import MOST_LOOPED, whole
+from bellcrank.zoo.families import MAX_LOOP_BODIES, checked_count
 from bellcrank.zoo.published import data
 
-DOWN = (0.0, -9.81, 0.0)
+GRAVITY = (0.0, -9.81, 0.0)
 Z = (0.0, 0.0, 1.0)
 
 
@@ -65,7 +65,7 @@ def rod_pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
     Mechanism
         The mechanism.
     """
-    b = Builder("rod_pendulum", gravity=DOWN)
+    b = Builder("rod_pendulum", gravity=GRAVITY)
     b.body("ball", mass=mass, com=(-length, 0, 0), inertia=[0.4 * mass * (0.1 * length) ** 2] * 3)
     b.joint("plane", "planar", "ground", "ball", point=(-length, 0, 0), axis=Z)
     b.close("rod", "distance", "ground", "ball", point_a=(0, 0, 0), point_b=(-length, 0, 0))
@@ -95,16 +95,16 @@ def four_bar(ground: float = 0.4, crank: float = 0.1, coupler: float = 0.35, roc
         The mechanism.
     """
     tip = np.array([crank, 0.0, 0.0])
-    to = (
+    pivot_offset = (
         np.array([ground, 0.0, 0.0]) - tip
     )  # from the crank's tip to the rocker's pivot, third side of a triangle with coupler and rocker
-    gap = float(np.linalg.norm(to))
+    gap = float(np.linalg.norm(pivot_offset))
     along = (coupler**2 - rocker**2 + gap**2) / (2 * gap)
-    meet = tip + along * to / gap + sqrt(coupler**2 - along**2) * np.array([0.0, 1.0, 0.0])
-    b = Builder("four_bar", gravity=DOWN)
-    _rod(b, "crank", (0, 0, 0), tip, density=2.0)
-    _rod(b, "coupler", tip, meet, density=2.0)
-    _rod(b, "rocker", (ground, 0, 0), meet, density=2.0)
+    meet = tip + along * pivot_offset / gap + sqrt(coupler**2 - along**2) * np.array([0.0, 1.0, 0.0])
+    b = Builder("four_bar", gravity=GRAVITY)
+    _add_rod(b, "crank", (0, 0, 0), tip, density=2.0)
+    _add_rod(b, "coupler", tip, meet, density=2.0)
+    _add_rod(b, "rocker", (ground, 0, 0), meet, density=2.0)
     b.joint("A", "revolute", "ground", "crank", point=(0, 0, 0), axis=Z)
     b.joint("B", "revolute", "crank", "coupler", point=tip, axis=Z)
     b.joint("C", "revolute", "coupler", "rocker", point=meet, axis=Z)
@@ -132,16 +132,16 @@ def n_four_bar(n: int = 2) -> Mechanism:
     InputError
         If `n` is not an integer in its range.
     """
-    whole(n, "n", bodies=2, most=MOST_LOOPED)
-    given = data("n_four_bar")
-    size, mass = given["length"], given["mass"]
-    b = Builder(f"n_four_bar{n}", gravity=DOWN)
+    checked_count(n, "n", bodies=2, most=MAX_LOOP_BODIES)
+    table = data("n_four_bar")
+    size, mass = table["length"], table["mass"]
+    b = Builder(f"n_four_bar{n}", gravity=GRAVITY)
     for i in range(n + 1):
-        _rod(b, f"rod{i}", (i * size, 0, 0), (i * size, size, 0), mass)
+        _add_rod(b, f"rod{i}", (i * size, 0, 0), (i * size, size, 0), mass)
         b.joint(f"A{i}", "revolute", "ground", f"rod{i}", point=(i * size, 0, 0), axis=Z)
     for i in range(n):
         left, right = (i * size, size, 0), ((i + 1) * size, size, 0)
-        _rod(b, f"top{i}", left, right, mass)
+        _add_rod(b, f"top{i}", left, right, mass)
         b.joint(f"B{i}", "revolute", f"rod{i}", f"top{i}", point=left, axis=Z)
         b.joint(f"C{i}", "revolute", f"top{i}", f"rod{i + 1}", point=right, axis=Z)
     b.frame("B0", "rod0", point=(0, size, 0))
@@ -170,11 +170,11 @@ def ring(n: int = 12, radius: float = 1.0) -> Mechanism:
     InputError
         If `n` is not an integer in its range.
     """
-    whole(n, "n", least=3, most=MOST_LOOPED)
-    b = Builder(f"ring{n}", gravity=DOWN)
-    corners = [_round(radius, pi / 2 + 2 * pi * i / n, 0.0) - np.array([0.0, radius, 0.0]) for i in range(n)]
+    checked_count(n, "n", least=3, most=MAX_LOOP_BODIES)
+    b = Builder(f"ring{n}", gravity=GRAVITY)
+    corners = [_circle_point(radius, pi / 2 + 2 * pi * i / n, 0.0) - np.array([0.0, radius, 0.0]) for i in range(n)]
     for i in range(n):
-        _rod(b, f"rod{i}", corners[i], corners[(i + 1) % n], density=1.0)
+        _add_rod(b, f"rod{i}", corners[i], corners[(i + 1) % n], density=1.0)
         b.joint(f"A{i}", "revolute", f"rod{i - 1}" if i else "ground", f"rod{i}", point=corners[i], axis=Z)
     b.joint("closing", "revolute", f"rod{n - 1}", "ground", point=corners[0], axis=Z)
     return b.build()
@@ -200,10 +200,10 @@ def parallel_cranks(n: int = 3) -> Mechanism:
     InputError
         If `n` is not an integer in its range.
     """
-    b = Builder(f"parallel_cranks{whole(n, 'n', least=2, most=MOST_LOOPED)}", gravity=DOWN)
-    _rod(b, "bar", (0, 1, 0), (n - 1, 1, 0), density=1.0)
+    b = Builder(f"parallel_cranks{checked_count(n, 'n', least=2, most=MAX_LOOP_BODIES)}", gravity=GRAVITY)
+    _add_rod(b, "bar", (0, 1, 0), (n - 1, 1, 0), density=1.0)
     for i in range(n):
-        _rod(b, f"crank{i}", (i, 0, 0), (i, 1, 0), density=1.0)
+        _add_rod(b, f"crank{i}", (i, 0, 0), (i, 1, 0), density=1.0)
         b.joint(f"A{i}", "revolute", "ground", f"crank{i}", point=(i, 0, 0), axis=Z)
         b.joint(f"B{i}", "revolute", f"crank{i}", "bar", point=(i, 1, 0), axis=Z)
     return b.build()
@@ -256,15 +256,15 @@ def bricard() -> Mechanism:
     Mechanism
         The mechanism.
     """
-    given = data("bricard")
-    corners = given["length"] * np.array([(0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0, 0, 1)], float)
-    b = Builder("bricard", gravity=DOWN)
+    table = data("bricard")
+    corners = table["length"] * np.array([(0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0, 0, 1)], float)
+    b = Builder("bricard", gravity=GRAVITY)
     for i in range(5):
-        _rod(b, f"rod{i + 1}", corners[i], corners[i + 1], given["mass"])
+        _add_rod(b, f"rod{i + 1}", corners[i], corners[i + 1], table["mass"])
     ring = ["ground", *(f"rod{i + 1}" for i in range(5)), "ground"]
     for i in range(6):
         before, after = corners[i] - corners[i - 1], corners[(i + 1) % 6] - corners[i]
-        axis = np.cross(before, after) / given["length"] ** 2
+        axis = np.cross(before, after) / table["length"] ** 2
         parent, child = (ring[i], ring[i + 1]) if i < 5 else (ring[i + 1], ring[i])
         b.joint(f"R{i + 1}", "revolute", parent, child, point=corners[i], axis=axis)
     return b.build()
@@ -293,13 +293,13 @@ def stewart(base: float = 1.0, platform: float = 0.6, height: float = 1.2) -> Me
     b.body("platform", mass=50.0, com=(0, 0, height), inertia=(4.5, 4.5, 9.0))
     for i in range(6):
         side, hand = (2 * pi / 3) * (i // 2), 1 if i % 2 else -1
-        foot = _round(base, side + hand * 0.2, 0.0)
-        head = _round(platform, side + hand * (pi / 3 - 0.25), height)
+        foot = _circle_point(base, side + hand * 0.2, 0.0)
+        head = _circle_point(platform, side + hand * (pi / 3 - 0.25), height)
         leg = (head - foot) / np.linalg.norm(head - foot)
         across = np.cross(Z, leg) / np.linalg.norm(np.cross(Z, leg))
         middle = (foot + head) / 2
-        _rod(b, f"lower{i + 1}", foot, middle, mass=5.0, radius=0.03)
-        _rod(b, f"upper{i + 1}", middle, head, mass=2.0, radius=0.02)
+        _add_rod(b, f"lower{i + 1}", foot, middle, mass=5.0, radius=0.03)
+        _add_rod(b, f"upper{i + 1}", middle, head, mass=2.0, radius=0.02)
         b.joint(
             f"U{i + 1}",
             "universal",
@@ -331,14 +331,14 @@ def delta() -> Mechanism:
     drop = sqrt(rod**2 - (base + arm - hand) ** 2)  # the arms are horizontal at q = 0
     b.body("platform", mass=0.5, com=(0, 0, -drop), inertia=(5e-4, 5e-4, 1e-3))
     for i in range(3):
-        out, across = _round(1.0, 2 * pi / 3 * i, 0.0), _round(1.0, 2 * pi / 3 * i + pi / 2, 0.0)
+        out, across = _circle_point(1.0, 2 * pi / 3 * i, 0.0), _circle_point(1.0, 2 * pi / 3 * i + pi / 2, 0.0)
         shoulder, elbow, wrist = base * out, (base + arm) * out, hand * out - drop * np.array(Z)
         along = (wrist - elbow) / rod
-        _rod(b, f"arm{i + 1}", shoulder, elbow, mass=0.8, radius=0.02)
+        _add_rod(b, f"arm{i + 1}", shoulder, elbow, mass=0.8, radius=0.02)
         b.joint(f"shoulder{i + 1}", "revolute", "ground", f"arm{i + 1}", point=shoulder, axis=across)
         for letter, aside in (("a", wide * across), ("b", -wide * across)):
             name = f"{i + 1}{letter}"
-            _rod(b, f"rod{name}", elbow + aside, wrist + aside, mass=0.1, radius=0.006)
+            _add_rod(b, f"rod{name}", elbow + aside, wrist + aside, mass=0.1, radius=0.006)
             second = np.cross(along, across)
             b.joint(
                 f"U{name}",
@@ -386,7 +386,7 @@ def double_wishbone(damping: float = 1500.0) -> Mechanism:
     return b.build()
 
 
-def _rod(
+def _add_rod(
     b: Builder, name: str, p: Any, q: Any, mass: float | None = None, radius: float = 0.0, density: float = 1.0
 ) -> None:
     """Add a uniform rod from p to q; `density` in kg/m is used if no mass is given."""
@@ -398,5 +398,5 @@ def _rod(
     b.body(name, mass=m, com=(p + q) / 2, inertia=across * np.eye(3) + (along - across) * np.outer(e, e))
 
 
-def _round(radius: float, angle: float, z: float) -> Array:
+def _circle_point(radius: float, angle: float, z: float) -> Array:
     return np.array([radius * cos(angle), radius * sin(angle), z])

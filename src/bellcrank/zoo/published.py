@@ -46,9 +46,9 @@ def data(name: str) -> dict[str, Any]:
     names = [key for key in tables if key != "cite"]
     if name not in names:
         raise InputError(f"zoo: {unknown('paper mechanism', name, names)}")
-    found: dict[str, Any] = deepcopy(tables[name])
-    found["cite"] = [tables["cite"][key] for key in found["cite"]]
-    return found
+    table: dict[str, Any] = deepcopy(tables[name])
+    table["cite"] = [tables["cite"][key] for key in table["cite"]]
+    return table
 
 
 def puma600() -> Mechanism:
@@ -70,14 +70,14 @@ def torso() -> Mechanism:
     Mechanism
         The mechanism.
     """
-    given = data("torso")
-    inertia: list[Any] = [given["inertia_trunk"], [0.4 * given["mass"][1] * given["radius"][1] ** 2] * 3]
+    table = data("torso")
+    inertia: list[Any] = [table["inertia_trunk"], [0.4 * table["mass"][1] * table["radius"][1] ** 2] * 3]
     for i in range(2, 6):
-        m, r, length = given["mass"][i], given["radius"][i], given["length"][i]
+        m, r, length = table["mass"][i], table["radius"][i], table["length"][i]
         along, across = m * r * r / 2, m * (r * r / 4 + length * length / 12)
         inertia.append([across, along, across] if i < 4 else [along, across, across])  # arm B as printed
-    given["l"] = {tuple(int(k) for k in key.split("-")): v for key, v in given["l"].items()}
-    return _wong("torso", given | {"inertia": inertia})
+    table["l"] = {tuple(int(k) for k in key.split("-")): v for key, v in table["l"].items()}
+    return _wong("torso", table | {"inertia": inertia})
 
 
 def excavator() -> Mechanism:
@@ -123,12 +123,14 @@ def planar3r() -> Mechanism:
     Mechanism
         The mechanism.
     """
-    given = data("planar3r")
-    length, mass = given["length"], given["mass"]
+    table = data("planar3r")
+    length, mass = table["length"], table["mass"]
     b = Builder("planar3r", gravity=(0.0, -9.81, 0.0))
-    about = mass * length**2 / 12
+    inertia_moment = mass * length**2 / 12
     for i in range(3):
-        b.body(f"link{i + 1}", mass=mass, com=((i + 0.5) * length, 0.0, 0.0), inertia=(0.0, about, about))
+        b.body(
+            f"link{i + 1}", mass=mass, com=((i + 0.5) * length, 0.0, 0.0), inertia=(0.0, inertia_moment, inertia_moment)
+        )
         parent = f"link{i}" if i else "ground"
         b.joint(f"joint{i + 1}", "revolute", parent, f"link{i + 1}", point=(i * length, 0.0, 0.0))
     return b.build()
@@ -152,68 +154,74 @@ def slider_fourbar(closed: bool = True, forces: bool = False) -> Mechanism:
     Mechanism
         The mechanism.
     """
-    given = data("slider_fourbar")
-    axis, slide = ([x / hypot(*given[name]) for x in given[name]] for name in ("axis", "slide"))
+    table = data("slider_fourbar")
+    axis, slide = ([x / hypot(*table[name]) for x in table[name]] for name in ("axis", "slide"))
     b = Builder("slider_fourbar")
     ends = {"slide": ("R2", "R5"), "crank": ("R2", "R3"), "coupler": ("R3", "R4"), "rocker": ("R4", "R5")}
-    for mass, (name, (start, end)) in zip(given["mass"], ends.items(), strict=True):
-        here, there, r2 = np.array(given[start], dtype=float), np.array(given[end], dtype=float), given["radius"] ** 2
-        across = mass * (r2 / 4 + (there - here) @ (there - here) / 12)  # moments of inertia of a cylinder
-        e = (there - here) / np.linalg.norm(there - here)
-        inertia = across * np.eye(3) + (mass * r2 / 2 - across) * np.outer(e, e)
-        b.body(name, mass=mass, com=triple((here + there) / 2), inertia=inertia)
-    b.joint("T1", "prismatic", "ground", "slide", axis=slide)
-    b.joint("R2", "revolute", "slide", "crank", point=given["R2"], axis=axis)
-    b.joint("R3", "revolute", "crank", "coupler", point=given["R3"], axis=axis)
-    b.joint("R4", "revolute", "coupler", "rocker", point=given["R4"], axis=axis)
-    b.frame("P1", "slide", point=given["R5"])
-    b.frame("P4", "rocker", point=given["R5"])
-    if closed:
-        b.close("R5", "revolute", "slide", "rocker", point=given["R5"], axis=axis)
-    if forces:
-        behind = [-x for x in slide]
-        along, across = (
-            {k: given[name][k] for k in ("stiffness", "length", "damping")} for name in ("along", "across")
+    for mass, (name, (start, end)) in zip(table["mass"], ends.items(), strict=True):
+        start_point, end_point, r2 = (
+            np.array(table[start], dtype=float),
+            np.array(table[end], dtype=float),
+            table["radius"] ** 2,
         )
-        b.spring("along", "ground", "slide", point_a=behind, point_b=(0, 0, 0), **along)
-        b.spring("across", "slide", "coupler", point_a=given["R2"], point_b=given["R4"], **across)
+        across = mass * (
+            r2 / 4 + (end_point - start_point) @ (end_point - start_point) / 12
+        )  # moments of inertia of a cylinder
+        e = (end_point - start_point) / np.linalg.norm(end_point - start_point)
+        inertia = across * np.eye(3) + (mass * r2 / 2 - across) * np.outer(e, e)
+        b.body(name, mass=mass, com=triple((start_point + end_point) / 2), inertia=inertia)
+    b.joint("T1", "prismatic", "ground", "slide", axis=slide)
+    b.joint("R2", "revolute", "slide", "crank", point=table["R2"], axis=axis)
+    b.joint("R3", "revolute", "crank", "coupler", point=table["R3"], axis=axis)
+    b.joint("R4", "revolute", "coupler", "rocker", point=table["R4"], axis=axis)
+    b.frame("P1", "slide", point=table["R5"])
+    b.frame("P4", "rocker", point=table["R5"])
+    if closed:
+        b.close("R5", "revolute", "slide", "rocker", point=table["R5"], axis=axis)
+    if forces:
+        anchor = [-x for x in slide]
+        along, across = (
+            {k: table[name][k] for k in ("stiffness", "length", "damping")} for name in ("along", "across")
+        )
+        b.spring("along", "ground", "slide", point_a=anchor, point_b=(0, 0, 0), **along)
+        b.spring("across", "slide", "coupler", point_a=table["R2"], point_b=table["R4"], **across)
     return b.build()
 
 
-def _wong(name: str, given: Mapping[str, Any]) -> Mechanism:
+def _wong(name: str, table: Mapping[str, Any]) -> Mechanism:
     return from_wong(
         name,
-        alpha=_radians(given["alpha_deg"]),
-        mass=given["mass"],
-        k=given["k"],
-        l=given["l"],
-        inertia=given["inertia"],
-        parent=given.get("parent"),
-        names=given.get("names", ()),
-        source=given["source"],
-        lines=_lines(given),
+        alpha=_radians(table["alpha_deg"]),
+        mass=table["mass"],
+        k=table["k"],
+        l=table["l"],
+        inertia=table["inertia"],
+        parent=table.get("parent"),
+        names=table.get("names", ()),
+        source=table["source"],
+        lines=_lines(table),
     )
 
 
-def _saha(name: str, given: Mapping[str, Any]) -> Mechanism:
+def _saha(name: str, table: Mapping[str, Any]) -> Mechanism:
     return from_saha(
         name,
-        joints=given["joints"],
-        a=given["a"],
-        b=given["b"],
-        alpha=_radians(given["alpha_deg"]),
-        mass=given["mass"],
-        r=given["r"],
-        inertia=given["inertia"],
-        source=given["source"],
-        lines=_lines(given),
+        joints=table["joints"],
+        a=table["a"],
+        b=table["b"],
+        alpha=_radians(table["alpha_deg"]),
+        mass=table["mass"],
+        r=table["r"],
+        inertia=table["inertia"],
+        source=table["source"],
+        lines=_lines(table),
     )
 
 
-def _lines(given: Mapping[str, Any]) -> list[Line]:
+def _lines(table: Mapping[str, Any]) -> list[Line]:
     """Return the sources and the note for the head of the report."""
-    note = [Line("table", given["note"], "note")] if "note" in given else []
-    return [*(Line("source", text) for text in given["cite"]), *note]
+    note = [Line("table", table["note"], "note")] if "note" in table else []
+    return [*(Line("source", text) for text in table["cite"]), *note]
 
 
 def _radians(degrees: Sequence[float]) -> list[float]:

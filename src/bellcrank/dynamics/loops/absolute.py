@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.rows import CLOSURES
+from bellcrank.dynamics.loops.constraint_equations import CLOSURES
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
-from bellcrank.model.from_parts import mechanism_of
+from bellcrank.model.construction import mechanism_of
 from bellcrank.model.parts import IDENTITY, Frame, Joint, Loop, Matrix, matrix
 
 Array = np.ndarray[Any, Any]

@@ -19,26 +19,30 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics import aba, crba
-from bellcrank.dynamics.loops.assembly import consistent
-from bellcrank.dynamics.loops.forms import solutions
-from bellcrank.dynamics.loops.numbers import closed, moved
-from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.dynamics.loops.assembly import consistent_velocity
+from bellcrank.dynamics.loops.constrained_dynamics import solutions
+from bellcrank.dynamics.loops.constraint_values import displace, evaluate_constraints
+from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.model.tree import Tree
 
 Array = np.ndarray[Any, Any]
 EPSILON = 2.0**-52
-PROMISED = 1e-9  # relative error of accelerations; larger estimates are reported
-WANTED = 1e-10  # estimated errors above this are refined
+MAX_RELATIVE_ERROR = 1e-9  # relative error of accelerations; larger estimates are reported
+REFINEMENT_GOAL = 1e-10  # estimated errors above this are refined
 SAFE_CONDITION = 1e6  # condition of the scaled inertia matrix below which the loss of digits is negligible
 SAFE_CONTRADICTION = 1e-12  # singular values that count as zero, relative to the smallest that counts
 SAFE_LOSS = 1e-3  # relative error of one solution for multipliers; each refinement multiplies the error by it
 MORE_REFINEMENTS = 8  # largest number of further refinements
-WORTH = 2.0  # fewer refinements are preferred if their error is at most this multiple of the smallest
+ERROR_TOLERANCE_FACTOR = 2.0  # fewer refinements are preferred if their error is at most this multiple of the smallest
 CONVERGED = 1e-15  # relative correction of accelerations that ends a refinement
 MEASURED_STATES = 3
-LARGE = 5000  # equations times coordinates above which a mechanism is measured in one state only
-COMPARABLE = 0.3  # rows with this fraction of the largest independent part are an equally good choice
-FAILED = (ValueError, ZeroDivisionError, OverflowError)  # raised by float arithmetic where a kernel gives NaN
+LARGE_PROBLEM_ELEMENTS = 5000  # equations times coordinates above which a mechanism is measured in one state only
+COMPARABLE_ROW_RATIO = 0.3  # rows with this fraction of the largest independent part are an equally good choice
+ARITHMETIC_ERRORS = (
+    ValueError,
+    ZeroDivisionError,
+    OverflowError,
+)  # raised by float arithmetic where a kernel gives NaN
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,10 @@ class Accuracy:
     @property
     def sufficient(self) -> bool:
         """Return True if the error is within the promised limit."""
-        return self.error <= PROMISED
+        return self.error <= MAX_RELATIVE_ERROR
 
 
-def doubtful(tree: Tree, rank: Rank, loss: float, contradiction: float, q: Array) -> bool:
+def may_lose_digits(tree: Tree, rank: LoopRank, loss: float, contradiction: float, q: Array) -> bool:
     """Return True if accelerations may lose digits, judged by the inertia matrix and known properties of the loops.
 
     Parameters
@@ -77,7 +81,7 @@ def doubtful(tree: Tree, rank: Rank, loss: float, contradiction: float, q: Array
     return _condition(np.array(crba.mass_matrix(tree, q[0].tolist()), float)) > SAFE_CONDITION
 
 
-def measured(tree: Tree, rank: Rank, q: Array, rough: float) -> tuple[Rank, Accuracy]:
+def measure_accuracy(tree: Tree, rank: LoopRank, q: Array, rough: float) -> tuple[LoopRank, Accuracy]:
     """Return the rank with as many refinements as help, and the resulting accuracy of accelerations.
 
     Parameters
@@ -93,13 +97,13 @@ def measured(tree: Tree, rank: Rank, q: Array, rough: float) -> tuple[Rank, Accu
     """
     states = _states(tree, rank, q, rough)
     errors = [[Accuracy(np.inf)] * (1 + MORE_REFINEMENTS) if x is None else _errors(tree, rank, x) for x in states]
-    more = max(_useful(x) for x in errors)
+    more = max(_useful_refinements(x) for x in errors)
     return replace(rank, refinements=rank.refinements + more), max((x[more] for x in errors), key=lambda x: x.error)
 
 
-def _useful(errors: list[Accuracy]) -> int:
+def _useful_refinements(errors: list[Accuracy]) -> int:
     """Return the number of further refinements after which a state gains nothing."""
-    least = max(WANTED, WORTH * min(x.error for x in errors))
+    least = max(REFINEMENT_GOAL, ERROR_TOLERANCE_FACTOR * min(x.error for x in errors))
     return next(k for k, x in enumerate(errors) if x.error <= least)
 
 
@@ -107,59 +111,61 @@ def _useful(errors: list[Accuracy]) -> int:
 class _State:
     q: Array
     v: Array
-    other: Array  # accelerations that differ only by rounding
+    reference: Array  # accelerations that differ only by rounding
 
 
-def _states(tree: Tree, rank: Rank, q: Array, rough: float) -> list[_State | None]:
+def _states(tree: Tree, rank: LoopRank, q: Array, rough: float) -> list[_State | None]:
     """Return states in motion; None where accelerations are not finite."""
     rng = np.random.default_rng(0)
     natural = np.array(rank.natural(tree.nv))
-    many = 1 if len(rank.rows) * tree.nv > LARGE else MEASURED_STATES
-    found: list[_State | None] = []
-    for k in np.unique(np.linspace(0, len(q) - 1, min(len(q), many)).astype(int)):
-        v = consistent(tree, q[k], rng.normal(size=tree.nv) * natural, rough=rough)
+    state_count = 1 if len(rank.rows) * tree.nv > LARGE_PROBLEM_ELEMENTS else MEASURED_STATES
+    states: list[_State | None] = []
+    for k in np.unique(np.linspace(0, len(q) - 1, min(len(q), state_count)).astype(int)):
+        v = consistent_velocity(tree, q[k], rng.normal(size=tree.nv) * natural, rough=rough)
         dq, dv = EPSILON * rng.choice([-1.0, 1.0], size=(2, tree.nv))
-        C = closed(tree, q[k]).C[list(rank.rows)] * natural / np.array(rank.scale)[:, None]
+        C = evaluate_constraints(tree, q[k]).C[list(rank.rows)] * natural / np.array(rank.scale)[:, None]
         near_v = v + dv * np.maximum(np.abs(v), natural)
-        other = _refined(tree, _independent_rows(rank, C, rng), moved(tree, q[k], dq * natural), near_v)
-        found.append(None if other is None else _State(q[k], v, other[-1]))
-    return found
+        other = _refined_accelerations(
+            tree, _independent_rows(rank, C, rng), displace(tree, q[k], dq * natural), near_v
+        )
+        states.append(None if other is None else _State(q[k], v, other[-1]))
+    return states
 
 
-def _errors(tree: Tree, rank: Rank, state: _State) -> list[Accuracy]:
+def _errors(tree: Tree, rank: LoopRank, state: _State) -> list[Accuracy]:
     """Return the accuracy with rank.refinements, and with each further refinement."""
     natural = np.array(rank.natural(tree.nv))
-    found = _refined(tree, rank, state.q, state.v)
-    if found is None:
+    refined = _refined_accelerations(tree, rank, state.q, state.v)
+    if refined is None:
         return [Accuracy(np.inf)] * (1 + MORE_REFINEMENTS)
-    scale = max(float(np.abs(state.other / natural).max()), float(np.abs(state.v / natural).max()) ** 2)
-    differences = [np.abs(a - state.other) / (natural * scale) for a in found]
+    scale = max(float(np.abs(state.reference / natural).max()), float(np.abs(state.v / natural).max()) ** 2)
+    differences = [np.abs(a - state.reference) / (natural * scale) for a in refined]
     errors = [Accuracy(float(x.max()), int(np.argmax(x))) for x in differences]
     return errors + [errors[-1]] * (1 + MORE_REFINEMENTS - len(errors))
 
 
-def _refined(tree: Tree, rank: Rank, q: Array, v: Array) -> list[Array] | None:
+def _refined_accelerations(tree: Tree, rank: LoopRank, q: Array, v: Array) -> list[Array] | None:
     """Return accelerations with rank.refinements and with each further one until they converge; None if not finite."""
     forward = (crba if tree.coupled else aba).forward_dynamics
     more = replace(rank, refinements=rank.refinements + MORE_REFINEMENTS)
-    found: list[Array] = []
+    refined: list[Array] = []
     try:
         with np.errstate(all="ignore"):
             for k, (a, _) in enumerate(solutions(tree, forward, more, q.tolist(), v.tolist(), [0.0] * tree.nv)):
                 if k >= rank.refinements:
-                    found.append(np.array(a, float))
-                if len(found) > 1 and _stays(found[-2], found[-1], np.array(rank.natural(tree.nv))):
+                    refined.append(np.array(a, float))
+                if len(refined) > 1 and _has_converged(refined[-2], refined[-1], np.array(rank.natural(tree.nv))):
                     break
-    except FAILED:
+    except ARITHMETIC_ERRORS:
         return None
-    return found if np.isfinite(found).all() else None
+    return refined if np.isfinite(refined).all() else None
 
 
-def _stays(before: Array, after: Array, natural: Array) -> bool:
+def _has_converged(before: Array, after: Array, natural: Array) -> bool:
     return bool(np.abs((after - before) / natural).max() <= CONVERGED * np.abs(after / natural).max())
 
 
-def _independent_rows(rank: Rank, C: Array, rng: np.random.Generator) -> Rank:
+def _independent_rows(rank: LoopRank, C: Array, rng: np.random.Generator) -> LoopRank:
     """Return the same equations without redundant ones: from every group as many rows as it has independent ones.
 
     C (rows of the rank, nv) is in natural sizes. Among rows with comparable independent parts, the choice is random.
@@ -168,15 +174,15 @@ def _independent_rows(rank: Rank, C: Array, rng: np.random.Generator) -> Rank:
     places = [k for k in range(len(rank.rows)) if k not in tied]
     for group in rank.groups:
         order = rng.permutation(group.places)
-        rest = C[order].copy()
-        taken = np.zeros(len(order), bool)
+        remainder = C[order].copy()
+        selected = np.zeros(len(order), bool)
         for _ in range(group.rank):
-            new = np.where(taken, -1.0, np.linalg.norm(rest, axis=1))
-            k = int(np.flatnonzero(new >= COMPARABLE * new.max())[0])
-            unit = rest[k] / max(float(new[k]), 1e-300)
-            taken[k] = True
-            rest -= np.outer(rest @ unit, unit)
-        places += [int(k) for k in order[taken]]
+            new = np.where(selected, -1.0, np.linalg.norm(remainder, axis=1))
+            k = int(np.flatnonzero(new >= COMPARABLE_ROW_RATIO * new.max())[0])
+            unit = remainder[k] / max(float(new[k]), 1e-300)
+            selected[k] = True
+            remainder -= np.outer(remainder @ unit, unit)
+        places += [int(k) for k in order[selected]]
     places.sort()
     return replace(
         rank,

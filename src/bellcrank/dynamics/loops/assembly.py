@@ -10,34 +10,40 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.blocks import damped_step, pseudo_inverse
-from bellcrank.dynamics.loops.numbers import Array, Closed, closed, moved, upright
-from bellcrank.dynamics.loops.scaling import Scales, scales
+from bellcrank.dynamics.loops.block_algebra import damped_step, pseudo_inverse
+from bellcrank.dynamics.loops.constraint_values import (
+    Array,
+    ConstraintValues,
+    displace,
+    ends_upright,
+    evaluate_constraints,
+)
+from bellcrank.dynamics.loops.natural_sizes import Scales, natural_scales
 from bellcrank.model.tree import Tree
 
-AIMED_AT = 1e-12  # largest residual aimed at, relative to the natural size of its equation (scaling.py)
-CLOSED = 1e3 * AIMED_AT  # residual that rounding may leave in large mechanisms
-EXACT = 3e-15  # residual aimed at for the rank decision, where a residual looks like a singular value
-ROUNDS = 200
-ALLOWED = 1e-9  # singular values below this, relative to the largest, do not constrain a motion
+RESIDUAL_GOAL = 1e-12  # largest residual aimed at, relative to the natural size of its equation (natural_sizes.py)
+CLOSED_RESIDUAL = 1e3 * RESIDUAL_GOAL  # residual that rounding may leave in large mechanisms
+EXACT_RESIDUAL = 3e-15  # residual aimed at for the rank decision, where a residual looks like a singular value
+MAX_ITERATIONS = 200
+MOTION_TOLERANCE = 1e-9  # singular values below this, relative to the largest, do not constrain a motion
 # Singular values of C below this, relative to the largest, count as zero if loops close only roughly, as in files that
 # have 1.571 for a quarter of a turn.
-ROUGH = 3e-4
-OPEN = 3.0  # loops may then stay open by this multiple of the tolerance
-SLOWLY = 0.5  # the iteration ends if a closed loop's residual does not decrease below this fraction
+ROUGH_TOLERANCE = 3e-4
+OPEN_FACTOR = 3.0  # loops may then stay open by this multiple of the tolerance
+SLOW_PROGRESS_RATIO = 0.5  # the iteration ends if a closed loop's residual does not decrease below this fraction
 LONGEST_MOVE = 0.5  # of a coordinate in one round, relative to its natural size
 # Continuation along a branch: step lengths, largest number of steps, and largest motion of any coordinate in a step.
 LONGEST_STEP, SHORTEST_STEP, MOST_STEPS, STRIDE = 0.1, 1e-5, 2000, 0.3
-SPREAD = np.geomspace(0.05, 3.0, 48)  # distances of the points tried around a guess that fails
+SEARCH_DISTANCES = np.geomspace(0.05, 3.0, 48)  # distances of the points tried around a guess that fails
 
 
-def assembled(
+def assemble_batch(
     tree: Tree,
     q: Array,
     free: Array | None = None,
-    rounds: int = ROUNDS,
+    rounds: int = MAX_ITERATIONS,
     rough: float = 0.0,
-    aimed_at: float = AIMED_AT,
+    aimed_at: float = RESIDUAL_GOAL,
 ) -> tuple[Array, Array]:
     """Return (q, residuals) of assembled configurations.
 
@@ -59,67 +65,71 @@ def assembled(
     batch = q.shape[:-1]
     q = np.array(q, float).reshape(-1, q.shape[-1])
     mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
-    now = closed(tree, q)
-    by = scales(tree, now.C)
-    error, aim = _aim(now, by, mask, rough)
+    values = evaluate_constraints(tree, q)
+    natural = natural_scales(tree, values.C)
+    error, step_for = _residual_and_step(values, natural, mask, rough)
     damping = np.full(len(q), 1e-3)
     stalled = np.zeros(len(q), bool)
     for _ in range(rounds):
-        busy = (error > aimed_at) & (damping < 1e12) & ~(stalled & (error < CLOSED))
-        if not busy.any():
+        active = (error > aimed_at) & (damping < 1e12) & ~(stalled & (error < CLOSED_RESIDUAL))
+        if not active.any():
             break
-        step = aim(damping * np.minimum(1.0, error))
-        longest = np.abs(step / by.columns).max(axis=-1, initial=0.0)
+        step = step_for(damping * np.minimum(1.0, error))
+        longest = np.abs(step / natural.columns).max(axis=-1, initial=0.0)
         step *= np.minimum(1.0, LONGEST_MOVE / np.maximum(longest, 1e-300))[:, None]
-        trial = moved(tree, q, step)
-        then = closed(tree, trial)
-        new, _ = _aim(then, by, mask, rough)
-        better = (new < error) & busy
-        stalled = ~better | (new > SLOWLY * error)
+        trial = displace(tree, q, step)
+        trial_values = evaluate_constraints(tree, trial)
+        new, _ = _residual_and_step(trial_values, natural, mask, rough)
+        better = (new < error) & active
+        stalled = ~better | (new > SLOW_PROGRESS_RATIO * error)
         q = np.where(better[:, None], trial, q)
-        now = _where(better, then, now)
-        error, aim = _aim(now, by, mask, rough)
+        values = _select(better, trial_values, values)
+        error, step_for = _residual_and_step(values, natural, mask, rough)
         damping = np.where(better, damping * 0.2, damping * 10.0)
-    return q.reshape((*batch, q.shape[-1])), now.value.reshape((*batch, now.value.shape[-1]))
+    return q.reshape((*batch, q.shape[-1])), values.value.reshape((*batch, values.value.shape[-1]))
 
 
-def _aim(now: Closed, by: Scales, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
+def _residual_and_step(
+    values: ConstraintValues, natural: Scales, mask: Array, rough: float
+) -> tuple[Array, Callable[[Array], Array]]:
     """Return the largest residual that a motion could change, and the step against it as a function of the damping."""
     if rough:
-        return _rough_aim(now, by, mask, rough)
+        return _rough_residual_and_step(values, natural, mask, rough)
 
     def step(damping: Array) -> Array:
-        C = now.C * by.rows[:, None] * mask
+        C = values.C * natural.rows[:, None] * mask
         says = np.flatnonzero(np.abs(C).max(axis=(0, 2)) > 0.0)  # the others hold identically, or never
-        C, value = C[:, says], (now.value * by.rows)[:, says]
+        C, value = C[:, says], (values.value * natural.rows)[:, says]
         # The damping decreases with the residual: quadratic at the end, but still defined for dependent rows.
         return -damped_step(C, damping + 1e-15 * len(says), value)
 
-    return np.abs(now.value * by.rows).max(axis=-1, initial=0.0), step
+    return np.abs(values.value * natural.rows).max(axis=-1, initial=0.0), step
 
 
-def _rough_aim(now: Closed, by: Scales, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
-    """Return the same as `_aim` from singular values, without the small ones."""
-    U, s, V = np.linalg.svd(by.applied(now.C) * mask, full_matrices=False)
+def _rough_residual_and_step(
+    values: ConstraintValues, natural: Scales, mask: Array, rough: float
+) -> tuple[Array, Callable[[Array], Array]]:
+    """Return the same as `_residual_and_step` from singular values, without the small ones."""
+    U, s, V = np.linalg.svd(natural.scaled(values.C) * mask, full_matrices=False)
     counts = s > rough * np.maximum(s[:, :1], 1e-300)
-    parts = np.where(counts, np.einsum("...mk,...m->...k", U, now.value * by.rows), 0.0)
+    parts = np.where(counts, np.einsum("...mk,...m->...k", U, values.value * natural.rows), 0.0)
 
     def step(damping: Array) -> Array:
         inverse = np.where(counts, s / (s * s + (damping * (s * s).mean(axis=1))[:, None] + 1e-300), 0.0)
-        return np.asarray(-np.einsum("...kn,...k->...n", V, inverse * parts) * by.columns)
+        return np.asarray(-np.einsum("...kn,...k->...n", V, inverse * parts) * natural.columns)
 
     return np.abs(np.einsum("...mk,...k->...m", U, parts)).max(axis=-1, initial=0.0), step
 
 
-def _where(better: Array, new: Closed, old: Closed) -> Closed:
-    return Closed(
+def _select(better: Array, new: ConstraintValues, old: ConstraintValues) -> ConstraintValues:
+    return ConstraintValues(
         np.where(better[:, None], new.value, old.value),
         np.where(better[:, None, None], new.C, old.C),
         np.where(better[:, None], new.bias, old.bias),
     )
 
 
-def closes(tree: Tree, q: Array, residual: Array, rough: float = 0.0) -> Array:
+def is_assembled(tree: Tree, q: Array, residual: Array, rough: float = 0.0) -> Array:
     """Return which configurations are assembled, with all ends upright.
 
     Parameters
@@ -133,11 +143,11 @@ def closes(tree: Tree, q: Array, residual: Array, rough: float = 0.0) -> Array:
     rough
         Tolerance of redundant equations.
     """
-    shut = missed(tree, q, residual) < (OPEN * rough if rough else CLOSED)
-    return np.asarray(shut & upright(tree, q))
+    shut = relative_residual(tree, q, residual) < (OPEN_FACTOR * rough if rough else CLOSED_RESIDUAL)
+    return np.asarray(shut & ends_upright(tree, q))
 
 
-def missed(tree: Tree, q: Array, residual: Array) -> Array:
+def relative_residual(tree: Tree, q: Array, residual: Array) -> Array:
     """Return the largest residual of each configuration, relative to the natural size of its equation.
 
     Parameters
@@ -149,11 +159,11 @@ def missed(tree: Tree, q: Array, residual: Array) -> Array:
     residual
         Their residuals.
     """
-    rows = scales(tree, closed(tree, q).C).rows
+    rows = natural_scales(tree, evaluate_constraints(tree, q).C).rows
     return np.asarray(np.abs(residual * rows).max(axis=-1, initial=0.0))
 
 
-def searched(
+def search_assembly(
     tree: Tree, guess: Array, free: Array | None = None, rough: float = 0.0, tries: int = 1
 ) -> tuple[Array, Array, bool]:
     """Return (q, residual, assembled) from the guess, or else the nearest assembly found from points around it.
@@ -171,29 +181,31 @@ def searched(
     tries
         Number of rounds of points around the best so far, if none before led to an assembly.
     """
-    q, residual = assembled(tree, guess[None], free, rough=rough)
-    if closes(tree, q, residual, rough)[0]:
+    q, residual = assemble_batch(tree, guess[None], free, rough=rough)
+    if is_assembled(tree, q, residual, rough)[0]:
         return q[0], residual[0], True
     rng, mask = np.random.default_rng(0), np.ones(tree.nv) if free is None else np.asarray(free, float)
-    size = scales(tree, closed(tree, guess).C).columns * mask
+    size = natural_scales(tree, evaluate_constraints(tree, guess).C).columns * mask
     for _ in range(tries):
-        around = moved(tree, np.broadcast_to(guess, (len(SPREAD), len(guess))), _scattered(rng, tree.nv) * size)
-        others, left = assembled(tree, around, free, rough=rough)
-        good = np.flatnonzero(closes(tree, others, left, rough))
+        around = displace(
+            tree, np.broadcast_to(guess, (len(SEARCH_DISTANCES), len(guess))), _random_offsets(rng, tree.nv) * size
+        )
+        others, other_residuals = assemble_batch(tree, around, free, rough=rough)
+        good = np.flatnonzero(is_assembled(tree, others, other_residuals, rough))
         if len(good):
             nearest = good[np.argmin(np.linalg.norm(others[good] - guess, axis=1))]
-            return others[nearest], left[nearest], True
-        every, gaps = np.concatenate([q, others]), np.concatenate([residual, left])
-        best = [int(np.argmin(missed(tree, every, gaps)))]
+            return others[nearest], other_residuals[nearest], True
+        every, gaps = np.concatenate([q, others]), np.concatenate([residual, other_residuals])
+        best = [int(np.argmin(relative_residual(tree, every, gaps)))]
         q, residual = every[best], gaps[best]
     return q[0], residual[0], False
 
 
-def _scattered(rng: np.random.Generator, nv: int) -> Array:
-    return np.asarray(rng.normal(size=(len(SPREAD), nv)) * SPREAD[:, None])
+def _random_offsets(rng: np.random.Generator, nv: int) -> Array:
+    return np.asarray(rng.normal(size=(len(SEARCH_DISTANCES), nv)) * SEARCH_DISTANCES[:, None])
 
 
-def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array | None:
+def follow_branch(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array | None:
     """Return a configuration with the held coordinates as in the guess, on the branch of the nearest assembly.
 
     The held coordinates move in short steps from their assembled values to the desired ones, along the tangent and back
@@ -211,28 +223,28 @@ def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array
     rough
         Tolerance of redundant equations.
     """
-    q, residual = assembled(tree, guess, rough=rough)
-    if not closes(tree, q, residual, rough):
+    q, residual = assemble_batch(tree, guess, rough=rough)
+    if not is_assembled(tree, q, residual, rough):
         return None
     length = LONGEST_STEP
     for _ in range(MOST_STEPS):
-        left = _left(tree, q, guess, free)
-        if left is None:
+        remaining = _remaining_change(tree, q, guess, free)
+        if remaining is None:
             return None
-        C = closed(tree, q).C
-        by = scales(tree, C)
-        far = float(np.abs(left / by.columns).max(initial=0.0))
-        if far < 1e-14:
-            return q if closes(tree, q, closed(tree, q).value, rough) else None
-        part = left * min(1.0, length / far)
-        C = by.by_rows(C)
-        aside = pseudo_inverse(C * free, rough or ALLOWED) @ (C @ part)
-        ahead = moved(tree, q, part - aside * free)
-        there, residual = assembled(tree, ahead, free, rough=rough)
-        moves = float(np.abs((part - aside * free) / by.columns).max(initial=0.0))
-        back = distance(tree, by, there - ahead)
-        if closes(tree, there, residual, rough) and moves < STRIDE and back < max(0.2 * moves, 1e-9):
-            q, length = there, min(2.0 * length, LONGEST_STEP)
+        C = evaluate_constraints(tree, q).C
+        natural = natural_scales(tree, C)
+        largest_remaining = float(np.abs(remaining / natural.columns).max(initial=0.0))
+        if largest_remaining < 1e-14:
+            return q if is_assembled(tree, q, evaluate_constraints(tree, q).value, rough) else None
+        part = remaining * min(1.0, length / largest_remaining)
+        C = natural.scale_rows(C)
+        tangent_correction = pseudo_inverse(C * free, rough or MOTION_TOLERANCE) @ (C @ part)
+        predicted = displace(tree, q, part - tangent_correction * free)
+        corrected, residual = assemble_batch(tree, predicted, free, rough=rough)
+        moves = float(np.abs((part - tangent_correction * free) / natural.columns).max(initial=0.0))
+        back = relative_change(tree, natural, corrected - predicted)
+        if is_assembled(tree, corrected, residual, rough) and moves < STRIDE and back < max(0.2 * moves, 1e-9):
+            q, length = corrected, min(2.0 * length, LONGEST_STEP)
         else:
             length *= 0.5
             if length < SHORTEST_STEP:
@@ -240,25 +252,25 @@ def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array
     return None
 
 
-def distance(tree: Tree, by: Scales, change: Array) -> float:
+def relative_change(tree: Tree, natural: Scales, change: Array) -> float:
     """Return the largest element of a change of q, relative to the natural size of its coordinate.
 
     Parameters
     ----------
     tree
         Kinematic tree of the mechanism.
-    by
+    natural
         Natural sizes.
     change
         Change of q.
     """
     size = np.ones(tree.nq)
     for link in tree.links:
-        size[list(link.q_index)] = by.columns[list(link.v_index)].max(initial=0.0) or 1.0
+        size[list(link.q_index)] = natural.columns[list(link.v_index)].max(initial=0.0) or 1.0
     return float(np.abs(change / size).max(initial=0.0))
 
 
-def _left(tree: Tree, q: Array, guess: Array, free: Array) -> Array | None:
+def _remaining_change(tree: Tree, q: Array, guess: Array, free: Array) -> Array | None:
     """Return the remaining change of the held coordinates in the space of v; None if that is not defined."""
     out = np.zeros(tree.nv)
     for link in tree.links:
@@ -270,7 +282,7 @@ def _left(tree: Tree, q: Array, guess: Array, free: Array) -> Array | None:
     return out
 
 
-def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None, rough: float = 0.0) -> Array:
+def consistent_velocity(tree: Tree, q: Array, v: Array, free: Array | None = None, rough: float = 0.0) -> Array:
     """Return the nearest velocity with C v = 0, changing only the free elements.
 
     Parameters
@@ -287,14 +299,14 @@ def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None, rough:
         Tolerance of redundant equations.
     """
     mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
-    C = closed(tree, q).C
-    C = scales(tree, C).by_rows(C)
+    C = evaluate_constraints(tree, q).C
+    C = natural_scales(tree, C).scale_rows(C)
     gap = np.einsum("...mk,...k->...m", C, v)
-    change = np.einsum("...km,...m->...k", pseudo_inverse(C * mask, rough or ALLOWED), gap)
+    change = np.einsum("...km,...m->...k", pseudo_inverse(C * mask, rough or MOTION_TOLERANCE), gap)
     return np.asarray(v - change * mask)
 
 
-def summary(names: list[str], value: Array, size: Array | float = 1.0, largest: int = 4) -> str:
+def residual_summary(names: list[str], value: Array, size: Array | float = 1.0, largest: int = 4) -> str:
     """Format the largest residuals by equation, the worst first.
 
     Parameters
@@ -309,11 +321,11 @@ def summary(names: list[str], value: Array, size: Array | float = 1.0, largest: 
         Largest number of equations listed.
     """
     order: Any = np.argsort(-np.abs(value * size))[:largest]
-    worst = np.abs(value * size) > AIMED_AT
+    worst = np.abs(value * size) > RESIDUAL_GOAL
     return ", ".join(f"{names[k]} {value[k]:.3g}" for k in order if worst[k])
 
 
-def open_ends(names: list[str], residual: Array, size: Array | float = 1.0) -> str:
+def describe_residual(names: list[str], residual: Array, size: Array | float = 1.0) -> str:
     """Describe which equations are not satisfied.
 
     Parameters
@@ -325,5 +337,5 @@ def open_ends(names: list[str], residual: Array, size: Array | float = 1.0) -> s
     size
         One over the natural size of each equation.
     """
-    found = summary(names, residual, size)
+    found = residual_summary(names, residual, size)
     return f"these equations are not satisfied: {found} (m, or 1 for directions)" if found else "an end is upside down"

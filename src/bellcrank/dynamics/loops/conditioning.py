@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics import crba
-from bellcrank.dynamics.loops.partition import least_pivot, pivots
-from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.dynamics.loops.coordinate_partitioning import choose_pivots, least_pivot
+from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.model.tree import Tree
 
 Array = np.ndarray[Any, Any]
-LOOKS = 4  # configurations examined
-COMMON = 0.1  # usual size of pivots in small linkages, for which the thresholds are made
-WANTED = 1e-12  # relative error of multipliers
+EXAMINED_CONFIGURATIONS = 4  # configurations examined
+COMMON_PIVOT = 0.1  # usual size of pivots in small linkages, for which the thresholds are made
+WANTED_MULTIPLIER_ERROR = 1e-12  # relative error of multipliers
 MOST_REFINEMENTS = 4
-WORSE = 100.0  # factor by which the loss may be larger in other configurations
+LOSS_MARGIN = 100.0  # factor by which the loss may be larger in other configurations
 EPSILON = 2.0**-52
 
 
-def with_usual_pivots(tree: Tree, rank: Rank, pattern: Array, q: Array, C: Array) -> tuple[Rank, float]:
+def with_usual_pivots(tree: Tree, rank: LoopRank, pattern: Array, q: Array, C: Array) -> tuple[LoopRank, float]:
     """Return the rank with the usual pivots, and the usual relative error of one solution for multipliers.
 
     Parameters
@@ -46,32 +46,36 @@ def with_usual_pivots(tree: Tree, rank: Rank, pattern: Array, q: Array, C: Array
     """
     if not rank.rank or not len(q):
         return rank, 0.0
-    some = np.unique(np.linspace(0, len(q) - 1, min(len(q), LOOKS)).astype(int))
+    some = np.unique(np.linspace(0, len(q) - 1, min(len(q), EXAMINED_CONFIGURATIONS)).astype(int))
     natural = C[some] * np.array(rank.natural(tree.nv))
     rows = natural / np.array(rank.scale)[:, None]
-    partition = np.median([least_pivot(x, pivots(y, pattern, rank)[0]) for x, y in zip(rows, natural, strict=True)])
+    partition = np.median(
+        [least_pivot(x, choose_pivots(y, pattern, rank)[0]) for x, y in zip(rows, natural, strict=True)]
+    )
     multipliers = float(np.median([_least_multiplier_pivot(tree, rank, q[k], C[k]) for k in some]))
     loss = EPSILON / max(multipliers, EPSILON) ** 2
     return replace(
         rank,
-        usual_pivot=_usual(float(partition)),
-        usual_sound=_usual(multipliers),
+        usual_pivot=_relative_to_common(float(partition)),
+        usual_sound=_relative_to_common(multipliers),
         refinements=_refinements(loss),
     ), loss
 
 
-def _usual(size: float) -> float:
-    return min(1.0, max(size, 1e-300) / COMMON)
+def _relative_to_common(size: float) -> float:
+    return min(1.0, max(size, 1e-300) / COMMON_PIVOT)
 
 
 def _refinements(loss: float) -> int:
     """Return the number of refinements that reduce the error, by `loss` each time, below the limit."""
-    if loss < WANTED:
+    if loss < WANTED_MULTIPLIER_ERROR:
         return 0
-    return min(MOST_REFINEMENTS, math.ceil(math.log(WANTED) / math.log(min(WORSE * loss, 0.1))) - 1)
+    return min(
+        MOST_REFINEMENTS, math.ceil(math.log(WANTED_MULTIPLIER_ERROR) / math.log(min(LOSS_MARGIN * loss, 0.1))) - 1
+    )
 
 
-def _least_multiplier_pivot(tree: Tree, rank: Rank, q: Array, C: Array) -> float:
+def _least_multiplier_pivot(tree: Tree, rank: LoopRank, q: Array, C: Array) -> float:
     """Return the root of the smallest pivot of C M^-1 C^T, relative to its loop's rows, as in `Multipliers.sound`."""
     M = np.array(crba.mass_matrix(tree, q.tolist()), float)
     diagonal = np.diag(M)
@@ -80,7 +84,7 @@ def _least_multiplier_pivot(tree: Tree, rank: Rank, q: Array, C: Array) -> float
     size = 1.0 / np.sqrt(diagonal)
     try:
         L = np.linalg.cholesky(M * size * size[:, None])
-    except np.linalg.LinAlgError:  # singular mass matrices are rejected elsewhere (immobility.py)
+    except np.linalg.LinAlgError:  # singular mass matrices are rejected elsewhere (singular_mass.py)
         return 1.0
     W = np.linalg.solve(L, (C * size).T).T
     rows = np.linalg.norm(W, axis=1) / np.array(rank.scale)

@@ -1,8 +1,8 @@
 """Solution of C x = r for dependent unknowns in terms of the others, with a predetermined pivot order.
 
 The order is a list of pivots (row, column): the columns are the dependent unknowns, all others are independent. It is
-chosen numerically (partition.py); here it is followed, for any scalar type, and zeros cost nothing. If loops do not
-share joints, their rows do not share columns, and each loop is solved by itself.
+chosen numerically (coordinate_partitioning.py); here it is followed, for any scalar type, and zeros cost nothing. If
+loops do not share joints, their rows do not share columns, and each loop is solved by itself.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from typing import Any
 from bellcrank.scalar import Scalar
 
 Pivots = Sequence[tuple[int, int]]
-Line = dict[Any, Scalar]  # by index of an unknown, or by the name of a right-hand side
+LinearForm = dict[Any, Scalar]  # by index of an unknown, or by the name of a right-hand side
 
 
 @dataclass(frozen=True)
-class Solved:
+class EliminationResult:
     """Each dependent unknown as a combination of the independent ones and of the right-hand sides."""
 
-    lines: Mapping[int, Line]
+    lines: Mapping[int, LinearForm]
     pivots: list[Scalar]  # the divisors
 
 
-def solved(rows: Sequence[Mapping[int, Scalar]], order: Pivots, right: Sequence[Mapping[str, Scalar]]) -> Solved:
+def eliminate_unknowns(
+    rows: Sequence[Mapping[int, Scalar]], order: Pivots, right: Sequence[Mapping[str, Scalar]]
+) -> EliminationResult:
     """Solve for the dependent unknowns. A resulting line has -E for columns of C, and the names of right-hand sides.
 
     Parameters
@@ -37,25 +39,25 @@ def solved(rows: Sequence[Mapping[int, Scalar]], order: Pivots, right: Sequence[
     right
         Right-hand sides of each row, by name.
     """
-    work: dict[int, Line] = {k: dict(rows[k]) | dict(right[k]) for k, _ in order}
-    used: list[Scalar] = []
+    work: dict[int, LinearForm] = {k: dict(rows[k]) | dict(right[k]) for k, _ in order}
+    pivot_values: list[Scalar] = []
     inverse: dict[int, Scalar] = {}
-    left = [k for k, _ in order]
+    remaining_rows = [k for k, _ in order]
     for k, c in order:
-        left.remove(k)
-        mine = work[k]
-        used.append(mine[c])
-        inverse[c] = 1.0 / mine[c]
-        for other in left:
+        remaining_rows.remove(k)
+        pivot_row = work[k]
+        pivot_values.append(pivot_row[c])
+        inverse[c] = 1.0 / pivot_row[c]
+        for other in remaining_rows:
             line = work[other]
             if c in line:
                 factor = line.pop(c) * inverse[c]
-                for key, x in mine.items():
+                for key, x in pivot_row.items():
                     if key != c:
                         line[key] = line[key] - factor * x if key in line else -(factor * x)
-    lines: dict[int, Line] = {}
+    lines: dict[int, LinearForm] = {}
     for k, c in reversed(order):
-        total: Line = {}
+        total: LinearForm = {}
         for key, x in work[k].items():
             if key == c:
                 continue
@@ -65,4 +67,4 @@ def solved(rows: Sequence[Mapping[int, Scalar]], order: Pivots, right: Sequence[
             else:
                 total[key] = total[key] + x if key in total else x
         lines[c] = {key: x * inverse[c] for key, x in total.items()}
-    return Solved(lines, used)
+    return EliminationResult(lines, pivot_values)

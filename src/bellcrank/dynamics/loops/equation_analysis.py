@@ -19,45 +19,45 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.accuracy import PROMISED, Accuracy, doubtful, measured
+from bellcrank.dynamics.loops.accuracy import MAX_RELATIVE_ERROR, Accuracy, may_lose_digits, measure_accuracy
 from bellcrank.dynamics.loops.assembly import (
-    ALLOWED,
-    EXACT,
-    ROUGH,
-    SPREAD,
-    assembled,
-    closes,
-    missed,
-    open_ends,
-    searched,
+    EXACT_RESIDUAL,
+    MOTION_TOLERANCE,
+    ROUGH_TOLERANCE,
+    SEARCH_DISTANCES,
+    assemble_batch,
+    describe_residual,
+    is_assembled,
+    relative_residual,
+    search_assembly,
 )
-from bellcrank.dynamics.loops.blocks import pseudo_inverse, redundancy
+from bellcrank.dynamics.loops.block_algebra import pseudo_inverse, redundancy
 from bellcrank.dynamics.loops.conditioning import with_usual_pivots
-from bellcrank.dynamics.loops.numbers import Array, closed, moved
-from bellcrank.dynamics.loops.rank import Group, Rank
-from bellcrank.dynamics.loops.rank_decision import CLEAR, BlockRank, decided, total
-from bellcrank.dynamics.loops.rows import families, names
-from bellcrank.dynamics.loops.scaling import Scales, scales
+from bellcrank.dynamics.loops.constraint_equations import equation_families, equation_names
+from bellcrank.dynamics.loops.constraint_values import Array, displace, evaluate_constraints
+from bellcrank.dynamics.loops.natural_sizes import Scales, natural_scales
+from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
+from bellcrank.dynamics.loops.rank_decision import CLEAR_GAP_RATIO, BlockRank, decide_ranks, total_rank
 from bellcrank.errors import ModelError, warn
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import EQUATIONS
 from bellcrank.model.tree import Tree
-from bellcrank.text import table
+from bellcrank.text_table import table
 
 WALKERS, STEPS = 4, 3
 DOUBTFUL_WALKERS = 6  # if it is not clear which constraints are real
 FAR_WALKERS, FAR_STEPS = 24, 16  # for configurations far from the start
 EXACT_NOISE = 3e-11  # with exact numbers, singular values that should be zero are smaller than this
-NOTHING = 1e-10  # an equation whose row is smaller than this, relative to its natural size, is rounding
-OPEN_SAID = 1e-8  # gaps of loops larger than this, relative to their size, are reported
+NEGLIGIBLE_ROW = 1e-10  # an equation whose row is smaller than this, relative to its natural size, is rounding
+REPORTED_GAP = 1e-8  # gaps of loops larger than this, relative to their size, are reported
 SLACK_MARGIN = 10.0  # margin of the largest gap seen, for configurations that were not examined
-HOLDS = 100.0  # loops that open by more than this multiple of the singular values left out were held by them
+HOLDING_FACTOR = 100.0  # loops that open by more than this multiple of the singular values left out were held by them
 # If nothing closes at first: factor for the number of configurations tried, and limit of their numbers.
-MOST_TRIES, MOST_NUMBERS = 20, 5e6
+MAX_TRIES, MAX_TRIED_NUMBERS = 20, 5e6
 # Elements of the projection onto redundant combinations that tie two rows: default, largest, and multiple of rounding
 # divided by the smallest singular value that counts.
-TIED, MOST_TIED, TIED_MARGIN = 1e-6, 0.1, 30.0
-PATTERN = 1e-13  # elements of C, in natural sizes, that are not rounding
+TIE_TOLERANCE, MAX_TIE_TOLERANCE, TIE_MARGIN = 1e-6, 0.1, 30.0
+PATTERN_TOLERANCE = 1e-13  # elements of C, in natural sizes, that are not rounding
 
 
 NO_SCALES = Scales(np.ones(0), np.ones(0))
@@ -71,7 +71,7 @@ class Analysis:
     names: tuple[str, ...]  # names of all equations
     kept: tuple[int, ...]  # equations that are independent in most configurations, as many as the rank
     trivial: tuple[int, ...]  # equations that hold identically
-    rank: Rank  # all nontrivial equations, and the groups of dependent ones
+    rank: LoopRank  # all nontrivial equations, and the groups of dependent ones
     pattern: Array  # (rank.rows, nv): true where C is not always zero
     nv: int
     samples: Array  # assembled configurations, the start first
@@ -133,21 +133,21 @@ class Analysis:
     @property
     def doubts(self) -> tuple[str, ...]:
         """Return reasons why the mechanism may not be modelled as intended."""
-        found = []
-        if self.rough and self.slack > OPEN_SAID:
-            found.append(
+        reasons = []
+        if self.rough and self.slack > REPORTED_GAP:
+            reasons.append(
                 f"numbers are not exact: the loops stay open by up to {self.slack / SLACK_MARGIN:.1e} of their size as "
                 f"it moves, because singular values of C up to {self._dropped:.1e} count as zero. Axes that are "
                 "parallel, or lengths that fit, except for the last digits are assumed to be exactly so; give them "
                 "with all digits to close the loops"
             )
-        found += self.untrusted
+        reasons += self.untrusted
         if self.nv and not self.mobility:
-            found.append(
+            reasons.append(
                 "it cannot move: the loops leave no freedom. If it should, check axes that are nearly parallel and "
                 f"lengths that nearly fit (the weakest constraint is {self.hold:.1e} of the strongest)"
             )
-        return tuple(found)
+        return tuple(reasons)
 
     @property
     def untrusted(self) -> list[str]:
@@ -157,7 +157,7 @@ class Analysis:
     @property
     def unclear(self) -> list[str]:
         """Return descriptions of loops without a clear gap in their singular values."""
-        return [self._unclear(x) for x in self.blocks if x.ratio < CLEAR]
+        return [self._unclear(x) for x in self.blocks if x.ratio < CLEAR_GAP_RATIO]
 
     @property
     def _dropped(self) -> float:
@@ -194,27 +194,27 @@ def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
     near
         Configuration to begin at if no assembly is found near zero.
     """
-    kept: dict[str, Analysis] = mechanism.__dict__
-    if "_closure" in kept:
-        return kept["_closure"]
+    cache: dict[str, Analysis] = mechanism.__dict__
+    if "_closure" in cache:
+        return cache["_closure"]
     plain = mechanism.at() if mechanism.parameters else mechanism
     if near is None:
-        found = kept.setdefault("_closure", analysed(plain.tree, plain.neutral()))
-        return _warned(mechanism, found)
+        result = cache.setdefault("_closure", analyse_tree(plain.tree, plain.neutral()))
+        return _warn_doubts(mechanism, result)
     try:
         return analysis(mechanism)
     except ModelError:
-        kept["_closure"] = replace(analysed(plain.tree, near), told=True)
-        return _warned(mechanism, kept["_closure"])
+        cache["_closure"] = replace(analyse_tree(plain.tree, near), told=True)
+        return _warn_doubts(mechanism, cache["_closure"])
 
 
-def _warned(mechanism: Mechanism, found: Analysis) -> Analysis:
+def _warn_doubts(mechanism: Mechanism, found: Analysis) -> Analysis:
     for doubt in found.untrusted:
         warn(f'"{mechanism.name}": {doubt}.')
     return found
 
 
-def analysed(tree: Tree, start: Array) -> Analysis:
+def analyse_tree(tree: Tree, start: Array) -> Analysis:
     """Analyse the loops of a tree.
 
     Parameters
@@ -224,35 +224,39 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     start
         Configuration near which the search for an assembly begins.
     """
-    what = names(tree)
-    samples, blocks, by, rough = _decided(tree, *_closed_from(tree, start, what))
-    at = closed(tree, samples)
-    C = by.applied(at.C)
-    rank, size = total(blocks), np.abs(C).max(axis=(0, 2), initial=0.0)
-    noise = np.zeros(len(what))
+    row_names = equation_names(tree)
+    samples, blocks, natural, rough = _decide_rank(tree, *_first_assembly(tree, start, row_names))
+    values = evaluate_constraints(tree, samples)
+    C = natural.scaled(values.C)
+    rank, size = total_rank(blocks), np.abs(C).max(axis=(0, 2), initial=0.0)
+    noise = np.zeros(len(row_names))
     for block in blocks:
         noise[block.rows] = block.rest
-    trivial = {int(k) for k in np.flatnonzero(size < np.maximum(NOTHING, 3.0 * noise))}
+    trivial = {int(k) for k in np.flatnonzero(size < np.maximum(NEGLIGIBLE_ROW, 3.0 * noise))}
     trivial |= {int(k) for block in blocks if not block.rank for k in block.rows}  # only rounding would constrain it
     regular = np.sum([(block.values > block.cut).sum(axis=1) for block in blocks] or [np.zeros(len(samples))], axis=0)
     usual = C[regular >= rank] if (regular >= rank).any() else C
-    rows, groups = _groups(usual, blocks, trivial)
+    rows, groups = _redundancy_groups(usual, blocks, trivial)
     loops = [k for k, loop in enumerate(tree.loops) for _ in range(EQUATIONS[loop.kind])]
-    sizes = _row_sizes(tree, np.linalg.norm(at.C * by.columns, axis=2).mean(axis=0), rows, groups)
-    found = Rank(tuple(rows), groups, sizes, tuple(loops[k] for k in rows), tuple(float(x) for x in by.columns))
-    pattern = np.abs(C[:, rows]).max(axis=0, initial=0.0) > PATTERN
+    sizes = _row_sizes(tree, np.linalg.norm(values.C * natural.columns, axis=2).mean(axis=0), rows, groups)
+    loop_rank = LoopRank(
+        tuple(rows), groups, sizes, tuple(loops[k] for k in rows), tuple(float(x) for x in natural.columns)
+    )
+    pattern = np.abs(C[:, rows]).max(axis=0, initial=0.0) > PATTERN_TOLERANCE
     fit = regular >= rank
-    slack = SLACK_MARGIN * float(np.abs(at.value * by.rows).max(initial=0.0))
-    found, loss = with_usual_pivots(tree, found, pattern, samples[fit], at.C[fit][:, rows])
+    slack = SLACK_MARGIN * float(np.abs(values.value * natural.rows).max(initial=0.0))
+    loop_rank, loss = with_usual_pivots(tree, loop_rank, pattern, samples[fit], values.C[fit][:, rows])
     # Numbers that are not exact are reported as such, and limit the accuracy in the expected way.
     accuracy = Accuracy()
-    if not (rough and slack > OPEN_SAID) and doubtful(tree, found, loss, _contradiction(blocks), samples[fit]):
-        found, accuracy = measured(tree, found, samples[fit], rough)
+    if not (rough and slack > REPORTED_GAP) and may_lose_digits(
+        tree, loop_rank, loss, _contradiction(blocks), samples[fit]
+    ):
+        loop_rank, accuracy = measure_accuracy(tree, loop_rank, samples[fit], rough)
     return Analysis(
-        tuple(what),
-        _kept(usual, blocks, trivial),
+        tuple(row_names),
+        _independent_rows(usual, blocks, trivial),
         tuple(sorted(trivial)),
-        found,
+        loop_rank,
         pattern,
         tree.nv,
         samples,
@@ -261,8 +265,8 @@ def analysed(tree: Tree, start: Array) -> Analysis:
         slack,
         min((float(block.signal) for block in blocks if block.rank), default=0.0),
         tuple(blocks),
-        by,
-        "" if accuracy.sufficient else _inexact(tree, what, found, pattern, accuracy),
+        natural,
+        "" if accuracy.sufficient else _inexact(tree, row_names, loop_rank, pattern, accuracy),
     )
 
 
@@ -271,73 +275,75 @@ def _contradiction(blocks: Sequence[BlockRank]) -> float:
     return max((x.rest / min(x.signal, 1.0) for x in blocks if x.rank and x.rest > x.floor), default=0.0)
 
 
-def _inexact(tree: Tree, what: Sequence[str], rank: Rank, pattern: Array, accuracy: Accuracy) -> str:
+def _inexact(tree: Tree, row_names: Sequence[str], rank: LoopRank, pattern: Array, accuracy: Accuracy) -> str:
     """Describe which coordinate and loops lose digits, how many, and what to do."""
     joint = next(x.joint.name for x in tree.links if accuracy.coordinate in x.v_index)
     using = [
-        what[k].partition(":")[0] for k, uses in zip(rank.rows, pattern[:, accuracy.coordinate], strict=True) if uses
+        row_names[k].partition(":")[0]
+        for k, uses in zip(rank.rows, pattern[:, accuracy.coordinate], strict=True)
+        if uses
     ]
-    loops = list(dict.fromkeys(using or [what[k].partition(":")[0] for k in rank.rows]))
+    loops = list(dict.fromkeys(using or [row_names[k].partition(":")[0] for k in rank.rows]))
     listed = ", ".join(f'"{x}"' for x in loops[:LISTED_LOOPS]) + (", ..." if len(loops) > LISTED_LOOPS else "")
     size = f"about {accuracy.error:.0e}" if np.isfinite(accuracy.error) else "more than their size"
     return (
         f"accelerations and the forces of loops are not exact: rounding changes them by {size} (relative to the "
-        f'largest, expected at most {PROMISED:.0e}), most of all at joint "{joint}", which is in the loops {listed}. '
-        "Sizes or masses that differ by many orders of magnitude cost that many digits, especially if a small part "
-        "carries a large one. Remove or fix small parts of large machines, or give redundant equations with all "
-        "digits; otherwise rely only on the remaining digits"
+        f'largest, expected at most {MAX_RELATIVE_ERROR:.0e}), most of all at joint "{joint}", which is in the loops '
+        f"{listed}. Sizes or masses that differ by many orders of magnitude cost that many digits, especially if a "
+        "small part carries a large one. Remove or fix small parts of large machines, or give redundant equations "
+        "with all digits; otherwise rely only on the remaining digits"
     )
 
 
 Decision = tuple[Array, list[BlockRank], Scales, float]  # configurations, ranks, natural sizes, and tolerance
 
 
-def _decided(tree: Tree, q: Array, rough: float) -> Decision:
+def _decide_rank(tree: Tree, q: Array, rough: float) -> Decision:
     """Decide the rank by its clearest gap, and return it with the configurations that were examined."""
-    first = _looked_at(tree, q, rough)
-    samples, blocks, by, _ = first
+    first = _examine(tree, q, rough)
+    samples, blocks, natural, _ = first
     if rough or all(x.rest <= max(EXACT_NOISE, 10.0 * x.floor) for x in blocks):
         return first
     # Some singular values are small and isolated. If they constrain nothing, loops hardly open without them.
     without = max(x.rest for x in blocks if x.rest > max(EXACT_NOISE, 10.0 * x.floor))
-    cut = min(ROUGH, max(x.cut for x in blocks if x.rest >= without))
-    other = _looked_at(tree, q, cut, walkers=DOUBTFUL_WALKERS)
-    opened = missed(tree, other[0], closed(tree, other[0]).value).max()
+    cut = min(ROUGH_TOLERANCE, max(x.cut for x in blocks if x.rest >= without))
+    other = _examine(tree, q, cut, walkers=DOUBTFUL_WALKERS)
+    opened = relative_residual(tree, other[0], evaluate_constraints(tree, other[0]).value).max()
     moved_on = len(other[0]) > 1 + DOUBTFUL_WALKERS * STEPS // 2
-    if total(other[1]) == total(blocks) and moved_on and opened < HOLDS * without:
+    if total_rank(other[1]) == total_rank(blocks) and moved_on and opened < HOLDING_FACTOR * without:
         return other
-    return samples, [x.strict(EXACT_NOISE) for x in blocks], by, 0.0
+    return samples, [x.strict(EXACT_NOISE) for x in blocks], natural, 0.0
 
 
-def _looked_at(tree: Tree, q: Array, rough: float, walkers: int = WALKERS) -> Decision:
-    samples = _walked(tree, q, rough, walkers)
-    C = closed(tree, samples).C
-    by = scales(tree, C)
-    return samples, decided(by.applied(C)), by, rough
+def _examine(tree: Tree, q: Array, rough: float, walkers: int = WALKERS) -> Decision:
+    samples = _random_walks(tree, q, rough, walkers)
+    C = evaluate_constraints(tree, samples).C
+    by = natural_scales(tree, C)
+    return samples, decide_ranks(by.scaled(C)), by, rough
 
 
-def _closed_from(tree: Tree, start: Array, what: list[str]) -> tuple[Array, float]:
+def _first_assembly(tree: Tree, start: Array, row_names: list[str]) -> tuple[Array, float]:
     """Return the nearest configuration that closes the loops, and the tolerance that it needs."""
-    room = tree.nv * max(1, len(what)) * len(SPREAD)
-    for tries in (1, max(1, min(MOST_TRIES, int(MOST_NUMBERS / room)))):
-        q, residual, good = searched(tree, start, tries=tries)
-        if good:
+    room = tree.nv * max(1, len(row_names)) * len(SEARCH_DISTANCES)
+    for tries in (1, max(1, min(MAX_TRIES, int(MAX_TRIED_NUMBERS / room)))):
+        q, residual, assembled_well = search_assembly(tree, start, tries=tries)
+        if assembled_well:
             return q, 0.0
-        near, _, good = searched(tree, start, rough=ROUGH, tries=tries)
-        if good:
+        near, _, assembled_well = search_assembly(tree, start, rough=ROUGH_TOLERANCE, tries=tries)
+        if assembled_well:
             # An assembly that was found with a tolerance may still be exact.
-            again, left = assembled(tree, near)
-            return (again, 0.0) if closes(tree, again, left) else (near, ROUGH)
-    size = scales(tree, closed(tree, q).C).rows
+            again, left = assemble_batch(tree, near)
+            return (again, 0.0) if is_assembled(tree, again, left) else (near, ROUGH_TOLERANCE)
+    size = natural_scales(tree, evaluate_constraints(tree, q).C).rows
     raise ModelError(
-        f"the loops cannot be closed: in the best of {1 + tries * len(SPREAD)} attempts "
-        f"{open_ends(what, residual, size)}. "
+        f"the loops cannot be closed: in the best of {1 + tries * len(SEARCH_DISTANCES)} attempts "
+        f"{describe_residual(row_names, residual, size)}. "
         "Check points, axes and lengths of these loops; if they do fit, give a configuration near an assembly: "
         "assemble(q_guess) finds it and stores it in the mechanism."
     )
 
 
-def reached(tree: Tree, of: Analysis) -> Array:
+def reachable_configurations(tree: Tree, of: Analysis) -> Array:
     """Return many configurations that the mechanism can reach from the start of the analysis, some of them distant.
 
     Each random walk continues mostly in its previous direction.
@@ -349,10 +355,10 @@ def reached(tree: Tree, of: Analysis) -> Array:
     of
         Analysis of its loops.
     """
-    return _walked(tree, of.samples[0], of.rough, FAR_WALKERS, FAR_STEPS, straight=2.0)
+    return _random_walks(tree, of.samples[0], of.rough, FAR_WALKERS, FAR_STEPS, straight=2.0)
 
 
-def _walked(
+def _random_walks(
     tree: Tree, q: Array, rough: float, walkers: int = WALKERS, steps: int = STEPS, straight: float = 0.0
 ) -> Array:
     """Return q, and configurations that random walks reach from there.
@@ -361,108 +367,117 @@ def _walked(
     move in the next one.
     """
     rng = np.random.default_rng(0)
-    found, now = [q[None]], np.repeat(q[None], walkers, axis=0)
-    way = np.zeros((walkers, tree.nv))
+    configurations, current = [q[None]], np.repeat(q[None], walkers, axis=0)
+    directions = np.zeros((walkers, tree.nv))
     for _ in range(steps):
-        C = closed(tree, now).C
-        by = scales(tree, C)
+        C = evaluate_constraints(tree, current).C
+        by = natural_scales(tree, C)
         # In natural sizes, the slide of a watch and that of a crane move by the same fraction of their range.
-        move = _allowed(by.applied(C), rng.normal(size=(walkers, tree.nv)) + straight * way, rough)
-        way = move / np.maximum(np.sqrt(np.mean(move**2, axis=1, keepdims=True)), 1e-300)
+        move = _allowed_motion(by.scaled(C), rng.normal(size=(walkers, tree.nv)) + straight * directions, rough)
+        directions = move / np.maximum(np.sqrt(np.mean(move**2, axis=1, keepdims=True)), 1e-300)
         longest = np.maximum(np.abs(move).max(axis=1, initial=0.0, keepdims=True), 1e-300)
         move *= by.columns * rng.uniform(0.2, 0.6, size=(walkers, 1)) / longest
-        new, residual = assembled(tree, moved(tree, now, move), rough=rough, aimed_at=EXACT)
-        good = closes(tree, new, residual, rough)
-        now, way = np.where(good[:, None], new, now), np.where(good[:, None], way, 0.0)
-        found.append(now[good])
-    return np.concatenate(found)
+        new, residual = assemble_batch(tree, displace(tree, current, move), rough=rough, aimed_at=EXACT_RESIDUAL)
+        assembled_mask = is_assembled(tree, new, residual, rough)
+        current, directions = (
+            np.where(assembled_mask[:, None], new, current),
+            np.where(assembled_mask[:, None], directions, 0.0),
+        )
+        configurations.append(current[assembled_mask])
+    return np.concatenate(configurations)
 
 
-def _allowed(C: Array, v: Array, rough: float) -> Array:
+def _allowed_motion(C: Array, v: Array, rough: float) -> Array:
     """Return the part of v with C v = 0."""
-    P = pseudo_inverse(C, rough or ALLOWED)
+    P = pseudo_inverse(C, rough or MOTION_TOLERANCE)
     return np.asarray(v - np.einsum("...km,...m->...k", P, np.einsum("...mk,...k->...m", C, v)))
 
 
-Tied = tuple[tuple[int, ...], int]  # places of rows that depend on each other, and their rank
+TiedRows = tuple[tuple[int, ...], int]  # places of rows that depend on each other, and their rank
 
 
-def _groups(C: Array, blocks: Sequence[BlockRank], trivial: set[int]) -> tuple[list[int], tuple[Group, ...]]:
+def _redundancy_groups(
+    C: Array, blocks: Sequence[BlockRank], trivial: set[int]
+) -> tuple[list[int], tuple[RedundancyGroup, ...]]:
     """Return the nontrivial rows, and the groups of rows that depend on each other somewhere.
 
     A group without any independent equation is rounding, and would lock motions that should be free: its rows are added
     to the trivial ones.
     """
-    tied = [x for block in blocks for x in _tied(C, block, trivial)]
+    tied = [x for block in blocks for x in _tied_rows(C, block, trivial)]
     trivial |= {k for members, rank in tied if not rank for k in members}
     rows = [k for k in range(C.shape[1]) if k not in trivial]
     place = {k: at for at, k in enumerate(rows)}
-    tied = [x for block in blocks for x in _tied(C, block, trivial)]
-    groups = [Group(tuple(place[k] for k in members), rank) for members, rank in tied]
+    tied = [x for block in blocks for x in _tied_rows(C, block, trivial)]
+    groups = [RedundancyGroup(tuple(place[k] for k in members), rank) for members, rank in tied]
     return rows, tuple(sorted((g for g in groups if g.rank < len(g.places)), key=lambda g: g.places))
 
 
-def _tied(C: Array, block: BlockRank, trivial: set[int]) -> list[Tied]:
+def _tied_rows(C: Array, block: BlockRank, trivial: set[int]) -> list[TiedRows]:
     """Return the rows of a block that depend on each other somewhere, and the rank of each such set."""
     rows = np.array([k for k in block.rows if k not in trivial], int)
     if block.rank >= len(rows):
         return []
     P = redundancy(C[:, rows[:, None], block.columns], block.rank)
-    loose = np.clip(TIED_MARGIN * block.rest / min(block.signal, 1.0), TIED, MOST_TIED)
+    loose = np.clip(TIE_MARGIN * block.rest / min(block.signal, 1.0), TIE_TOLERANCE, MAX_TIE_TOLERANCE)
     found = []
-    for places in _together(np.abs(P).max(axis=0) > loose):
+    for places in _connected_sets(np.abs(P).max(axis=0) > loose):
         followers = round(float(np.median([np.trace(x[np.ix_(places, places)]) for x in P])))
         found.append((tuple(int(rows[k]) for k in places), len(places) - followers))
     return found
 
 
-def _row_sizes(tree: Tree, sizes: Array, rows: list[int], groups: Sequence[Group]) -> tuple[float, ...]:
+def _row_sizes(tree: Tree, sizes: Array, rows: list[int], groups: Sequence[RedundancyGroup]) -> tuple[float, ...]:
     """Return the usual size of each row, the same for rows of one group, loop and unit."""
     scale = np.where(sizes[rows] > 0.0, sizes[rows], 1.0)
-    for family, _ in families(tree):
+    for family, _ in equation_families(tree):
         alike = [k for g in groups for k in g.places if rows[k] in family]
         if alike:
             scale[alike] = scale[alike].mean()
     return tuple(float(x) for x in scale)
 
 
-def _together(tied: Array) -> Iterator[tuple[int, ...]]:
+def _connected_sets(tied: Array) -> Iterator[tuple[int, ...]]:
     """Yield sets of places that are tied to each other, directly or through others.
 
     Places that are not even tied to themselves are left out.
     """
-    left = [k for k in range(len(tied)) if tied[k, k]]
-    while left:
-        mine = {left[0]}
-        while (more := {int(j) for k in mine for j in np.flatnonzero(tied[k]) if j in left} | mine) != mine:
-            mine = more
-        left = [k for k in left if k not in mine]
-        yield tuple(sorted(mine))
+    remaining = [k for k in range(len(tied)) if tied[k, k]]
+    while remaining:
+        members = {remaining[0]}
+        while (
+            more := {int(j) for k in members for j in np.flatnonzero(tied[k]) if j in remaining} | members
+        ) != members:
+            members = more
+        remaining = [k for k in remaining if k not in members]
+        yield tuple(sorted(members))
 
 
-def _kept(C: Array, blocks: Sequence[BlockRank], trivial: set[int]) -> tuple[int, ...]:
+def _independent_rows(C: Array, blocks: Sequence[BlockRank], trivial: set[int]) -> tuple[int, ...]:
     """Return independent rows, as many as the rank, which are regular in these configurations."""
     found = []
     for block in blocks:
         rows = np.array([k for k in block.rows if k not in trivial], int)
-        found += [int(rows[k]) for k in _independent(C[:, rows[:, None], block.columns], min(block.rank, len(rows)))]
+        found += [
+            int(rows[k]) for k in _select_independent(C[:, rows[:, None], block.columns], min(block.rank, len(rows)))
+        ]
     return tuple(sorted(found))
 
 
-def _independent(C: Array, rank: int) -> list[int]:
+def _select_independent(C: Array, rank: int) -> list[int]:
     """Select independent rows one by one: each time the row whose smallest independent part is largest.
 
     Ties go to the first.
     """
     norm = np.linalg.norm(C, axis=2, keepdims=True)
-    rest = C / np.where(norm > 0.0, norm, 1.0)
-    kept: list[int] = []
+    remainder = C / np.where(norm > 0.0, norm, 1.0)
+    selected: list[int] = []
     for _ in range(rank):
-        new: Any = np.quantile(np.linalg.norm(rest, axis=2), 0.25, axis=0)
-        new[kept] = -1.0
+        new: Any = np.quantile(np.linalg.norm(remainder, axis=2), 0.25, axis=0)
+        new[selected] = -1.0
         k = int(np.flatnonzero(new > new.max() * (1 - 1e-6))[0])
-        kept.append(k)
-        row = rest[:, k]
+        selected.append(k)
+        row = remainder[:, k]
         unit = row / np.maximum(np.linalg.norm(row, axis=1, keepdims=True), 1e-300)
-        rest = rest - np.einsum("smk,sk->sm", rest, unit)[..., None] * unit[:, None]
-    return kept
+        remainder = remainder - np.einsum("smk,sk->sm", remainder, unit)[..., None] * unit[:, None]
+    return selected

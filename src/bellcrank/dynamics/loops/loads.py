@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bellcrank.dynamics import springs
-from bellcrank.dynamics.ends import common_body, ends
-from bellcrank.dynamics.loops.equation import Equation
-from bellcrank.dynamics.loops.rank import Rank
-from bellcrank.dynamics.loops.rows import equations
+from bellcrank.dynamics.frame_pairs import common_body, frame_pair
+from bellcrank.dynamics.loops.constraint_equations import loop_equations
+from bellcrank.dynamics.loops.loop_equation import Equation
+from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.model.parts import EQUATIONS, Loop
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, step, total
+from bellcrank.scalar import Scalar, ordered_sum, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Force, Mat, Vec
 
 Wrench = tuple[str, list[Scalar]]  # frame, and [force, moment] there
 
 
-def loop_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[list[Scalar]]:
+def loop_forces(tree: Tree, rank: LoopRank, lam: Vector, q: Vector) -> list[list[Scalar]]:
     """Return the [force, moment] that each loop transmits to its body b, the moment about frame b.
 
     A gear or rack drives the body of its second joint: along the joint's axes, the moment about the body's own frame.
@@ -41,7 +41,7 @@ def loop_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[list[Sca
     for loop, pairs in _by_loop(tree, rank, lam, q):
         step("loop force", loop.name)
         if loop.joints:
-            out.append(_driven(tree, loop.joints[1], total(x for _, x in pairs), q))
+            out.append(_coordinate_force(tree, loop.joints[1], ordered_sum(x for _, x in pairs), q))
             continue
         R = common_axes(tree, loop.a, loop.b, q)
         force, moment = ZERO, ZERO
@@ -51,7 +51,7 @@ def loop_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[list[Sca
     return out
 
 
-def joint_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[Scalar]:
+def joint_forces(tree: Tree, rank: LoopRank, lam: Vector, q: Vector) -> list[Scalar]:
     """Return the generalised forces of gears and racks.
 
     Parameters
@@ -75,7 +75,7 @@ def joint_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[Scalar]
     return out
 
 
-def wrenches(tree: Tree, rank: Rank, lam: Vector, q: Vector, v: Vector) -> list[Wrench]:
+def loop_wrenches(tree: Tree, rank: LoopRank, lam: Vector, q: Vector, v: Vector) -> list[Wrench]:
     """Return the wrenches of loops and springs on bodies.
 
     Parameters
@@ -91,7 +91,7 @@ def wrenches(tree: Tree, rank: Rank, lam: Vector, q: Vector, v: Vector) -> list[
     v
         Velocities, nv elements.
     """
-    found: list[Wrench] = []
+    frame_wrenches: list[Wrench] = []
     for loop, pairs in _by_loop(tree, rank, lam, q):
         if loop.joints:
             continue
@@ -102,24 +102,26 @@ def wrenches(tree: Tree, rank: Rank, lam: Vector, q: Vector, v: Vector) -> list[
             for e, x in pairs:
                 f, n = (e.force, e.back)[side]
                 force, moment = force + f * x, moment + n * x
-            found.append((frame, [*(R @ force), *(R @ moment)]))
+            frame_wrenches.append((frame, [*(R @ force), *(R @ moment)]))
     for s in tree.springs:
-        a, b = ends(tree, s.a, s.b, q, v)
+        a, b = frame_pair(tree, s.a, s.b, q, v)
         R = common_axes(tree, s.a, s.b, q)
         step("spring", s.name)
-        f = R @ springs.pull(s, a, b)
-        found += [(s.a, [*f, 0.0, 0.0, 0.0]), (s.b, [*(-f), 0.0, 0.0, 0.0])]
-    return found
+        f = R @ springs.tension_force(s, a, b)
+        frame_wrenches += [(s.a, [*f, 0.0, 0.0, 0.0]), (s.b, [*(-f), 0.0, 0.0, 0.0])]
+    return frame_wrenches
 
 
-def _by_loop(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> Iterator[tuple[Loop, list[tuple[Equation, Scalar]]]]:
+def _by_loop(
+    tree: Tree, rank: LoopRank, lam: Vector, q: Vector
+) -> Iterator[tuple[Loop, list[tuple[Equation, Scalar]]]]:
     """Yield each loop with its nontrivial equations and their multipliers."""
-    every, known = equations(tree, q, [0.0] * tree.nv), dict(zip(rank.rows, lam, strict=True))
-    at = 0
+    all_equations, multiplier_of = loop_equations(tree, q, [0.0] * tree.nv), dict(zip(rank.rows, lam, strict=True))
+    first_row = 0
     for loop in tree.loops:
-        mine = range(at, at + EQUATIONS[loop.kind])
-        at += EQUATIONS[loop.kind]
-        yield loop, [(every[k], known[k]) for k in mine if k in known]
+        row_range = range(first_row, first_row + EQUATIONS[loop.kind])
+        first_row += EQUATIONS[loop.kind]
+        yield loop, [(all_equations[k], multiplier_of[k]) for k in row_range if k in multiplier_of]
 
 
 def common_axes(tree: Tree, a: str, b: str, q: Vector) -> Mat:
@@ -143,7 +145,7 @@ def common_axes(tree: Tree, a: str, b: str, q: Vector) -> Mat:
     return R_WF.times(tree.frames[tree.links[common].name][1])
 
 
-def _driven(tree: Tree, joint: str, x: Scalar, q: Vector) -> list[Scalar]:
+def _coordinate_force(tree: Tree, joint: str, x: Scalar, q: Vector) -> list[Scalar]:
     """Return the force on the body of a joint due to a force x on the joint's coordinate."""
     i = next(k for k, link in enumerate(tree.links) if link.joint.name == joint)
     link, (R_WF, _) = tree.links[i], poses(tree, q)[i]

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from bellcrank.dynamics.inertia_matrix import Rows, factors, rows, solve, square
-from bellcrank.dynamics.loops.equation import Equation
+from bellcrank.dynamics.loops.loop_equation import Equation
+from bellcrank.dynamics.ltl_factorisation import Rows, factorise, full_matrix, nonzero_triangle, solve
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.scalar import Scalar, dot, fabs, is_zero, maximum, minimum, sqrt, step, where
 
@@ -25,7 +25,7 @@ LEAST_PIVOT = 1e-15  # remainder of a row, relative to the largest of its group,
 
 
 @dataclass(frozen=True)
-class Group:
+class RedundancyGroup:
     """Equations that may depend on each other, as places in `Rank.rows`."""
 
     places: tuple[int, ...]
@@ -33,14 +33,14 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Rank:
+class LoopRank:
     """Nontrivial loop equations, their groups, natural sizes, and settings for their solution."""
 
     rows: tuple[int, ...] = ()  # indices of the nontrivial equations
-    groups: tuple[Group, ...] = ()
+    groups: tuple[RedundancyGroup, ...] = ()
     scale: tuple[float, ...] = ()  # usual size of each row, in natural sizes of coordinates
     loop: tuple[int, ...] = ()  # index of the loop of each row
-    columns: tuple[float, ...] = ()  # the natural size of each element of v (scaling.py); empty: 1
+    columns: tuple[float, ...] = ()  # the natural size of each element of v (natural_sizes.py); empty: 1
     usual_pivot: float = 1.0  # usual size of a partition's pivots, if below the common size, relative to that
     usual_sound: float = 1.0  # the same for multipliers (conditioning.py)
     refinements: int = 0  # number of refinements of multipliers by the residual of C a = gamma
@@ -54,7 +54,7 @@ class Rank:
         """Return the natural size of each of the `nv` elements of v."""
         return self.columns or (1.0,) * nv
 
-    def of(self, every: Sequence[Equation]) -> list[Equation]:
+    def select(self, every: Sequence[Equation]) -> list[Equation]:
         """Return the nontrivial equations among `every`."""
         return [every[k] for k in self.rows]
 
@@ -64,14 +64,16 @@ class Multipliers:
     """Solution for the multipliers, with a measure of its conditioning."""
 
     values: list[Scalar]
-    sound: Scalar  # smallest independent part of a row, relative to its loop's rows: 0 in singular configurations
+    conditioning: (
+        Scalar  # smallest independent part of a row, relative to its loop's rows: 0 in singular configurations
+    )
 
 
 Product = Callable[[int, int], Scalar]
 Inverse = Callable[[Vector], list[Scalar]]
 
 
-def multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
+def solve_multipliers(found: LoopRank, product: Product, right: Vector) -> Multipliers:
     """Return x with N x = right.
 
     Parameters
@@ -83,23 +85,25 @@ def multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
     right
         Right-hand side.
     """
-    solved = _multipliers(found, product, right)
-    return solved if found.usual_sound == 1.0 else replace(solved, sound=solved.sound * (1.0 / found.usual_sound))
+    solved = _solve(found, product, right)
+    if found.usual_sound == 1.0:
+        return solved
+    return replace(solved, conditioning=solved.conditioning * (1.0 / found.usual_sound))
 
 
-def _multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
+def _solve(found: LoopRank, product: Product, right: Vector) -> Multipliers:
     n = len(found.rows)
     N: Rows = [{j: x for j in range(i + 1) if not is_zero(x := product(i, j))} for i in range(n)]
     names = [str(k) for k in found.rows]
     if not found.groups:
         least: Scalar = 1.0
-        for pivot, size in zip(factors(N, names)[1], _sizes(found, N), strict=True):
+        for pivot, size in zip(factorise(N, names)[1], _row_sizes(found, N), strict=True):
             least = minimum(least, fabs(pivot / size))
         return Multipliers(solve(N, right, names), sqrt(least))
-    return _by_groups(found, N, list(right))
+    return _solve_by_groups(found, N, list(right))
 
 
-def _sizes(found: Rank, N: Rows) -> list[Scalar]:
+def _row_sizes(found: LoopRank, N: Rows) -> list[Scalar]:
     """Return the diagonal of N as if all rows of a loop were as large as the largest one, since a row may vanish."""
     each = [_scaled(row[k], found.scale[k] ** -2) if k in row else 0.0 for k, row in enumerate(N)]
     most: dict[int, Scalar] = {}
@@ -108,23 +112,23 @@ def _sizes(found: Rank, N: Rows) -> list[Scalar]:
     return [_scaled(most[loop], scale**2) for loop, scale in zip(found.loop, found.scale, strict=True)]
 
 
-def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
+def _solve_by_groups(found: LoopRank, N: Rows, b: list[Scalar]) -> Multipliers:
     """Eliminate first the rows that depend on no other, then the groups; and substitute back."""
     weight = _weights(found)
-    A = square([{j: _scaled(x, weight[i] * weight[j]) for j, x in row.items()} for i, row in enumerate(N)])
+    A = full_matrix([{j: _scaled(x, weight[i] * weight[j]) for j, x in row.items()} for i, row in enumerate(N)])
     b = [_scaled(x, w) for x, w in zip(b, weight, strict=True)]
-    sizes = _sizes(found, N)
+    sizes = _row_sizes(found, N)
     blocks = _blocks(found)
     later = [[k for other in blocks[at + 1 :] for k in other.places] for at in range(len(blocks))]
     least: Scalar = 1.0
     inverses: list[Inverse] = []
     for block, rest in zip(blocks, later, strict=True):
         step("L", str(block.places[0]))
-        mine = block.places
-        size = _largest([_scaled(sizes[k], weight[k] ** 2) for k in mine])
-        inverse, new = _inverse([[A[i][j] for j in mine] for i in mine], size, block.rank)
-        least = minimum(least, new)
-        _eliminate(A, b, mine, rest, inverse)
+        group_rows = block.places
+        size = _largest([_scaled(sizes[k], weight[k] ** 2) for k in group_rows])
+        inverse, smallest_pivot = _pseudo_inverse([[A[i][j] for j in group_rows] for i in group_rows], size, block.rank)
+        least = minimum(least, smallest_pivot)
+        _eliminate(A, b, group_rows, rest, inverse)
         inverses.append(inverse)
     x: list[Scalar] = [0.0] * len(b)
     for block, rest, inverse in reversed(list(zip(blocks, later, inverses, strict=True))):
@@ -135,13 +139,13 @@ def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
     return Multipliers([_scaled(y, w) for y, w in zip(x, weight, strict=True)], sqrt(maximum(least, 0.0)))
 
 
-def _blocks(found: Rank) -> list[Group]:
+def _blocks(found: LoopRank) -> list[RedundancyGroup]:
     """Return each row that is in no group as a block of its own, and then the groups."""
     tied = {k for group in found.groups for k in group.places}
-    return [Group((k,), 1) for k in reversed(range(len(found.rows))) if k not in tied] + list(found.groups)
+    return [RedundancyGroup((k,), 1) for k in reversed(range(len(found.rows))) if k not in tied] + list(found.groups)
 
 
-def _weights(found: Rank) -> list[float]:
+def _weights(found: LoopRank) -> list[float]:
     """Return weights that equalise the rows of a group; independent rows keep their size."""
     weight = [1.0] * len(found.rows)
     for group in found.groups:
@@ -165,13 +169,13 @@ def _eliminate(
         b[j] = b[j] - dot(move, [b[k] for k in mine])
 
 
-def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Inverse, Scalar]:
+def _pseudo_inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Inverse, Scalar]:
     """Return a function from b to the smallest x with A x = b, and the smallest relative pivot."""
     if len(A) == 1:
         one = 1.0 / A[0][0]
         return (lambda b: [b[0] * one]), fabs(A[0][0] / size)
-    L, least = thin(A, size, rank)
-    inner = rows([[dot(p, q) for q in L] for p in L])
+    L, least = thin_cholesky(A, size, rank)
+    inner = nonzero_triangle([[dot(p, q) for q in L] for p in L])
     names = [str(k) for k in range(rank)]
 
     def apply(b: Vector) -> list[Scalar]:
@@ -181,7 +185,7 @@ def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Inverse, S
     return apply, least / size
 
 
-def thin(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[list[list[Scalar]], Scalar]:
+def thin_cholesky(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[list[list[Scalar]], Scalar]:
     """Return the columns of L with A = L L^T, as many as the rank, and the smallest pivot.
 
     Each pivot row is that with the largest diagonal of the remainder, selected by comparisons without branches.

@@ -1,9 +1,9 @@
 """Numerical rank of the loop equations, decided by the gap in the singular values of C.
 
-C is given in its natural sizes (scaling.py) in several configurations. Loops that share no coordinate are decided
+C is given in its natural sizes (natural_sizes.py) in several configurations. Loops that share no coordinate are decided
 separately. In each such block the rank is the smallest r such that, below a ceiling, singular value r in most
-configurations is CLEAR times as large as singular value r + 1 in any of them. A long linkage may have values of 1e-6
-that count: they decrease gradually, each not much smaller than the one before. A value that is zero except for
+configurations is CLEAR_GAP_RATIO times as large as singular value r + 1 in any of them. A long linkage may have values
+of 1e-6 that count: they decrease gradually, each not much smaller than the one before. A value that is zero except for
 rounding, or for the last digit of a file, is clearly separated from all others in every configuration.
 """
 
@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.blocks import blocks
-from bellcrank.dynamics.loops.scaling import ROUNDING
+from bellcrank.dynamics.loops.block_algebra import independent_blocks
+from bellcrank.dynamics.loops.natural_sizes import ROUNDING_ELEMENT
 
 Array = np.ndarray[Any, Any]
-CEILING = 3e-4  # singular values above this always count: files have 1.571 where a quarter of a turn is meant
-CLEAR = 100.0  # ratio of neighbouring singular values that is considered a gap
-SMALLEST = 1e-300
+RANK_CEILING = 3e-4  # singular values above this always count: files have 1.571 where a quarter of a turn is meant
+CLEAR_GAP_RATIO = 100.0  # ratio of neighbouring singular values that is considered a gap
+SMALLEST_DIVISOR = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,33 +74,37 @@ class BlockRank:
         return np.asarray(self.values[k, max(0, r - 3) : r + 2])
 
 
-def decided(C: Array) -> list[BlockRank]:
+def decide_ranks(C: Array) -> list[BlockRank]:
     """Return the rank of each block of `C` (configurations, m, nv) in natural sizes, for the whole mechanism.
 
     A coordinate that moves its loops by very little also gives small singular values, as a crank of a tenth of a
     millimetre does in a linkage of a kilometre. So if a gap may be of that kind, its columns are scaled to the size of
     the others, and rounding with them.
     """
-    found = []
-    for rows, columns in blocks(C):
+    ranks = []
+    for rows, columns in independent_blocks(C):
         if len(columns):
             part = C[:, rows[:, None], columns]
-            one = _decided(rows, columns, part, np.ones(len(columns)))
-            if one.rest > one.floor or one.rank < min(part.shape[1:]):
-                larger = 1.0 / np.maximum(np.abs(part).max(axis=(0, 1)), SMALLEST)
-                other = _decided(rows, columns, part, larger)
-                one = other if other.rank > one.rank and other.ratio >= CLEAR else one
-            found.append(one)
-    return found
+            block_rank = _decide_block(rows, columns, part, np.ones(len(columns)))
+            if block_rank.rest > block_rank.floor or block_rank.rank < min(part.shape[1:]):
+                larger = 1.0 / np.maximum(np.abs(part).max(axis=(0, 1)), SMALLEST_DIVISOR)
+                rescaled_rank = _decide_block(rows, columns, part, larger)
+                block_rank = (
+                    rescaled_rank
+                    if rescaled_rank.rank > block_rank.rank and rescaled_rank.ratio >= CLEAR_GAP_RATIO
+                    else block_rank
+                )
+            ranks.append(block_rank)
+    return ranks
 
 
-def _decided(rows: Array, columns: Array, C: Array, sizes: Array) -> BlockRank:
+def _decide_block(rows: Array, columns: Array, C: Array, sizes: Array) -> BlockRank:
     values = np.linalg.svd(C * sizes, compute_uv=False)
-    floor = ROUNDING * float(np.sqrt(C.shape[1] * C.shape[2]) * sizes.max())
+    floor = ROUNDING_ELEMENT * float(np.sqrt(C.shape[1] * C.shape[2]) * sizes.max())
     signal, rest = _signal(values), _rest(values)
     ratio = signal / np.maximum(rest, floor)
-    low = np.flatnonzero(rest < CEILING)
-    clear = [int(r) for r in low if ratio[r] >= CLEAR]
+    low = np.flatnonzero(rest < RANK_CEILING)
+    clear = [int(r) for r in low if ratio[r] >= CLEAR_GAP_RATIO]
     return BlockRank(rows, columns, values, floor, tuple(clear or [int(low[np.argmax(ratio[low])])]))
 
 
@@ -114,6 +118,6 @@ def _rest(values: Array) -> Array:
     return np.concatenate([values.max(axis=0), [0.0]])
 
 
-def total(found: Sequence[BlockRank]) -> int:
+def total_rank(found: Sequence[BlockRank]) -> int:
     """Return the sum of the ranks of all blocks `found`."""
     return sum(x.rank for x in found)

@@ -41,7 +41,7 @@ def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
     return R, P
 
 
-def carried(tree: Tree) -> list[list[int]]:
+def subtrees(tree: Tree) -> list[list[int]]:
     """Return for every link of `tree` itself and its descendants, parents before children."""
     found = [[i] for i in range(len(tree.links))]
     for i in reversed(range(len(found))):

@@ -16,7 +16,7 @@ element; everything is in one fixed frame; joints may slide, and have any number
 
 from __future__ import annotations
 
-from bellcrank.dynamics.inertia_matrix import Column, Matrix, columns
+from bellcrank.dynamics.ltl_factorisation import AxisColumn, TreeMatrix, axis_columns
 from bellcrank.dynamics.mass_matrix.fixed_frame import fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
@@ -28,13 +28,13 @@ from bellcrank.spatial.vector import Force, Motion
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
     R, P = fixed_frame(tree, q)
-    Z = columns(tree, q, R)
-    A = Matrix(tree)
+    Z = axis_columns(tree, q, R)
+    A = TreeMatrix(tree)
     for k, link in enumerate(tree.links):
         step("P", link.name)
         body = FullRotation(R[k]).inertia(link.inertia.central)
         P_ki = R[k] @ link.inertia.centre
-        partial: list[tuple[Column, Motion, Force]] = []
+        partial: list[tuple[AxisColumn, Motion, Force]] = []
         for i in tree.path(k):
             for z in Z[i]:
                 step("V", link.name)
@@ -44,7 +44,7 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
                 step("a", link.name)
                 partial.append((z, V, F))
                 for z_j, V_j, _ in partial:
-                    A.put(z, z_j, V_j.dot(F))  # a_ij = sum over k of V_k(i) . F_k(j) + W_k(i) . N_k(j)
+                    A.add_product(z, z_j, V_j.dot(F))  # a_ij = sum over k of V_k(i) . F_k(j) + W_k(i) . N_k(j)
             step("P", link.name)
             P_ki = P[i] + P_ki
-    return A.square()
+    return A.full()

@@ -17,8 +17,8 @@ with velocities are zero and folded, which is the first of the four redundancies
 
 from __future__ import annotations
 
-from bellcrank.dynamics.inertia_matrix import Matrix, columns
-from bellcrank.dynamics.mass_matrix.fixed_frame import carried, transforms
+from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
+from bellcrank.dynamics.mass_matrix.fixed_frame import subtrees, transforms
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -28,9 +28,9 @@ from bellcrank.spatial.vector import Force
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
     X = transforms(tree, q)
-    Z = columns(tree, q)
+    Z = axis_columns(tree, q)
     bodies = [(link.inertia.m, link.inertia.centre, link.inertia.I_centre) for link in tree.links]
-    A, outward = Matrix(tree), carried(tree)
+    A, outward = TreeMatrix(tree), subtrees(tree)
     for j, z in ((j, z) for j, own in enumerate(Z) for z in own):
         a, f = {j: z.Z}, {}  # (3)
         for i in outward[j]:
@@ -44,8 +44,8 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
             f[i] = Force(N + S.cross(F), F)
         for i in reversed(outward[j]):
             step("tau", tree.links[i].name)
-            A.felt(z, Z[i], f[i])  # (2)
+            A.add_joint_products(z, Z[i], f[i])  # (2)
             if i != j:
                 step("f", tree.links[i].name)
                 f[tree.links[i].parent] = f[tree.links[i].parent] + X[i].force(f[i])
-    return A.square()
+    return A.full()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bellcrank.dynamics.inertia_matrix import Matrix, columns
+from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
 from bellcrank.dynamics.mass_matrix.fixed_frame import fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
@@ -29,23 +29,23 @@ from bellcrank.spatial.vector import Force
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
     R, P = fixed_frame(tree, q)
-    Z_body, Z = columns(tree, q), columns(tree, q, R)
-    A = Matrix(tree)
+    Z_body, Z = axis_columns(tree, q), axis_columns(tree, q, R)
+    A = TreeMatrix(tree)
     K = [link.inertia for link in tree.links]
     for i, link in reversed(list(enumerate(tree.links))):
         for z in Z_body[i]:  # step 1
             step("f", link.name)
             f = K[i] @ z.Z  # f(i) = Z(i) x H(i), n(i) = K(i) Z(i)
             step("a", link.name)
-            A.felt(z, Z_body[i], f)  # a_ii = Z(i) . n(i)
+            A.add_joint_products(z, Z_body[i], f)  # a_ii = Z(i) . n(i)
             step("f", link.name)
             F, n = R[i] @ f.lin, R[i] @ f.ang
             for above, j in pairwise(tree.path(i)):  # step 2
                 step("n", link.name)
                 n = n + P[above].cross(F)  # f(j) = f(j+1), n(j) = n(j+1) + P(j+1,j) x f(j+1)
                 step("a", link.name)
-                A.felt(z, Z[j], Force(n, F))  # a_ji = Z(j) . n(j)
+                A.add_joint_products(z, Z[j], Force(n, F))  # a_ji = Z(j) . n(j)
         if link.parent >= 0:
             step("K", tree.links[link.parent].name)
             K[link.parent] = K[link.parent] + link.transform(q).inertia(K[i])  # M(i), H(i), K(i)
-    return A.square()
+    return A.full()

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.inertia_matrix import Matrix, columns
-from bellcrank.dynamics.mass_matrix.doubling import Levels, ancestors, fixed_frame, totals
+from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
+from bellcrank.dynamics.mass_matrix.recursive_doubling import Levels, doubling_ancestors, fixed_frame, subtree_totals
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -31,10 +31,10 @@ from bellcrank.spatial.vector import Force, Mat, Vec
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
-    up = ancestors(tree)
+    up = doubling_ancestors(tree)
     R, _, p = fixed_frame(tree, q, up)
-    Z, K = columns(tree, q, R), composites(tree, up, R, p)
-    A = Matrix(tree)
+    Z, K = axis_columns(tree, q, R), composites(tree, up, R, p)
+    A = TreeMatrix(tree)
     for i, link in enumerate(tree.links):
         for z in Z[i]:
             step("f", link.name)
@@ -42,8 +42,8 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
             for j in tree.path(i):
                 step(f"a({link.name})", tree.links[j].name)
                 n = f.ang if i == j else f.ang + (p[i] - p[j]).cross(f.lin)  # P(i,j): 4.31
-                A.felt(z, Z[j], Force(n, f.lin))  # a_ji = Z(j) . (n(i) + P(i,j) x f(i)): 4.32
-    return A.square()
+                A.add_joint_products(z, Z[j], Force(n, f.lin))  # a_ji = Z(j) . (n(i) + P(i,j) x f(i)): 4.32
+    return A.full()
 
 
 def composites(tree: Tree, up: Levels, R: Sequence[Mat], p: Sequence[Vec]) -> dict[int, Inertia]:
@@ -64,4 +64,4 @@ def composites(tree: Tree, up: Levels, R: Sequence[Mat], p: Sequence[Vec]) -> di
     for i, link in enumerate(tree.links):
         step("K", link.name)
         K[i] = FullRotation(R[i]).inertia(link.inertia)
-    return totals(tree, up, K, "K", "", lambda x, d, j: Shift(p[d] - p[j]).inertia(x))
+    return subtree_totals(tree, up, K, "K", "", lambda x, d, j: Shift(p[d] - p[j]).inertia(x))

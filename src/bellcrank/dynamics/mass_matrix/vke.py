@@ -14,8 +14,8 @@ Differences from the paper: everything is in one fixed frame; joints may slide, 
 
 from __future__ import annotations
 
-from bellcrank.dynamics.inertia_matrix import Matrix, columns
-from bellcrank.dynamics.mass_matrix.fixed_frame import carried, fixed_frame
+from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
+from bellcrank.dynamics.mass_matrix.fixed_frame import fixed_frame, subtrees
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -26,14 +26,14 @@ from bellcrank.spatial.vector import ZERO, Force
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
     R, P = fixed_frame(tree, q)
-    Z = columns(tree, q, R)
+    Z = axis_columns(tree, q, R)
     m, S, I = [], [], []
     for j, link in enumerate(tree.links):
         step("I", link.name)
         m.append(link.inertia.m)
         S.append(R[j] @ link.inertia.centre)
         I.append(FullRotation(R[j]).up_sym(link.inertia.I_centre))
-    A, outward = Matrix(tree), carried(tree)
+    A, outward = TreeMatrix(tree), subtrees(tree)
     for i, z in ((i, z) for i, own in enumerate(Z) for z in own):
         P_i = {i: ZERO}
         f, n = {}, {}
@@ -47,10 +47,10 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
             f[j], n[j] = F, N + S[j].cross(F)
         for j in reversed(outward[i]):
             step("a", tree.links[j].name)
-            A.felt(z, Z[j], Force(n[j], f[j]))  # a_ij = Z_j . n_j(i)
+            A.add_joint_products(z, Z[j], Force(n[j], f[j]))  # a_ij = Z_j . n_j(i)
             if j != i:
                 step("f", tree.links[j].name)
                 p = tree.links[j].parent
                 f[p] = f[p] + f[j]  # f_j(i) = F_j(i) + f_j+1(i)
                 n[p] = n[p] + n[j] + P[j].cross(f[j])  # n_j(i) = N_j(i) + S_j x F_j(i) + n_j+1(i) + P_j+1,j x f_j+1(i)
-    return A.square()
+    return A.full()

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellcrank.dynamics.inertia_matrix import Matrix, columns
-from bellcrank.dynamics.mass_matrix.fixed_frame import carried, fixed_frame
+from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
+from bellcrank.dynamics.mass_matrix.fixed_frame import fixed_frame, subtrees
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -52,29 +52,29 @@ def elements(
     pr
         Label of the processors of a joint's column, if it has its own.
     """
-    Z = columns(tree, q, R)
+    Z = axis_columns(tree, q, R)
     bodies: list[Inertia] = []
     for i, link in enumerate(tree.links):
         step("k", link.name)
         bodies.append(FullRotation(R[i]).inertia(link.inertia))
-    A, outward = Matrix(tree), carried(tree)
+    A, outward = TreeMatrix(tree), subtrees(tree)
     for j, z in ((j, z) for j, own in enumerate(Z) for z in own):
-        w, V, at = z.Z.ang, {j: z.Z.lin}, pr(tree.links[j].name)
+        w, V, label = z.Z.ang, {j: z.Z.lin}, pr(tree.links[j].name)
         F, N = {}, {}
         for i in outward[j]:  # step 1
-            step("V" + at, tree.links[i].name)
+            step("V" + label, tree.links[i].name)
             if i != j:
                 V[i] = V[tree.links[i].parent] + w.cross(P[i])  # V(i,j)
-            step("F" + at, tree.links[i].name)
+            step("F" + label, tree.links[i].name)
             m, h, k = bodies[i].m, bodies[i].h, bodies[i].I
             F[i] = V[i] * m + w.cross(h)  # F(i+1,i,j)
             N[i] = k @ w + h.cross(V[i])  # N(i+1,i,j)
         for i in reversed(outward[j]):  # step 2
-            step("a" + at, tree.links[i].name)
-            A.felt(z, Z[i], Force(N[i], F[i]))  # a_ji = Z(i) . N(n+1,i,j)
+            step("a" + label, tree.links[i].name)
+            A.add_joint_products(z, Z[i], Force(N[i], F[i]))  # a_ji = Z(i) . N(n+1,i,j)
             if i != j:
-                step("N" + at, tree.links[i].name)
+                step("N" + label, tree.links[i].name)
                 p = tree.links[i].parent
                 F[p] = F[p] + F[i]  # F(n+1,i,j)
                 N[p] = N[p] + N[i] + P[i].cross(F[i])  # N(n+1,i,j)
-    return A.square()
+    return A.full()

@@ -10,15 +10,16 @@ Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth log depth),
     P      from one O to another                     V(j,i)    acceleration of O(j) by a unit of joint i
     F, N   force and moment on O(j), of body j alone, then of its subtree
 
-Differences from the paper: the fixed frame is that of the first body (doubling.py), and P(j,i) is the difference of two
-distances from it; O(j) is on joint j and not at the body's far end, so that P(j,i) ends where V(j,i) is taken.
+Differences from the paper: the fixed frame is that of the first body (recursive_doubling.py), and P(j,i) is the
+difference of two distances from it; O(j) is on joint j and not at the body's far end, so that P(j,i) ends where V(j,i)
+is taken.
 """
 
 from __future__ import annotations
 
-from bellcrank.dynamics.inertia_matrix import Matrix, balanced, columns
-from bellcrank.dynamics.mass_matrix.doubling import ancestors, fixed_frame, totals
-from bellcrank.dynamics.mass_matrix.fixed_frame import carried
+from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns, pairwise_sum
+from bellcrank.dynamics.mass_matrix.fixed_frame import subtrees
+from bellcrank.dynamics.mass_matrix.recursive_doubling import doubling_ancestors, fixed_frame, subtree_totals
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -27,14 +28,14 @@ from bellcrank.spatial.vector import ZERO, Force
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
-    up = ancestors(tree)
+    up = doubling_ancestors(tree)
     R, P, p = fixed_frame(tree, q, up)  # step 1: 1-4b; step 2: 1
-    Z = columns(tree, q, R)  # 4a
+    Z = axis_columns(tree, q, R)  # 4a
     H = []
     for j, link in enumerate(tree.links):
         step("H", link.name)
         H.append(R[j] @ link.inertia.h)  # 4c, 4d
-    A, outward = Matrix(tree), carried(tree)
+    A, outward = TreeMatrix(tree), subtrees(tree)
     for i, z in ((i, z) for i, own in enumerate(Z) for z in own):
         w = z.Z.ang
         pr = f"({tree.links[i].name}{z.c or ''})"  # the processors of column i
@@ -47,15 +48,15 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
             F[j] = w.cross(H[j]) + V * link.inertia.m  # 2b
             step("N" + pr, link.name)
             N[j] = R[j] @ (link.inertia.I @ (R[j].T @ w)) + H[j].cross(V)  # 2c
-        F = totals(tree, up, F, "F", pr)  # step 3: 1
+        F = subtree_totals(tree, up, F, "F", pr)  # step 3: 1
         carries: dict[int, list[int]] = {j: [] for j in outward[i]}
         for j in outward[i][1:]:
             carries[tree.links[j].parent].append(j)
         for j in outward[i]:
             step("PxF" + pr, tree.links[j].name)
-            N[j] = N[j] + balanced([ZERO, *(P[c].cross(F[c]) for c in carries[j])])  # 3a
-        N = totals(tree, up, N, "N", pr)  # 3b
+            N[j] = N[j] + pairwise_sum([ZERO, *(P[c].cross(F[c]) for c in carries[j])])  # 3a
+        N = subtree_totals(tree, up, N, "N", pr)  # 3b
         for j in outward[i]:
             step("a" + pr, tree.links[j].name)
-            A.felt(z, Z[j], Force(N[j], F[j]))  # 2, the second of that number
-    return A.square()
+            A.add_joint_products(z, Z[j], Force(N[j], F[j]))  # 2, the second of that number
+    return A.full()

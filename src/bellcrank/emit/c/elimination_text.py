@@ -1,11 +1,11 @@
-"""Linear systems (graph/elimination.py) in C: nested loops like those of emit/cpu/elimination_code.py."""
+"""Linear systems (graph/linear_solve.py) in C: nested loops like those of emit/cpu/linear_solve_code.py."""
 
 from __future__ import annotations
 
-from bellcrank.emit.c.routine import LOOPS, Declaration, Routine, fresh
-from bellcrank.graph.elimination import Factors, Loops
+from bellcrank.emit.c.routine import FIXED_LOOPS, Declaration, Routine, unique_name
+from bellcrank.graph.linear_solve import LoopGraph, LUFactors
 
-ELIMINATED = """for (int {k} = 0; {k} < {n}; ++{k}) {{
+ELIMINATION = """for (int {k} = 0; {k} < {n}; ++{k}) {{
     const {real} {r} = {one} / {rows}[{n} * {k} + {k}];
     {reciprocal}[{k}] = {r};
     for (int {i} = {k} + 1; {i} < {n}; ++{i}) {{
@@ -16,7 +16,7 @@ ELIMINATED = """for (int {k} = 0; {k} < {n}; ++{k}) {{
     }}
 }}"""
 
-SUBSTITUTED = """for (int {i} = 0; {i} < {n}; ++{i}) {{
+SUBSTITUTION = """for (int {i} = 0; {i} < {n}; ++{i}) {{
     {real} {r} = {b}[{i}];
     for (int {j} = 0; {j} < {i}; ++{j})
         {r} = {r} - {rows}[{n} * {i} + {j}] * {x}[{j}];
@@ -29,7 +29,7 @@ for (int {i} = {n} - 1; {i} >= 0; --{i}) {{
     {x}[{i}] = {r} * {reciprocal}[{i}];
 }}"""
 
-ASSEMBLED = """{real} {unit}[{n}], {column}[{n}];
+ASSEMBLY = """{real} {unit}[{n}], {column}[{n}];
 for (int {j} = 0; {j} < {n}; ++{j})
     {unit}[{j}] = {none};
 for (int {j} = 0; {j} < {n}; ++{j}) {{
@@ -44,28 +44,28 @@ for (int {j} = 0; {j} < {n}; ++{j}) {{
 class EliminationText(Routine):
     """Factorisation or substitution as a function with loops."""
 
-    loops = LOOPS
+    loops = FIXED_LOOPS
 
-    def __init__(self, graph: Loops, d: Declaration) -> None:
+    def __init__(self, graph: LoopGraph, d: Declaration) -> None:
         super().__init__(graph, d)
         self.system = graph
         letters = ("i", "j", "k", "r", "f", "unit", "column")
-        self.words = {x: fresh(x, self.taken) for x in letters} | {**self.inputs, **self.outputs}
+        self.words = {x: unique_name(x, self.used_names) for x in letters} | {**self.inputs, **self.outputs}
         self.words |= {"n": str(graph.n), "real": self.real, "one": self.value(1.0), "none": self.value(0.0)}
 
     @property
     def stack(self) -> int:
         """Upper bound of stack usage in bytes, including callees except libm."""
-        deepest = self.known[id(self.system.of)].stack if isinstance(self.system, Factors) else 0
+        deepest = self.callees[id(self.system.of)].stack if isinstance(self.system, LUFactors) else 0
         return 2 * 8 * self.system.n + 32 * len(self.arrays) + 512 + deepest
 
     def code(self) -> str:
         """Return the function."""
-        texts = [SUBSTITUTED]
-        if isinstance(self.system, Factors):
+        texts = [SUBSTITUTION]
+        if isinstance(self.system, LUFactors):
             given = {**self.inputs, self.system.along_input: self.words["unit"]}
             arguments = [*(given[x] for x in self.system.of.inputs), self.words["column"]]
-            self.words |= {"function": self.known[id(self.system.of)].name, "arguments": ", ".join(arguments)}
-            texts = [ASSEMBLED, ELIMINATED]
+            self.words |= {"function": self.callees[id(self.system.of)].name, "arguments": ", ".join(arguments)}
+            texts = [ASSEMBLY, ELIMINATION]
         lines = [line for text in texts for line in text.format(**self.words).split("\n")]
-        return "\n".join(self.function(f"{self.kind} {self.name}", self.arrays, lines))
+        return "\n".join(self.function(f"{self.return_type} {self.name}", self.arrays, lines))

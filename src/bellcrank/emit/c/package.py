@@ -10,9 +10,8 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from bellcrank.emit.c.advance import advanced
-from bellcrank.emit.c.c99 import codes, texts
-from bellcrank.emit.c.package_texts import (
+from bellcrank.emit.c.c99 import build_routines, routines_code
+from bellcrank.emit.c.package_templates import (
     CMAKE,
     EXAMPLE,
     FIXED_STATUS,
@@ -23,15 +22,23 @@ from bellcrank.emit.c.package_texts import (
     README,
     STATUS,
 )
-from bellcrank.emit.c.routine import LONGEST_LABEL, LONGEST_NAME, MEMORY, REALS, Routine, fresh
+from bellcrank.emit.c.routine import (
+    MAX_LABEL_LENGTH,
+    MAX_NAME_LENGTH,
+    REAL_TYPES,
+    STATIC_DATA_BY_LOOPS,
+    Routine,
+    unique_name,
+)
+from bellcrank.emit.c.step_function import step_statements
 from bellcrank.emit.c.stepper import Member, Stepper
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, identifier, markdown, source
 from bellcrank.version import __version__
 
-WORDS = ("state", "inputs", "parameters", "outputs", "rates")  # structs
-CALLS = ("rest", "init", "start", "step", "output", "rate", "advance")  # functions beside those of graphs
+STRUCT_NAMES = ("state", "inputs", "parameters", "outputs", "rates")  # structs
+FUNCTION_NAMES = ("rest", "init", "start", "step", "output", "rate", "advance")  # functions beside those of graphs
 
 
 class Package:
@@ -45,25 +52,25 @@ class Package:
         dtype: str = "float64",
         columns: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        if dtype not in REALS:
-            raise InputError(unknown("dtype", dtype, REALS))
+        if dtype not in REAL_TYPES:
+            raise InputError(unknown("dtype", dtype, REAL_TYPES))
         self.name, self.stepper, self.dtype, self.columns = (
-            source(name)[:LONGEST_LABEL],  # identifiers with this prefix must differ within C99's 63 characters
+            source(name)[:MAX_LABEL_LENGTH],  # identifiers with this prefix must differ within C99's 63 characters
             stepper,
             dtype,
             columns or {},
         )
-        self.real = REALS[dtype][0]
+        self.real = REAL_TYPES[dtype][0]
         made = f"in C99, {self.real}; made by bellcrank {__version__}"
         self.title, self.heading = f"{comment(name)} {made}", f"{markdown(name)} {made}"
-        taken = {f"{self.name}_{word}": 0 for word in (*WORDS, *CALLS)}
-        own = stepper.graphs if stepper is not None else {}
-        self.machine = {word: f"{self.name}_{word}" for word in own}
-        named = {full: own[word] for word, full in self.machine.items()}
-        taken |= dict.fromkeys(named, 0)
+        used_names = {f"{self.name}_{word}": 0 for word in (*STRUCT_NAMES, *FUNCTION_NAMES)}
+        program_graphs = stepper.graphs if stepper is not None else {}
+        self.program_functions = {word: f"{self.name}_{word}" for word in program_graphs}
+        named = {full: program_graphs[word] for word, full in self.program_functions.items()}
+        used_names |= dict.fromkeys(named, 0)
         for word, graph in graphs.items():
-            named[fresh(f"{self.name}_{identifier(word)}"[:LONGEST_NAME], taken)] = graph
-        self.called, self.texts = texts(named, dtype, taken)
+            named[unique_name(f"{self.name}_{identifier(word)}"[:MAX_NAME_LENGTH], used_names)] = graph
+        self.callees, self.routines = build_routines(named, dtype, used_names)
 
     @property
     def files(self) -> dict[str, str]:
@@ -85,8 +92,14 @@ class Package:
         if s is None:
             return {}
         rates = [Member(m.name, f"{m.unit or 1}/s") for m in s.state[1 : 1 + s.size]]
-        found = {"state": s.state, "inputs": s.inputs, "parameters": s.parameters, "outputs": s.outputs, "rates": rates}
-        return {word: members for word, members in found.items() if members}
+        members_by_struct = {
+            "state": s.state,
+            "inputs": s.inputs,
+            "parameters": s.parameters,
+            "outputs": s.outputs,
+            "rates": rates,
+        }
+        return {word: members for word, members in members_by_struct.items() if members}
 
     def struct(self, word: str, members: Sequence[Member]) -> str:
         """Return the definition of the struct `word` with its `members`."""
@@ -97,9 +110,9 @@ class Package:
     def members(self, members: Sequence[Member]) -> list[str]:
         """Return the names of `members` in C: readable, and unique."""
         taken = dict[str, int]()
-        return [fresh(identifier(m.name)[:LONGEST_LABEL], taken) for m in members]
+        return [unique_name(identifier(m.name)[:MAX_LABEL_LENGTH], taken) for m in members]
 
-    def given(self, const: str = "const ", state: str = "") -> str:
+    def parameter_declarations(self, const: str = "const ", state: str = "") -> str:
         """Return the declarations of the parameters s, u and p, as far as they exist.
 
         Parameters
@@ -114,10 +127,10 @@ class Package:
             "u": f"{const}{self.name}_inputs",
             "p": f"{const}{self.name}_parameters",
         }
-        return ", ".join(f"{kind} *{x}" for x, kind in kinds.items() if x in self.handed)
+        return ", ".join(f"{kind} *{x}" for x, kind in kinds.items() if x in self.struct_parameters)
 
     @property
-    def handed(self) -> list[str]:
+    def struct_parameters(self) -> list[str]:
         """Names of the struct parameters that exist."""
         return ["s", *(x for x, word in (("u", "inputs"), ("p", "parameters")) if word in self.structs)]
 
@@ -131,15 +144,15 @@ class Package:
         """Prototypes of the functions that take structs, by word."""
         if self.stepper is None:
             return {}
-        n, seen = self.name, self.given(state="const ")
+        n, seen = self.name, self.parameter_declarations(state="const ")
         return {
             "rest": f"void {n}_rest({', '.join(f'{self.real} *{a}' for a in self.arrays.values())})",
             "advance": f"int {n}_advance({', '.join(f'{self.real} *{a}' for a in self.arrays.values())})".replace(
                 f", {self.real}", f", const {self.real}"
             ),
-            "init": f"void {n}_init({self.given(const='')})",
-            "start": f"void {n}_start({self.given()})",
-            "step": f"int {n}_step({self.given()})",
+            "init": f"void {n}_init({self.parameter_declarations(const='')})",
+            "start": f"void {n}_start({self.parameter_declarations()})",
+            "step": f"int {n}_step({self.parameter_declarations()})",
             "output": f"void {n}_output({seen}, {n}_outputs *out)",
             "rate": f"void {n}_rate({seen}, {n}_rates *out)",
         }
@@ -147,19 +160,19 @@ class Package:
     @property
     def arrays(self) -> dict[str, str]:
         """Names of the local arrays that s, u and p are copied to."""
-        return {x: {"s": "state", "u": "inputs", "p": "free_numbers"}[x] for x in self.handed}
+        return {x: {"s": "state", "u": "inputs", "p": "free_numbers"}[x] for x in self.struct_parameters}
 
     # -- files
 
     @property
     def header(self) -> str:
         """Text of the header."""
-        bounds = [line for text in self.texts for line in self.bounds(text)]
+        bounds = [line for text in self.routines for line in self.bounds(text)]
         plain, restrict = (
-            [f"void {t.name}({t.parameters(t.arrays, r)});" for t in self.texts] for r in ("", "restrict ")
+            [f"void {t.name}({t.parameters(t.arrays, r)});" for t in self.routines] for r in ("", "restrict ")
         )
         parts = [self.struct(word, members) for word, members in self.structs.items()]
-        about = [line for text in self.texts for line in self.about(text)]
+        about = [line for text in self.routines for line in self.array_comments(text)]
         return HEADER.format(
             title=self.title, NAME=self.name.upper().rstrip("_"), about="\n".join(about), bounds="\n".join(bounds),
             plain="\n".join(plain), restrict="\n".join(restrict), structs="\n".join(parts),
@@ -167,7 +180,7 @@ class Package:
             memory=self.memory,
         )  # fmt: skip
 
-    def about(self, text: Routine) -> list[str]:
+    def array_comments(self, text: Routine) -> list[str]:
         """Return the comment on a function, `text`, and its arrays."""
         lines = [f" * {text.name}"]
         shapes = [*text.graph.inputs.items(), *text.graph.shapes.items()]
@@ -186,7 +199,7 @@ class Package:
     def code(self) -> str:
         """Text of the C file."""
         lines = [f"/* {self.title} */", f'#include "{self.name}.h"\n', "#include <math.h>", "#include <string.h>\n"]
-        lines += codes([*self.called, *self.texts])
+        lines += routines_code([*self.callees, *self.routines])
         return "\n".join([*lines, *(line for part in self.functions() for line in part)])
 
     def functions(self) -> Iterable[list[str]]:
@@ -199,38 +212,43 @@ class Package:
             size = f"{len(members)} * sizeof({self.real})"
             yield [f"typedef char {full}_is_packed[sizeof({full}) == {size} ? 1 : -1];\n"]
         beginnings = zip(arrays.values(), (s.state, *(x for x in (s.inputs, s.parameters) if x)), strict=True)
-        number = self.texts[0].value
+        number = self.routines[0].value
         values = [f"{a}[{k}] = {number(m.value)};" for a, members in beginnings for k, m in enumerate(members)]
-        rooms = [f"{self.real} {arrays[x]}[{len(self.structs[word])}];" for x, word in self.words]
+        declarations = [f"{self.real} {arrays[x]}[{len(self.structs[word])}];" for x, word in self.parameter_structs]
         written = [f"memcpy({x}, {a}, sizeof({a}));" for x, a in arrays.items()]
-        read = [*rooms, *(f"memcpy({a}, {x}, sizeof({a}));" for x, a in arrays.items())]
+        read = [*declarations, *(f"memcpy({a}, {x}, sizeof({a}));" for x, a in arrays.items())]
         read += [f"(void){a};" for a in arrays.values()]
         after = f"{self.real} next[{len(s.state)}];"
         back = "memcpy(s, next, sizeof(next));"
         yield self.function(heads["rest"], values)
-        suffix = REALS[self.dtype][1]
-        yield self.function(heads["advance"], advanced(s, self.real, suffix, list(arrays.values()), self.called_on))
-        rest, start = f"{name}_rest({', '.join(arrays.values())});", f"{name}_start({', '.join(self.handed)});"
-        yield self.function(heads["init"], [*rooms, rest, *written, start])
+        suffix = REAL_TYPES[self.dtype][1]
+        yield self.function(
+            heads["advance"], step_statements(s, self.real, suffix, list(arrays.values()), self.call_on_array)
+        )
+        rest, start = (
+            f"{name}_rest({', '.join(arrays.values())});",
+            f"{name}_start({', '.join(self.struct_parameters)});",
+        )
+        yield self.function(heads["init"], [*declarations, rest, *written, start])
         yield self.function(heads["start"], [after, *read, self.call("begin", "next"), back])
-        taken = f"status = {name}_advance({', '.join(arrays.values())});"
-        kept = "memcpy(s, state, sizeof(state));"
-        yield self.function(heads["step"], ["int status;", *read, taken, kept, "return status;"])
+        advance_call = f"status = {name}_advance({', '.join(arrays.values())});"
+        copy_back = "memcpy(s, state, sizeof(state));"
+        yield self.function(heads["step"], ["int status;", *read, advance_call, copy_back, "return status;"])
         for word, array, graph in (("output", "outputs", "observe"), ("rate", "rates", "slope")):
-            made = f"{self.real} made[{len(self.structs[array])}];"
+            result_declaration = f"{self.real} made[{len(self.structs[array])}];"
             copy = "memcpy(out, made, sizeof(made));"
-            yield self.function(heads[word], [made, *read, self.call(graph, "made"), copy])
+            yield self.function(heads[word], [result_declaration, *read, self.call(graph, "made"), copy])
 
     @property
-    def words(self) -> list[tuple[str, str]]:
+    def parameter_structs(self) -> list[tuple[str, str]]:
         """Struct parameters, and the struct of each."""
-        return [(x, {"s": "state", "u": "inputs", "p": "parameters"}[x]) for x in self.handed]
+        return [(x, {"s": "state", "u": "inputs", "p": "parameters"}[x]) for x in self.struct_parameters]
 
     def call(self, word: str, *results: str) -> str:
         """Return the call of a graph of the Program, named `word`, on the array `state`, with its `results`."""
-        return self.called_on(word, "state", *results)
+        return self.call_on_array(word, "state", *results)
 
-    def called_on(self, word: str, state: str, *results: str) -> str:
+    def call_on_array(self, word: str, state: str, *results: str) -> str:
         """Return the call of a graph of the Program on a given array.
 
         Parameters
@@ -243,7 +261,7 @@ class Package:
             Names of the result arrays.
         """
         given = [x.replace("state", state) for x in self.arguments(getattr(self.stepper, word))]
-        return f"{self.machine[word]}({', '.join([*given, *results])});"
+        return f"{self.program_functions[word]}({', '.join([*given, *results])});"
 
     def function(self, head: str, body: Sequence[str]) -> list[str]:
         """Return a function with the given `head` and the statements of its `body`."""
@@ -254,9 +272,9 @@ class Package:
         """Text of README.md."""
         rows = [
             f"* `{t.name}`: {sum(t.graph.count().by_kind.values())} operations, stack below {t.stack} bytes"
-            for t in self.texts
+            for t in self.routines
         ]
-        watched = self.stepper is not None and self.stepper.watched
+        watched = self.stepper is not None and self.stepper.multi_tick
         status = "; ".join(f"{k} {text}" for k, text in STATUS.items() if watched or k in FIXED_STATUS)
         program = PROGRAM.format(name=self.name, status=status, step=self.stepper.step) if self.stepper else ""
         return README.format(
@@ -272,30 +290,32 @@ class Package:
     @property
     def loops(self) -> str:
         """Description of the loops in a step."""
-        if self.stepper is None or not self.stepper.watched:
-            return self.inside
-        return "one loop of at most `most` ticks" + (f", {self.inside}" if self.inside != Routine.loops else "")
+        if self.stepper is None or not self.stepper.multi_tick:
+            return self.function_loops
+        return "one loop of at most `most` ticks" + (
+            f", {self.function_loops}" if self.function_loops != Routine.loops else ""
+        )
 
     @property
     def memory(self) -> str:
         """Description of static data."""
-        return MEMORY[self.inside]
+        return STATIC_DATA_BY_LOOPS[self.function_loops]
 
     @property
-    def inside(self) -> str:
+    def function_loops(self) -> str:
         """Description of the loops inside functions."""
-        return max((text.loops for text in (*self.called, *self.texts)), key=list(MEMORY).index)
+        return max((text.loops for text in (*self.callees, *self.routines)), key=list(STATIC_DATA_BY_LOOPS).index)
 
     @property
     def example(self) -> str:
         """Text of main.c."""
         if self.stepper is not None:
-            rooms = [f"    {self.name}_{word} {x};" for x, word in self.words]
-            given, first = ", ".join(f"&{x}" for x in self.handed), self.members(self.stepper.state)[1]
-            return EXAMPLE.format(name=self.name, rooms="\n".join(rooms), given=given, first=first)
-        text = self.texts[0]
+            declarations = [f"    {self.name}_{word} {x};" for x, word in self.parameter_structs]
+            given, first = ", ".join(f"&{x}" for x in self.struct_parameters), self.members(self.stepper.state)[1]
+            return EXAMPLE.format(name=self.name, rooms="\n".join(declarations), given=given, first=first)
+        text = self.routines[0]
         shapes = [*text.graph.inputs.values(), *text.graph.shapes.values()]
         sizes = zip(text.arrays, map(math.prod, shapes), strict=True)
-        rooms = [f"    {self.real} {array}[{max(1, size)}] = {{0}};" for array, size in sizes]
+        declarations = [f"    {self.real} {array}[{max(1, size)}] = {{0}};" for array, size in sizes]
         call, result = f"{text.name}({', '.join(text.arrays)});", next(iter(text.outputs.values()))
-        return FUNCTIONS_ONLY.format(name=self.name, arrays="\n".join(rooms), call=call, result=result)
+        return FUNCTIONS_ONLY.format(name=self.name, arrays="\n".join(declarations), call=call, result=result)

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellcrank.emit.c import turns
-from bellcrank.emit.c.turns import LOOP
+from bellcrank.emit.c import sincos_text
+from bellcrank.emit.c.sincos_text import FOUR_ANGLE_LOOP
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
 from bellcrank.version import __version__
 
 # Template of each operation; {0}, {1}, {2} are the arguments, {f} the suffix of libm's functions.
-SPELL = {
+OPERATION_TEMPLATES = {
     "add": "{0} + {1}",
     "sub": "{0} - {1}",
     "mul": "{0} * {1}",
@@ -34,13 +34,17 @@ SPELL = {
     "atan2": "atan2{f}({0}, {1})",
     **{name: f"{name}{{f}}({{0}})" for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")},
 }
-REALS = {"float64": ("double", ""), "float32": ("float", "f")}  # type, suffix of constants and functions
+REAL_TYPES = {"float64": ("double", ""), "float32": ("float", "f")}  # type, suffix of constants and functions
 TWINS = {"sin": "cos", "cos": "sin"}  # written together for one angle, so that a compiler may compute them together
-LONGEST_LABEL = 40  # characters of a label in an identifier; C99 guarantees 63 significant ones
-LONGEST_NAME = 100  # characters of the function and its files; file systems allow 255
+MAX_LABEL_LENGTH = 40  # characters of a label in an identifier; C99 guarantees 63 significant ones
+MAX_NAME_LENGTH = 100  # characters of the function and its files; file systems allow 255
 
-LOOPS = "loops of fixed length"
-MEMORY = {"no loops": "no static data", LOOP: "no static data", LOOPS: "no data but constants"}  # by kind of loops
+FIXED_LOOPS = "loops of fixed length"
+STATIC_DATA_BY_LOOPS = {
+    "no loops": "no static data",
+    FOUR_ANGLE_LOOP: "no static data",
+    FIXED_LOOPS: "no data but constants",
+}  # by kind of loops
 
 HEADER = """/* {title}
  *
@@ -64,13 +68,13 @@ void {name}({restrict});
 """
 
 
-def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
-    """Return `word` if it is not in `taken`, or with the next number; with `numbered` always the latter."""
+def unique_name(word: str, used_names: dict[str, int], numbered: bool = False) -> str:
+    """Return `word` if it is not in `used_names`, or with the next number; with `numbered` always the latter."""
     name = word
-    while numbered or name in taken:
-        taken[word] = taken.get(word, 0) + 1
-        name, numbered = f"{word}_{taken[word]}", False
-    taken[name] = 0
+    while numbered or name in used_names:
+        used_names[word] = used_names.get(word, 0) + 1
+        name, numbered = f"{word}_{used_names[word]}", False
+    used_names[name] = 0
     return name
 
 
@@ -80,10 +84,10 @@ class Declaration:
 
     dtype: str
     name: str
-    known: Mapping[int, Routine]  # functions that it may call
-    outside: Mapping[str, int]  # names that no variable may shadow
+    callees: Mapping[int, Routine]  # functions that it may call
+    outer_names: Mapping[str, int]  # names that no variable may shadow
     static: bool = False
-    turning: tuple[str, str] = ("turned", "turned_far")  # functions of sines and cosines: normal and large angles
+    sincos_names: tuple[str, str] = ("turned", "turned_far")  # functions of sines and cosines: normal and large angles
 
 
 class Routine(ABC):
@@ -92,15 +96,18 @@ class Routine(ABC):
     loops = "no loops"
 
     def __init__(self, graph: Graph, d: Declaration) -> None:
-        self.turning, self.turns = d.turning, False  # names of the sine/cosine functions; True if they are called
-        self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, d.dtype, d.name, REALS[d.dtype]
-        self.known, self.kind = d.known, "static void" if d.static else "void"
+        self.sincos_names, self.calls_sincos = (
+            d.sincos_names,
+            False,
+        )  # names of the sine/cosine functions; True if they are called
+        self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, d.dtype, d.name, REAL_TYPES[d.dtype]
+        self.callees, self.return_type = d.callees, "static void" if d.static else "void"
         self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"
-        self.taken = {**d.outside, d.name: 0}
+        self.used_names = {**d.outer_names, d.name: 0}
         self.names = dict[int, str]()
-        self.inputs = {key: fresh(identifier(key), self.taken) for key in graph.inputs}
+        self.inputs = {key: unique_name(identifier(key), self.used_names) for key in graph.inputs}
         words = ["out"] if len(graph.shapes) == 1 else map(identifier, graph.shapes)
-        self.outputs = {key: fresh(word, self.taken) for key, word in zip(graph.shapes, words, strict=True)}
+        self.outputs = {key: unique_name(word, self.used_names) for key, word in zip(graph.shapes, words, strict=True)}
         self.arrays = [*self.inputs.values(), *self.outputs.values()]
 
     @abstractmethod
@@ -113,15 +120,19 @@ class Routine(ABC):
         """Upper bound of stack usage in bytes, including callees except libm."""
 
     @property
-    def turning_room(self) -> int:
+    def sincos_stack(self) -> int:
         """Stack bytes of the function of sines and cosines, where it is called."""
-        return turns.ROOM * np.dtype(self.dtype).itemsize + turns.FRAMES if self.turns else 0
+        return (
+            sincos_text.STACK_NUMBERS * np.dtype(self.dtype).itemsize + sincos_text.STACK_BYTES
+            if self.calls_sincos
+            else 0
+        )
 
     def statement(self, n: Node) -> str:
         """Return the operation `n` as the declaration of a constant."""
         arguments = [self.value(a, condition=n.op == "where" and i == 0) for i, a in enumerate(n.args)]
         kind = "int" if n.op in COMPARISONS else self.real
-        return f"const {kind} {self.names[n.serial]} = {SPELL[n.op].format(*arguments, f=self.suffix)};"
+        return f"const {kind} {self.names[n.serial]} = {OPERATION_TEMPLATES[n.op].format(*arguments, f=self.suffix)};"
 
     def function(self, head: str, arrays: Sequence[str], body: Sequence[str], numbers: Sequence[str] = ()) -> list[str]:
         """Return a C function.
@@ -163,15 +174,15 @@ class Routine(ABC):
     def header(self, columns: Mapping[str, Sequence[str]]) -> str:
         """Return the header file; `columns` has the names of the elements of arrays."""
         NAME, count = self.name.upper().rstrip("_"), self.graph.count().by_kind
-        taken, table, sizes = dict[str, int](), list[str](), list[str]()
+        used_names, table, sizes = dict[str, int](), list[str](), list[str]()
         shapes = [*self.graph.inputs.items(), *self.graph.shapes.items()]
         for p, (key, shape) in zip(self.arrays, shapes, strict=True):
             text = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(columns.get(key, ()))}".rstrip(": ")
             table += textwrap.wrap(comment(text), 116, initial_indent=" *   ", subsequent_indent=" *" + 18 * " ")
-            sizes += [f"#define {NAME}_SIZE_{fresh(p.upper(), taken)} {int(np.prod(shape))}"]
+            sizes += [f"#define {NAME}_SIZE_{unique_name(p.upper(), used_names)} {int(np.prod(shape))}"]
         return HEADER.format(
             title=self.title, table="\n".join(table), NAME=NAME, name=self.name, sizes="\n".join(sizes),
             count=", ".join(f"{n} {kind}" for kind, n in count.items() if n) or "none", total=sum(count.values()),
-            stack=self.stack, memory=MEMORY[self.loops], loops=self.loops,
+            stack=self.stack, memory=STATIC_DATA_BY_LOOPS[self.loops], loops=self.loops,
             plain=self.parameters(self.arrays, ""), restrict=self.parameters(self.arrays),
         )  # fmt: skip

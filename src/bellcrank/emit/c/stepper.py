@@ -24,21 +24,23 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Program
-from bellcrank.graph.inline import moved, opened
-from bellcrank.graph.program import NEVER
+from bellcrank.graph.inline import copy_to_tape, inline_small
+from bellcrank.graph.program import NEVER_TIME
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 
 # Fields of a Program's state that are constant here.
-FIXED = {
-    **dict.fromkeys(("last", "next", "input_steps", "input_step"), NEVER),
+CONSTANT_FIELDS = {
+    **dict.fromkeys(("last", "next", "input_steps", "input_step"), NEVER_TIME),
     **dict.fromkeys(("due", "status", "input", "input_last", "input_old", "held"), 0.0),
     **dict.fromkeys(("live", "stride", "hit", "every"), 1.0),
 }
 UNITS = dict.fromkeys(("t", "begin", "h", "step", "end", "t_old", "h_old"), "s")
-SIGNS = ("status", "live", "hit")
-HALVES = ("high", "low")  # words of a counter that one number cannot hold exactly
-SHORT = 1000  # operations up to which a tick is inlined: for such short stages a call takes a quarter of the time
+STATUS_FIELDS = ("status", "live", "hit")
+COUNTER_WORDS = ("high", "low")  # words of a counter that one number cannot hold exactly
+MAX_INLINED_OPERATIONS = (
+    1000  # operations up to which a tick is inlined: for such short stages a call takes a quarter of the time
+)
 MOST_TICKS = 100_000.0  # limit of ticks per step, with adaptive steps or events
 
 
@@ -75,7 +77,7 @@ class Stepper:
             )
 
     @property
-    def watched(self) -> bool:
+    def multi_tick(self) -> bool:
         """Return whether a step takes several ticks: with adaptive steps or events."""
         return "hit" in self.program.layout
 
@@ -90,48 +92,48 @@ class Stepper:
         p = self.program
         if p.renew is None:
             return False
-        fresh = moved(p.tick, *self._known(p.tick, {**FIXED, "fresh": 0.0}))["s"][p.fresh]
+        fresh = copy_to_tape(p.tick, *self._input_values(p.tick, {**CONSTANT_FIELDS, "fresh": 0.0}))["s"][p.fresh]
         return isinstance(fresh, Node) or bool(fresh > 0.0)
 
     @cached_property
-    def numbers(self) -> dict[str, float]:
+    def constant_fields(self) -> dict[str, float]:
         """State fields that are constant here."""
-        return FIXED if self.renews else {**FIXED, "fresh": 0.0}
+        return CONSTANT_FIELDS if self.renews else {**CONSTANT_FIELDS, "fresh": 0.0}
 
     @cached_property
-    def fields(self) -> dict[str, list[int]]:
+    def kept_indices(self) -> dict[str, list[int]]:
         """Indices in the Program's state that are kept, by field."""
         places = self.program.layout.places
-        kept = {name: place for name, place in places.items() if name not in self.numbers}
+        kept = {name: place for name, place in places.items() if name not in self.constant_fields}
         return {k: [x] if isinstance(x, int) else list(range(x.start, x.stop)) for k, x in kept.items()}
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def field_offsets(self) -> dict[str, int]:
         """Index in s at which each field begins."""
-        found, at = dict[str, int](), 0
-        for name, places in self.fields.items():
-            found[name], at = at, at + len(places)
-        return found
+        offsets, offset = dict[str, int](), 0
+        for name, places in self.kept_indices.items():
+            offsets[name], offset = offset, offset + len(places)
+        return offsets
 
     @cached_property
     def state(self) -> list[Member]:
         """Members of the state."""
-        ports, found = self.program.ports, list[Member]()
+        ports, members = self.program.ports, list[Member]()
         begins = {
-            "h": self.step, "step": self.step, "bound": NEVER, "rtol": self.tolerance, "atol": self.tolerance,
+            "h": self.step, "step": self.step, "bound": NEVER_TIME, "rtol": self.tolerance, "atol": self.tolerance,
             "h_old": 1.0, "most": MOST_TICKS,
         }  # fmt: skip
-        words = {"n": "steps", "h": "next_step" if self.watched else "step"}  # names of one-letter fields
-        for field, places in self.fields.items():
+        words = {"n": "steps", "h": "next_step" if self.multi_tick else "step"}  # names of one-letter fields
+        for field, places in self.kept_indices.items():
             if field == "y":
                 rows = zip(ports.elements, ports.elements.values(), ports.rest.tolist(), strict=True)
-                found += [Member(*row) for row in rows]
+                members += [Member(*row) for row in rows]
                 continue
             word, more = words.get(field, field), len(places) > 1
-            parts = HALVES if self.program.layout.words(field) == 2 else [str(k + 1) for k in range(len(places))]
+            parts = COUNTER_WORDS if self.program.layout.words(field) == 2 else [str(k + 1) for k in range(len(places))]
             names = [f"{word}.{part}" if more else word for part in parts]
-            found += [Member(name, UNITS.get(field, ""), begins.get(field, 0.0)) for name in names]
-        return found
+            members += [Member(name, UNITS.get(field, ""), begins.get(field, 0.0)) for name in names]
+        return members
 
     @property
     def graphs(self) -> dict[str, Graph]:
@@ -161,29 +163,29 @@ class Stepper:
     @property
     def size(self) -> int:
         """Number of elements of y."""
-        return len(self.fields["y"])
+        return len(self.kept_indices["y"])
 
     @cached_property
     def begin(self) -> Graph:
         """Graph that completes a state."""
-        return self._reduced(self.program.start, "begin")
+        return self._fold_constants(self.program.start, "begin")
 
     @cached_property
     def tick(self) -> Graph:
         """Graph of one tick."""
-        return opened(self._reduced(self.program.tick, "tick"), SHORT)
+        return inline_small(self._fold_constants(self.program.tick, "tick"), MAX_INLINED_OPERATIONS)
 
     @cached_property
     def renew(self) -> Graph:
         """Graph that takes samples."""
         assert self.program.renew is not None
-        return self._reduced(self.program.renew, "renew")
+        return self._fold_constants(self.program.renew, "renew")
 
     @cached_property
     def locate(self) -> Graph:
         """Graph that locates an event."""
         assert self.program.locate is not None
-        return self._reduced(self.program.locate, "locate")
+        return self._fold_constants(self.program.locate, "locate")
 
     @cached_property
     def indicate(self) -> Graph:
@@ -208,26 +210,28 @@ class Stepper:
         out[:] = [g.outputs[key].flat[i] for key, i in ports.columns.values()]
         return Graph(g.name, g.inputs, {"out": out}, g.tape)
 
-    def _known(self, graph: Graph, numbers: dict[str, float]) -> tuple[Tape, dict[tuple[str, int], Any]]:
+    def _input_values(self, graph: Graph, numbers: dict[str, float]) -> tuple[Tape, dict[tuple[str, int], Any]]:
         """Return a tape, and on it the value of each input element of a graph of the Program."""
         tape, layout = Tape(), self.program.layout
-        given: dict[tuple[str, int], Any] = {("s", place): x for place, x in layout.constants(numbers).items()}
-        rest = [place for place in range(layout.size) if ("s", place) not in given]
-        given |= {("s", place): tape.node("input", "s", k) for k, place in enumerate(rest)}
-        return tape, given | {at: tape.node("input", *at) for at in graph.elements if at[0] != "s"}
+        input_values: dict[tuple[str, int], Any] = {("s", place): x for place, x in layout.constants(numbers).items()}
+        rest = [place for place in range(layout.size) if ("s", place) not in input_values]
+        input_values |= {("s", place): tape.node("input", "s", k) for k, place in enumerate(rest)}
+        return tape, input_values | {at: tape.node("input", *at) for at in graph.elements if at[0] != "s"}
 
-    def _reduced(self, graph: Graph, name: str) -> Graph:
+    def _fold_constants(self, graph: Graph, name: str) -> Graph:
         """Return a graph of the Program on the kept part of its state."""
-        tape, given = self._known(graph, self.numbers)
-        signs = SIGNS if self.watched else SIGNS[:1]
+        tape, input_values = self._input_values(graph, self.constant_fields)
+        signs = STATUS_FIELDS if self.multi_tick else STATUS_FIELDS[:1]
         more: dict[str, tuple[int, ...]] = {}
         if name == "locate":
-            given |= {("s", self.program.layout.place(x)): tape.node("input", "signs", k) for k, x in enumerate(signs)}
+            input_values |= {
+                ("s", self.program.layout.place(x)): tape.node("input", "signs", k) for k, x in enumerate(signs)
+            }
             more = {"signs": (len(signs),)}
-        kept = [place for places in self.fields.values() for place in places]
-        made = moved(graph, tape, given)["s"]
-        outputs = {"next": made[kept]}
+        kept_places = [place for places in self.kept_indices.values() for place in places]
+        next_state = copy_to_tape(graph, tape, input_values)["s"]
+        outputs = {"next": next_state[kept_places]}
         if name in ("tick", "locate"):
-            outputs["status"] = made[[self.program.layout.place(x) for x in signs]]
+            outputs["status"] = next_state[[self.program.layout.place(x) for x in signs]]
         stem = graph.name.rpartition(".")[0]
-        return Graph(f"{stem}.{name}", {**graph.inputs, "s": (len(kept),), **more}, outputs, tape)
+        return Graph(f"{stem}.{name}", {**graph.inputs, "s": (len(kept_places),), **more}, outputs, tape)

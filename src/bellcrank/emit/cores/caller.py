@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.emit.cores.protocol import (
-    ABORT,
-    ALONE,
+    ABORT_LINE,
+    ALONE_OFFSET,
     AWAY,
-    BUSY,
+    BUSY_LINE,
     IDLE,
-    LINE,
-    MODE,
+    LINE_BYTES,
+    MODE_LINE,
     REVOKED,
-    STATUS,
-    STEP,
-    TOGETHER,
+    STATUS_OFFSET,
+    STEP_LINE,
+    TOGETHER_OFFSET,
     WORKING,
-    aborted,
-    at,
-    claim_at,
-    done_at,
-    looking,
-    patience,
+    aborted_code,
+    claim_offset,
+    done_offset,
+    patience_code,
+    polling_blocks,
+    shared_address,
 )  # fmt: skip
 
 
-def _begun(claim: str, k: str) -> str:
+def _begun_code(claim: str, k: str) -> str:
     """Return code for %begun: the worker with that claim works on this step, or has completed it."""
     return f"""  %v{k} = load atomic i64, ptr {claim} acquire, align 8
   %tag{k} = and i64 %v{k}, 3
@@ -39,7 +39,7 @@ def _begun(claim: str, k: str) -> str:
 """
 
 
-def hurry(workers: Sequence[int]) -> str:
+def hurry_function(workers: Sequence[int]) -> str:
     """Return @hurry, which checks for `workers` that have not begun a step.
 
     A worker that is away will not begin; from an idle one the step is revoked if the caller has waited long enough. In
@@ -47,8 +47,8 @@ def hurry(workers: Sequence[int]) -> str:
     """
     lines = []
     for k in workers:
-        place = at(claim_at(k))
-        lines.append(f"""{_begun(place, str(k))}  br i1 %begun{k}, label %next{k}, label %absent{k}
+        place = shared_address(claim_offset(k))
+        lines.append(f"""{_begun_code(place, str(k))}  br i1 %begun{k}, label %next{k}, label %absent{k}
 absent{k}:
   br i1 %idle{k}, label %waiting{k}, label %abort{k}
 waiting{k}:
@@ -58,7 +58,7 @@ revoke{k}:
   %won{k} = extractvalue {{ i64, i1 }} %pair{k}, 1
   br i1 %won{k}, label %abort{k}, label %next{k}
 abort{k}:
-  store atomic i64 %step, ptr {at(LINE * ABORT)} release, align 8
+  store atomic i64 %step, ptr {shared_address(LINE_BYTES * ABORT_LINE)} release, align 8
   br label %next{k}
 next{k}:
 """)
@@ -69,7 +69,7 @@ next{k}:
 }}"""
 
 
-def finish(pause: str) -> str:
+def finish_function(pause: str) -> str:
     """Return @finish: wait until a worker has completed a step or can no longer begin it; `pause` is the spin hint.
 
     A step that was aborted is revoked from workers that are still idle. (A worker that is away returns only when no
@@ -80,11 +80,11 @@ def finish(pause: str) -> str:
   %idle.step = or i64 %mine, {IDLE}
   %revoked = or i64 %mine, {REVOKED}
   br label %look
-{looking("%done", "%idle.step", "end", pause)}slow:
-{patience()}  call void @hurry(i64 %step, i1 %enough)
-{aborted()}  br i1 %over, label %ask, label %yield
+{polling_blocks("%done", "%idle.step", "end", pause)}slow:
+{patience_code()}  call void @hurry(i64 %step, i1 %enough)
+{aborted_code()}  br i1 %over, label %ask, label %yield
 ask:
-{_begun("%claim", "")}  br i1 %begun, label %yield, label %absent
+{_begun_code("%claim", "")}  br i1 %begun, label %yield, label %absent
 absent:
   br i1 %idle, label %revoke, label %end
 revoke:
@@ -99,7 +99,7 @@ end:
 }}"""
 
 
-def together(arrays: Sequence[str], workers: Sequence[int], take: str, give: str) -> str:
+def together_function(arrays: Sequence[str], workers: Sequence[int], take: str, give: str) -> str:
     """Return @together, a step of all processors, which returns the status, or -1 if it must be computed alone.
 
     Parameters
@@ -115,29 +115,33 @@ def together(arrays: Sequence[str], workers: Sequence[int], take: str, give: str
     """
     args = ", ".join(f"ptr %{a}" for a in arrays)
     ready = "".join(
-        f"""  %v{k} = load atomic i64, ptr {at(done_at(k))} acquire, align 8
+        f"""  %v{k} = load atomic i64, ptr {shared_address(done_offset(k))} acquire, align 8
   %idle{k} = icmp eq i64 %v{k}, %before.idle
   %all{k} = and i1 %all{k - 1}, %idle{k}
 """
         for k in workers
     )
-    post = "".join(f"  store ptr %{a}, ptr {at(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
-    wait = "".join(f"  call void @finish(ptr {at(claim_at(k))}, ptr {at(done_at(k))}, i64 %step)\n" for k in workers)
+    post = "".join(f"  store ptr %{a}, ptr {shared_address(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
+    wait = "".join(
+        f"  call void @finish(ptr {shared_address(claim_offset(k))}, ptr {shared_address(done_offset(k))}, i64 %step)\n"
+        for k in workers
+    )
     gather = "".join(
-        f"  %bad{k} = load i64, ptr {at(done_at(k) + STATUS)}, align 8\n  %s{k} = or i64 %s{k - 1}, %bad{k}\n"
+        f"  %bad{k} = load i64, ptr {shared_address(done_offset(k) + STATUS_OFFSET)}, align 8\n"
+        f"  %s{k} = or i64 %s{k - 1}, %bad{k}\n"
         for k in workers
     )
     return f"""define internal i64 @together({args}) nounwind noinline {{
   %all0 = icmp eq i64 0, 0
-  %before = load i64, ptr {at(STEP)}, align 8
+  %before = load i64, ptr {shared_address(STEP_LINE)}, align 8
   %before.4 = mul i64 %before, 4
   %before.idle = or i64 %before.4, {IDLE}
 {ready}  br i1 %all{workers[-1]}, label %go, label %no
 go:
 {take}  %step = add i64 %before, 1
-{post}  store atomic i64 %step, ptr {at(STEP)} release, align 8
+{post}  store atomic i64 %step, ptr {shared_address(STEP_LINE)} release, align 8
   %s0 = call i64 @stream_0(ptr %ws, {args}, i64 %step)
-{give}{wait}{aborted()}  br i1 %over, label %no, label %yes
+{give}{wait}{aborted_code()}  br i1 %over, label %no, label %yes
 yes:
 {gather}  ret i64 %s{workers[-1]}
 no:
@@ -145,11 +149,11 @@ no:
 }}"""
 
 
-def _counted(place: int, name: str) -> str:
-    return f"  %{name}.n = atomicrmw add ptr {at(LINE * BUSY + place)}, i64 1 monotonic\n"
+def _count_code(place: int, name: str) -> str:
+    return f"  %{name}.n = atomicrmw add ptr {shared_address(LINE_BYTES * BUSY_LINE + place)}, i64 1 monotonic\n"
 
 
-def calls(arrays: Sequence[str], workers: Sequence[int]) -> str:
+def exported_functions(arrays: Sequence[str], workers: Sequence[int]) -> str:
     """Return the exported functions, with the parameters `arrays`, for so many `workers`.
 
     `@anyway` is correct regardless of the workers' state; `@one` and `@many` return 1 if Python should wake a worker
@@ -163,7 +167,7 @@ def calls(arrays: Sequence[str], workers: Sequence[int]) -> str:
     )
     row = ", ".join(f"ptr %p{i}" for i in range(len(arrays)))
     away = "".join(
-        f"""  %v{k} = load atomic i64, ptr {at(done_at(k))} monotonic, align 8
+        f"""  %v{k} = load atomic i64, ptr {shared_address(done_offset(k))} monotonic, align 8
   %tag{k} = and i64 %v{k}, 3
   %is{k} = icmp eq i64 %tag{k}, {AWAY}
   %any{k} = or i1 %any{k - 1}, %is{k}
@@ -173,24 +177,24 @@ def calls(arrays: Sequence[str], workers: Sequence[int]) -> str:
     last = workers[-1]
     return f"""define internal i1 @someone_away() nounwind noinline {{
   %any0 = icmp ne i64 0, 0
-{away}  %mode = load atomic i64, ptr {at(LINE * MODE)} monotonic, align 8
+{away}  %mode = load atomic i64, ptr {shared_address(LINE_BYTES * MODE_LINE)} monotonic, align 8
   %team = icmp eq i64 %mode, 0
   %answer = and i1 %any{last}, %team
   ret i1 %answer
 }}
 define i64 @anyway({args}) nounwind {{
-  %pair = cmpxchg ptr {at(LINE * BUSY)}, i64 0, i64 1 acquire monotonic, align 8
+  %pair = cmpxchg ptr {shared_address(LINE_BYTES * BUSY_LINE)}, i64 0, i64 1 acquire monotonic, align 8
   %mine = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %mine, label %try, label %alone
 try:
   %status = call i64 @together({args})
-  store atomic i64 0, ptr {at(LINE * BUSY)} release, align 8
+  store atomic i64 0, ptr {shared_address(LINE_BYTES * BUSY_LINE)} release, align 8
   %failed = icmp eq i64 %status, -1
   br i1 %failed, label %alone, label %done
 done:
-{_counted(TOGETHER, "together")}  ret i64 %status
+{_count_code(TOGETHER_OFFSET, "together")}  ret i64 %status
 alone:
-{_counted(ALONE, "alone")}  %own = call i64 @alone({args})
+{_count_code(ALONE_OFFSET, "alone")}  %own = call i64 @alone({args})
   ret i64 %own
 }}
 define i64 @one({args}) nounwind {{

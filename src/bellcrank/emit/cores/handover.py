@@ -2,7 +2,7 @@
 
 All communication goes through `@shared`, some cache lines that the module owns. The caller's thread is processor 0;
 the others are workers, each in a native loop `@worker_k`, which Python enters from a separate thread
-(emit/cores/crew.py).
+(emit/cores/thread_team.py).
 
     step       number of the state being computed, followed by the addresses of the arrays
     claim_k    state of worker k: 4 * step + AWAY, IDLE, WORKING or REVOKED
@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.emit.cores import caller, worker
-from bellcrank.emit.cores.protocol import LINE, pause, waiting
+from bellcrank.emit.cores.protocol import LINE_BYTES, await_function, pause_hint
 
 
 def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequence[int], size: int, triple: str) -> str:
@@ -53,30 +53,30 @@ def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequenc
     triple
         Target triple.
     """
-    declared, idle = pause(triple)
+    declared, idle = pause_hint(triple)
     workers = range(1, len(sizes) + 1)
     return "\n".join(
         [
-            f"@shared = global [{size} x i8] zeroinitializer, align {LINE}",
+            f"@shared = global [{size} x i8] zeroinitializer, align {LINE_BYTES}",
             declared,
             "declare i32 @sched_yield()",
             "declare i32 @clock_gettime(i32, ptr)",
-            worker.clock("darwin" in triple),
-            waiting(idle),
-            caller.hurry(workers),
-            caller.finish(idle),
-            caller.together(arrays, workers, *workspace),
-            caller.calls(arrays, workers),
-            *(worker.loop(k, arrays, sizes[k - 1], idle) for k in workers),
+            worker.clock_function("darwin" in triple),
+            await_function(idle),
+            caller.hurry_function(workers),
+            caller.finish_function(idle),
+            caller.together_function(arrays, workers, *workspace),
+            caller.exported_functions(arrays, workers),
+            *(worker.worker_loop(k, arrays, sizes[k - 1], idle) for k in workers),
         ]
     )
 
 
-def sent(flag: str) -> str:
+def send_instruction(flag: str) -> str:
     """Return the last instruction of a message, a store to `flag`; its values have been stored before."""
     return f"store atomic i64 %step, ptr {flag} release, align 8"
 
 
-def awaited(flag: str, me: int) -> str:
+def await_instruction(flag: str, me: int) -> str:
     """Return the first instruction of the receiver `me`, which waits for `flag`."""
     return f"call void @await(ptr {flag}, i64 %step, i64 {me})"

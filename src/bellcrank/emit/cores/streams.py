@@ -1,7 +1,7 @@
 """Scheduled graph as LLVM IR: one straight-line instruction stream per processor, for one state.
 
-Fusion is decided on the whole graph before it is divided (speller.py), and a product stays with its sum, so the cores
-compute exactly what one core would: results agree to the last bit. A message is a few cache lines in @shared: the
+Fusion is decided on the whole graph before it is divided (llvm_printer.py), and a product stays with its sum, so the
+cores compute exactly what one core would: results agree to the last bit. A message is a few cache lines in @shared: the
 values, and the number of the step, stored last with release; the receiver reads it with acquire (handover.py).
 """
 
@@ -12,57 +12,57 @@ from dataclasses import dataclass
 
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores import protocol as shared
-from bellcrank.emit.cpu import llvm, sincos
-from bellcrank.emit.cpu.lanes import library
-from bellcrank.emit.cpu.plan import Item, Tile, ancestors, chunks, items, order, tiles, trig_groups, unique
-from bellcrank.emit.cpu.speller import Speller
+from bellcrank.emit.cpu import kernel_module, sincos
+from bellcrank.emit.cpu.lanes import library_declarations
+from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
+from bellcrank.emit.cpu.scheduling import Item, Tile, ancestors, chunks, items, order, tiles, trig_groups, unique
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.coverage import Coverage
+from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Schedule
 
-FLAG = 56  # offset of the last word of the first cache line
+FLAG_OFFSET = 56  # offset of the last word of the first cache line
 
 
 @dataclass(frozen=True)
-class Parcel:
+class Message:
     """Message: its values, and its place in @shared."""
 
     nodes: tuple[Node, ...]
     source: int
     target: int
-    place: int
+    offset: int
 
-    def at(self, i: int, size: int) -> int:
+    def value_offset(self, i: int, size: int) -> int:
         """Return the offset of value `i`, of `size` bytes; the flag's word is skipped."""
-        return self.place + (i * size if (i + 1) * size <= FLAG else 64 + i * size - FLAG // size * size)
+        return self.offset + (i * size if (i + 1) * size <= FLAG_OFFSET else 64 + i * size - FLAG_OFFSET // size * size)
 
     def end(self, size: int) -> int:
         """Return the offset of the next message, for values of `size` bytes."""
-        last = self.at(len(self.nodes), size)
-        return -(-last // shared.LINE) * shared.LINE
+        last = self.value_offset(len(self.nodes), size)
+        return -(-last // shared.LINE_BYTES) * shared.LINE_BYTES
 
 
-def stays(graph: Graph, dtype: str = "float64") -> dict[int, int]:
+def fused_into(graph: Graph, dtype: str = "float64") -> dict[int, int]:
     """Return the nodes that one instruction computes with their only user: node -> user, for `graph` and `dtype`.
 
     A product is fused into its sum, and both into a negation of the sum, if they have no other user.
     """
-    speller = Speller(graph, 1, 1, dtype, [[]])
-    found = {}
+    speller = LLVMPrinter(graph, 1, 1, dtype, [[]])
+    user_of = {}
     for node in graph.nodes:
         product = speller.products.get(node.serial)
         if product is not None:
-            found[product.serial] = node.serial
+            user_of[product.serial] = node.serial
         elif speller.negates(node):
             total = node.operands[0].serial
-            found |= {total: node.serial, speller.products[total].serial: node.serial}
-    return found
+            user_of |= {total: node.serial, speller.products[total].serial: node.serial}
+    return user_of
 
 
 def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str = "float64") -> str:
-    """Return the module as LLVM IR, without the Python entry; `@one` as in llvm.py, `@many` row by row.
+    """Return the module as LLVM IR, without the Python entry; `@one` as in kernel_module.py, `@many` row by row.
 
     Parameters
     ----------
@@ -77,22 +77,23 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
     dtype
         Type of the numbers.
     """
-    alone = Speller(graph, 1, width, dtype, chunks(items(graph, order(graph)), llvm.CHUNK))
+    alone = LLVMPrinter(graph, 1, width, dtype, chunks(items(graph, order(graph)), kernel_module.CHUNK_ITEMS))
     plan = StreamPlan(graph, schedule, alone)
     streams = [
-        Stream(graph, width, dtype, chunks(sequence, llvm.CHUNK), p, plan) for p, sequence in enumerate(plan.sequences)
+        Stream(graph, width, dtype, chunks(sequence, kernel_module.CHUNK_ITEMS), p, plan)
+        for p, sequence in enumerate(plan.sequences)
     ]
     bodies = [stream.function(f"stream_{p}") for p, stream in enumerate(streams)]
-    arrays = llvm.arrays(graph)
-    workspace = llvm.workspace(streams[0].size, streams[0].w)
+    arrays = kernel_module.array_names(graph)
+    workspace = kernel_module.workspace_text(streams[0].size, streams[0].w)
     sizes = [stream.size * stream.w.align for stream in streams[1:]]
     return "\n".join(
         [
             f"; {comment(f'{graph.name} on {schedule.machine.name}')}: {graph.count().arithmetic} operations, {dtype}",
             sincos.definition(width, dtype),
-            *library(alone.w),
+            *library_declarations(alone.w),
             alone.function("state"),
-            llvm.one(graph, alone, "alone"),
+            kernel_module.state_function(graph, alone, "alone"),
             *bodies,
             handover.definition(arrays, workspace, sizes, plan.size, triple),
         ]
@@ -102,12 +103,12 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
 class StreamPlan:
     """Sequence of items for each processor, and all messages."""
 
-    def __init__(self, graph: Graph, schedule: Schedule, speller: Speller) -> None:
+    def __init__(self, graph: Graph, schedule: Schedule, speller: LLVMPrinter) -> None:
         self.graph, self.schedule, self.speller = graph, schedule, speller
         self.position = {node.serial: i for i, node in enumerate(order(graph))}
-        self.where = {n.serial: schedule.where[t.index] for t in schedule.tasks for n in t.nodes}
+        self.processor_of = {n.serial: schedule.where[t.index] for t in schedule.tasks for n in t.nodes}
         self.size = shared.messages_start(schedule.machine.processors)
-        self.parcels = self._parcels()
+        self.messages = self._plan_messages()
         self.tile = {
             (name, c): t
             for name, shape in graph.inputs.items()
@@ -119,13 +120,15 @@ class StreamPlan:
             if node.op == "input":
                 self.inputs.setdefault(self.tile[node.args], []).append(node)
         self.outputs: dict[int, list[Tile]] = {}
-        self.first: list[Item] = []  # outputs that are constants or inputs
+        self.constant_outputs: list[Item] = []  # outputs that are constants or inputs
         for name, array in graph.outputs.items():
             for c, x in enumerate(array.flat):
                 if isinstance(x, Node) and x.op != "input":
                     self.outputs.setdefault(x.serial, []).append(Tile(name, c, 1))
                 else:
-                    self.first.append(Item("store", uses=[x] if isinstance(x, Node) else [], tile=Tile(name, c, 1)))
+                    self.constant_outputs.append(
+                        Item("store", uses=[x] if isinstance(x, Node) else [], tile=Tile(name, c, 1))
+                    )
         used = schedule.machine.processors
         self.loaded: list[set[Tile]] = [set() for _ in range(used)]
         self.sequences: list[list[Item]] = [self._sequence(p) for p in reversed(range(used))][::-1]
@@ -141,54 +144,54 @@ class StreamPlan:
 
     # -- messages
 
-    def _parcels(self) -> dict[tuple[int, int], Parcel]:
+    def _plan_messages(self) -> dict[tuple[int, int], Message]:
         """Return messages by (task, target); operands of a comparison are sent in place of its result."""
-        wanted: dict[tuple[int, int], dict[int, Node]] = {}
+        values_by_message: dict[tuple[int, int], dict[int, Node]] = {}
         home = {n.serial: t.index for t in self.schedule.tasks for n in t.nodes}
         for task in self.schedule.tasks:
-            here = self.schedule.where[task.index]
+            processor = self.schedule.where[task.index]
             for node in task.nodes:
                 for a in node.operands:
-                    if a.op != "input" and self.where[a.serial] != here:
-                        for x in self._values(a):
-                            wanted.setdefault((home[a.serial], here), {})[x.serial] = x
-        found = {}
-        for key in sorted(wanted):
-            nodes = tuple(wanted[key][serial] for serial in sorted(wanted[key]))
-            parcel = Parcel(nodes, self.schedule.where[key[0]], key[1], self.size)
+                    if a.op != "input" and self.processor_of[a.serial] != processor:
+                        for x in self._sent_values(a):
+                            values_by_message.setdefault((home[a.serial], processor), {})[x.serial] = x
+        messages = {}
+        for key in sorted(values_by_message):
+            nodes = tuple(values_by_message[key][serial] for serial in sorted(values_by_message[key]))
+            parcel = Message(nodes, self.schedule.where[key[0]], key[1], self.size)
             self.size = parcel.end(self.speller.w.bytes)
-            found[key] = parcel
-        return found
+            messages[key] = parcel
+        return messages
 
-    def _values(self, node: Node) -> Iterable[Node]:
+    def _sent_values(self, node: Node) -> Iterable[Node]:
         if node.op not in COMPARISONS:
             return [node]
-        return [x for a in node.operands if a.op != "input" for x in self._values(a)]
+        return [x for a in node.operands if a.op != "input" for x in self._sent_values(a)]
 
     # -- items of one processor
 
     def _sequence(self, p: int) -> list[Item]:
         result: list[Item] = []
-        here = [t for t in self.schedule.tasks if self.schedule.where[t.index] == p]
-        here.sort(key=lambda t: (self.schedule.start[t.index], self.schedule.finish[t.index], t.index))
+        own_tasks = [t for t in self.schedule.tasks if self.schedule.where[t.index] == p]
+        own_tasks.sort(key=lambda t: (self.schedule.start[t.index], self.schedule.finish[t.index], t.index))
         received: set[tuple[int, int]] = set()
-        known: set[int] = set()
+        available: set[int] = set()
         if p == 0:
-            for item in self.first:
+            for item in self.constant_outputs:
                 self._load(p, item.uses, result)
                 result.append(item)
-        for task in here:
+        for task in own_tasks:
             for j in task.needs:
-                parcel = self.parcels.get((j, p))
+                parcel = self.messages.get((j, p))
                 if parcel is not None and (j, p) not in received:
                     received.add((j, p))
                     result.append(
-                        Item("receive", [n for n in parcel.nodes if n.serial not in known], tile=Tile("", j, p))
+                        Item("receive", [n for n in parcel.nodes if n.serial not in available], tile=Tile("", j, p))
                     )
-                    known.update(n.serial for n in parcel.nodes)
+                    available.update(n.serial for n in parcel.nodes)
             self._task(p, sorted(task.nodes, key=lambda n: self.position[n.serial]), result)
-            known.update(n.serial for n in task.nodes)
-            for (j, target), parcel in self.parcels.items():
+            available.update(n.serial for n in task.nodes)
+            for (j, target), parcel in self.messages.items():
                 if j == task.index:
                     result.append(Item("send", uses=list(parcel.nodes), tile=Tile("", j, target)))
         if p == 0:  # unused inputs are still checked for NaN
@@ -200,8 +203,8 @@ class StreamPlan:
     def _task(self, p: int, nodes: Sequence[Node], result: list[Item]) -> None:
         done: set[int] = set()
 
-        def finish(made: Sequence[Node]) -> None:
-            for n in made:
+        def finish(computed: Sequence[Node]) -> None:
+            for n in computed:
                 done.add(n.serial)
                 result.extend(Item("store", uses=[n], tile=tile) for tile in self.outputs.get(n.serial, ()))
 
@@ -231,14 +234,14 @@ class StreamPlan:
                 result.append(Item("load", self.inputs[tile], tile=tile))
 
 
-class Stream(Speller):
+class Stream(LLVMPrinter):
     """Instructions of one processor."""
 
     def __init__(
         self, graph: Graph, trig_width: int, dtype: str, pieces: Sequence[Sequence[Item]], me: int, plan: StreamPlan
     ) -> None:
         super().__init__(graph, 1, trig_width, dtype, pieces)
-        self.me, self.parcels = me, plan.parcels
+        self.me, self.messages = me, plan.messages
 
     def check(self) -> None:
         """Do nothing: a stream stores a part of the outputs, and the plan of all streams is checked."""
@@ -251,20 +254,20 @@ class Stream(Speller):
         if item.kind not in ("send", "receive") or item.tile is None:
             super()._item(item)
             return
-        parcel, w = self.parcels[item.tile.start, item.tile.width], self.w
-        flag = f"getelementptr (i8, ptr @shared, i64 {parcel.place + FLAG})"
-        place = {
-            n.serial: f"getelementptr (i8, ptr @shared, i64 {parcel.at(i, w.bytes)})"
+        parcel, w = self.messages[item.tile.start, item.tile.width], self.w
+        flag = f"getelementptr (i8, ptr @shared, i64 {parcel.offset + FLAG_OFFSET})"
+        address_of = {
+            n.serial: f"getelementptr (i8, ptr @shared, i64 {parcel.value_offset(i, w.bytes)})"
             for i, n in enumerate(parcel.nodes)
         }
         if item.kind == "send":
             for n in parcel.nodes:
-                w.store(self._value(n), place[n.serial])
-            w.do(handover.sent(flag))
+                w.store(self._value(n), address_of[n.serial])
+            w.do(handover.send_instruction(flag))
         else:
-            w.do(handover.awaited(flag, self.me))
+            w.do(handover.await_instruction(flag, self.me))
             for n in item.defines:
-                self.names[n.serial] = w.load(place[n.serial])
+                self.value_names[n.serial] = w.load(address_of[n.serial])
 
 
 def _count(shape: Sequence[int]) -> int:

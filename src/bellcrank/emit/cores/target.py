@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from bellcrank.emit.cores import kernel as cores
+from bellcrank.emit.cores import multicore_kernel as cores
 from bellcrank.emit.cpu.host import Library
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.target import About, By
@@ -49,7 +49,7 @@ class Cores:
 
     def schedule(self, graph: Graph) -> Schedule:
         """Return the assignment of `graph` to cores, with times."""
-        return cores.planned(graph, self.machine, self.dtype)
+        return cores.plan_schedule(graph, self.machine, self.dtype)
 
     def source(self, graph: Graph) -> str:
         """Return the LLVM IR of `graph`."""
@@ -58,21 +58,21 @@ class Cores:
     def used(self, graph: Graph) -> int:
         """Return the number of cores that compute `graph`."""
         if isinstance(graph, Recursion) and graph.abreast:
-            return cores.sharing(graph, self.machine, self.dtype)
+            return cores.sharing_cores(graph, self.machine, self.dtype)
         return self.schedule(graph).used
 
     def _text(self, graph: Graph, used: int) -> str:
         if isinstance(graph, Recursion) and graph.abreast:
-            return self._one.entered(cores.abreast(graph, used, self.dtype), graph)
-        return self._one.entered(cores.source(graph, self.schedule(graph), self.dtype), graph)
+            return self._one.with_python_entry(cores.wave_source(graph, used, self.dtype), graph)
+        return self._one.with_python_entry(cores.source(graph, self.schedule(graph), self.dtype), graph)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
         """Return facts to cache, the machine code of `graph`, and whether it came from the cache."""
-        from bellcrank.emit.cpu.host import code_size, compiled
+        from bellcrank.emit.cpu.host import code_size, compile_cached
 
         used = self.used(graph)
-        code, cached, where = compiled(self._text(graph, used))
-        facts = {"code": where, "code_size": code_size(code), "rows_per_thread": 0, "used": used}
+        code, cached, code_key = compile_cached(self._text(graph, used))
+        facts = {"code": code_key, "code_size": code_size(code), "rows_per_thread": 0, "used": used}
         return facts, code, cached
 
     def recall(self, facts: Mapping[str, Any]) -> bytes | None:

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 from bellcrank.emit.cores.protocol import (
     AWAY,
-    BUSY,
+    BUSY_LINE,
     IDLE,
-    LINE,
-    LINGER,
-    SPINS,
-    STATUS,
-    STEP,
-    STOP,
+    LINE_BYTES,
+    LINGER_NS,
+    MAX_SPINS,
+    STATUS_OFFSET,
+    STEP_LINE,
+    STOP_LINE,
     WORKING,
     YIELD_EVERY,
-    at,
-    claim_at,
-    done_at,
+    claim_offset,
+    done_offset,
+    shared_address,
 )  # fmt: skip
 
 
-def clock(darwin: bool) -> str:
+def clock_function(darwin: bool) -> str:
     """Return @clock, the monotonic time in ns; `darwin` selects the clock's number on macOS."""
     return f"""define internal i64 @clock() nounwind noinline {{
   %t = alloca [2 x i64]
@@ -36,11 +36,11 @@ def clock(darwin: bool) -> str:
 }}"""
 
 
-def loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
+def worker_loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
     """Return the native loop @worker_k, which returns after a long idle time or when it must stop.
 
-    It enters while it holds BUSY, when no step is in progress: an idle worker with the number of a step that others are
-    computing would look as if it had completed it.
+    It enters while it holds BUSY_LINE, when no step is in progress: an idle worker with the number of a step that
+    others are computing would look as if it had completed it.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
     pause
         Spin-wait hint.
     """
-    claim, done = at(claim_at(k)), at(done_at(k))
-    take = "".join(f"  %{a} = load ptr, ptr {at(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
+    claim, done = shared_address(claim_offset(k)), shared_address(done_offset(k))
+    take = "".join(f"  %{a} = load ptr, ptr {shared_address(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
     args = ", ".join(f"ptr %{a}" for a in arrays)
     return f"""define void @worker_{k}() nounwind {{
   %raw = call ptr @malloc(i64 {size + 64})
@@ -64,23 +64,23 @@ def loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
   %ws = inttoptr i64 %raw.on to ptr
   br label %enter
 enter:
-  %taken = cmpxchg ptr {at(LINE * BUSY)}, i64 0, i64 1 acquire monotonic, align 8
+  %taken = cmpxchg ptr {shared_address(LINE_BYTES * BUSY_LINE)}, i64 0, i64 1 acquire monotonic, align 8
   %free = extractvalue {{ i64, i1 }} %taken, 1
   br i1 %free, label %in, label %outside
 outside:
-  %unwanted = load atomic i64, ptr {at(LINE * STOP)} monotonic, align 8
+  %unwanted = load atomic i64, ptr {shared_address(LINE_BYTES * STOP_LINE)} monotonic, align 8
   %turned = icmp ne i64 %unwanted, 0
   br i1 %turned, label %out, label %later
 later:
   call i32 @sched_yield()
   br label %enter
 in:
-  %first = load atomic i64, ptr {at(STEP)} acquire, align 8
+  %first = load atomic i64, ptr {shared_address(STEP_LINE)} acquire, align 8
   %first.4 = mul i64 %first, 4
   %first.idle = or i64 %first.4, {IDLE}
   store atomic i64 %first.idle, ptr {claim} release, align 8
   store atomic i64 %first.idle, ptr {done} release, align 8
-  store atomic i64 0, ptr {at(LINE * BUSY)} release, align 8
+  store atomic i64 0, ptr {shared_address(LINE_BYTES * BUSY_LINE)} release, align 8
   br label %begin
 begin:
   %last = phi i64 [%first, %in], [%step, %skip], [%step, %work]
@@ -88,20 +88,20 @@ begin:
   %last.idle = or i64 %last.4, {IDLE}
   br label %look
 look:
-  %count = phi i64 [0, %begin], [%count.next, %spin], [{SPINS - YIELD_EVERY}, %yield]
+  %count = phi i64 [0, %begin], [%count.next, %spin], [{MAX_SPINS - YIELD_EVERY}, %yield]
   %since = phi i64 [0, %begin], [%since, %spin], [%since.next, %yield]
-  %step = load atomic i64, ptr {at(STEP)} acquire, align 8
+  %step = load atomic i64, ptr {shared_address(STEP_LINE)} acquire, align 8
   %same = icmp eq i64 %step, %last
   br i1 %same, label %wait, label %claim
 wait:
   %count.next = add i64 %count, 1
-  %long = icmp ugt i64 %count, {SPINS}
+  %long = icmp ugt i64 %count, {MAX_SPINS}
   br i1 %long, label %slow, label %spin
 spin:
   {pause}
   br label %look
 slow:
-  %stop = load atomic i64, ptr {at(LINE * STOP)} monotonic, align 8
+  %stop = load atomic i64, ptr {shared_address(LINE_BYTES * STOP_LINE)} monotonic, align 8
   %stopped = icmp ne i64 %stop, 0
   br i1 %stopped, label %leave, label %time
 time:
@@ -109,7 +109,7 @@ time:
   %unset = icmp eq i64 %since, 0
   %since.next = select i1 %unset, i64 %now, i64 %since
   %idle.for = sub i64 %now, %since.next
-  %enough = icmp ugt i64 %idle.for, {LINGER}
+  %enough = icmp ugt i64 %idle.for, {LINGER_NS}
   br i1 %enough, label %leave, label %yield
 yield:
   call i32 @sched_yield()
@@ -127,7 +127,7 @@ skip:
   br label %begin
 work:
 {take}  %status = call i64 @stream_{k}(ptr %ws, {args}, i64 %step)
-  store i64 %status, ptr {at(done_at(k) + STATUS)}, align 8
+  store i64 %status, ptr {shared_address(done_offset(k) + STATUS_OFFSET)}, align 8
   store atomic i64 %step.idle, ptr {claim} release, align 8
   store atomic i64 %step.idle, ptr {done} release, align 8
   br label %begin

@@ -18,18 +18,18 @@ from math import prod
 
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
-from bellcrank.emit.cpu.entry import definition
 from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.plan import TILE, tiles
-from bellcrank.emit.cpu.routine import sign, ticking
+from bellcrank.emit.cpu.python_entry import definition
+from bellcrank.emit.cpu.scheduling import TILE_COLUMNS, tiles
+from bellcrank.emit.cpu.subroutines import sign_bits, tick_routines
 from bellcrank.graph.action import Action
 from bellcrank.quoting import comment
 
 # Words of eight bytes that both modules share.
-WORDS = ("runs", "ticks", "blocks", "reward", "end", "final", "ws", "step", "odd", "alive", "busy", "first")
-AT = {name: 8 * k for k, name in enumerate(WORDS)}
+SHARED_WORDS = ("runs", "ticks", "blocks", "reward", "end", "final", "ws", "step", "odd", "alive", "busy", "first")
+WORD_OFFSETS = {name: 8 * k for k, name in enumerate(SHARED_WORDS)}
 BUSY, ODD, ENDED = 1, 2, 3  # status of `one` when it did not act
-LONG = 64  # runs; from this number on the GIL is released during the call
+GIL_RELEASE_RUNS = 64  # runs; from this number on the GIL is released during the call
 NEWLINE = "\n"
 
 
@@ -48,25 +48,25 @@ def source(action: Action, lanes: int, trig_width: int, dtype: str = "float64") 
         Floating-point type.
     """
     w, program = Writer(lanes, dtype), action.program
-    made = ticking(program, lanes, trig_width, dtype, action.graphs)
-    places = _Places(action, made.slots)
+    routines = tick_routines(program, lanes, trig_width, dtype, action.graphs)
+    layout = _WorkspaceLayout(action, routines.slots)
     parts = [
         f"; {comment(program.tick.name)}: {action.layout.size} numbers of a run, {lanes} lanes of {dtype}",
         sincos.definition(trig_width, dtype),
-        made.text,
-        _rows(action, w),
-        _act(action, places, w),
-        _seen(action, places, w),
-        _sweep("step", action, places, w),
-        _sweep("see", action, places, w),
-        COPY,
-        ODD_TEXT,
+        routines.text,
+        _row_functions(action, w),
+        _act_function(action, layout, w),
+        _observe_function(action, layout, w),
+        _block_loop("step", action, layout, w),
+        _block_loop("see", action, layout, w),
+        COPY_FUNCTION,
+        ODD_FUNCTION,
         "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
     ]
-    return "\n".join(parts), places.size
+    return "\n".join(parts), layout.size
 
 
-class _Places:
+class _WorkspaceLayout:
     """Offsets in the workspace, in slots; routines come first, because they have the widest vectors."""
 
     def __init__(self, action: Action, slots: int) -> None:
@@ -74,52 +74,54 @@ class _Places:
         self.size = slots
         corner = {"u.corner": action.nu, "y.corner": action.row, "final.corner": action.row}
         corner |= {"reward.corner": 1, "end.corner": 1}
-        wanted = {"s": size, "spare": size, "c2": n, "u": action.nu, "row": action.row, "reward": 1, "end": 1, **corner}
-        self.at: dict[str, int] = {}
-        for name, width in wanted.items():
-            self.at[name] = self.size
+        widths = {"s": size, "spare": size, "c2": n, "u": action.nu, "row": action.row, "reward": 1, "end": 1, **corner}
+        self.offsets: dict[str, int] = {}
+        for name, width in widths.items():
+            self.offsets[name] = self.size
             self.size += width
 
-    def text(self, w: Writer, *names: str) -> str:
+    def addresses(self, w: Writer, *names: str) -> str:
         return "".join(
-            f"  %{name}.own = getelementptr i8, ptr %ws, i64 {self.at[name] * w.align}{NEWLINE}" for name in names
+            f"  %{name}.own = getelementptr i8, ptr %ws, i64 {self.offsets[name] * w.align}{NEWLINE}" for name in names
         )
 
 
-def _call(action: Action, name: str, **places: str) -> str:
+def _graph_call(action: Action, name: str, **places: str) -> str:
     """Return a call of one of the graphs; `places` gives the addresses of arguments and results."""
     graph = action.graphs[name]
-    given = {"c": "%c", "p": "%p", "u": "%u.own"} | places
+    addresses = {"c": "%c", "p": "%p", "u": "%u.own"} | places
     results = [places[f"to_{key}"] for key in graph.outputs]
-    arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(given[key] for key in graph.inputs), *results))
+    arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(addresses[key] for key in graph.inputs), *results))
     return f"  call void @{name}({arguments})\n"
 
 
-def _lines(w: Writer) -> str:
+def _indented_lines(w: Writer) -> str:
     return "".join(f"  {line}{NEWLINE}" for line in w.lines)
 
 
-def _rows(action: Action, w: Writer) -> str:
+def _row_functions(action: Action, w: Writer) -> str:
     """Return functions that transpose rows of inputs into lanes, and lanes of observations into rows."""
-    into, out = Writer(w.lanes, w.dtype), Writer(w.lanes, w.dtype)
+    inward, outward = Writer(w.lanes, w.dtype), Writer(w.lanes, w.dtype)
     for tile in tiles("u", action.nu):
-        for c, x in enumerate(copied.load(into, tile, "%rows", str(action.nu * w.bytes))):
-            into.store(x, into.at("%lanes", (tile.start + c) * w.align))
-    for tile in tiles("row", action.row, (2 * TILE, TILE)):
-        copied.store(out, tile, "%rows", str(action.row * w.bytes), copied.load(out, tile, "%lanes", ""))
+        for c, x in enumerate(copied.load_tile(inward, tile, "%rows", str(action.nu * w.bytes))):
+            inward.store(x, inward.at("%lanes", (tile.start + c) * w.align))
+    for tile in tiles("row", action.row, (2 * TILE_COLUMNS, TILE_COLUMNS)):
+        copied.store_tile(
+            outward, tile, "%rows", str(action.row * w.bytes), copied.load_tile(outward, tile, "%lanes", "")
+        )
     return f"""define internal void @rows_in(ptr noalias %rows, ptr noalias %lanes) nounwind {{
-{_lines(into)}  ret void
+{_indented_lines(inward)}  ret void
 }}
 define internal void @rows_out(ptr noalias %lanes, ptr noalias %rows) nounwind {{
-{_lines(out)}  ret void
+{_indented_lines(outward)}  ret void
 }}"""
 
 
-def _put(to: str) -> str:
+def _put_rows(to: str) -> str:
     return f"  call void @rows_out(ptr %row.own, ptr {to})\n"
 
 
-def _kept(w: Writer, count: int, mark: str) -> str:
+def _copy_results(w: Writer, count: int, mark: str) -> str:
     """Return text that copies results from the workspace to the memory that outlives the call."""
     text = ""
     for k in range(count):
@@ -132,32 +134,35 @@ def _kept(w: Writer, count: int, mark: str) -> str:
     return text
 
 
-def _act(action: Action, places: _Places, w: Writer) -> str:
+def _act_function(action: Action, layout: _WorkspaceLayout, w: Writer) -> str:
     size = action.layout.size
-    again = "  br label %done\n"
+    restart_text = "  br label %done\n"
     if action.restarts:
-        again = f"""{sign(w, "new", "%c", action.layout.place("new"))}  br i1 %new, label %again, label %done
+        restart_text = f"""{sign_bits(w, "new", "%c", action.layout.place("new"))}\
+  br i1 %new, label %again, label %done
 again:
-{_put("%final")}{_call(action, "begin", to_c="%c2.own")}{_kept(w, size, "begun")}\
-{_call(action, "look", to_row="%row.own")}{_put("%y")}  br label %done
+{_put_rows("%final")}{_graph_call(action, "begin", to_c="%c2.own")}{_copy_results(w, size, "begun")}\
+{_graph_call(action, "look", to_row="%row.own")}{_put_rows("%y")}  br label %done
 """
     inputs = "  call void @rows_in(ptr %u, ptr %u.own)\n" if action.nu else ""
     ended = f"bitcast {w.mask} %is.on to i{w.lanes}" if w.lanes > 1 else "or i1 %is.on, false"
+    close = _graph_call(
+        action, "close", s="%here", to_c="%c2.own", to_row="%row.own", to_reward="%reward.own", to_end="%end.own"
+    )
     return f"""define internal i1 @act(
   i64 %ticks, ptr noalias %c, ptr %u, ptr %y, ptr %reward, ptr %end, ptr %final, ptr noalias %ws
 ) nounwind {{
 begin:
   %p = getelementptr i8, ptr %c, i64 {size * w.align}
-{places.text(w, "s", "spare", "c2", "u", "row", "reward", "end")}{inputs}\
-{_call(action, "open", to_s="%s.own")}\
+{layout.addresses(w, "s", "spare", "c2", "u", "row", "reward", "end")}{inputs}\
+{_graph_call(action, "open", to_s="%s.own")}\
   %here = call ptr @go(i64 %ticks, ptr %s.own, ptr %spare.own, ptr %p, ptr %u.own, ptr %ws)
-{_call(action, "close", s="%here", to_c="%c2.own", to_row="%row.own", to_reward="%reward.own", to_end="%end.own")}\
-{_kept(w, action.changing, "closed")}{_put("%y")}\
+{close}{_copy_results(w, action.changing, "closed")}{_put_rows("%y")}\
   %reward.x = load {w.type}, ptr %reward.own, align {w.align}
   store {w.type} %reward.x, ptr %reward, align {w.bytes}
   %end.x = load {w.type}, ptr %end.own, align {w.align}
   store {w.type} %end.x, ptr %end, align {w.bytes}
-{again}done:
+{restart_text}done:
   %is.on = fcmp ole {w.type} %end.x, {w.immediate(0.0)}
   %on.bits = {ended}
   %on = icmp ne i{w.lanes} %on.bits, 0
@@ -165,26 +170,27 @@ begin:
 }}"""
 
 
-def _seen(action: Action, places: _Places, w: Writer) -> str:
+def _observe_function(action: Action, layout: _WorkspaceLayout, w: Writer) -> str:
     return f"""define internal i1 @seen(
   i64 %ticks, ptr noalias %c, ptr %u, ptr %y, ptr %reward, ptr %end, ptr %final, ptr noalias %ws
 ) nounwind {{
   %p = getelementptr i8, ptr %c, i64 {action.layout.size * w.align}
-{places.text(w, "c2", "row")}{sign(w, "new", "%c", action.layout.place("new"))}  br i1 %new, label %again, label %look
+{layout.addresses(w, "c2", "row")}{sign_bits(w, "new", "%c", action.layout.place("new"))}\
+  br i1 %new, label %again, label %look
 again:
-{_call(action, "begin", to_c="%c2.own")}{_kept(w, action.layout.size, "begun")}  br label %look
+{_graph_call(action, "begin", to_c="%c2.own")}{_copy_results(w, action.layout.size, "begun")}  br label %look
 look:
-{_call(action, "look", to_row="%row.own")}{_put("%y")}  ret i1 true
+{_graph_call(action, "look", to_row="%row.own")}{_put_rows("%y")}  ret i1 true
 }}"""
 
 
-def _word(name: str, kind: str = "i64") -> str:
-    return f"""  %{name}.word = getelementptr i8, ptr %told, i64 {AT[name]}
+def _load_word(name: str, kind: str = "i64") -> str:
+    return f"""  %{name}.word = getelementptr i8, ptr %told, i64 {WORD_OFFSETS[name]}
   %{name}.told = load {kind}, ptr %{name}.word, align 8
 """
 
 
-def _sweep(name: str, action: Action, places: _Places, w: Writer) -> str:
+def _block_loop(name: str, action: Action, layout: _WorkspaceLayout, w: Writer) -> str:
     """Return the loop over blocks; a last block that is not full is staged in the workspace."""
     act, lanes, acts = "act" if name == "step" else "seen", w.lanes, name == "step"
     widths = {"u": action.nu, "y": action.row, "reward": 1, "end": 1, "final": action.row if action.restarts else 0}
@@ -194,18 +200,19 @@ def _sweep(name: str, action: Action, places: _Places, w: Writer) -> str:
         pointers += f"""  %{key}.o = mul i64 %k, {widths[key] * lanes * w.bytes}
   %{key}.k = getelementptr i8, ptr {array}, i64 %{key}.o
 """
-    moved = {key: f"  %{key}.n = mul i64 %rest, {widths[key]}{NEWLINE}" for key in arrays}
-    into = moved["u"] + "  call void @copy(ptr %u.corner.own, ptr %u.k, i64 %u.n)\n" if acts else ""
-    back = "".join(
-        f"{moved[key]}  call void @copy(ptr %{key}.k, ptr %{key}.corner.own, i64 %{key}.n){NEWLINE}"
+    number_counts = {key: f"  %{key}.n = mul i64 %rest, {widths[key]}{NEWLINE}" for key in arrays}
+    copy_in = number_counts["u"] + "  call void @copy(ptr %u.corner.own, ptr %u.k, i64 %u.n)\n" if acts else ""
+    copy_out = "".join(
+        f"{number_counts[key]}  call void @copy(ptr %{key}.k, ptr %{key}.corner.own, i64 %{key}.n){NEWLINE}"
         for key in (("y", "reward", "end", "final") if acts else ("y",))
     )
-    whole = ", ".join(f"ptr %{key}.k" for key in arrays)
-    corner = ", ".join(f"ptr %{key}.corner.own" for key in arrays)
+    block_arguments = ", ".join(f"ptr %{key}.k" for key in arrays)
+    corner_arguments = ", ".join(f"ptr %{key}.corner.own" for key in arrays)
     return f"""define i64 @{name}(i64 %from, i64 %to, ptr %told, ptr %u, ptr %y, ptr %ws) nounwind {{
 begin:
-{_word("runs")}{_word("ticks")}{"".join(_word(key, "ptr") for key in ("first", "reward", "end", "final"))}\
-{places.text(w, *(f"{key}.corner" for key in arrays))}  %some = icmp ult i64 %from, %to
+{_load_word("runs")}{_load_word("ticks")}\
+{"".join(_load_word(key, "ptr") for key in ("first", "reward", "end", "final"))}\
+{layout.addresses(w, *(f"{key}.corner" for key in arrays))}  %some = icmp ult i64 %from, %to
   br i1 %some, label %block, label %return
 block:
   %k = phi i64 [%from, %begin], [%k.next, %on]
@@ -217,11 +224,11 @@ block:
   %is.whole = icmp uge i64 %rest, {lanes}
   br i1 %is.whole, label %whole, label %part
 whole:
-  %whole.on = call i1 @{act}(i64 %ticks.told, ptr %c, {whole}, ptr %ws)
+  %whole.on = call i1 @{act}(i64 %ticks.told, ptr %c, {block_arguments}, ptr %ws)
   br label %on
 part:
-{into}  %part.on = call i1 @{act}(i64 %ticks.told, ptr %c, {corner}, ptr %ws)
-{back}  br label %on
+{copy_in}  %part.on = call i1 @{act}(i64 %ticks.told, ptr %c, {corner_arguments}, ptr %ws)
+{copy_out}  br label %on
 on:
   %is.on = phi i1 [%whole.on, %whole], [%part.on, %part]
   %any.next = or i1 %any, %is.on
@@ -235,7 +242,7 @@ return:
 }}"""
 
 
-COPY = """define internal void @copy(ptr %to, ptr %from, i64 %n) nounwind {
+COPY_FUNCTION = """define internal void @copy(ptr %to, ptr %from, i64 %n) nounwind {
 begin:
   %some = icmp ne i64 %n, 0
   br i1 %some, label %one, label %end
@@ -253,7 +260,7 @@ end:
 }"""
 
 # A number is not finite if all bits of its exponent are set.
-ODD_TEXT = """define i64 @odd(i64 %n, ptr %u) nounwind {
+ODD_FUNCTION = """define i64 @odd(i64 %n, ptr %u) nounwind {
 begin:
   %some = icmp ne i64 %n, 0
   br i1 %some, label %one, label %end
@@ -288,23 +295,24 @@ def entry(inputs: tuple[int, ...], outputs: tuple[int, ...], runs: int) -> str:
         Number of runs; decides whether the GIL is released during the call.
     """
     release = ("  %thread = call ptr @PyEval_SaveThread()\n", "  call void @PyEval_RestoreThread(ptr %thread)\n")
-    saved, restored = release if runs >= LONG else ("", "")
+    saved, restored = release if runs >= GIL_RELEASE_RUNS else ("", "")
     return f"""{definition([inputs], outputs, "float64", 0)}
-@told = global [{len(WORDS)} x i64] zeroinitializer, align 8
+@told = global [{len(SHARED_WORDS)} x i64] zeroinitializer, align 8
 define i64 @many(i64 %n, ptr %u, i64 %u.stride, ptr %y, i64 %y.stride) {{
   ret i64 1
 }}
 define i64 @one(ptr %u, ptr %y) {{
 begin:
   %told = getelementptr i8, ptr @told, i64 0
-  %busy.at = getelementptr i8, ptr @told, i64 {AT["busy"]}
+  %busy.at = getelementptr i8, ptr @told, i64 {WORD_OFFSETS["busy"]}
   %pair = cmpxchg ptr %busy.at, i64 0, i64 1 acq_rel monotonic
   %mine = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %mine, label %look, label %refuse
 refuse:
   ret i64 {BUSY}
 look:
-{_word("alive")}{_word("blocks")}{_word("ws", "ptr")}{_word("step", "ptr")}{_word("odd", "ptr")}\
+{_load_word("alive")}{_load_word("blocks")}\
+{_load_word("ws", "ptr")}{_load_word("step", "ptr")}{_load_word("odd", "ptr")}\
   %is.odd = call i64 %odd.told(i64 {prod(inputs)}, ptr %u)
   %even = icmp eq i64 %is.odd, 0
   br i1 %even, label %live, label %leave

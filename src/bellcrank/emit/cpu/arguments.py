@@ -11,12 +11,12 @@ import numpy as np
 from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.emit.target import Shape, Signature
 from bellcrank.errors import InputError, unknown
+from bellcrank.memory_limits import check_memory
 from bellcrank.nodes.node import Node
 from bellcrank.parameters import Parameters
-from bellcrank.room import check_room
 
 Array = np.ndarray[Any, Any]
-PLAIN = (str, bytes, bytearray, memoryview)  # sequences that hold no symbols
+SYMBOL_FREE_SEQUENCES = (str, bytes, bytearray, memoryview)  # sequences that hold no symbols
 
 
 class Arguments:
@@ -32,7 +32,7 @@ class Arguments:
         if len(args) > len(s.inputs):
             raise InputError(f"{usage} takes {len(s.inputs)} arrays; got {len(args)}.")
         values = dict(zip(s.inputs, args, strict=False))
-        for name, value in self._free(usage, values, named).items():
+        for name, value in self._with_free_parameters(usage, values, named).items():
             if name not in s.inputs:
                 raise InputError(f"{usage}: {unknown('input', name, [*s.inputs, 'out'])}")
             if name in values:
@@ -43,7 +43,9 @@ class Arguments:
             raise InputError(f"{usage}: missing {', '.join(missing)}.")
         return values
 
-    def _free(self, usage: str, values: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _with_free_parameters(
+        self, usage: str, values: Mapping[str, Any], named: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
         """Return the named arguments, with the free parameters as input p; nominal values by default."""
         if "parameters" not in named:
             nominal = bool(self.parameters) and "p" not in values and "p" not in named
@@ -53,12 +55,12 @@ class Arguments:
                 f"{usage}: parameters is given, but there are no free parameters: bellcrank.parameter(name, value) or "
                 "mechanism.free(name) creates one."
             )
-        rest = {key: x for key, x in named.items() if key != "parameters"}
-        if "p" in values or "p" in rest:
+        named_inputs = {key: x for key, x in named.items() if key != "parameters"}
+        if "p" in values or "p" in named_inputs:
             raise InputError(f'{usage}: give "p" or "parameters", not both.')
-        return rest | {"p": self.parameters.vector(named["parameters"], self.signature.name)}
+        return named_inputs | {"p": self.parameters.vector(named["parameters"], self.signature.name)}
 
-    def _array(self, name: str, value: Any) -> Array:
+    def _checked_array(self, name: str, value: Any) -> Array:
         try:
             array = np.asanyarray(value)
         except ValueError as error:
@@ -68,10 +70,10 @@ class Arguments:
                 f'{self.signature.name}: input "{name}" has masked entries; expected a number in each entry.'
             )
         array = np.asarray(array)
-        self._fits(name, array)
+        self._check_fit(name, array)
         return array.astype(self.signature.dtype, copy=False)
 
-    def _fits(self, name: str, array: Any) -> None:
+    def _check_fit(self, name: str, array: Any) -> None:
         """Check the dtype and the shape of an array of NumPy or of the GPU."""
         shape = self.signature.inputs[name]
         if array.dtype.kind not in "fiub":
@@ -80,7 +82,7 @@ class Arguments:
         if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
             raise InputError(f'{self.signature.name}: input "{name}" has shape {array.shape}; expected {expected}.')
 
-    def _batch(self, arrays: Mapping[str, Array]) -> Shape:
+    def _batch_shape(self, arrays: Mapping[str, Array]) -> Shape:
         heads = {name: a.shape[: a.ndim - len(self.signature.inputs[name])] for name, a in arrays.items()}
         try:
             return np.broadcast_shapes(*heads.values())
@@ -88,7 +90,7 @@ class Arguments:
             shown = ", ".join(f"{name} {head}" for name, head in heads.items())
             raise InputError(f"{self.signature.name}: leading axes do not broadcast: {shown}.") from None
 
-    def _rows(self, array: Array, shape: Shape, batch: Shape, rows: int) -> tuple[Array, int]:
+    def _contiguous_rows(self, array: Array, shape: Shape, batch: Shape, rows: int) -> tuple[Array, int]:
         """Return an array whose rows are contiguous, and its row stride in bytes (0 repeats one row for all)."""
         size = math.prod(shape)
         if array.ndim == len(shape):
@@ -100,10 +102,10 @@ class Arguments:
         flat = np.ascontiguousarray(array).reshape(rows, size)
         return flat, size * array.itemsize
 
-    def _results(self, batch: Shape, out: Array | None, inputs: Sequence[Array]) -> list[Array]:
+    def _result_arrays(self, batch: Shape, out: Array | None, inputs: Sequence[Array]) -> list[Array]:
         shapes = [(*batch, *shape) for shape in self.signature.outputs.values()]
         dtype = np.dtype(self.signature.dtype)
-        self._check_room(batch, inputs)
+        self._check_memory(batch, inputs)
         if out is not None:
             if len(shapes) > 1:
                 raise InputError(f"{self.signature.name} returns {len(shapes)} arrays; out= takes one.")
@@ -124,36 +126,40 @@ class Arguments:
                 return [poisoned(out)]
         return [empty_buffer(shape, dtype) for shape in shapes]
 
-    def _check_room(self, batch: Shape, inputs: Sequence[Array]) -> None:
+    def _check_memory(self, batch: Shape, inputs: Sequence[Array]) -> None:
         """Raise an InputError if results, and copies of inputs that broadcast, do not fit into memory."""
         rows, sizes = math.prod(batch), list(map(math.prod, self.signature.outputs.values()))
         for array, shape in zip(inputs, self.signature.inputs.values(), strict=True):
             if array.ndim > len(shape) and (array.shape[: len(batch)] != batch or not array.flags.c_contiguous):
                 sizes.append(math.prod(shape))
         size = float(rows) * sum(sizes) * np.dtype(self.signature.dtype).itemsize
-        check_room(f"{self.signature.name} of {rows} states", size, "take a smaller batch")
+        check_memory(f"{self.signature.name} of {rows} states", size, "take a smaller batch")
 
-    def _explain(self, arrays: Mapping[str, Array]) -> None:
+    def _raise_nonfinite(self, arrays: Mapping[str, Array]) -> None:
         """Raise an InputError for the first value that is not finite; return if only a sum of them overflowed."""
         for name, array in arrays.items():
             bad = np.argwhere(~np.isfinite(array))
             if len(bad):
-                at = tuple(int(i) for i in bad[0])
-                named = self.signature.columns.get(name) if self.signature.columns else None
-                called = f' ("{named[at[-1]]}")' if named else ""
+                index = tuple(int(i) for i in bad[0])
+                column_names = self.signature.columns.get(name) if self.signature.columns else None
+                column_label = f' ("{column_names[index[-1]]}")' if column_names else ""
                 raise InputError(
-                    f"{self.signature.name}: {name}[{', '.join(map(str, at))}]{called} is {array[at]}; expected finite "
-                    f"numbers ({len(bad)} of {array.size} are not)."
+                    f"{self.signature.name}: {name}[{', '.join(map(str, index))}]{column_label} is {array[index]}; "
+                    f"expected finite numbers ({len(bad)} of {array.size} are not)."
                 )
 
 
-def symbolic(value: Any) -> bool:
+def contains_symbols(value: Any) -> bool:
     """Return True if `value` contains symbols, as in functions that are being traced."""
     if isinstance(value, Node):
         return True
     if isinstance(value, np.ndarray):
-        return value.dtype == object and any(map(symbolic, value.flat))
+        return value.dtype == object and any(map(contains_symbols, value.flat))
     try:
-        return isinstance(value, Sequence) and not isinstance(value, PLAIN) and any(map(symbolic, value))
+        return (
+            isinstance(value, Sequence)
+            and not isinstance(value, SYMBOL_FREE_SEQUENCES)
+            and any(map(contains_symbols, value))
+        )
     except RecursionError:  # a list that contains itself holds neither symbols nor numbers
         return False

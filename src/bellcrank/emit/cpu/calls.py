@@ -10,100 +10,104 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from bellcrank.emit.cpu.plan import Item
-from bellcrank.emit.cpu.registers import in_a_row, taken
+from bellcrank.emit.cpu.register_allocation import contiguous_location, read_elements
+from bellcrank.emit.cpu.scheduling import Item
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.columns import Columns
+from bellcrank.graph.columns import ColumnGraph
 from bellcrank.quoting import symbol
 
 if TYPE_CHECKING:
-    from bellcrank.emit.cpu.column_homes import Homes
-    from bellcrank.emit.cpu.speller import Speller
+    from bellcrank.emit.cpu.buffer_reuse import RowAssignment
+    from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
 
 
-def call(s: Speller, item: Item) -> None:
+def emit_call(s: LLVMPrinter, item: Item) -> None:
     """Emit the call `item` by printer `s`; arguments are stored unless they are contiguous, results stay in place."""
-    made, *results = item.defines
-    function, *values = made.args
-    if isinstance(function, Columns):
-        _columns(s, made, results)
+    call_node, *results = item.defines
+    function, *values = call_node.args
+    if isinstance(function, ColumnGraph):
+        _emit_column_loop(s, call_node, results)
         return
     assert s.called is not None
     name, _ = s.called[id(function)]
-    arrays = _arguments(s, function, values)
+    arrays = _argument_addresses(s, function, values)
     outputs = [math.prod(shape) for shape in function.shapes.values()]
-    base, s.size = s.lodgings.found(results, sum(outputs), s.size)
+    base, s.size = s.result_slots.allocate(results, sum(outputs), s.size)
     arrays += [s._slot(place) for place, _ in zip(accumulate([base, *outputs]), outputs, strict=False)]
     s.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
     for n in results:
         s.slots[n.serial] = base + n.args[1]
 
 
-def _arguments(s: Speller, function: Graph, values: Sequence[Node | float]) -> list[str]:
+def _argument_addresses(s: LLVMPrinter, function: Graph, values: Sequence[Node | float]) -> list[str]:
     """Return the address of each array that a function takes."""
     sizes = [math.prod(shape) for shape in function.inputs.values()]
-    start, room = s.letters
+    start, room = s.argument_area
     if room < sum(sizes):
         start, room = s.size, sum(sizes)
-        s.letters, s.size = (start, room), s.size + room
-    found, at = [], 0
-    used = taken(function)
+        s.argument_area, s.size = (start, room), s.size + room
+    addresses, position = [], 0
+    used = read_elements(function)
     for array, size in zip(function.inputs, sizes, strict=True):
-        mine = values[at : at + size]
-        row = in_a_row([(i, x) for i, x in enumerate(mine) if (array, i) in used], s.slots)
+        elements = values[position : position + size]
+        row = contiguous_location([(i, x) for i, x in enumerate(elements) if (array, i) in used], s.slots)
         if row is not None:
-            found.append(s.w.at(f"%{row[0]}", row[1] * s.w.align))
+            addresses.append(s.w.at(f"%{row[0]}", row[1] * s.w.align))
         else:
-            for i, x in enumerate(mine):
+            for i, x in enumerate(elements):
                 if (array, i) in used:
-                    s.w.store(s._value(x), s._slot(start + at + i))
-            found.append(s._slot(start + at))
-        at += size
-    return found
+                    s.w.store(s._value(x), s._slot(start + position + i))
+            addresses.append(s._slot(start + position))
+        position += size
+    return addresses
 
 
-def _columns(s: Speller, call: Node, results: Sequence[Node]) -> None:
+def _emit_column_loop(s: LLVMPrinter, call: Node, results: Sequence[Node]) -> None:
     """Call a loop over columns.
 
     Columns are stored in the workspace, and shared numbers are read in place. Results go to an output, or they stay in
     the workspace until they are used.
     """
     function, *values = call.args
-    code, to = s.columns.codes[call.serial], s.columns.places.get(call.serial)
+    code, layout = s.column_calls.codes[call.serial], s.column_calls.layouts.get(call.serial)
     shared = math.prod(function.inputs["shared"])
-    s._keep([x for x in values[:shared] if x.serial not in s.slots])
-    home = code.homes(_read_last(s, call)) if s.w.lanes > 1 else None
-    s.loops.append(code.text([s.slots[x.serial] for x in values[:shared]], home))
-    start = given(s, call)
+    s._store_values([x for x in values[:shared] if x.serial not in s.slots])
+    assignment = code.assign_rows(_rows_read_last(s, call)) if s.w.lanes > 1 else None
+    s.loop_functions.append(code.text([s.slots[x.serial] for x in values[:shared]], assignment))
+    start = loop_argument_slot(s, call)
     for i, x in enumerate(values[shared:], start):
         if not isinstance(x, Node) or s.slots.get(x.serial) != i:
             s.w.store(s._value(x), s._slot(i))
     arguments, name = f"ptr %ws, ptr {s._slot(start)}", code.name
-    if to is not None:
-        s.coverage.note(to.array, to.taken)
-        s.w.do(f"call void @{name}({arguments}, ptr %out_{symbol(to.array)})")
+    if layout is not None:
+        s.coverage.note(layout.array, layout.elements)
+        s.w.do(f"call void @{name}({arguments}, ptr %out_{symbol(layout.array)})")
         return
-    base = s._room(home.beyond * function.number if home else math.prod(function.shapes["x"]))
+    base = s._contiguous_slots(
+        assignment.extra_rows * function.number if assignment else math.prod(function.shapes["x"])
+    )
     s.w.do(f"call void @{name}({arguments}, ptr {s._slot(base)})")
-    if home:
-        _settle(s, call, results, home, base)
+    if assignment:
+        _update_slots(s, call, results, assignment, base)
     else:
         s.slots.update((x.serial, base + x.args[1]) for x in results)
 
 
-def _settle(s: Speller, call: Node, results: Sequence[Node], home: Homes, base: int) -> None:
+def _update_slots(s: LLVMPrinter, call: Node, results: Sequence[Node], assignment: RowAssignment, base: int) -> None:
     """Update the slots after a loop: record the results, forget overwritten values, and free unused rows."""
     function, *values = call.args
-    n, start = function.number, given(s, call)
+    n, start = function.number, loop_argument_slot(s, call)
     for i, x in enumerate(values[math.prod(function.inputs["shared"]) :]):
-        if i // n in home.over and isinstance(x, Node) and s.slots.get(x.serial) == start + i:
+        if i // n in assignment.overwritable and isinstance(x, Node) and s.slots.get(x.serial) == start + i:
             del s.slots[x.serial]
-    begins = [start + n * i for i in range(home.given)] + [base + n * i for i in range(home.beyond)]
-    s.slots.update((x.serial, begins[home.results[x.args[1] // n]] + x.args[1] % n) for x in results)
-    s.free += [begins[place] + k for place in home.left for k in range(n)]
+    begins = [start + n * i for i in range(assignment.argument_rows)] + [
+        base + n * i for i in range(assignment.extra_rows)
+    ]
+    s.slots.update((x.serial, begins[assignment.result_rows[x.args[1] // n]] + x.args[1] % n) for x in results)
+    s.free_slots += [begins[place] + k for place in assignment.free_rows for k in range(n)]
 
 
-def _read_last(s: Speller, call: Node) -> list[int]:
+def _rows_read_last(s: LLVMPrinter, call: Node) -> list[int]:
     """Return the rows of a loop's arguments that nothing reads after the loop."""
     function, *values = call.args
     columns, n = values[math.prod(function.inputs["shared"]) :], function.number
@@ -112,9 +116,9 @@ def _read_last(s: Speller, call: Node) -> list[int]:
     return [i for i, row in enumerate(rows) if not any(isinstance(x, Node) and x.serial in later for x in row)]
 
 
-def given(s: Speller, call: Node) -> int:
-    """Return the slot, as printer `s` counts them, where the columns of the loop `call` begin; values wait there."""
-    if call.serial not in s.given:
+def loop_argument_slot(s: LLVMPrinter, call: Node) -> int:
+    """Return the slot, as printer `s` counts them, where the columns of the loop of `call` begin; values wait there."""
+    if call.serial not in s.loop_argument_slots:
         room = math.prod(call.args[0].inputs["given"]) + s.trig_width  # vectors may reach beyond the last column
-        s.given[call.serial] = s._room(room)
-    return s.given[call.serial]
+        s.loop_argument_slots[call.serial] = s._contiguous_slots(room)
+    return s.loop_argument_slots[call.serial]

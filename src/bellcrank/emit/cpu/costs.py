@@ -26,80 +26,84 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit import cache as store
-from bellcrank.emit.constants import code_fingerprint
-from bellcrank.emit.cpu import halves
+from bellcrank.emit.constant_changes import code_fingerprint
+from bellcrank.emit.cpu import deferred_batch
 from bellcrank.emit.cpu.host import Library, compile_text, host
-from bellcrank.emit.cpu.plan import order
+from bellcrank.emit.cpu.scheduling import order
 from bellcrank.emit.target import By
 from bellcrank.graph import Graph, Recursion, trace
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import OPS, PLUMBING
 from bellcrank.scalar import cos, maximum, minimum, sin
 
-TINY = 50  # operations, a nanosecond or two: not worth a calibration
-EVEN = 1.05  # ratio of predicted times that count as equal
-ROWS = 512
-REPEATS = 25
-FARTHEST_USE = 80  # operations; beyond, even three times the registers of any processor did not prevent a spill
+TINY_OPERATIONS = 50  # operations, a nanosecond or two: not worth a calibration
+EVEN_TIME_RATIO = 1.05  # ratio of predicted times that count as equal
+CALIBRATION_ROWS = 512
+CALIBRATION_REPEATS = 25
+FARTHEST_USE_OPERATIONS = (
+    80  # operations; beyond, even three times the registers of any processor did not prevent a spill
+)
 
 
 @dataclass(frozen=True)
-class Parts:
+class CostParts:
     """Number of parts of a graph; in Costs, the nanoseconds that one of each takes."""
 
     arithmetic: float  # mul, add, sub, comparisons and selects
     roots: float  # div, sqrt
     angles: float  # arguments of sine and cosine
     calls: float  # calls of the C library: exp, log, tan, ...
-    recalls: float  # uses of a value that was last touched FARTHEST_USE operations before
+    recalls: float  # uses of a value that was last touched FARTHEST_USE_OPERATIONS operations before
     reads: float
     writes: float
     starts: float = 1.0
     extremes: float = 0.0  # minimum, maximum
 
-    def exceeds(self, other: Parts) -> bool:
-        """Return True if it is slower than `other` on any computer, for all costs within AT_LEAST and AT_MOST."""
-        more = [a - b for a, b in zip(_numbers(self), _numbers(other), strict=True)]
-        bounds = zip(more, _numbers(AT_LEAST), _numbers(AT_MOST), strict=True)
+    def exceeds(self, other: CostParts) -> bool:
+        """Return True if it is slower than `other` on any computer, for all costs within LOWER_BOUNDS and AT_MOST."""
+        more = [a - b for a, b in zip(_weights(self), _weights(other), strict=True)]
+        bounds = zip(more, _weights(LOWER_BOUNDS), _weights(UPPER_BOUNDS), strict=True)
         return any(more) and sum(d * (least if d > 0 else most) for d, least, most in bounds) >= 0.0
 
 
 # Bounds of the costs on processors of this century, in units of one arithmetic operation, with some margin.
-AT_LEAST = Parts(arithmetic=1, roots=2, angles=10, calls=20, recalls=0.25, reads=0, writes=0.25, starts=0, extremes=1)
-AT_MOST = Parts(
+LOWER_BOUNDS = CostParts(
+    arithmetic=1, roots=2, angles=10, calls=20, recalls=0.25, reads=0, writes=0.25, starts=0, extremes=1
+)
+UPPER_BOUNDS = CostParts(
     arithmetic=1, roots=40, angles=200, calls=5000, recalls=10, reads=20, writes=40, starts=5000, extremes=20
 )
 
 
-class Costs(Parts):
+class Costs(CostParts):
     """Nanoseconds of each part."""
 
     def predicted(self, g: Graph) -> float:
         """Return the seconds of one state of graph `g` on one core; in a large batch or alone, as measured."""
-        return self.of(parts(g))
+        return self.seconds(parts(g))
 
-    def of(self, found: Parts) -> float:
-        """Return the seconds of one state of a graph with the parts `found`."""
-        time = sum(w * n for w, n in zip(_numbers(self), _numbers(found), strict=True))
+    def seconds(self, counts: CostParts) -> float:
+        """Return the seconds of one state of a graph with the parts `counts`."""
+        time = sum(w * n for w, n in zip(_weights(self), _weights(counts), strict=True))
         return 1e-9 * max(time, 0.1)  # all weights may come out as zero, but a call never takes no time
 
 
-def _numbers(p: Parts) -> list[float]:
-    return [getattr(p, f.name) for f in fields(Parts)]
+def _weights(p: CostParts) -> list[float]:
+    return [getattr(p, f.name) for f in fields(CostParts)]
 
 
-def parts(g: Graph) -> Parts:
+def parts(g: Graph) -> CostParts:
     """Return the parts of graph `g`, including the graphs that it calls, as often as it calls them."""
     if isinstance(g, Recursion):
-        each = [[n * x for x in _numbers(parts(cell.graph))] for cell, n in zip(g.cells, g.counts, strict=True)]
-        return Parts(*(sum(numbers) for numbers in zip(*each, strict=True)))
+        each = [[n * x for x in _weights(parts(cell.graph))] for cell, n in zip(g.cells, g.counts, strict=True)]
+        return CostParts(*(sum(numbers) for numbers in zip(*each, strict=True)))
     called = [node.args[0] for node in g.nodes if node.op == "call"]
     c = Counter(OPS[node.op].kind for node in g.nodes if node.op not in PLUMBING)
     angles = {node.args[0] for node in g.nodes if node.op in ("sin", "cos")}
     sines = sum(node.op in ("sin", "cos") for node in g.nodes)
     used = {node.args for node in g.nodes if node.op == "input"}
     extremes = sum(node.op in ("minimum", "maximum") for node in g.nodes)
-    own = Parts(
+    own_parts = CostParts(
         arithmetic=c["mul"] + c["add"] + c["sub"] + c["select"] - extremes,
         roots=c["div"] + c["sqrt"],
         angles=len(angles),
@@ -109,18 +113,18 @@ def parts(g: Graph) -> Parts:
         writes=sum(map(math.prod, g.shapes.values())),
         extremes=extremes,
     )
-    return Parts(*(sum(numbers) for numbers in zip(*map(_numbers, [own, *map(parts, called)]), strict=True)))
+    return CostParts(*(sum(numbers) for numbers in zip(*map(_weights, [own_parts, *map(parts, called)]), strict=True)))
 
 
 def recalls(g: Graph) -> int:
     """Return the number of uses in graph `g` of a value that was last touched long before."""
-    touched: dict[int, int] = {}
+    last_touch: dict[int, int] = {}
     total = 0
     for now, node in enumerate(order(g)):
         for a in node.operands:
-            total += now - touched[a.serial] > FARTHEST_USE
-            touched[a.serial] = now
-        touched[node.serial] = now
+            total += now - last_touch[a.serial] > FARTHEST_USE_OPERATIONS
+            last_touch[a.serial] = now
+        last_touch[node.serial] = now
     return total
 
 
@@ -138,8 +142,8 @@ def costs(dtype: str = "float64", alone: bool = False) -> Costs:
     alone
         True for single states that wait for each other; False for states in a batch.
     """
-    kept = store.load(_name(dtype, alone))
-    return Costs(**json.loads(kept)) if kept is not None else measured(dtype, alone)
+    cached = store.load(_name(dtype, alone))
+    return Costs(**json.loads(cached)) if cached is not None else measure_costs(dtype, alone)
 
 
 def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tuple[By, Graph]:
@@ -148,22 +152,26 @@ def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tupl
     All graphs compute the same result. Among those within the accuracy of the model, the one with the fewest operations
     is chosen. Graphs that are slower than another on any computer are removed before any calibration.
     """
-    has = [parts(g) for _, g in graphs]
-    graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
+    graph_parts = [parts(g) for _, g in graphs]
+    graphs = [
+        pair
+        for pair, mine in zip(graphs, graph_parts, strict=True)
+        if not any(mine.exceeds(other) for other in graph_parts)
+    ]
     fewest = min(graphs, key=lambda pair: pair[1].count().arithmetic)
-    if len(graphs) == 1 or max(g.count().arithmetic for _, g in graphs) < TINY:
+    if len(graphs) == 1 or max(g.count().arithmetic for _, g in graphs) < TINY_OPERATIONS:
         return fewest
     times = [costs(dtype).predicted(g) for _, g in graphs]
-    even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN * min(times)]
+    even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN_TIME_RATIO * min(times)]
     return min(even, key=lambda pair: pair[1].count().arithmetic)
 
 
-def measured(dtype: str = "float64", alone: bool = False) -> Costs:
+def measure_costs(dtype: str = "float64", alone: bool = False) -> Costs:
     """Return the costs measured now, for `dtype` and states `alone` or in a batch, and save them in the cache."""
     costs.cache_clear()
-    found = _calibrated(dtype, alone)
-    store.save(_name(dtype, alone), json.dumps(asdict(found)).encode())
-    return found
+    costs_now = _calibrate(dtype, alone)
+    store.save(_name(dtype, alone), json.dumps(asdict(costs_now)).encode())
+    return costs_now
 
 
 def _name(dtype: str, alone: bool) -> str:
@@ -172,7 +180,7 @@ def _name(dtype: str, alone: bool) -> str:
 
 
 # Small and large graphs, with much of one part and little of the others, in the order of Parts.
-SAMPLES = (
+CALIBRATION_SAMPLES = (
     (20, 0, 0, 0, 0, 4, 2),
     (300, 0, 0, 0, 0, 12, 6),
     (1500, 0, 0, 0, 0, 30, 12),
@@ -186,17 +194,17 @@ SAMPLES = (
 )
 
 
-def _calibrated(dtype: str, alone: bool) -> Costs:
-    graphs = [sample(Parts(*numbers)) for numbers in SAMPLES]
+def _calibrate(dtype: str, alone: bool) -> Costs:
+    graphs = [sample(CostParts(*numbers)) for numbers in CALIBRATION_SAMPLES]
     timers = [_timer(g, dtype, alone) for g in graphs]
     least = [math.inf] * len(graphs)
-    for _ in range(REPEATS):  # in turn, so that a disturbance does not affect only one sample
+    for _ in range(CALIBRATION_REPEATS):  # in turn, so that a disturbance does not affect only one sample
         least = [min(t, timer()) for t, timer in zip(least, timers, strict=True)]
-    A = np.array([_numbers(parts(g)) for g in graphs])
-    return Costs(*_nonnegative(A / np.array(least)[:, None], np.ones(len(graphs))))
+    A = np.array([_weights(parts(g)) for g in graphs])
+    return Costs(*_nonnegative_least_squares(A / np.array(least)[:, None], np.ones(len(graphs))))
 
 
-def _nonnegative(A: Any, b: Any) -> list[float]:
+def _nonnegative_least_squares(A: Any, b: Any) -> list[float]:
     """Solve least squares with nonnegative weights, by removing the most negative one until none is left."""
     keep = list(range(A.shape[1]))
     while True:
@@ -210,7 +218,7 @@ def _nonnegative(A: Any, b: Any) -> list[float]:
 
 
 # Computes one state again and again; the address of its input depends on the previous result, so that each has to wait.
-AGAIN = """define i64 @again(i64 %n, ptr %x, i64 %zero, ptr %y, i64 %unused) {
+AGAIN_FUNCTION = """define i64 @again(i64 %n, ptr %x, i64 %zero, ptr %y, i64 %unused) {
   br label %next
 next:
   %i = phi i64 [0, %0], [%j, %next]
@@ -229,25 +237,25 @@ done:
 
 def _timer(g: Graph, dtype: str, alone: bool) -> Callable[[], float]:
     """Return a function that measures the nanoseconds of one state, once at each call."""
-    half = halves.state_half if alone else halves.batch_half  # only the measured half is compiled
+    half = deferred_batch.scalar_module if alone else deferred_batch.batch_module  # only the measured half is compiled
     text = half(g, host().lanes(dtype), dtype)
-    library = Library(compile_text(f"{text}\n{AGAIN}" if alone else text))
+    library = Library(compile_text(f"{text}\n{AGAIN_FUNCTION}" if alone else text))
     rng = np.random.default_rng(0)
     shapes = [*g.inputs.values(), *g.shapes.values()]
-    arrays = [rng.uniform(0.5, 1.5, (ROWS, *shape)).astype(dtype) for shape in shapes]
+    arrays = [rng.uniform(0.5, 1.5, (CALIBRATION_ROWS, *shape)).astype(dtype) for shape in shapes]
     many = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * len(arrays))
     function = many(library.address("again" if alone else "many"))
     pointers = [x for a in arrays for x in (a.ctypes.data, 0 if alone else a[0].nbytes)]
 
     def once(keep: Any = (library, arrays)) -> float:
         start = time.perf_counter_ns()
-        function(ROWS, *pointers)
-        return (time.perf_counter_ns() - start) / ROWS
+        function(CALIBRATION_ROWS, *pointers)
+        return (time.perf_counter_ns() - start) / CALIBRATION_ROWS
 
     return once
 
 
-def sample(wanted: Parts) -> Graph:
+def sample(wanted: CostParts) -> Graph:
     """Return a graph with about the parts `wanted`, whose values are used soon, as in a sweep over bodies."""
     rng = random.Random(1)
 
@@ -262,15 +270,17 @@ def sample(wanted: Parts) -> Graph:
         for i in range(int(wanted.extremes)):
             j, k = i % len(live), (i + 1) % len(live)
             live[j] = maximum(live[j], live[k]) if i % 2 else minimum(live[j] * live[k], live[j])
-        made, reach = 0, len(live) if wanted.recalls else min(len(live), 24)
-        while made < wanted.arithmetic:
+        operations, reach = 0, len(live) if wanted.recalls else min(len(live), 24)
+        while operations < wanted.arithmetic:
             i, j, k = (rng.randrange(reach) for _ in range(3))
             live[i], live[j] = live[i] * live[k] + live[j], live[j] * live[k] - live[i]
             live.append(live.pop(0))
-            made += 4
-        out: list[Any] = [0.0] * int(wanted.writes)
-        for i in range(max(len(out), len(live))):  # every value must be used
-            out[i % len(out)] = out[i % len(out)] + live[i % len(live)] if i < len(live) else live[i % len(live)] * i
-        return {"y": out}
+            operations += 4
+        outputs: list[Any] = [0.0] * int(wanted.writes)
+        for i in range(max(len(outputs), len(live))):  # every value must be used
+            outputs[i % len(outputs)] = (
+                outputs[i % len(outputs)] + live[i % len(live)] if i < len(live) else live[i % len(live)] * i
+            )
+        return {"y": outputs}
 
     return trace("sample", body, {"x": (int(wanted.reads),)})

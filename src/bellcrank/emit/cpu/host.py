@@ -1,10 +1,10 @@
 """Host processor as LLVM describes it, and machine code for it: compiled from text or found in the cache, and loaded.
 
-Machine code that is in a reference cycle with its kernel is held where the garbage collector does not look (`unseen`).
-The collector first finalises all objects of a cycle, in any order, and then clears them, again in any order. The first
-step would unmap code that a `__del__` of another object may still call. To the collector, an object that is held out of
-sight looks as if it were held from outside: it is not a part of any cycle, is not finalised, and is freed when the last
-of its holders has been cleared.
+Machine code that is in a reference cycle with its kernel is held where the garbage collector does not look
+(`hide_from_collector`). The collector first finalises all objects of a cycle, in any order, and then clears them, again
+in any order. The first step would unmap code that a `__del__` of another object may still call. To the collector, an
+object that is held out of sight looks as if it were held from outside: it is not a part of any cycle, is not finalised,
+and is freed when the last of its holders has been cleared.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import numpy as np
 
 from bellcrank.buffers import POISONED
 from bellcrank.emit import cache as store
-from bellcrank.emit.cpu.object_layout import API, EXTERNALS
+from bellcrank.emit.cpu.object_layout import NUMPY_API_INDICES, PYTHON_FUNCTIONS
 from bellcrank.errors import CompileError, InputError, unknown
-from bellcrank.once import once
+from bellcrank.single_evaluation import evaluated_once
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.poisoning import Poisoning
@@ -56,34 +56,39 @@ class Host:
         return self.vector_bytes == 64
 
 
-@once
+@evaluated_once
 def llvm() -> Any:
     """Return LLVM's binding, initialised once; imported here, because `import bellcrank` must not load LLVM."""
     import llvmlite.binding as binding
 
-    _make_its_lock_whole(binding.ffi)
+    _make_lock_atomic(binding.ffi)
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding
 
 
 # Processor levels that can be chosen instead of this processor: the feature they require, and their bytes of a vector.
-LEVELS = {"x86-64": ("sse2", 16), "x86-64-v2": ("sse4.2", 16), "x86-64-v3": ("avx2", 32), "x86-64-v4": ("avx512f", 64)}
+PROCESSOR_LEVELS = {
+    "x86-64": ("sse2", 16),
+    "x86-64-v2": ("sse4.2", 16),
+    "x86-64-v3": ("avx2", 32),
+    "x86-64-v4": ("avx512f", 64),
+}
 
 
-def asked(name: str, has: Mapping[str, bool]) -> tuple[str, int]:
-    """Return features and vector bytes of the processor level `name`; raise an InputError unless `has` supports it."""
-    if name not in LEVELS:
-        raise InputError(unknown("processor in BELLCRANK_CPU", name, LEVELS))
-    needs, width = LEVELS[name]
-    if not has.get(needs):
+def requested_level(name: str, features: Mapping[str, bool]) -> tuple[str, int]:
+    """Return features and vector bytes of the processor level `name`; raise an InputError unless `features` has it."""
+    if name not in PROCESSOR_LEVELS:
+        raise InputError(unknown("processor in BELLCRANK_CPU", name, PROCESSOR_LEVELS))
+    needs, width = PROCESSOR_LEVELS[name]
+    if not features.get(needs):
         raise InputError(
             f"BELLCRANK_CPU is {name}, but this processor has no {needs}. Unset it, or name a lower level."
         )
     return "-prefer-256-bit" if width == 64 else "", width
 
 
-def _make_its_lock_whole(ffi: Any) -> None:
+def _make_lock_atomic(ffi: Any) -> None:
     """Make taking and releasing llvmlite's lock atomic with respect to signals.
 
     Every call of LLVM is made `with` a lock whose `__enter__` and `__exit__` are written in Python. If a signal handler
@@ -95,13 +100,13 @@ def _make_its_lock_whole(ffi: Any) -> None:
         type(lock).__enter__, type(lock).__exit__ = lock._lock.__enter__, lock._lock.__exit__
 
 
-@once
+@evaluated_once
 def host() -> Host:
     """Return this processor; or the level that $BELLCRANK_CPU names, so that code also runs on lesser processors."""
     binding = llvm()
     features = binding.get_host_cpu_features()
     if name := os.environ.get("BELLCRANK_CPU"):
-        text, width = asked(name, features)
+        text, width = requested_level(name, features)
         version = ".".join(map(str, binding.llvm_version_info))
         return Host(binding.get_process_triple(), name, text, version, width)
     if features.get("avx512f"):
@@ -120,7 +125,7 @@ def target_machine() -> Any:
     binding, h = llvm(), host()
     target = binding.Target.from_triple(h.triple)
     # opt=1: level 3 would only schedule the instructions once more, which takes a fifth of the time and gains nothing,
-    # because emit/cpu/plan.py has scheduled them well.
+    # because emit/cpu/scheduling.py has scheduled them well.
     return target.create_target_machine(cpu=h.cpu, features=h.features, opt=1, reloc="pic", codemodel="small")
 
 
@@ -129,52 +134,52 @@ class Library:
 
     def __init__(self, object_code: bytes) -> None:
         binding = llvm()
-        _symbols()
+        _register_symbols()
         machine = target_machine()
         # use_lmm: one slab for code and constants, so that the small code model's 32-bit distances suffice.
         engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine, use_lmm=True)
         engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
         engine.finalize_object()
         # The finaliser of an engine unmaps it, and with it the functions that its code calls.
-        self._held = unseen(engine, poisoning()) if POISONED else unseen(engine)
-        self._other: Library | None = None
-        self._joining = threading.Lock()
+        self._hidden_engine = hide_from_collector(engine, poisoning()) if POISONED else hide_from_collector(engine)
+        self._batch_library: Library | None = None
+        self._batch_lock = threading.Lock()
 
     def address(self, name: str) -> int:
         """Return the address of the symbol `name`; raise CompileError if there is none."""
-        engine = self._held[0]
-        found: int = engine.get_function_address(name) or engine.get_global_value_address(name)
-        if not found:
+        engine = self._hidden_engine[0]
+        symbol_address: int = engine.get_function_address(name) or engine.get_global_value_address(name)
+        if not symbol_address:
             raise CompileError(f'the compiled module has no symbol "{name}"; this is a bug in bellcrank.')
-        return found
+        return symbol_address
 
-    def joined(self, object_code: bytes) -> int:
-        """Load the batch module `object_code` (halves.py) once, connect both modules, and return its code size."""
-        with self._joining:  # code that another thread may be running is not loaded again
-            if self._other is None:
-                other = Library(object_code)
-                for here, there, name in ((other, self, "one"), (self, other, "many")):
+    def load_batch_module(self, object_code: bytes) -> int:
+        """Load the batch module `object_code` (deferred_batch.py) once, connect both modules; return its code size."""
+        with self._batch_lock:  # code that another thread may be running is not loaded again
+            if self._batch_library is None:
+                batch_library = Library(object_code)
+                for here, there, name in ((batch_library, self, "one"), (self, batch_library, "many")):
                     ctypes.c_void_p.from_address(here.address(f"{name}.at")).value = there.address(name)
-                self._other = other
+                self._batch_library = batch_library
         return code_size(object_code)
 
 
-UNUSED = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -1)
+MISSING_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -1)
 # Functions that some systems lack. Code that refers to one of them is loaded there all the same, and never calls it:
-# a real-time drive uses another clock (sim/exchange.py), and several cores for one state are refused.
-ABSENT = ("sched_yield", "clock_gettime", "clock_nanosleep")
+# a real-time drive uses another clock (sim/realtime_memory.py), and several cores for one state are refused.
+OPTIONAL_FUNCTIONS = ("sched_yield", "clock_gettime", "clock_nanosleep")
 
 
-def _process() -> ctypes.CDLL:
+def _c_library() -> ctypes.CDLL:
     """Return the C library as linked into the interpreter; on Windows, its C runtime."""
     return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
 
 
-def _mathematics() -> ctypes.CDLL:
+def _math_library() -> ctypes.CDLL:
     """Return the library with the C mathematical functions: the interpreter if it has them, else the system's libm."""
-    own = _process()
-    if hasattr(own, "tanh") and hasattr(own, "tanhf"):
-        return own
+    c_library = _c_library()
+    if hasattr(c_library, "tanh") and hasattr(c_library, "tanhf"):
+        return c_library
     from ctypes.util import find_library
 
     return ctypes.CDLL(find_library("m"))
@@ -187,35 +192,37 @@ def numpy_function(name: str) -> int:
     capsule = importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API
     prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     table: int = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
-    return ctypes.c_void_p.from_address(table + API[name] * ctypes.sizeof(ctypes.c_void_p)).value or 0
+    return ctypes.c_void_p.from_address(table + NUMPY_API_INDICES[name] * ctypes.sizeof(ctypes.c_void_p)).value or 0
 
 
-def exported(name: str) -> int:
+def interpreter_function(name: str) -> int:
     """Return the address of the function `name` of the interpreter."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
-@once
-def _symbols() -> bool:
+@evaluated_once
+def _register_symbols() -> bool:
     """Register the addresses of the C library's and Python's functions with LLVM; return True."""
     binding = llvm()
-    library = _mathematics()
+    library = _math_library()
     for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "tanh"):
         for symbol in (name, f"{name}f"):
             binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
-    own = _process()
-    for symbol in ("malloc", "free", *ABSENT):
-        if (found := getattr(own, symbol, UNUSED if symbol in ABSENT else None)) is not None:
+    c_library = _c_library()
+    for symbol in ("malloc", "free", *OPTIONAL_FUNCTIONS):
+        if (
+            found := getattr(c_library, symbol, MISSING_FUNCTION if symbol in OPTIONAL_FUNCTIONS else None)
+        ) is not None:
             binding.add_symbol(symbol, ctypes.cast(found, ctypes.c_void_p).value)
-    for symbol in EXTERNALS:
-        binding.add_symbol(symbol, exported(symbol))
+    for symbol in PYTHON_FUNCTIONS:
+        binding.add_symbol(symbol, interpreter_function(symbol))
     if POISONED:
         for symbol in ("malloc", "Py_IncRef"):
             binding.add_symbol(symbol, poisoning().address(symbol))
     return True
 
 
-@once
+@evaluated_once
 def poisoning() -> Poisoning:
     """Return the functions that fill memory with NaN before machine code gets it.
 
@@ -223,9 +230,9 @@ def poisoning() -> Poisoning:
     """
     from bellcrank.emit.cpu.poisoning import Poisoning
 
-    malloc = ctypes.cast(_process().malloc, ctypes.c_void_p).value or 0
+    malloc = ctypes.cast(_c_library().malloc, ctypes.c_void_p).value or 0
     numpys = numpy_function("PyArray_NewFromDescr")
-    originals = {"malloc": malloc, "Py_IncRef": exported("Py_IncRef"), "PyArray_NewFromDescr": numpys}
+    originals = {"malloc": malloc, "Py_IncRef": interpreter_function("Py_IncRef"), "PyArray_NewFromDescr": numpys}
     return Poisoning(llvm(), target_machine(), originals)
 
 
@@ -235,12 +242,12 @@ def object_key(text: str) -> str:
     return store.key(text, h.cpu, h.features, h.llvm) + ".o"
 
 
-def compiled(text: str) -> tuple[bytes, bool, str]:
+def compile_cached(text: str) -> tuple[bytes, bool, str]:
     """Return the object code of the module `text`, True if it came from the cache, and its file name there."""
     name = object_key(text)
-    found = store.load(name)
-    if found is not None:
-        return found, True, name
+    cached_code = store.load(name)
+    if cached_code is not None:
+        return cached_code, True, name
     code = compile_text(text)
     store.save(name, code)
     return code, False, name
@@ -269,12 +276,12 @@ def assembly(text: str) -> str:
     return str(target_machine().emit_assembly(llvm().parse_assembly(text)))
 
 
-def unseen(*things: object) -> np.ndarray[Any, Any]:
+def hide_from_collector(*things: object) -> np.ndarray[Any, Any]:
     """Return an array that holds `things`: the only container that the garbage collector does not traverse.
 
     They must not refer to the holder of the array by any path, because such a cycle would never be collected.
     """
-    held = np.empty(len(things), object)
+    holder = np.empty(len(things), object)
     for i, thing in enumerate(things):
-        held[i] = thing
-    return held
+        holder[i] = thing
+    return holder

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.plan import TILE, tiles
+from bellcrank.emit.cpu.scheduling import TILE_COLUMNS, tiles
 from bellcrank.graph import Program
 
 NEWLINE = "\n"
-LONG_ROW = 300  # numbers; longer rows are copied number by number, in a loop
+LONG_ROW_NUMBERS = 300  # numbers; longer rows are copied number by number, in a loop
 
 
-def fed(program: Program, w: Writer, copy: Writer) -> str:
+def input_lines(program: Program, w: Writer, copy: Writer) -> str:
     """Return the lines from %feed to %fed for the inputs of `program`, for the lanes of `w`, writing copies by `copy`.
 
     Usually all lanes are at the same line of their tables; then the lines are transposed, as for a batch.
     """
-    if w.lanes == 1 or program.nu > LONG_ROW:
-        return f"  br label %feed.lane\n{_each(program, w, '%feed')}"
+    if w.lanes == 1 or program.nu > LONG_ROW_NUMBERS:
+        return f"  br label %feed.lane\n{_lane_loop(program, w, '%feed')}"
     W, bits = w.lanes, f"i{w.lanes}"
-    places = ", ".join(f"i32 {(lane + 1) % W}" for lane in range(W))
-    first = len(copy.lines)
-    for tile in tiles("u", program.nu, (2 * TILE, TILE)):
-        copied.store(copy, tile, "%u", "", copied.load(copy, tile, "%one.from", "%inputs_lane"))
+    rotated_lanes = ", ".join(f"i32 {(lane + 1) % W}" for lane in range(W))
+    first_line = len(copy.lines)
+    for tile in tiles("u", program.nu, (2 * TILE_COLUMNS, TILE_COLUMNS)):
+        copied.store_tile(copy, tile, "%u", "", copied.load_tile(copy, tile, "%one.from", "%inputs_lane"))
     return f"""  %one.at = getelementptr i8, ptr %here, i64 {program.input * w.align}
   %one.x = load {w.type}, ptr %one.at, align {w.align}
-  %one.turned = shufflevector {w.type} %one.x, {w.type} poison, <{W} x i32> <{places}>
+  %one.turned = shufflevector {w.type} %one.x, {w.type} poison, <{W} x i32> <{rotated_lanes}>
   %one.same = fcmp oeq {w.type} %one.x, %one.turned
   %one.bits = bitcast {w.mask} %one.same to {bits}
   %one = icmp eq {bits} %one.bits, -1
@@ -35,17 +35,17 @@ feed.all:
   %one.line = fptosi {w.element} %one.first to i64
   %one.o = mul i64 %one.line, {program.nu * w.bytes}
   %one.from = getelementptr i8, ptr %inputs, i64 %one.o
-{"".join(f"  {line}{NEWLINE}" for line in copy.lines[first:])}  br label %fed
+{"".join(f"  {line}{NEWLINE}" for line in copy.lines[first_line:])}  br label %fed
 feed.each:
   br label %feed.lane
-{_each(program, w, "%feed.each")}"""
+{_lane_loop(program, w, "%feed.each")}"""
 
 
-def _each(program: Program, w: Writer, before: str) -> str:
+def _lane_loop(program: Program, w: Writer, entry_label: str) -> str:
     """Return a loop that copies lane by lane and number by number."""
     e = w.element
     return f"""feed.lane:
-  %f = phi i64 [0, {before}], [%f.next, %feed.on]
+  %f = phi i64 [0, {entry_label}], [%f.next, %feed.on]
   %f.at = getelementptr i8, ptr %here, i64 {program.input * w.align}
   %f.line.at = getelementptr {e}, ptr %f.at, i64 %f
   %f.line.x = load {e}, ptr %f.line.at, align {w.bytes}

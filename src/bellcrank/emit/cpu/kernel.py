@@ -1,7 +1,7 @@
 """Kernel of the CPU target: NumPy in, NumPy out, any leading batch axes, threads, GIL released while a batch runs.
 
 A call with one state of plain float arrays never enters a Kernel's methods: the compiled module has its own Python
-entry (emit/cpu/entry.py). This module makes it a builtin function, with addresses filled in and lifetimes tied
+entry (emit/cpu/python_entry.py). This module makes it a builtin function, with addresses filled in and lifetimes tied
 together. The entry passes every unusual call on to `Kernel.convert`.
 """
 
@@ -16,28 +16,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_methods
 from bellcrank.buffers import POISONED
-from bellcrank.emit.cpu.arguments import Arguments, symbolic
-from bellcrank.emit.cpu.host import Library, numpy_function, poisoning, unseen
-from bellcrank.emit.cpu.object_layout import ABI, FIELDS, FLOATS, HEADER, PLAIN, TABLE
-from bellcrank.emit.cpu.pool import Task, pool, settle
+from bellcrank.emit.cpu.arguments import Arguments, contains_symbols
+from bellcrank.emit.cpu.host import Library, hide_from_collector, numpy_function, poisoning
+from bellcrank.emit.cpu.object_layout import (
+    ADDRESS_TABLE,
+    ARRAY_FIELDS,
+    FLOAT_DTYPES,
+    NUMPY_ABI_VERSIONS,
+    OBJECT_HEADER_BYTES,
+    PLAIN_ARRAY_FLAGS,
+)
+from bellcrank.emit.cpu.thread_pool import PoolTask, shared_pool, wait_for_tasks
 from bellcrank.emit.target import About
 from bellcrank.errors import InputError, brief
-from bellcrank.misfits import explained_class
-from bellcrank.stairs import above
+from bellcrank.lazy_import import lazy_import
 
 if TYPE_CHECKING:
     from bellcrank.graph import Graph
 
 Array = np.ndarray[Any, Any]
-Rest = Callable[[], bytes] | None
+BatchCompiler = Callable[[], bytes] | None
 
 
 _FASTCALL_KEYWORDS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
 
 
 class _Array(ctypes.Structure):
-    _fields_ = [(name, kind) for name, _, kind in FIELDS]
+    _fields_ = [(name, kind) for name, _, kind in ARRAY_FIELDS]
 
 
 class _MethodDef(ctypes.Structure):
@@ -74,11 +81,11 @@ class _Definition:
 class _Owner(str):
     """The `__module__` of a builtin, which also holds the objects that the builtin points to."""
 
-    __slots__ = ("kept",)
-    kept: object
+    __slots__ = ("references",)
+    references: object
 
 
-def _numpy(name: str) -> int:
+def _numpy_entry(name: str) -> int:
     """Return the address of an entry of NumPy's C-API for generated code."""
     return poisoning().address(name) if POISONED and name == "PyArray_NewFromDescr" else numpy_function(name)
 
@@ -86,21 +93,23 @@ def _numpy(name: str) -> int:
 @cache
 def supported() -> bool:
     """Return True if this interpreter and this NumPy have the memory layouts that `@call` relies on."""
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or HEADER != 16:
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or OBJECT_HEADER_BYTES != 16:
         return False
-    if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy("PyArray_GetNDArrayCVersion"))() not in ABI:
+    if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy_entry("PyArray_GetNDArrayCVersion"))() not in NUMPY_ABI_VERSIONS:
         return False
     probe = np.zeros((2, 3))
-    seen = _Array.from_address(id(probe))
+    header = _Array.from_address(id(probe))
     return (
-        (seen.type, seen.data, seen.nd, seen.descr)
-        == (_numpy("PyArray_Type"), probe.ctypes.data, probe.ndim, id(np.dtype("float64")))
-        and seen.flags & PLAIN == PLAIN
-        and (ctypes.c_int64 * 2).from_address(seen.dims)[:] == [2, 3]
+        (header.type, header.data, header.nd, header.descr)
+        == (_numpy_entry("PyArray_Type"), probe.ctypes.data, probe.ndim, id(np.dtype("float64")))
+        and header.flags & PLAIN_ARRAY_FLAGS == PLAIN_ARRAY_FLAGS
+        and (ctypes.c_int64 * 2).from_address(header.dims)[:] == [2, 3]
     )
 
 
-def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Callable[..., Any]) -> Callable[..., Any]:
+def make_builtin(
+    address_of: Callable[[str], int], name: str, doc: str, fallback: Callable[..., Any]
+) -> Callable[..., Any]:
     r"""Return the compiled `@call` as a builtin with `fallback` behind it; `fallback` itself if not supported.
 
     Parameters
@@ -118,23 +127,25 @@ def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Call
     """
     if not supported():
         return fallback
-    table = (ctypes.c_void_p * len(TABLE)).from_address(address_of("py"))
-    own = {name: id(np.dtype(name)) for name in FLOATS} | {"out": id(sys.intern("out"))}
-    table[:] = [own[entry] if entry in own else _numpy(entry) for entry in TABLE]
+    table = (ctypes.c_void_p * len(ADDRESS_TABLE)).from_address(address_of("py"))
+    object_addresses = {name: id(np.dtype(name)) for name in FLOAT_DTYPES} | {"out": id(sys.intern("out"))}
+    table[:] = [
+        object_addresses[entry] if entry in object_addresses else _numpy_entry(entry) for entry in ADDRESS_TABLE
+    ]
     definition = _Definition(name, address_of("call"), doc)
     owner = _Owner(__name__)
-    owner.kept = unseen(definition, address_of)
-    builtin: Callable[..., Any] = _new_builtin()(ctypes.addressof(definition.method), fallback, owner)
+    owner.references = hide_from_collector(definition, address_of)
+    builtin: Callable[..., Any] = _builtin_constructor()(ctypes.addressof(definition.method), fallback, owner)
     return builtin
 
 
 @cache
-def _new_builtin() -> Callable[..., Any]:
+def _builtin_constructor() -> Callable[..., Any]:
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
-@explained_class("derivative", "jvp", "vjp")
+@explain_methods("derivative", "jvp", "vjp")
 class Kernel(Arguments):
     """Compiled function of arrays; `out=` takes the result. See `.graph`, `.source`, `.method`, `.signature`.
 
@@ -149,34 +160,36 @@ class Kernel(Arguments):
     code_size : int
         Bytes of machine code.
     rest : callable, optional
-        Function that returns the batch module (emit/cpu/halves.py) if the library lacks it.
+        Function that returns the batch module (emit/cpu/deferred_batch.py) if the library lacks it.
     """
 
     schedule: Any = None
     target = "cpu"
 
-    def __init__(self, about: About, library: Library, threads: int = 1, code_size: int = 0, rest: Rest = None) -> None:
+    def __init__(
+        self, about: About, library: Library, threads: int = 1, code_size: int = 0, rest: BatchCompiler = None
+    ) -> None:
         """Make a kernel of `about`, `library`, `threads`, `code_size` and `rest`."""
-        self._know(about)
-        self.library, self._rest, self.threads, self.code_size = library, rest, threads, code_size
+        self._set_description(about)
+        self.library, self._compile_batch, self.threads, self.code_size = library, rest, threads, code_size
         signature, method = about.signature, about.method
         arrays = len(signature.inputs) + len(signature.outputs)
         self._one = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(library.address("one"))
         self.function: Callable[..., Any] = self.convert
         if signature.inputs and len(signature.outputs) == 1:  # then the module has an entry (target.py)
-            by = f"by {method}, {signature.dtype}" if method else signature.dtype
-            teaches = f"{signature.doc}\n\n{by}" if signature.doc else by
+            method_text = f"by {method}, {signature.dtype}" if method else signature.dtype
+            doc_text = f"{signature.doc}\n\n{method_text}" if signature.doc else method_text
             call = signature.call or f"({', '.join(signature.inputs)}, *, out=None)"
-            head = f"{signature.name}{call}\n--\n\n{teaches}"
+            head = f"{signature.name}{call}\n--\n\n{doc_text}"
             general = (self.__doc__ or "").partition("\n\n")[0]  # without the parameters of __init__
-            own: dict[str, Any] = {"__doc__": f"{signature.name}{call}\n\n{teaches}\n\n{general}"}
+            attributes: dict[str, Any] = {"__doc__": f"{signature.name}{call}\n\n{doc_text}\n\n{general}"}
             if supported():
-                self.function = native(library.address, signature.name, head, self.convert)
-                own["__call__"] = self.function  # the builtin: calling the kernel enters no Python code
+                self.function = make_builtin(library.address, signature.name, head, self.convert)
+                attributes["__call__"] = self.function  # the builtin: calling the kernel enters no Python code
             else:
                 self.function = partial(self.convert)  # a partial, because its docstring can be set
                 self.function.__doc__ = head
-            self.__class__ = type("Kernel", (type(self),), own)
+            self.__class__ = type("Kernel", (type(self),), attributes)
 
     def whole(self) -> Library:
         """Return the code with the batch module, which is compiled for the first batch if the kernel is large.
@@ -186,9 +199,9 @@ class Kernel(Arguments):
         Library
             The loaded code.
         """
-        if self._rest is not None:
-            self.code_size += self.library.joined(self._rest())
-            self._rest = None
+        if self._compile_batch is not None:
+            self.code_size += self.library.load_batch_module(self._compile_batch())
+            self._compile_batch = None
         return self.library
 
     @cached_property
@@ -197,7 +210,7 @@ class Kernel(Arguments):
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * arrays)
         return kind(self.whole().address("many"))
 
-    def _know(self, about: About) -> None:
+    def _set_description(self, about: About) -> None:
         if not isinstance(about, About):
             raise InputError(f"Kernel: about is {brief(about)}; expected an About; bc.kernel makes one.")
         self.signature, self.method, self.from_cache = about.signature, about.method, about.cached
@@ -234,7 +247,7 @@ class Kernel(Arguments):
             Takes the same inputs; its result has the shape (*of, *wrt).
         """
         of = of or next(iter(self.graph.shapes))
-        return self._compiled(self.graph.jacobian(of, wrt))
+        return self._compile_graph(self.graph.jacobian(of, wrt))
 
     def jvp(self, *wrt: str) -> Kernel:
         """Return the kernel of a Jacobian-vector product, the directional derivative of the outputs.
@@ -250,7 +263,7 @@ class Kernel(Arguments):
             Has a further input d_x, the direction, for each input x in `wrt`. Returns the outputs y and their
             directional derivatives d_y.
         """
-        return self._compiled(self.graph.jvp(wrt))
+        return self._compile_graph(self.graph.jvp(wrt))
 
     def vjp(self, *wrt: str) -> Kernel:
         """Return the kernel of a vector-Jacobian product, the gradient of a weighted sum of the outputs.
@@ -266,15 +279,15 @@ class Kernel(Arguments):
             Has a further input w_y, the weights, for each output y. Returns the gradient g_x for each input x in
             `wrt`.
         """
-        return self._compiled(self.graph.vjp(wrt))
+        return self._compile_graph(self.graph.vjp(wrt))
 
-    def _compiled(self, graph: Graph) -> Kernel:
+    def _compile_graph(self, graph: Graph) -> Kernel:
         """Compile another graph for the same target."""
-        build, where = above("build.compiling"), above("build.stages").Where
-        found: Kernel = build.of_graph(
+        build, where = lazy_import("build.compiling"), lazy_import("build.stages").Where
+        kernel: Kernel = build.compile_graph(
             graph, where(self.target, self.signature.dtype, self.threads), "", self.parameters
         )
-        return found
+        return kernel
 
     @property
     def predicted(self) -> float:
@@ -291,8 +304,8 @@ class Kernel(Arguments):
 
     def __repr__(self) -> str:
         s = self.signature
-        by = f" by {self.method}" if self.method else ""
-        return f"<Kernel {s.name}{by}, {s.dtype}, {self.threads} thread{'s' if self.threads > 1 else ''}>"
+        method_text = f" by {self.method}" if self.method else ""
+        return f"<Kernel {s.name}{method_text}, {s.dtype}, {self.threads} thread{'s' if self.threads > 1 else ''}>"
 
     # -- the conversion path
 
@@ -319,26 +332,26 @@ class Kernel(Arguments):
         InputError
             If an argument has a wrong shape or type, or is not finite.
         """
-        other = self._extend(named) if named and self._extend is not None else None
-        if other is not None:  # keywords that select another kernel
-            return other[0].convert(*args, out=out, **other[1])
+        extended = self._extend(named) if named and self._extend is not None else None
+        if extended is not None:  # keywords that select another kernel
+            return extended[0].convert(*args, out=out, **extended[1])
         values = self._bind(args, named)
-        if any(map(symbolic, values.values())):
+        if any(map(contains_symbols, values.values())):
             return self._traced(values, out)
-        arrays = {name: self._array(name, values[name]) for name in self.signature.inputs}
-        batch = self._batch(arrays)
+        arrays = {name: self._checked_array(name, values[name]) for name in self.signature.inputs}
+        batch = self._batch_shape(arrays)
         rows = math.prod(batch)
-        results = self._results(batch, out, list(arrays.values()))
+        results = self._result_arrays(batch, out, list(arrays.values()))
         pointers = []
         keep = []
         for name, array in arrays.items():
-            flat, stride = self._rows(array, self.signature.inputs[name], batch, rows)
+            flat, stride = self._contiguous_rows(array, self.signature.inputs[name], batch, rows)
             keep.append(flat)
             pointers.append((flat.ctypes.data, stride))
         for result, shape in zip(results, self.signature.outputs.values(), strict=True):
             pointers.append((result.ctypes.data, math.prod(shape) * result.itemsize))
         if rows and self._run(rows, pointers, not batch, (keep, results)):
-            self._explain(arrays)
+            self._raise_nonfinite(arrays)
         if out is not None and results[0] is not out:
             np.copyto(out, results[0])
             return out
@@ -360,19 +373,19 @@ class Kernel(Arguments):
             poisoning().stain()
         if single:
             return int(self._one(*(p for p, _ in pointers)))
-        parts, many = min(self.threads, max(1, rows // self.signature.rows_per_thread)), self._many
-        if parts == 1:
+        part_count, many = min(self.threads, max(1, rows // self.signature.rows_per_thread)), self._many
+        if part_count == 1:
             return int(many(rows, *(x for pair in pointers for x in pair)))
-        edges = [rows * k // parts // 16 * 16 for k in range(parts)] + [rows]
+        edges = [rows * k // part_count // 16 * 16 for k in range(part_count)] + [rows]
 
         def piece(k: int, keep: object = keep) -> int:
             start, count = edges[k], edges[k + 1] - edges[k]
             return int(many(count, *(x for p, stride in pointers for x in (p + start * stride, stride))))
 
-        others: list[Task] = []
+        tasks: list[PoolTask] = []
         try:
-            others.extend(pool(self.threads).submit(piece, k) for k in range(1, parts))
-            mine = piece(0)  # the calling thread does its share
+            tasks.extend(shared_pool(self.threads).submit(piece, k) for k in range(1, part_count))
+            own_status = piece(0)  # the calling thread does its share
         finally:
-            settle(others)
-        return int(max(mine, *(other.result() for other in others)))
+            wait_for_tasks(tasks)
+        return int(max(own_status, *(other.result() for other in tasks)))

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.plan import Tile
+from bellcrank.emit.cpu.scheduling import Tile
 
-NEAR = 2**21  # bytes of results that the caches of a core hold, approximately
-ROW = 2048  # bytes of a row of results that is prefetched; computing a larger row takes long enough
-LINE = 64  # bytes of a cache line
+CACHED_RESULT_BYTES = 2**21  # bytes of results that the caches of a core hold, approximately
+PREFETCHED_ROW_BYTES = 2048  # bytes of a row of results that is prefetched; computing a larger row takes long enough
+CACHE_LINE_BYTES = 64  # bytes of a cache line
 # Functions of the C library and their number of arguments.
-LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
+LIBRARY_ARITY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
 
 
 class Writer:
@@ -88,10 +88,10 @@ class Writer:
         if self.pool is None:
             return f"splat ({kind} {text})"
         self.pool.append(f"{kind} {text}")
-        place = f"getelementptr ({self.element}, ptr @pool, i64 {len(self.pool) - 1})"
-        one = self.let(f"load <1 x {kind}>, ptr {place}, align {self.bytes}, !invariant.load !0")
+        address = f"getelementptr ({self.element}, ptr @pool, i64 {len(self.pool) - 1})"
+        single = self.let(f"load <1 x {kind}>, ptr {address}, align {self.bytes}, !invariant.load !0")
         lanes = f"<{self.lanes} x i32> zeroinitializer"
-        return self.let(f"shufflevector <1 x {kind}> {one}, <1 x {kind}> poison, {lanes}")
+        return self.let(f"shufflevector <1 x {kind}> {single}, <1 x {kind}> poison, {lanes}")
 
     def pooled(self) -> str:
         """Return the definition of the pool."""
@@ -116,8 +116,8 @@ class Writer:
         name = op if self.dtype == "float64" else f"{op}f"
 
         def call(values: Sequence[str]) -> str:
-            given = ", ".join(f"{self.element} {v}" for v in values)
-            return self.let(f"call {self.element} @{name}({given})", "v")
+            arguments = ", ".join(f"{self.element} {v}" for v in values)
+            return self.let(f"call {self.element} @{name}({arguments})", "v")
 
         if self.lanes == 1:
             return call(args)
@@ -136,39 +136,39 @@ class Writer:
         """Return the sum of `terms` as a tree, because a chain of additions would be the critical path."""
         while len(terms) > 1:
             pairs = zip(terms[::2], terms[1::2], strict=False)
-            rest = terms[-1:] if len(terms) % 2 else []
-            terms = [self.let(f"fadd {self.type} {a}, {b}") for a, b in pairs] + list(rest)
+            unpaired = terms[-1:] if len(terms) % 2 else []
+            terms = [self.let(f"fadd {self.type} {a}, {b}") for a, b in pairs] + list(unpaired)
         return terms[0] if terms else "zeroinitializer"
 
 
-def library(w: Writer) -> list[str]:
+def library_declarations(w: Writer) -> list[str]:
     """Return the declarations of the C library's functions for the writer `w`."""
     suffix = "" if w.dtype == "float64" else "f"
     memory = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
     return memory + [
-        f"declare {w.element} @{name}{suffix}({', '.join([w.element] * n)})" for name, n in LIBRARY.items()
+        f"declare {w.element} @{name}{suffix}({', '.join([w.element] * n)})" for name, n in LIBRARY_ARITY.items()
     ]
 
 
-def data(name: str, array: np.ndarray[Any, Any]) -> str:
+def constant_array(name: str, array: np.ndarray[Any, Any]) -> str:
     """Return the definition of the constant `array` under `name`, by its bytes."""
     raw = array.tobytes()
     return f'@{name} = internal constant [{len(raw)} x i8] c"\\{raw.hex(chr(92))}", align 64'
 
 
-def load(w: Writer, tile: Tile, array: str, stride: str) -> list[str]:
+def load_tile(w: Writer, tile: Tile, array: str, stride: str) -> list[str]:
     """Load one value per column of `tile` by `w`, from rows at `array` with `stride` bytes between them ("": none)."""
     if w.lanes == 1 or not stride:
         return [w.load(w.at(array, c * w.align)) for c in range(tile.start, tile.start + tile.width)]
     if tile.width > w.lanes:
-        return [x for part in _parts(w, tile) for x in load(w, part, array, stride)]
-    width, kind = _row(w, tile)
-    rows = [_load_row(w, tile, _address(w, array, stride, tile.start, r), width, kind) for r in range(w.lanes)]
-    vectors = [_join(w, rows[j::width], width) for j in range(width)]
-    return _exchange(w, vectors)[: tile.width]
+        return [x for part in _split_tile(w, tile) for x in load_tile(w, part, array, stride)]
+    width, kind = _row_type(w, tile)
+    rows = [_load_row(w, tile, _row_address(w, array, stride, tile.start, r), width, kind) for r in range(w.lanes)]
+    vectors = [_join_rows(w, rows[j::width], width) for j in range(width)]
+    return _transpose(w, vectors)[: tile.width]
 
 
-def store(w: Writer, tile: Tile, array: str, stride: str, values: Sequence[str], in_order: bool = False) -> None:
+def store_tile(w: Writer, tile: Tile, array: str, stride: str, values: Sequence[str], in_order: bool = False) -> None:
     """Store one value per column of a tile.
 
     Parameters
@@ -192,18 +192,18 @@ def store(w: Writer, tile: Tile, array: str, stride: str, values: Sequence[str],
             w.store(value, w.at(array, (tile.start + c) * w.align))
         return
     if tile.width > w.lanes:
-        for part in _parts(w, tile):
-            store(w, part, array, stride, values[part.start - tile.start :][: part.width], in_order)
+        for part in _split_tile(w, tile):
+            store_tile(w, part, array, stride, values[part.start - tile.start :][: part.width], in_order)
         return
-    width, kind = _row(w, tile)
-    vectors = _exchange(w, [*values, *[w.immediate(0.0)] * (width - tile.width)])
+    width, kind = _row_type(w, tile)
+    vectors = _transpose(w, [*values, *[w.immediate(0.0)] * (width - tile.width)])
     for r in range(w.lanes):
         group = r // width
         row = w.shuffle(w.type, vectors[r % width], "poison", list(range(group * width, (group + 1) * width)))
-        _store_row(w, tile, row, _address(w, array, stride, tile.start, r), width, kind, in_order)
+        _store_row(w, tile, row, _row_address(w, array, stride, tile.start, r), width, kind, in_order)
 
 
-def masked(w: Writer, value: str, width: int, pointer: str, lane: int, size: int) -> None:
+def store_masked(w: Writer, value: str, width: int, pointer: str, lane: int, size: int) -> None:
     """Store some lanes of a vector at the addresses where they would go if all lanes were stored.
 
     Parameters
@@ -233,12 +233,12 @@ def masked(w: Writer, value: str, width: int, pointer: str, lane: int, size: int
     )
 
 
-def far(sizes: Mapping[str, int], w: Writer) -> int:
+def uncached_rows(sizes: Mapping[str, int], w: Writer) -> int:
     """Return the number of rows from which on results of `sizes` elements exceed the caches; `w` has their type."""
-    return NEAR // (w.bytes * max(1, *sizes.values()))
+    return CACHED_RESULT_BYTES // (w.bytes * max(1, *sizes.values()))
 
 
-def fetching(sizes: Mapping[str, int], w: Writer) -> str:
+def prefetch_function(sizes: Mapping[str, int], w: Writer) -> str:
     """Return @fetch(arrays and strides), which prefetches the cache lines that the rows of a block will be written to.
 
     Without it, a core waits for these lines if results exceed its caches: on a Xeon, derivatives of 65,536 states of a
@@ -253,31 +253,31 @@ def fetching(sizes: Mapping[str, int], w: Writer) -> str:
     """
     lines = []
     for name, size in sizes.items():
-        for r in range(w.lanes if size * w.bytes <= ROW else 0):
+        for r in range(w.lanes if size * w.bytes <= PREFETCHED_ROW_BYTES else 0):
             lines.append(f"  %{name}.{r}.o = mul i64 %stride_{name}, {r}\n")
             lines.append(f"  %{name}.{r} = getelementptr i8, ptr %{name}, i64 %{name}.{r}.o\n")
-            for at in range(0, size * w.bytes, LINE):
-                lines.append(f"  %{name}.{r}.{at} = getelementptr i8, ptr %{name}.{r}, i64 {at}\n")
-                lines.append(f"  call void @llvm.prefetch.p0(ptr %{name}.{r}.{at}, i32 1, i32 3, i32 1)\n")
+            for line_offset in range(0, size * w.bytes, CACHE_LINE_BYTES):
+                lines.append(f"  %{name}.{r}.{line_offset} = getelementptr i8, ptr %{name}.{r}, i64 {line_offset}\n")
+                lines.append(f"  call void @llvm.prefetch.p0(ptr %{name}.{r}.{line_offset}, i32 1, i32 3, i32 1)\n")
     return f"""declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 define internal void @fetch({", ".join(f"ptr %{n}, i64 %stride_{n}" for n in sizes)}) noinline nounwind {{
 {"".join(lines)}  ret void
 }}"""
 
 
-def _parts(w: Writer, tile: Tile) -> list[Tile]:
+def _split_tile(w: Writer, tile: Tile) -> list[Tile]:
     """Split a tile of four for two lanes (NEON, SSE2)."""
     end = tile.start + tile.width
     return [Tile(tile.array, start, min(w.lanes, end - start)) for start in range(tile.start, end, w.lanes)]
 
 
-def _row(w: Writer, tile: Tile) -> tuple[int, str]:
+def _row_type(w: Writer, tile: Tile) -> tuple[int, str]:
     """Return the width of a row in a register (a power of two) and its type."""
     width = 4 if tile.width == 3 else tile.width
     return width, f"<{width} x {w.element}>"
 
 
-def _address(w: Writer, array: str, stride: str, column: int, row: int) -> str:
+def _row_address(w: Writer, array: str, stride: str, column: int, row: int) -> str:
     offset = w.let(f"mul i64 {stride}, {row}")
     return w.at(w.let(f"getelementptr i8, ptr {array}, i64 {offset}", "p"), column * w.bytes)
 
@@ -301,7 +301,7 @@ def _store_row(w: Writer, tile: Tile, row: str, pointer: str, width: int, kind: 
         w.store(x, w.at(pointer, c * w.bytes), w.element, w.bytes)
 
 
-def _join(w: Writer, parts: Sequence[str], width: int) -> str:
+def _join_rows(w: Writer, parts: Sequence[str], width: int) -> str:
     """Join the rows j, j + width, j + 2 width ... to one vector."""
     while len(parts) > 1:
         kind = f"<{width} x {w.element}>"
@@ -310,25 +310,25 @@ def _join(w: Writer, parts: Sequence[str], width: int) -> str:
     return parts[0]
 
 
-def _exchange(w: Writer, vectors: Sequence[str]) -> list[str]:
+def _transpose(w: Writer, vectors: Sequence[str]) -> list[str]:
     """Transpose the square blocks that lie side by side in the lanes of equally many vectors."""
     result, step = list(vectors), 1
     while step < len(result):
-        result = exchanged(w, result, step, len(result) == w.lanes)
+        result = exchange_step(w, result, step, len(result) == w.lanes)
         step *= 2
     return result
 
 
-def exchanged(w: Writer, vectors: Sequence[str], step: int, whole: bool) -> list[str]:
+def exchange_step(w: Writer, vectors: Sequence[str], step: int, fills_vector: bool) -> list[str]:
     """Emit one step of the transposition of `vectors` by `w`, which exchanges lanes at distance `step`.
 
-    If one block fills the vectors (`whole`), pairs of lanes are not exchanged but sorted, even ones first: x86 has an
-    instruction for that (vshuff64x2), while the one for exchanging them (vpermt2pd) blocks the multipliers.
+    If one block fills the vectors (`fills_vector`), pairs of lanes are not exchanged but sorted, even ones first: x86
+    has an instruction for that (vshuff64x2), while the one for exchanging them (vpermt2pd) blocks the multipliers.
     """
     result, W = list(vectors), w.lanes
     low = [lane + W - step if lane & step else lane for lane in range(W)]
     high = [lane + W if lane & step else lane + step for lane in range(W)]
-    if step > 1 and whole:
+    if step > 1 and fills_vector:
         low = [lane for lane in range(2 * W) if not lane & 2]
         high = [lane for lane in range(2 * W) if lane & 2]
     for i in range(len(result)):

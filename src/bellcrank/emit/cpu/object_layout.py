@@ -1,4 +1,4 @@
-"""Memory layout of Python objects and NumPy arrays, which the entry of a kernel reads (entry.py).
+"""Memory layout of Python objects and NumPy arrays, which the entry of a kernel reads (python_entry.py).
 
 It applies to 64-bit CPython with a GIL; kernel.supported checks it on a live array.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import ctypes
 
 # First fields of a PyArrayObject, in order: the name, the type in IR, the type in ctypes.
-FIELDS = (
+ARRAY_FIELDS = (
     ("count", "i64", ctypes.c_int64),
     ("type", "ptr", ctypes.c_void_p),
     ("data", "ptr", ctypes.c_void_p),
@@ -30,17 +30,28 @@ FIELDS = (
     ("descr", "ptr", ctypes.c_void_p),
     ("flags", "i32", ctypes.c_int32),
 )
-PLAIN = 0x001 | 0x100  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
-WRITEABLE = 0x400  # NPY_ARRAY_WRITEABLE
-FLOATS = ("float64", "float32")
-TABLE = ("PyArray_Type", "PyArray_Return", "PyArray_NewFromDescr", *FLOATS, "out")  # entries of @py, in order
+PLAIN_ARRAY_FLAGS = 0x001 | 0x100  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+WRITEABLE_FLAG = 0x400  # NPY_ARRAY_WRITEABLE
+FLOAT_DTYPES = ("float64", "float32")
+ADDRESS_TABLE = (
+    "PyArray_Type",
+    "PyArray_Return",
+    "PyArray_NewFromDescr",
+    *FLOAT_DTYPES,
+    "out",
+)  # entries of @py, in order
 
-ABI = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
-API = {"PyArray_GetNDArrayCVersion": 0, "PyArray_Type": 2, "PyArray_Return": 76, "PyArray_NewFromDescr": 94}
-HEADER = object.__basicsize__  # bytes of the header of an object: 16, or 32 without a GIL
+NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
+NUMPY_API_INDICES = {
+    "PyArray_GetNDArrayCVersion": 0,
+    "PyArray_Type": 2,
+    "PyArray_Return": 76,
+    "PyArray_NewFromDescr": 94,
+}
+OBJECT_HEADER_BYTES = object.__basicsize__  # bytes of the header of an object: 16, or 32 without a GIL
 
 # The functions of CPython that @call declares: the types of the result and of the parameters.
-EXTERNALS = {
+PYTHON_FUNCTIONS = {
     "PyObject_Vectorcall": ("ptr", "ptr, ptr, i64, ptr"),
     "PyEval_SaveThread": ("ptr", ""),
     "PyEval_RestoreThread": ("void", "ptr"),

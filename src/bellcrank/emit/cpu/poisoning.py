@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.buffers import POISON_BYTE
-from bellcrank.emit.cpu.object_layout import FIELDS
+from bellcrank.emit.cpu.object_layout import ARRAY_FIELDS
 
 STACK_BYTES = 131_072  # filled below a call: twice the largest workspace on the stack
 
@@ -27,13 +27,15 @@ class Poisoning:
     """
 
     def __init__(self, binding: Any, machine: Any, originals: dict[str, int]) -> None:
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(_text(originals)), machine, use_lmm=True)
+        self._engine = binding.create_mcjit_compiler(
+            binding.parse_assembly(_module_text(originals)), machine, use_lmm=True
+        )
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
         """Return the address of the function that replaces the original called `name`."""
-        found: int = self._engine.get_function_address(f"poisoned_{name}")
-        return found
+        function_address: int = self._engine.get_function_address(f"poisoned_{name}")
+        return function_address
 
     @cached_property
     def stain(self) -> Callable[[], None]:
@@ -41,15 +43,15 @@ class Poisoning:
         return ctypes.CFUNCTYPE(None)(self._engine.get_function_address("stain"))
 
 
-def _text(originals: dict[str, int]) -> str:
+def _module_text(originals: dict[str, int]) -> str:
     original = {name: f"inttoptr (i64 {address} to ptr)" for name, address in originals.items()}
-    return f"""{_FILLING}
+    return f"""{_FILL_FUNCTION}
 define ptr @poisoned_malloc(i64 %n) nounwind {{
   %p = call ptr {original["malloc"]}(i64 %n)
   %none = icmp eq ptr %p, null
   br i1 %none, label %end, label %fill
 fill:
-  call void @llvm.memset.p0.i64(ptr %p, i8 {_BYTE}, i64 %n, i1 false)
+  call void @llvm.memset.p0.i64(ptr %p, i8 {_SIGNED_POISON_BYTE}, i64 %n, i1 false)
   br label %end
 end:
   ret ptr %p
@@ -76,35 +78,35 @@ end:
 }}
 define void @stain() noinline nounwind {{
   %below = alloca [{STACK_BYTES} x i8], align 64
-  call void @llvm.memset.p0.i64(ptr %below, i8 {_BYTE}, i64 {STACK_BYTES}, i1 true)
+  call void @llvm.memset.p0.i64(ptr %below, i8 {_SIGNED_POISON_BYTE}, i64 {STACK_BYTES}, i1 true)
   ret void
 }}
 """
 
 
-def _field(name: str) -> str:
+def _load_field(name: str) -> str:
     """Return text that loads a field of the array %object."""
-    names = [field for field, _, _ in FIELDS]
-    kind = FIELDS[names.index(name)][1]
+    names = [field for field, _, _ in ARRAY_FIELDS]
+    kind = ARRAY_FIELDS[names.index(name)][1]
     return f"""  %{name}.at = getelementptr %array, ptr %object, i64 0, i32 {names.index(name)}
   %{name} = load {kind}, ptr %{name}.at"""
 
 
-_BYTE = POISON_BYTE - 256  # as a signed number
+_SIGNED_POISON_BYTE = POISON_BYTE - 256  # as a signed number
 # @fill(object): if it is an array of native floats, all elements become NaN.
-_FILLING = f"""%array = type {{ {", ".join(kind for _, kind, _ in FIELDS)} }}
+_FILL_FUNCTION = f"""%array = type {{ {", ".join(kind for _, kind, _ in ARRAY_FIELDS)} }}
 @writable = global i64 0
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define internal void @fill(ptr %object) nounwind {{
 begin:
-{_field("type")}
+{_load_field("type")}
   %is.array = icmp eq ptr %type, inttoptr (i64 {id(np.ndarray)} to ptr)
   br i1 %is.array, label %look, label %end
 look:
-{_field("descr")}
-{_field("nd")}
-{_field("dims")}
-{_field("data")}
+{_load_field("descr")}
+{_load_field("nd")}
+{_load_field("dims")}
+{_load_field("data")}
   %is.double = icmp eq ptr %descr, inttoptr (i64 {id(np.dtype("float64"))} to ptr)
   %is.float = icmp eq ptr %descr, inttoptr (i64 {id(np.dtype("float32"))} to ptr)
   %four = select i1 %is.float, i64 4, i64 0
@@ -122,7 +124,7 @@ axis:
   %k.next = add i32 %k, 1
   br label %top
 set:
-  call void @llvm.memset.p0.i64(ptr %data, i8 {_BYTE}, i64 %bytes, i1 false)
+  call void @llvm.memset.p0.i64(ptr %data, i8 {_SIGNED_POISON_BYTE}, i64 %bytes, i1 false)
   br label %end
 end:
   ret void

@@ -48,7 +48,7 @@ class Precision(NamedTuple):
     cosine: tuple[str, ...]  # Q above
 
 
-FORMATS = {
+PRECISIONS = {
     "float64": Precision(
         scalar="double",
         bits=64,
@@ -88,15 +88,15 @@ FORMATS = {
 }
 
 
-def both(w: Writer, angle: str) -> tuple[str, str, str]:
-    """Emit sine and cosine of the vector `angle` by `w`; return both as integers, and the bits that `outside` tests."""
-    form = FORMATS[w.dtype]
-    vector, integers, bits = w.type, f"<{w.lanes} x i{form.bits}>", form.bits
+def emit_sincos(w: Writer, angle: str) -> tuple[str, str, str]:
+    """Emit sine and cosine of the vector `angle` by `w`; return both as integers, and the bits for `out_of_range`."""
+    precision = PRECISIONS[w.dtype]
+    vector, integers, bits = w.type, f"<{w.lanes} x i{precision.bits}>", precision.bits
 
-    def num(constant: str) -> str:
-        return w.literal(form.scalar, constant)
+    def number(constant: str) -> str:
+        return w.literal(precision.scalar, constant)
 
-    def whole(constant: int) -> str:
+    def integer(constant: int) -> str:
         return w.literal(f"i{bits}", str(constant))
 
     def fma(a: str, b: str, c: str) -> str:
@@ -104,47 +104,47 @@ def both(w: Writer, angle: str) -> tuple[str, str, str]:
 
     def polynomial(coefficients: tuple[str, ...]) -> str:
         """Evaluate by Horner's rule in z, the shortest code; other vectors hide the latency of the chain."""
-        value = num(coefficients[-1])
+        value = number(coefficients[-1])
         for constant in coefficients[-2::-1]:
-            value = fma(value, z, num(constant))
+            value = fma(value, z, number(constant))
         return value
 
-    shifted = fma(angle, num(form.two_over_pi), num(form.shift))
-    k = w.let(f"fsub {vector} {shifted}, {num(form.shift)}")
+    shifted = fma(angle, number(precision.two_over_pi), number(precision.shift))
+    k = w.let(f"fsub {vector} {shifted}, {number(precision.shift)}")
     quadrant = w.let(f"bitcast {vector} {shifted} to {integers}")
-    stray = w.let(f"xor {integers} {quadrant}, {whole(form.unshifted)}")
-    less, r = w.let(f"fneg {vector} {k}"), angle
-    for part in form.pi_over_2:
-        r = fma(less, num(part), r)
+    stray = w.let(f"xor {integers} {quadrant}, {integer(precision.unshifted)}")
+    negated_k, r = w.let(f"fneg {vector} {k}"), angle
+    for part in precision.pi_over_2:
+        r = fma(negated_k, number(part), r)
     z = w.let(f"fmul {vector} {r}, {r}")
 
     # sin = r - r^3 P, with the sign of r even if r is zero
     cube = w.let(f"fmul {vector} {r}, {z}")
-    bent = fma(w.let(f"fneg {vector} {cube}"), polynomial(form.sine), r)
-    s = w.let(f"call {vector} @llvm.copysign.{w.mangled}({vector} {bent}, {vector} {r})")
+    raw_sine = fma(w.let(f"fneg {vector} {cube}"), polynomial(precision.sine), r)
+    s = w.let(f"call {vector} @llvm.copysign.{w.mangled}({vector} {raw_sine}, {vector} {r})")
     # cos = 1 + z (z Q - 1/2)
-    c = fma(fma(polynomial(form.cosine), z, num("-0.5")), z, num("1.0"))
+    c = fma(fma(polynomial(precision.cosine), z, number("-0.5")), z, number("1.0"))
 
     # odd quadrants swap; bit 1 is the sign of sin, and adding 1 to the quadrant makes it that of cos
-    bit = w.let(f"and {integers} {quadrant}, {whole(1)}")
+    bit = w.let(f"and {integers} {quadrant}, {integer(1)}")
     odd = w.let(f"icmp ne {integers} {bit}, zeroinitializer")
     top = w.let(f"shl {integers} {quadrant}, splat (i{bits} {bits - 2})")
     results = []
     for yes, no in ((c, s), (s, c)):
         size = w.let(f"select {w.mask} {odd}, {vector} {yes}, {vector} {no}")
-        sign = w.let(f"and {integers} {top}, {whole(1 << (bits - 1))}")
+        sign = w.let(f"and {integers} {top}, {integer(1 << (bits - 1))}")
         results.append(w.let(f"xor {integers} {w.let(f'bitcast {vector} {size} to {integers}')}, {sign}"))
-        top = w.let(f"add {integers} {top}, {whole(1 << (bits - 2))}")
+        top = w.let(f"add {integers} {top}, {integer(1 << (bits - 2))}")
     return results[0], results[1], stray
 
 
-def outside(w: Writer, strays: str) -> str:
-    """Emit by `w` a test that is true if any lane was out of range; `strays` is the or of their bits from `both`."""
-    bits = FORMATS[w.dtype].bits
+def out_of_range(w: Writer, strays: str) -> str:
+    """Emit by `w` a test that is true if any lane was out of range; `strays`: the or of the bits from `emit_sincos`."""
+    bits = PRECISIONS[w.dtype].bits
     integers = f"<{w.lanes} x i{bits}>"
     high = w.let(f"and {integers} {strays}, splat (i{bits} {-(1 << 17)})")
-    some = w.let(f"call i{bits} @llvm.vector.reduce.or.v{w.lanes}i{bits}({integers} {high})")
-    return w.let(f"icmp ne i{bits} {some}, 0")
+    reduced_bits = w.let(f"call i{bits} @llvm.vector.reduce.or.v{w.lanes}i{bits}({integers} {high})")
+    return w.let(f"icmp ne i{bits} {reduced_bits}, 0")
 
 
 def definition(lanes: int, dtype: str) -> str:
@@ -160,17 +160,17 @@ def definition(lanes: int, dtype: str) -> str:
     dtype
         Floating-point type.
     """
-    form = FORMATS[dtype]
-    scalar, bits = form.scalar, form.bits
-    sin, cos = form.functions
+    precision = PRECISIONS[dtype]
+    scalar, bits = precision.scalar, precision.bits
+    sin, cos = precision.functions
     # A single scalar is computed as two lanes, because selects between scalars would compile to branches.
     width = max(lanes, 2)
     memory, vector, integers = f"<{lanes} x {scalar}>", f"<{width} x {scalar}>", f"<{width} x i{bits}>"
     align = lanes * bits // 8
     w = Writer(width, dtype)
-    sine, cosine, stray = both(w, "%angle")
+    sine, cosine, stray = emit_sincos(w, "%angle")
     body, w.lines = w.lines, []
-    far, check = outside(w, "%strays.next"), w.lines
+    is_far, check = out_of_range(w, "%strays.next"), w.lines
 
     def text(lines: Sequence[str]) -> str:
         return "".join(f"  {line}\n" for line in lines)
@@ -210,7 +210,7 @@ loop:
   br i1 %more, label %loop, label %check
 
 check:
-{text(check)}  br i1 {far}, label %redo, label %done
+{text(check)}  br i1 {is_far}, label %redo, label %done
 
 redo:
   %scalars = mul i64 %count, {lanes}
@@ -231,9 +231,10 @@ loop:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
   %x.at = getelementptr {scalar}, ptr %x, i64 %i
   %angle = load {scalar}, ptr %x.at
-  %shifted = call {scalar} @llvm.fma.f{bits}({scalar} %angle, {scalar} {form.two_over_pi}, {scalar} {form.shift})
+  %shifted = call {scalar} @llvm.fma.f{bits}(\
+{scalar} %angle, {scalar} {precision.two_over_pi}, {scalar} {precision.shift})
   %quadrant = bitcast {scalar} %shifted to i{bits}
-  %stray = xor i{bits} %quadrant, {form.unshifted}
+  %stray = xor i{bits} %quadrant, {precision.unshifted}
   %far = icmp uge i{bits} %stray, {1 << 17}
   br i1 %far, label %redo, label %next
 

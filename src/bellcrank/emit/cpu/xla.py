@@ -4,7 +4,8 @@
 
 The structs are those of xla/ffi/api/c_api.h, a C interface that only grows at its ends. Queried for its version, the
 handler returns the caller's, because the fields that it reads exist in all versions. Arguments and results are dense
-buffers with the same leading axes; the kernel's own @many does the work. On a GPU it is launched (emit/cuda/xla.py).
+buffers with the same leading axes; the kernel's own @many does the work. On a GPU it is launched
+(emit/cuda/xla_gpu.py).
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import ctypes
 from collections.abc import Sequence
 from math import prod
 
-from bellcrank.emit.cpu.host import Library, compiled
+from bellcrank.emit.cpu.host import Library, compile_cached
 from bellcrank.emit.target import Shape, Signature
 
 EXECUTE, METADATA = 3, 1  # XLA_FFI_ExecutionStage, XLA_FFI_Extension_Type
 # Offsets in bytes, on 64-bit computers.
-FRAME = {"extension": 8, "api": 16, "context": 24, "stage": 32, "args": 72, "rets": 112}
-BUFFER = {"data": 24, "rank": 32, "dims": 40}
-EXTENSION = {"type": 8, "metadata": 24}
-VERSION = {"api": 32, "metadata": 24}  # in XLA_FFI_Api and in XLA_FFI_Metadata: major, followed by minor
+FRAME_OFFSETS = {"extension": 8, "api": 16, "context": 24, "stage": 32, "args": 72, "rets": 112}
+BUFFER_OFFSETS = {"data": 24, "rank": 32, "dims": 40}
+EXTENSION_OFFSETS = {"type": 8, "metadata": 24}
+VERSION_OFFSETS = {"api": 32, "metadata": 24}  # in XLA_FFI_Api and in XLA_FFI_Metadata: major, followed by minor
 
 
 def handler(inputs: Sequence[Shape], outputs: Sequence[Shape], work: str) -> str:
@@ -38,30 +39,34 @@ def handler(inputs: Sequence[Shape], outputs: Sequence[Shape], work: str) -> str
         of the caller; its last line returns.
     """
     loads = "".join(
-        f"""  %{which}{k}.at = getelementptr ptr, ptr %{which}, i64 {k}
-  %{which}{k} = load ptr, ptr %{which}{k}.at
-{load(f"{which}{k}.data", "ptr", f"%{which}{k}", BUFFER["data"])}"""
-        for which, k, _ in buffers(inputs, outputs)
+        f"""  %{kind}{k}.at = getelementptr ptr, ptr %{kind}, i64 {k}
+  %{kind}{k} = load ptr, ptr %{kind}{k}.at
+{load_field(f"{kind}{k}.data", "ptr", f"%{kind}{k}", BUFFER_OFFSETS["data"])}"""
+        for kind, k, _ in buffers(inputs, outputs)
     )
     return f"""define ptr @handler(ptr %frame) nounwind {{
 begin:
-{load("api", "ptr", "%frame", FRAME["api"])}{load("context", "ptr", "%frame", FRAME["context"])}\
-{load("extension", "ptr", "%frame", FRAME["extension"])}  %plain = icmp eq ptr %extension, null
+{load_field("api", "ptr", "%frame", FRAME_OFFSETS["api"])}\
+{load_field("context", "ptr", "%frame", FRAME_OFFSETS["context"])}\
+{load_field("extension", "ptr", "%frame", FRAME_OFFSETS["extension"])}  %plain = icmp eq ptr %extension, null
   br i1 %plain, label %call, label %ask
 ask:
-{load("type", "i32", "%extension", EXTENSION["type"])}  %is.metadata = icmp eq i32 %type, {METADATA}
+{load_field("type", "i32", "%extension", EXTENSION_OFFSETS["type"])}  %is.metadata = icmp eq i32 %type, {METADATA}
   br i1 %is.metadata, label %tell, label %call
 tell:
-{load("metadata", "ptr", "%extension", EXTENSION["metadata"])}{load("version", "i64", "%api", VERSION["api"])}\
-  %version.to = getelementptr i8, ptr %metadata, i64 {VERSION["metadata"]}
+{load_field("metadata", "ptr", "%extension", EXTENSION_OFFSETS["metadata"])}\
+{load_field("version", "i64", "%api", VERSION_OFFSETS["api"])}\
+  %version.to = getelementptr i8, ptr %metadata, i64 {VERSION_OFFSETS["metadata"]}
   store i64 %version, ptr %version.to, align 4
   ret ptr null
 call:
-{load("stage", "i32", "%frame", FRAME["stage"])}  %execute = icmp eq i32 %stage, {EXECUTE}
+{load_field("stage", "i32", "%frame", FRAME_OFFSETS["stage"])}  %execute = icmp eq i32 %stage, {EXECUTE}
   br i1 %execute, label %read, label %nothing
 read:
-{load("args", "ptr", "%frame", FRAME["args"])}{load("rets", "ptr", "%frame", FRAME["rets"])}{loads}\
-{load("rank", "i64", "%rets0", BUFFER["rank"])}{load("dims", "ptr", "%rets0", BUFFER["dims"])}\
+{load_field("args", "ptr", "%frame", FRAME_OFFSETS["args"])}\
+{load_field("rets", "ptr", "%frame", FRAME_OFFSETS["rets"])}{loads}\
+{load_field("rank", "i64", "%rets0", BUFFER_OFFSETS["rank"])}\
+{load_field("dims", "ptr", "%rets0", BUFFER_OFFSETS["dims"])}\
   %leading = sub i64 %rank, {len(outputs[0])}
   br label %count
 count:
@@ -105,15 +110,15 @@ def source(inputs: Sequence[Shape], outputs: Sequence[Shape], size: int) -> str:
         Bytes of a number.
     """
     arrays = buffers(inputs, outputs)
-    given = ", ".join(f"ptr %{which}{k}.data, i64 {size * prod(shape)}" for which, k, shape in arrays)
+    arguments = ", ".join(f"ptr %{kind}{k}.data, i64 {size * prod(shape)}" for kind, k, shape in arrays)
     work = f"""  %f = load ptr, ptr @many
-  %odd = call i64 %f(i64 %n, {given}) ; what is not finite goes through as it is
+  %odd = call i64 %f(i64 %n, {arguments}) ; what is not finite goes through as it is
   ret ptr null
 """
     return f"@many = global ptr null\n{handler(inputs, outputs, work)}"
 
 
-def load(name: str, kind: str, base: str, offset: int) -> str:
+def load_field(name: str, kind: str, base: str, offset: int) -> str:
     """Return text that loads a field.
 
     Parameters
@@ -138,7 +143,7 @@ class Handler:
     def __init__(self, signature: Signature, kernel: Library) -> None:
         """Compile the handler for `signature` and connect it to the code of `kernel`."""
         text = source(list(signature.inputs.values()), list(signature.outputs.values()), int(signature.dtype[-2:]) // 8)
-        self.library, self._kernel = Library(compiled(text)[0]), kernel
+        self.library, self._kernel = Library(compile_cached(text)[0]), kernel
         ctypes.c_void_p.from_address(self.library.address("many")).value = kernel.address("many")
 
     def scratch(self, rows: int) -> int:

@@ -16,7 +16,10 @@ import numpy as np
 from bellcrank.emit import cache as store
 from bellcrank.errors import BellcrankError, InputError
 
-LARGE, TOO_LARGE = 2**20, 2**30  # bytes: results from LARGE to below TOO_LARGE are copied to pinned memory
+PINNED_BYTES, MAX_PINNED_BYTES = (
+    2**20,
+    2**30,
+)  # bytes: results from PINNED_BYTES to below MAX_PINNED_BYTES are copied to pinned memory
 CUDA_DEVICES = (2, 13)  # DLPack device types: CUDA memory and CUDA managed memory
 
 
@@ -36,22 +39,22 @@ class DeviceMemoryError(DeviceError):
 def cupy() -> Any:
     """Return the module CuPy, checked to have a GPU."""
     try:
-        found = importlib.import_module("cupy")
+        module = importlib.import_module("cupy")
     except ImportError as error:
         raise NoDeviceError(
             f'target="cuda" needs CuPy, which cannot be imported ({error}). Install it: '
             'pip install "bellcrank[cuda]" (or the cupy-cudaNNx of your CUDA).'
         ) from None
     try:
-        count = int(found.cuda.runtime.getDeviceCount())
+        count = int(module.cuda.runtime.getDeviceCount())
     except Exception as error:
         raise NoDeviceError(f'target="cuda" needs an NVIDIA GPU, and CuPy finds none ({error}).') from None
     if not count:
         raise NoDeviceError('target="cuda" needs an NVIDIA GPU, and this computer has none.')
-    return found
+    return module
 
 
-def missing() -> str:
+def unavailable_reason() -> str:
     """Return why no GPU is usable; empty where one is."""
     try:
         cupy()
@@ -60,13 +63,13 @@ def missing() -> str:
     return ""
 
 
-def out_of_memory() -> type[Exception]:
+def out_of_memory_error() -> type[Exception]:
     """Return the exception class that CuPy raises when GPU memory is exhausted."""
-    found: type[Exception] = cupy().cuda.memory.OutOfMemoryError
-    return found
+    error: type[Exception] = cupy().cuda.memory.OutOfMemoryError
+    return error
 
 
-def forget() -> None:
+def release_pool() -> None:
     """Release the blocks that CuPy's memory pool keeps for reuse: a larger allocation may fit then."""
     cupy().get_default_memory_pool().free_all_blocks()
 
@@ -78,17 +81,17 @@ def machine_code(ptx: str) -> bytes:
     """
     cp = cupy()
     gpu, driver = cp.cuda.Device().compute_capability, cp.cuda.runtime.driverGetVersion()
-    kept = f"{store.key('cubin', ptx, str(gpu), str(driver))}.cubin"
-    code = store.load(kept)
+    cache_file = f"{store.key('cubin', ptx, str(gpu), str(driver))}.cubin"
+    code = store.load(cache_file)
     if code is None:
         link = importlib.import_module("cupy.cuda.function").LinkState()
         link.add_ptr_data(ptx.encode(), "bellcrank.ptx")
         code = bytes(link.complete())
-        store.save(kept, code)
+        store.save(cache_file, code)
     return code
 
 
-def _loaded(code: bytes, name: str, kind: str = "cubin") -> Any:
+def _load_kernel(code: bytes, name: str, kind: str = "cubin") -> Any:
     """Load a kernel from machine code or PTX; CuPy reads it from a file."""
     handle, path = tempfile.mkstemp(suffix=f".{kind}")
     try:
@@ -102,15 +105,17 @@ def _loaded(code: bytes, name: str, kind: str = "cubin") -> Any:
 @cache
 def driver_launch() -> Any:
     """Return the driver's cuLaunchKernel."""
-    found = ctypes.CDLL("libcuda.so.1").cuLaunchKernel
-    found.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3]
-    return found
+    launch = ctypes.CDLL("libcuda.so.1").cuLaunchKernel
+    launch.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3]
+    return launch
 
 
-class Function:
+class DeviceFunction:
     """A kernel of a PTX text, loaded onto the GPU."""
 
-    def __init__(self, ptx: str, name: str, threads: int, shared: int, states: int = 0, whole: bool = False) -> None:
+    def __init__(
+        self, ptx: str, name: str, threads: int, shared: int, states: int = 0, single_piece: bool = False
+    ) -> None:
         """Load the kernel `name`.
 
         states: states of a block, if not as many as its threads. whole: the PTX has functions that call each other, and
@@ -118,7 +123,9 @@ class Function:
         function and then uses twice the registers.
         """
         try:
-            self.kernel = _loaded(ptx.encode(), name, "ptx") if whole else _loaded(machine_code(ptx), name)
+            self.kernel = (
+                _load_kernel(ptx.encode(), name, "ptx") if single_piece else _load_kernel(machine_code(ptx), name)
+            )
             self.registers, self.local = int(self.kernel.num_regs), int(self.kernel.local_size_bytes)
         except Exception as error:
             raise DeviceError(f"the GPU driver rejected the generated PTX: {error}.") from error
@@ -137,7 +144,7 @@ class Function:
         """Handle of the kernel in the driver."""
         return int(self.kernel.kernel.ptr)
 
-    def start(self, stream: int, rows: int, numbers: Sequence[int]) -> None:
+    def launch(self, stream: int, rows: int, numbers: Sequence[int]) -> None:
         """Launch the kernel in a stream of the caller.
 
         Parameters
@@ -149,11 +156,11 @@ class Function:
         numbers
             Arguments of the kernel as integers, addresses among them.
         """
-        held = (ctypes.c_uint64 * len(numbers))(*numbers)
-        first = ctypes.addressof(held)
-        given = (ctypes.c_void_p * len(numbers))(*range(first, first + 8 * len(numbers), 8))
+        values = (ctypes.c_uint64 * len(numbers))(*numbers)
+        first = ctypes.addressof(values)
+        argument_pointers = (ctypes.c_void_p * len(numbers))(*range(first, first + 8 * len(numbers), 8))
         grid = (-(-rows // self.states), 1, 1, self.threads, 1, 1)
-        code = driver_launch()(self.address, *grid, self.shared, stream, given, None)
+        code = driver_launch()(self.address, *grid, self.shared, stream, argument_pointers, None)
         if code:
             raise DeviceError(f"the GPU driver refused to launch a kernel (CUDA error {code}).")
 
@@ -176,7 +183,7 @@ def on_gpu(x: Any) -> bool:
         return False
 
 
-def adopted(x: Any, name: str) -> Any:
+def to_cupy(x: Any, name: str) -> Any:
     """Return `x` as a CuPy array: a GPU array shares its memory, anything else is copied to the GPU.
 
     DLPack is preferred: with it CuPy's stream waits for the producer's stream. PyTorch's __cuda_array_interface__
@@ -194,37 +201,37 @@ def adopted(x: Any, name: str) -> Any:
         if on_gpu(x) and not isinstance(x, cp.ndarray) and hasattr(type(x), "__dlpack__"):
             return cp.from_dlpack(x)
         return cp.asarray(x)
-    except out_of_memory():
+    except out_of_memory_error():
         raise
     except Exception as error:  # any exception of the other library, for example for a tensor that requires a gradient
         raise InputError(f"{name} is a {type(x).__name__} that CuPy cannot convert to an array: {error}") from error
 
 
-def fetched(x: Any) -> Any:
+def to_numpy(x: Any) -> Any:
     """Return the GPU array `x` as a numpy array.
 
     A large one goes to pinned memory, which the GPU writes by DMA, several times as fast; CuPy reuses such memory when
     the array is gone.
     """
     cp = cupy()
-    if not LARGE <= x.nbytes < TOO_LARGE:
+    if not PINNED_BYTES <= x.nbytes < MAX_PINNED_BYTES:
         return cp.asnumpy(x)
     try:
         memory = cp.cuda.alloc_pinned_memory(x.nbytes)
     except Exception:  # pinned memory may be limited on a computer; results must not be lost
         return cp.asnumpy(x)
-    found = np.frombuffer(memory, x.dtype, x.size).reshape(x.shape)
-    return cp.asnumpy(x, out=found)
+    result = np.frombuffer(memory, x.dtype, x.size).reshape(x.shape)
+    return cp.asnumpy(x, out=result)
 
 
-def in_stream(stream: int) -> Any:
+def stream_context(stream: int) -> Any:
     """Return a context in which CuPy allocates memory and computes on the CUDA stream with the address `stream`."""
     with warnings.catch_warnings():  # older versions of CuPy do not have the replacement of ExternalStream
         warnings.simplefilter("ignore", DeprecationWarning)
         return cupy().cuda.ExternalStream(stream)
 
 
-def address(x: Any) -> int:
+def array_address(x: Any) -> int:
     """Return the address of the CuPy array `x`."""
     return int(x.data.ptr)
 

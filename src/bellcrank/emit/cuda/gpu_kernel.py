@@ -1,7 +1,7 @@
 """Base class of GPU kernels: numpy arrays in and out with copies, GPU arrays in and out without copies.
 
 An array (rows, n) may be in row-major or column-major order. Subclasses do the computation: straight-line code
-(kernel.py), rolled loops over link classes (state_kernel.py), or the whole GPU for each state (wave_kernel.py).
+(cuda_kernel.py), rolled loops over link classes (state_kernel.py), or the whole GPU for each state (wave_kernel.py).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cuda.device import (
     DeviceMemoryError,
-    adopted,
     cupy,
-    forget,
     free_bytes,
     on_gpu,
-    out_of_memory,
+    out_of_memory_error,
+    release_pool,
+    to_cupy,
 )
 from bellcrank.emit.target import Shape
 from bellcrank.errors import InputError, warn
 
-LARGEST_STRIDE = 2**32 - 1  # elements: a stride is passed as 32 bits
+MAX_STRIDE_ELEMENTS = 2**32 - 1  # elements: a stride is passed as 32 bits
 MEMORY_SHARE = 0.9  # share of the free memory that one part of a batch may use
 
 
@@ -85,10 +85,14 @@ class GpuKernel(Kernel):
         values = self._bind(args, named)
         if any(on_gpu(values[name]) for name in self.signature.inputs):
             called = f'{self.signature.name}: input "{{}}"'.format
-            arrays = {name: self._fitting(name, adopted(values[name], called(name))) for name in self.signature.inputs}
-            results = self._on_device(arrays, self._batch(arrays), out)
+            arrays = {
+                name: self._checked_array(name, to_cupy(values[name], called(name))) for name in self.signature.inputs
+            }
+            results = self._on_device(arrays, self._batch_shape(arrays), out)
         else:
-            results = self._from_host({name: self._array(name, values[name]) for name in self.signature.inputs}, out)
+            results = self._from_host(
+                {name: self._checked_array(name, values[name]) for name in self.signature.inputs}, out
+            )
         if len(results) > 1:
             return dict(zip(self.signature.outputs, results, strict=True))
         return results[0] if results[0].ndim or on_gpu(results[0]) else results[0][()]
@@ -97,23 +101,23 @@ class GpuKernel(Kernel):
 
     def _on_device(self, arrays: Mapping[str, Any], batch: Shape, out: Any = None) -> list[Any]:
         rows = math.prod(batch)
-        out = adopted(out, f"{self.signature.name}: out") if out is not None and on_gpu(out) else out
-        self._takes(out, batch)
+        out = to_cupy(out, f"{self.signature.name}: out") if out is not None and on_gpu(out) else out
+        self._check_out(out, batch)
         if not rows and out is not None:
             return [out]
         if not rows:
             shapes = [(*batch, *shape) for shape in self.signature.outputs.values()]
             return [empty_buffer(shape, self.signature.dtype, cupy()) for shape in shapes]
-        flat = [self._flat(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()]
-        columns = adjacent([a for a in flat if a.shape[0] > 1 and a.shape[1] > 1], 0)
-        results, views = self._room(batch, rows, out, columns, flat)
+        flat = [self._as_matrix(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()]
+        columns = is_contiguous_along([a for a in flat if a.shape[0] > 1 and a.shape[1] > 1], 0)
+        results, views = self._result_buffers(batch, rows, out, columns, flat)
         self.launch(rows, [*flat, *views])
         if out is not None and results[0] is not out:
             out[...] = results[0]
             return [out]
         return results
 
-    def _flat(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:
+    def _as_matrix(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:
         """Return `a` as (rows, size), or (1, size) if all states share it; a view wherever strides can express it."""
         cp, size = cupy(), math.prod(shape)
         if a.ndim == len(shape):
@@ -121,9 +125,9 @@ class GpuKernel(Kernel):
         if a.shape[: len(batch)] != batch or a.ndim != len(batch) + len(shape):
             a = cp.broadcast_to(a, (*batch, *shape))
         a = a.reshape(rows, size)
-        return a if all(0 <= s <= LARGEST_STRIDE for s in strides(a)) else cp.ascontiguousarray(a)
+        return a if all(0 <= s <= MAX_STRIDE_ELEMENTS for s in strides(a)) else cp.ascontiguousarray(a)
 
-    def _room(
+    def _result_buffers(
         self, batch: Shape, rows: int, out: Any, columns: bool, inputs: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """Return the results, and views of them as (rows, size); `out` is used where it does not overlap the inputs.
@@ -134,7 +138,7 @@ class GpuKernel(Kernel):
         if out is not None and not any(cp.may_share_memory(out, a) for a in inputs):
             flat = out.reshape(rows, -1)
             inside = cp.may_share_memory(flat, out)
-            if inside and all(0 <= x <= LARGEST_STRIDE for x in strides(flat)):
+            if inside and all(0 <= x <= MAX_STRIDE_ELEMENTS for x in strides(flat)):
                 return [poisoned(out)], [flat]
         results, views = [], []
         try:
@@ -146,14 +150,14 @@ class GpuKernel(Kernel):
                 else:
                     results.append(empty_buffer((*batch, *shape), s.dtype, cp))
                     views.append(results[-1].reshape(rows, -1))
-        except out_of_memory() as error:
+        except out_of_memory_error() as error:
             raise DeviceMemoryError(
                 f"{s.name}: the result of {rows} states does not fit into the GPU's memory ({error}). Pass fewer "
                 "states at a time, or pass numpy arrays, which are processed in parts."
             ) from None
         return results, views
 
-    def _takes(self, out: Any, batch: Shape) -> None:
+    def _check_out(self, out: Any, batch: Shape) -> None:
         """Raise InputError if `out` cannot hold the result."""
         s = self.signature
         if out is None:
@@ -173,38 +177,38 @@ class GpuKernel(Kernel):
     def _from_host(self, arrays: Mapping[str, Any], out: Any) -> list[Any]:
         """Copy to the GPU, compute and copy back, in as many parts as its memory requires."""
         cp, s = cupy(), self.signature
-        batch = self._batch(arrays)
-        results = self._results(batch, out, list(arrays.values()))
+        batch = self._batch_shape(arrays)
+        results = self._result_arrays(batch, out, list(arrays.values()))
         rows = math.prod(batch)
         if not rows:
             return results
         flat = {name: self._host_rows(a, s.inputs[name], batch, rows) for name, a in arrays.items()}
         views = [r.reshape(rows, -1) for r in results]
-        part = self._part(rows, [*flat.values(), *views])
+        part = self._rows_per_part(rows, [*flat.values(), *views])
         start = 0
         while start < rows:
             end = min(rows, start + part)
             try:
-                here = {n: cp.asarray(a[start:end] if len(a) > 1 else a) for n, a in flat.items()}
+                device_arrays = {n: cp.asarray(a[start:end] if len(a) > 1 else a) for n, a in flat.items()}
                 shaped = {
                     n: a.reshape((-1, *s.inputs[n])) if len(flat[n]) > 1 else a.reshape(s.inputs[n])
-                    for n, a in here.items()
+                    for n, a in device_arrays.items()
                 }
-                done = self._on_device(shaped, (end - start,))
-                for view, result in zip(views, done, strict=True):
+                part_results = self._on_device(shaped, (end - start,))
+                for view, result in zip(views, part_results, strict=True):
                     view[start:end] = cp.asnumpy(result).reshape(end - start, -1)
-            except (out_of_memory(), DeviceMemoryError):
+            except (out_of_memory_error(), DeviceMemoryError):
                 if part == 1:
                     raise
-                here = shaped = done = {}  # type: ignore[assignment]
-                forget()
+                device_arrays = shaped = part_results = {}  # type: ignore[assignment]
+                release_pool()
                 part = -(-part // 2)
                 continue
             start = end
         if part < rows:
             warn(f"{s.name}: {rows} states do not fit into the GPU's memory; they were processed {part} at a time.")
         if not all(np.isfinite(r).all() for r in results):
-            self._explain(arrays)
+            self._raise_nonfinite(arrays)
         if out is not None and results[0] is not out:
             np.copyto(out, results[0])
             return [out]
@@ -216,7 +220,7 @@ class GpuKernel(Kernel):
             return np.ascontiguousarray(a).reshape(1, size)
         return np.broadcast_to(a, (*batch, *shape)).reshape(rows, size)
 
-    def _part(self, rows: int, arrays: Sequence[Any]) -> int:
+    def _rows_per_part(self, rows: int, arrays: Sequence[Any]) -> int:
         """Return the number of rows that fit into free memory, including transposed copies of column-major results."""
         sizes = [a.shape[1] for a in arrays if len(a) > 1]
         sizes += [math.prod(x) for k, x in enumerate(self.signature.outputs.values(), len(self.signature.inputs))
@@ -224,12 +228,12 @@ class GpuKernel(Kernel):
         each: int = sum(sizes) * np.dtype(self.signature.dtype).itemsize
         return max(1, min(rows, int(self.share * free_bytes()) // max(1, each)))
 
-    def _fitting(self, name: str, array: Any) -> Any:
-        self._fits(name, array)
+    def _checked_array(self, name: str, array: Any) -> Any:
+        self._check_fit(name, array)
         return array.astype(self.signature.dtype, copy=False)
 
 
-def adjacent(arrays: Sequence[Any], axis: int) -> bool:
+def is_contiguous_along(arrays: Sequence[Any], axis: int) -> bool:
     """Return whether there are any `arrays` and elements along `axis` are contiguous in all of them."""
     return bool(arrays) and all(strides(a)[axis] == 1 for a in arrays)
 

@@ -4,22 +4,22 @@ Where a batch's results are most of the traffic, the memory is busy writing, and
 between switches its direction. So among as many blocks as make a long piece of a column, each block prefetches one
 column's piece for blocks that run an eighth of a wave later: long enough for the memory to deliver it, and short enough
 that results, which pass through the same cache, have not evicted it. (UR5 derivatives in float64 on an H200: 3.66e9
-instead of 3.36e9 per s; half a wave ahead, the gain is gone.) With more than FEW warps one of them is always ready to
-run, and float32 loses 2 % by prefetching.
+instead of 3.36e9 per s; half a wave ahead, the gain is gone.) With more than MAX_PREFETCH_WARPS warps one of them is
+always ready to run, and float32 loses 2 % by prefetching.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-PIECE = 32 * 1024  # bytes of a column
-LINE = 128  # bytes of a cache line
-PROCESSORS = 132  # multiprocessors of an H200
-PART = 8  # the prefetch distance is 1/PART of a wave of blocks
-FEW = 8  # warps on a multiprocessor up to which prefetching pays
+PIECE_BYTES = 32 * 1024  # bytes of a column
+CACHE_LINE_BYTES = 128  # bytes of a cache line
+MULTIPROCESSORS = 132  # multiprocessors of an H200
+WAVE_FRACTION = 8  # the prefetch distance is 1/WAVE_FRACTION of a wave of blocks
+MAX_PREFETCH_WARPS = 8  # warps on a multiprocessor up to which prefetching pays
 
 
-def fetched(inputs: Mapping[str, int], kind: str, size: int, states: int, blocks: int) -> str:
+def prefetch_code(inputs: Mapping[str, int], kind: str, size: int, states: int, blocks: int) -> str:
     """Return LLVM IR that precedes a block's own work and prefetches inputs.
 
     Rows must be contiguous: other arrays are not prefetched.
@@ -37,8 +37,8 @@ def fetched(inputs: Mapping[str, int], kind: str, size: int, states: int, blocks
     blocks
         Resident blocks of a multiprocessor.
     """
-    group = PIECE // (states * size)
-    ahead = max(1, blocks * PROCESSORS // PART // group) * group * states
+    group = PIECE_BYTES // (states * size)
+    ahead = max(1, blocks * MULTIPROCESSORS // WAVE_FRACTION // group) * group * states
     columns = [(name, k) for name, count in inputs.items() for k in range(count)]
     lines = [
         f"%ahead.group = and i32 %block, {group - 1}",
@@ -69,22 +69,22 @@ def _piece(name: str, k: int, kind: str, states: int) -> list[str]:
 
     Nothing is prefetched if rows are not contiguous.
     """
-    at, stride = f"%ahead.{name}.{k}", states * LINE
+    prefix, stride = f"%ahead.{name}.{k}", states * CACHE_LINE_BYTES
     fetch = [
-        f'call void asm sideeffect "prefetch.global.L2 [$0+{turn * stride}];", "l"(ptr addrspace(1) {at}.mine)'
-        for turn in range(PIECE // stride)
+        f'call void asm sideeffect "prefetch.global.L2 [$0+{turn * stride}];", "l"(ptr addrspace(1) {prefix}.mine)'
+        for turn in range(PIECE_BYTES // stride)
     ]
     return [
-        f"{at}.near = icmp eq i32 %{name}.row, 1",
-        f"br i1 {at}.near, label {at}.fetch, label {at}.left",
-        f"{at[1:]}.fetch:",
-        f"{at}.wide = zext i32 %{name}.column to i64",
-        f"{at}.begin = mul i64 {at}.wide, {k}",
-        f"{at}.row = add i64 {at}.begin, %ahead.row",
-        f"{at}.piece = getelementptr {kind}, ptr addrspace(1) %{name}, i64 {at}.row",
-        f"{at}.o = mul i64 %place.wide, {LINE}",
-        f"{at}.mine = getelementptr i8, ptr addrspace(1) {at}.piece, i64 {at}.o",
+        f"{prefix}.near = icmp eq i32 %{name}.row, 1",
+        f"br i1 {prefix}.near, label {prefix}.fetch, label {prefix}.left",
+        f"{prefix[1:]}.fetch:",
+        f"{prefix}.wide = zext i32 %{name}.column to i64",
+        f"{prefix}.begin = mul i64 {prefix}.wide, {k}",
+        f"{prefix}.row = add i64 {prefix}.begin, %ahead.row",
+        f"{prefix}.piece = getelementptr {kind}, ptr addrspace(1) %{name}, i64 {prefix}.row",
+        f"{prefix}.o = mul i64 %place.wide, {CACHE_LINE_BYTES}",
+        f"{prefix}.mine = getelementptr i8, ptr addrspace(1) {prefix}.piece, i64 {prefix}.o",
         *fetch,
-        f"br label {at}.left",
-        f"{at[1:]}.left:",
+        f"br label {prefix}.left",
+        f"{prefix[1:]}.left:",
     ]

@@ -20,16 +20,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cuda.body import Body
-from bellcrank.emit.cuda.few import live, order
-from bellcrank.emit.cuda.park import Parking, Step, parked
+from bellcrank.emit.cuda.register_pressure import live_counts, low_pressure_order
+from bellcrank.emit.cuda.spilling import SpillPlan, SpillStep, plan_spills
+from bellcrank.emit.cuda.thread_code import ThreadCode
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.graph import Graph, Node
 
-Place = tuple[str, int]  # an element of an input
+InputElement = tuple[str, int]  # an element of an input
 
 
-def results(graph: Graph) -> list[Node | float]:
+def output_elements(graph: Graph) -> list[Node | float]:
     """Return the elements of all outputs of `graph`."""
     return [x for array in graph.outputs.values() for x in array.flat]
 
@@ -40,12 +40,14 @@ class Procedure:
 
     graph: Graph
     name: str
-    memory: Mapping[Place, Place]
-    room: int = 10**6
+    memory: Mapping[InputElement, InputElement]
+    register_limit: int = 10**6
     first_slot: int = 0
-    in_registers: int = 10**6  # variables in registers; the next are in shared memory, the rest in local memory
-    in_shared: int = 10**6
-    early: Mapping[int, int] = field(default_factory=dict)  # outputs to write as soon as computed, by serial number
+    register_variables: int = 10**6  # variables in registers; the next are in shared memory, the rest in local memory
+    shared_variables: int = 10**6
+    early_stores: Mapping[int, int] = field(
+        default_factory=dict
+    )  # outputs to write as soon as computed, by serial number
     calls: dict[int, Procedure] = field(default_factory=dict)  # by id of the graph
     returns: list[str] = field(default_factory=list)  # return labels of its callers
 
@@ -57,50 +59,54 @@ class Procedure:
     @cached_property
     def sequence(self) -> list[Unit]:
         """Units in schedule order."""
-        return order(self.units)
+        return low_pressure_order(self.units)
 
     @cached_property
-    def parking(self) -> Parking:
+    def spill_plan(self) -> SpillPlan:
         """Spill plan."""
         if any(u.defines[0].op == "call" for u in self.sequence):  # values live across a call are variables
-            return Parking([Step("compute", unit) for unit in self.sequence], 0, max(live(self.sequence), default=0))
-        return parked(self.sequence, self.room)
+            return SpillPlan(
+                [SpillStep("compute", unit) for unit in self.sequence], 0, max(live_counts(self.sequence), default=0)
+            )
+        return plan_spills(self.sequence, self.register_limit)
 
     @cached_property
-    def alive(self) -> int:
+    def max_live(self) -> int:
         """Maximum number of live values here, spilled or not."""
-        return max(live(self.sequence), default=0)
+        return max(live_counts(self.sequence), default=0)
 
     @cached_property
-    def across(self) -> int:
+    def max_live_across_calls(self) -> int:
         """Maximum number of values that are live here across a call."""
-        counts = zip(live(self.sequence), self.sequence, strict=True)
+        counts = zip(live_counts(self.sequence), self.sequence, strict=True)
         return max((alive for alive, unit in counts if unit.defines[0].op == "call"), default=0)
 
     @property
-    def variables_kept(self) -> int:
+    def crossing_variables(self) -> int:
         """Number of variables for values that are needed after a call."""
         return len(set(self._crossing.values()))
 
     @property
     def slots(self) -> int:
         """Slots in shared memory: spilled values, and variables for which no register is left."""
-        return self.parking.slots + min(self.in_shared, max(0, self.variables_kept - self.in_registers))
+        return self.spill_plan.slots + min(
+            self.shared_variables, max(0, self.crossing_variables - self.register_variables)
+        )
 
     # -- text
 
     def variables(self, w: Writer) -> list[str]:
         """Return the declarations of variables, for the entry of the function, in the type of `w`."""
-        kept = [f"%{self.name}.x{k} = alloca {w.type}" for k in range(self.variables_kept)]
+        kept = [f"%{self.name}.x{k} = alloca {w.type}" for k in range(self.crossing_variables)]
         ins = [f"%{self.name}.a{i} = alloca {w.type}" for i in range(len(self.graph.elements))]
-        outs = [f"%{self.name}.r{i} = alloca {w.type}" for i in range(len(results(self.graph)))]
+        outs = [f"%{self.name}.r{i} = alloca {w.type}" for i in range(len(output_elements(self.graph)))]
         return [*kept, *ins, *outs, f"%{self.name}.back = alloca i32"]
 
-    def forgotten(self, w: Writer) -> None:
+    def emit_poison(self, w: Writer) -> None:
         """Emit, with `w`, stores of poison to the variables: LLVM would otherwise keep what some path might read."""
-        kept = [f"x{k}" for k in range(min(self.variables_kept, self.in_registers))]
+        kept = [f"x{k}" for k in range(min(self.crossing_variables, self.register_variables))]
         ins = [f"a{i}" for i in range(len(self.graph.elements))]
-        outs = [f"r{i}" for i in range(len(results(self.graph)))]
+        outs = [f"r{i}" for i in range(len(output_elements(self.graph)))]
         for variable in (*kept, *ins, *outs):
             w.do(f"store {w.type} poison, ptr %{self.name}.{variable}")
 
@@ -120,20 +126,20 @@ class Procedure:
         last |= {serial: (len(self.sequence), calls) for serial in self.units.outputs}
         free: list[int] = []
         ending: dict[int, list[int]] = {}
-        found: dict[int, int] = {}
+        variable_of: dict[int, int] = {}
         for i, unit in enumerate(self.sequence):
             free += ending.get(i, [])
             for n in unit.defines:
                 if n.serial in last and last[n.serial][1] > defined[n.serial]:
-                    found[n.serial] = free.pop() if free else len(set(found.values()))
-                    ending.setdefault(last[n.serial][0], []).append(found[n.serial])
-        return found
+                    variable_of[n.serial] = free.pop() if free else len(set(variable_of.values()))
+                    ending.setdefault(last[n.serial][0], []).append(variable_of[n.serial])
+        return variable_of
 
-    def spelled(
+    def emit(
         self,
         w: Writer,
         threads: int,
-        memory: Callable[[Writer, Place], str],
+        memory: Callable[[Writer, InputElement], str],
         write: Callable[[int, str], None],
         end: str,
     ) -> None:
@@ -152,29 +158,29 @@ class Procedure:
         end
             Label to jump to.
         """
-        places = {place: i for i, place in enumerate(self.graph.elements)}
+        argument_index = {place: i for i, place in enumerate(self.graph.elements)}
 
         def read(node: Node) -> str:
             if node.op != "input":
                 return w.let(f"load {self._variable(w, node, threads)}", "x")
-            place: Place = (node.args[0], node.args[1])
+            place: InputElement = (node.args[0], node.args[1])
             if place in self.memory:
                 return memory(w, self.memory[place])
-            return w.let(f"load {w.type}, ptr %{self.name}.a{places[place]}", "x")
+            return w.let(f"load {w.type}, ptr %{self.name}.a{argument_index[place]}", "x")
 
         def keep(node: Node, value: str) -> None:
             if node.serial in self._crossing:
                 kind, place = self._variable(w, node, threads).split(", ")
                 w.do(f"store {kind} {value}, {place}")
 
-        body = Body(self.units, w, read, keep, threads, self.first_slot)
+        body = ThreadCode(self.units, w, read, keep, threads, self.first_slot)
         w.do(f"{self.name}:")
         calls = 0
-        for step in self.parking.steps:
+        for step in self.spill_plan.steps:
             if step.unit is not None and step.unit.defines[0].op == "call":
                 calls += 1
                 self._call(w, body, step.unit, f"{self.name}.{calls}", keep)
-            elif step.unit is not None and (old := self._replaced(step.unit)) is not None:
+            elif step.unit is not None and (old := self._updated_output(step.unit)) is not None:
                 condition, new, _ = step.unit.defines[0].args
                 is_new, value = body.value(condition), body.value(new)
                 w.do(f"br i1 {is_new}, label %{self.name}.new{old}, label %{self.name}.kept{old}")
@@ -183,11 +189,11 @@ class Procedure:
                 w.do(f"br label %{self.name}.kept{old}")
                 w.do(f"{self.name}.kept{old}:")
             else:
-                body.spelled([step])
+                body.emit_steps([step])
                 for n in step.unit.defines if step.unit is not None else ():
-                    if n.serial in self.early:
-                        write(self.early[n.serial], body.value(n))
-        outputs = [(i, x) for i, x in enumerate(results(self.graph)) if i not in self.early.values()]
+                    if n.serial in self.early_stores:
+                        write(self.early_stores[n.serial], body.value(n))
+        outputs = [(i, x) for i, x in enumerate(output_elements(self.graph)) if i not in self.early_stores.values()]
         for _, x in outputs:
             if isinstance(x, Node) and x.op == "input":
                 body.value(x)  # read before another output overwrites it in memory
@@ -195,13 +201,13 @@ class Procedure:
             write(i, body.value(x))
         w.do(f"br label %{end}")
 
-    def _replaced(self, unit: Unit) -> int | None:
+    def _updated_output(self, unit: Unit) -> int | None:
         """Return the output k of a unit where(condition, new, old s[k]); None for other units.
 
         Then the old value stays where it is, and only a new one is stored.
         """
-        node, k = unit.defines[0], self.early.get(unit.serial)
-        if k is None or node.op != "where" or self.units.counted[node.serial] > 2:  # more than an output
+        node, k = unit.defines[0], self.early_stores.get(unit.serial)
+        if k is None or node.op != "where" or self.units.use_counts[node.serial] > 2:  # more than an output
             return None
         old = node.args[2]
         return k if isinstance(old, Node) and old.op == "input" and old.args == ("s", k) else None
@@ -209,15 +215,15 @@ class Procedure:
     def _variable(self, w: Writer, node: Node, threads: int) -> str:
         """Return the type and address of the variable of a value."""
         k = self._crossing[node.serial]
-        if k < self.in_registers:
+        if k < self.register_variables:
             return f"{w.type}, ptr %{self.name}.x{k}"
-        if k >= self.in_registers + self.in_shared:
+        if k >= self.register_variables + self.shared_variables:
             return f"volatile {w.type}, ptr %{self.name}.x{k}"  # LLVM leaves it in memory
-        slot = self.first_slot + self.parking.slots + k - self.in_registers
+        slot = self.first_slot + self.spill_plan.slots + k - self.register_variables
         at = w.let(f"getelementptr [{threads} x {w.type}], ptr addrspace(3) %parked, i32 {slot}", "p")
         return f"volatile {w.type}, ptr addrspace(3) {at}"
 
-    def _call(self, w: Writer, body: Body, unit: Unit, back: str, keep: Callable[[Node, str], None]) -> None:
+    def _call(self, w: Writer, body: ThreadCode, unit: Unit, back: str, keep: Callable[[Node, str], None]) -> None:
         call = unit.defines[0]
         function, *values = call.args
         other = self.calls[id(function)]
@@ -234,7 +240,7 @@ class Procedure:
             body.names[n.serial] = value
             keep(n, value)
 
-    def returning(self, w: Writer) -> None:
+    def emit_return(self, w: Writer) -> None:
         """Emit, with `w`, the jump back, once all callers are known."""
         w.do(f"{self.name}.end:")
         which = w.let(f"load i32, ptr %{self.name}.back")
@@ -242,7 +248,7 @@ class Procedure:
         w.do(f"switch i32 {which}, label %{self.returns[0]} [{cases}]")
 
 
-def procedures(roots: Mapping[str, tuple[Graph, Mapping[Place, Place]]]) -> list[Procedure]:
+def procedures(roots: Mapping[str, tuple[Graph, Mapping[InputElement, InputElement]]]) -> list[Procedure]:
     """Return the procedures of all callees, callees first, followed by those of `roots`.
 
     An input of a callee lies in memory if it does at every call.
@@ -253,22 +259,31 @@ def procedures(roots: Mapping[str, tuple[Graph, Mapping[Place, Place]]]) -> list
         Graphs by name, each with its inputs that are in memory.
     """
     called = list({id(g): g for root, _ in roots.values() for g in root.calls}.values())  # callees first
-    given: dict[int, dict[Place, Place | None]] = {}
-    known: dict[int, Mapping[Place, Place]] = {id(root): memory for root, memory in roots.values()}
+    argument_sources: dict[int, dict[InputElement, InputElement | None]] = {}
+    memory_inputs: dict[int, Mapping[InputElement, InputElement]] = {
+        id(root): memory for root, memory in roots.values()
+    }
     for g in (*(root for root, _ in roots.values()), *reversed(called)):
-        mine = known.setdefault(id(g), _agreed(given.get(id(g), {})))
+        own_memory_inputs = memory_inputs.setdefault(id(g), _agreed_sources(argument_sources.get(id(g), {})))
         for node in g.nodes:
             if node.op == "call":
                 function, *values = node.args
-                seen = given.setdefault(id(function), {})
+                seen = argument_sources.setdefault(id(function), {})
                 for place, x in zip(function.elements, values, strict=True):
-                    source = mine.get((x.args[0], x.args[1])) if isinstance(x, Node) and x.op == "input" else None
+                    source = (
+                        own_memory_inputs.get((x.args[0], x.args[1]))
+                        if isinstance(x, Node) and x.op == "input"
+                        else None
+                    )
                     seen[place] = source if seen.get(place, source) == source else None
-    made: dict[int, Procedure] = {}
+    callees: dict[int, Procedure] = {}
     for k, g in enumerate(called):
-        made[id(g)] = Procedure(g, f"f{k}", known[id(g)], calls=dict(made))
-    return [*made.values(), *(Procedure(g, name, memory, calls=dict(made)) for name, (g, memory) in roots.items())]
+        callees[id(g)] = Procedure(g, f"f{k}", memory_inputs[id(g)], calls=dict(callees))
+    return [
+        *callees.values(),
+        *(Procedure(g, name, memory, calls=dict(callees)) for name, (g, memory) in roots.items()),
+    ]
 
 
-def _agreed(given: Mapping[Place, Place | None]) -> dict[Place, Place]:
-    return {place: source for place, source in given.items() if source is not None}
+def _agreed_sources(sources: Mapping[InputElement, InputElement | None]) -> dict[InputElement, InputElement]:
+    return {place: source for place, source in sources.items() if source is not None}

@@ -7,18 +7,18 @@ from typing import Any
 
 from bellcrank.emit.cpu.host import llvm
 from bellcrank.errors import CompileError
-from bellcrank.once import once
+from bellcrank.single_evaluation import evaluated_once
 
 TRIPLE = "nvptx64-nvidia-cuda"
-OLDEST = "sm_75"  # the oldest GPU that current CUDA supports; the driver translates for newer ones
+OLDEST_ARCHITECTURE = "sm_75"  # the oldest GPU that current CUDA supports; the driver translates for newer ones
 
 
-@once
+@evaluated_once
 def _machine() -> Any:
     binding = llvm()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    return binding.Target.from_triple(TRIPLE).create_target_machine(cpu=OLDEST, features="+ptx70", opt=3)
+    return binding.Target.from_triple(TRIPLE).create_target_machine(cpu=OLDEST_ARCHITECTURE, features="+ptx70", opt=3)
 
 
 def ptx(text: str, promote: bool = False) -> str:
@@ -36,14 +36,14 @@ def ptx(text: str, promote: bool = False) -> str:
     return str(_machine().emit_assembly(module))
 
 
-def rolled(text: str) -> str:
+def disable_unrolling(text: str) -> str:
     """Return the PTX `text` with `nounroll` pragmas on its loops.
 
     The assembler would unroll them without gain, since it cannot prove that one iteration does not write what the next
     one reads, and a thread would use half as many registers again.
     """
     lines = text.split("\n")
-    at = {line.split(":")[0]: k for k, line in enumerate(lines) if line.startswith("$L__BB")}
+    label_lines = {line.split(":")[0]: k for k, line in enumerate(lines) if line.startswith("$L__BB")}
     jumps = ((k, re.search(r"bra(?:\.uni)?\s+(\$L__BB\w+);", line)) for k, line in enumerate(lines))
-    again = {found[1] for k, found in jumps if found is not None and at[found[1]] < k}
-    return "\n".join(f'{x}\n\t.pragma "nounroll";' if x.split(":")[0] in again else x for x in lines)
+    loop_labels = {found[1] for k, found in jumps if found is not None and label_lines[found[1]] < k}
+    return "\n".join(f'{x}\n\t.pragma "nounroll";' if x.split(":")[0] in loop_labels else x for x in lines)

@@ -9,14 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cuda.device import DeviceMemoryError, Function, address, in_stream, out_of_memory, total_bytes
+from bellcrank.emit.cuda.device import (
+    DeviceFunction,
+    DeviceMemoryError,
+    array_address,
+    out_of_memory_error,
+    stream_context,
+    total_bytes,
+)
 from bellcrank.emit.cuda.gpu_kernel import GpuKernel, strides
-from bellcrank.emit.cuda.lane_text import LANES
-from bellcrank.emit.cuda.state_loops import LoopText
-from bellcrank.emit.cuda.workspace import blocks, resident, shared_out, workspace
+from bellcrank.emit.cuda.lane_code import LANES
+from bellcrank.emit.cuda.state_loops import StateLoopCode
+from bellcrank.emit.cuda.workspace import affordable_blocks, allocate_workspace, balanced_blocks, resident_blocks
 from bellcrank.emit.target import About
 
-LENT = 1 / 8  # share of a GPU's memory that a caller may provide as workspace
+LENT_MEMORY_SHARE = 1 / 8  # share of a GPU's memory that a caller may provide as workspace
 
 
 class StateKernel(GpuKernel):
@@ -24,12 +31,12 @@ class StateKernel(GpuKernel):
 
     share = 0.5  # the rest is for the workspace
 
-    def __init__(self, about: About, made: LoopText) -> None:
-        self._know(about)
-        self.threads, self.code_size, self.room = 1, 0, made.room
-        self._source = lambda: made.ptx
+    def __init__(self, about: About, code: StateLoopCode) -> None:
+        self._set_description(about)
+        self.threads, self.code_size, self.room = 1, 0, code.room
+        self._source = lambda: code.ptx
         self.function = self.convert
-        self.states = Function(made.ptx, "many", LANES, 0, whole=True)
+        self.states = DeviceFunction(code.ptx, "many", LANES, 0, single_piece=True)
 
     @property
     def registers(self) -> dict[str, int]:
@@ -44,16 +51,16 @@ class StateKernel(GpuKernel):
     def launch(self, rows: int, given: Sequence[Any]) -> None:
         """Compute `rows` states in a new workspace; `given` has inputs and results as (rows, size)."""
         dtype = self.signature.dtype
-        count = blocks(rows, self.states, self.room, dtype)
+        count = affordable_blocks(rows, self.states, self.room, dtype)
         try:
-            own = workspace(count, self.room, dtype)
-        except out_of_memory() as error:
+            scratch_memory = allocate_workspace(count, self.room, dtype)
+        except out_of_memory_error() as error:
             raise DeviceMemoryError(
                 f"{self.signature.name}: the workspace of {LANES * count} states does not fit into the GPU's memory "
                 f"({error}). Free some memory, or pass fewer states at a time."
             ) from None
         arrays = (x for a in given for x in (a, *map(np.uint32, strides(a))))
-        self.states(count * LANES, np.int64(rows), *arrays, own, np.int64(count))
+        self.states(count * LANES, np.int64(rows), *arrays, scratch_memory, np.int64(count))
 
     # -- for callers that launch kernels by address
 
@@ -70,14 +77,14 @@ class StateKernel(GpuKernel):
             Addresses of the arrays, inputs first, then results.
         """
         shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
-        count = blocks(rows, self.states, self.room, self.signature.dtype)
-        with in_stream(stream):  # only the next allocation in this stream may reuse the memory
-            own = workspace(count, self.room, self.signature.dtype)
+        count = affordable_blocks(rows, self.states, self.room, self.signature.dtype)
+        with stream_context(stream):  # only the next allocation in this stream may reuse the memory
+            scratch_memory = allocate_workspace(count, self.room, self.signature.dtype)
             arrays = [x for place, s in zip(places, shapes, strict=True) for x in (place, math.prod(s), 1)]
-            self.states.start(stream, count * LANES, [rows, *arrays, address(own), count])
+            self.states.launch(stream, count * LANES, [rows, *arrays, array_address(scratch_memory), count])
 
     @property
-    def in_rows(self) -> list[Function]:
+    def in_rows(self) -> list[DeviceFunction]:
         """Functions for arrays that are all row-major."""
         return [self.states]
 
@@ -85,8 +92,8 @@ class StateKernel(GpuKernel):
     def most(self) -> int:
         """Maximum number of blocks, where the caller provides the workspace."""
         each = LANES * self.room * np.dtype(self.signature.dtype).itemsize
-        return max(1, min(resident(self.states.registers), int(LENT * total_bytes()) // each))
+        return max(1, min(resident_blocks(self.states.registers), int(LENT_MEMORY_SHARE * total_bytes()) // each))
 
     def scratch(self, rows: int) -> int:
         """Return the number of workspace elements for `rows` states."""
-        return shared_out(rows, self.most) * LANES * self.room
+        return balanced_blocks(rows, self.most) * LANES * self.room

@@ -2,8 +2,9 @@
 
     many(i64 n, (ptr in, i32 row, i32 column)..., (ptr out, i32 row, i32 column)..., ptr workspace, i64 blocks)
 
-Arrays are passed as to straight-line code (access.py), with strides in elements from row to row and from column to
-column. A thread copies its state to the workspace, where 32 states are interleaved (lane_text.py), and the result back.
+Arrays are passed as to straight-line code (array_access.py), with strides in elements from row to row and from column
+to column. A thread copies its state to the workspace, where 32 states are interleaved (lane_code.py), and the result
+back.
 """
 
 from __future__ import annotations
@@ -11,46 +12,58 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.routine import routines
-from bellcrank.emit.cuda.lane_text import HEAD, LaneWriter, copied, kernel, turned
-from bellcrank.emit.cuda.ptx import ptx, rolled
+from bellcrank.emit.cpu.subroutines import routines
+from bellcrank.emit.cuda.lane_code import HEAD, LaneWriter, copy_function, lane_kernel, sincos_function
+from bellcrank.emit.cuda.ptx import disable_unrolling, ptx
 from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment, symbol
 
 
 @dataclass(frozen=True)
-class LoopText:
+class StateLoopCode:
     """PTX and workspace size of a kernel with rolled loops."""
 
     ptx: str
     room: int  # elements of a state in the workspace
 
 
-def looped(graph: Graph, dtype: str = "float64") -> LoopText:
+def state_loop_code(graph: Graph, dtype: str = "float64") -> StateLoopCode:
     """Return the code of `graph` with rolled loops, for the type `dtype`."""
     if isinstance(graph, Recursion):
         graph.check_whole()
-    made, w = routines({"state": graph}, 1, 1, dtype, writer=LaneWriter), LaneWriter(1, dtype)
+    state_routines, w = routines({"state": graph}, 1, 1, dtype, writer=LaneWriter), LaneWriter(1, dtype)
     inputs = {f"in_{symbol(name)}": math.prod(shape) for name, shape in graph.inputs.items()}
     outputs = {f"out_{symbol(name)}": math.prod(shape) for name, shape in graph.shapes.items()}
-    own = {**inputs, **outputs, "ws": made.slots}
+    workspace_arrays = {**inputs, **outputs, "ws": state_routines.slots}
     arrays = ", ".join(f"ptr %all.{a}, i32 %row.{a}, i32 %column.{a}" for a in (*inputs, *outputs))
-    given = ", ".join(f"ptr %{a}" for a in ("ws", *inputs, *outputs))
-    there = "ptr %at.{0}, i64 %step.{0}"
+    call_arguments = ", ".join(f"ptr %{a}" for a in ("ws", *inputs, *outputs))
+    global_operands = "ptr %at.{0}, i64 %step.{0}"
     lines = [
-        *(line for a in (*inputs, *outputs) for line in _place(a, w)),
-        *(f"call void @copied(ptr %{a}, i64 {w.align}, {there.format(a)}, i64 {n})" for a, n in inputs.items()),
-        f"call void @{made.names['state']}({given})",
-        *(f"call void @copied({there.format(a)}, ptr %{a}, i64 {w.align}, i64 {n})" for a, n in outputs.items()),
+        *(line for a in (*inputs, *outputs) for line in _locate_state(a, w)),
+        *(
+            f"call void @copied(ptr %{a}, i64 {w.align}, {global_operands.format(a)}, i64 {n})"
+            for a, n in inputs.items()
+        ),
+        f"call void @{state_routines.names['state']}({call_arguments})",
+        *(
+            f"call void @copied({global_operands.format(a)}, ptr %{a}, i64 {w.align}, i64 {n})"
+            for a, n in outputs.items()
+        ),
         "br label %next",
     ]
     body = "".join(f"  {line}\n" for line in lines)
     head = f"; {comment(graph.name)}: {graph.count().arithmetic} operations, a thread for each state\n"
-    parts = [head + HEAD, turned(dtype), copied(dtype), made.text, kernel("many", arrays, own, w, body)]
-    return LoopText(rolled(ptx("\n".join(parts))), sum(own.values()))
+    parts = [
+        head + HEAD,
+        sincos_function(dtype),
+        copy_function(dtype),
+        state_routines.text,
+        lane_kernel("many", arrays, workspace_arrays, w, body),
+    ]
+    return StateLoopCode(disable_unrolling(ptx("\n".join(parts))), sum(workspace_arrays.values()))
 
 
-def _place(a: str, w: LaneWriter) -> list[str]:
+def _locate_state(a: str, w: LaneWriter) -> list[str]:
     """Return code for the address of the state in an array, and the bytes from one of its elements to the next."""
     return [
         f"%wide.{a} = zext i32 %row.{a} to i64",

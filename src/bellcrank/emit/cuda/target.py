@@ -8,14 +8,16 @@ from typing import Any, TypeGuard
 
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cuda.kernel import CudaKernel
+from bellcrank.emit.cuda.cuda_kernel import CudaKernel
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
-from bellcrank.graph.inline import inlined
-from bellcrank.graph.strip_parts import stripped
+from bellcrank.graph.inline import inline
+from bellcrank.graph.loop_levels import roll_if_worthwhile
 
-FEW_OPERATIONS = 15_000  # up to which unrolled code is faster in single precision: chain:70 by far, chain:100 no more
-SEGMENT = 32  # least bodies of a segment, which one thread processes sequentially
+MAX_UNROLLED_OPERATIONS = (
+    15_000  # up to which unrolled code is faster in single precision: chain:70 by far, chain:100 no more
+)
+MIN_SEGMENT_BODIES = 32  # least bodies of a segment, which one thread processes sequentially
 
 
 @dataclass(frozen=True)
@@ -33,52 +35,52 @@ class Cuda:
     @property
     def segments(self) -> tuple[int | None, int]:
         """Number of parallel segments of a branch (None: any) and the least bodies of one."""
-        return None, SEGMENT
+        return None, MIN_SEGMENT_BODIES
 
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
         """Return the fastest of `graphs`, pairs of method and graph."""
-        if any(_shares(g) for _, g in graphs):
-            return min(graphs, key=lambda pair: (not _shares(pair[1]), pair[1].count().arithmetic))
-        from bellcrank.emit.cuda import straight  # not needed for kernels that come from the cache
+        if any(_has_rolled_bodies(g) for _, g in graphs):
+            return min(graphs, key=lambda pair: (not _has_rolled_bodies(pair[1]), pair[1].count().arithmetic))
+        from bellcrank.emit.cuda import batch_kernel  # not needed for kernels that come from the cache
 
-        return straight.cheapest(graphs, self.dtype)
+        return batch_kernel.cheapest(graphs, self.dtype)
 
     def source(self, graph: Graph) -> str:
         """Return the PTX of `graph`, for arrays with any strides."""
-        if self._abreast(graph):
-            from bellcrank.emit.cuda.waves import waved
+        if self._has_parallel_runs(graph):
+            from bellcrank.emit.cuda.waves import wave_text
 
-            return waved(graph, self.dtype).ptx
+            return wave_text(graph, self.dtype).ptx
         if self.in_loops(graph):
-            from bellcrank.emit.cuda.state_loops import looped
+            from bellcrank.emit.cuda.state_loops import state_loop_code
 
-            return looped(graph, self.dtype).ptx
-        from bellcrank.emit.cuda.parts import parts
+            return state_loop_code(graph, self.dtype).ptx
+        from bellcrank.emit.cuda.kernel_parts import best_parts
 
-        return "\n".join(part.ptx for part in parts(_alone(graph), self.dtype))
+        return "\n".join(part.ptx for part in best_parts(_inline_calls(graph), self.dtype))
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], Any, bool]:
         """Return facts to cache, the code of `graph`, and False: no machine code came from the cache.
 
         The driver translates PTX to machine code when it is loaded (device.py), which is cached, too.
         """
-        if self._abreast(graph):
-            from bellcrank.emit.cuda.wave_kernel import packed
-            from bellcrank.emit.cuda.waves import waved
+        if self._has_parallel_runs(graph):
+            from bellcrank.emit.cuda.wave_kernel import pack_wave_text
+            from bellcrank.emit.cuda.waves import wave_text
 
-            found = packed(waved(graph, self.dtype))
-            return {"waves": found}, found, False
+            packed_waves = pack_wave_text(wave_text(graph, self.dtype))
+            return {"waves": packed_waves}, packed_waves, False
         if self.in_loops(graph):
-            from bellcrank.emit.cuda.state_loops import looped
+            from bellcrank.emit.cuda.state_loops import state_loop_code
 
-            loops = asdict(looped(graph, self.dtype))
+            loops = asdict(state_loop_code(graph, self.dtype))
             return {"loops": loops}, loops, False
-        from bellcrank.emit.cuda.parts import texts
+        from bellcrank.emit.cuda.kernel_parts import layout_texts
 
-        made = texts(_alone(graph), self.dtype)
-        return {"texts": made}, made, False
+        kernel_texts = layout_texts(_inline_calls(graph), self.dtype)
+        return {"texts": kernel_texts}, kernel_texts, False
 
-    def _abreast(self, graph: Graph) -> TypeGuard[Recursion]:
+    def _has_parallel_runs(self, graph: Graph) -> TypeGuard[Recursion]:
         return self.waves and isinstance(graph, Recursion) and graph.abreast
 
     def in_loops(self, graph: Graph) -> bool:
@@ -86,9 +88,9 @@ class Cuda:
 
         Unrolled, a thread would have more values than it can hold.
         """
-        if _shares(graph):
-            return self.dtype == "float64" or graph.count().arithmetic > FEW_OPERATIONS
-        return not graph.calls and stripped(graph) is not None
+        if _has_rolled_bodies(graph):
+            return self.dtype == "float64" or graph.count().arithmetic > MAX_UNROLLED_OPERATIONS
+        return not graph.calls and roll_if_worthwhile(graph) is not None
 
     def recall(self, facts: Mapping[str, Any]) -> Any:
         """Return the code from the cached `facts`."""
@@ -97,22 +99,22 @@ class Cuda:
     def load(self, code: Any, facts: Mapping[str, Any], about: About) -> Kernel:
         """Return the kernel for `code`, with its `facts` and its description `about`."""
         if "waves" in facts:
-            from bellcrank.emit.cuda.wave_kernel import WaveKernel, unpacked
+            from bellcrank.emit.cuda.wave_kernel import WaveKernel, unpack_wave_text
 
-            return WaveKernel(about, unpacked(code))
+            return WaveKernel(about, unpack_wave_text(code))
         if "loops" in facts:
             from bellcrank.emit.cuda.state_kernel import StateKernel
-            from bellcrank.emit.cuda.state_loops import LoopText
+            from bellcrank.emit.cuda.state_loops import StateLoopCode
 
-            return StateKernel(about, LoopText(**code))
+            return StateKernel(about, StateLoopCode(**code))
         return CudaKernel(about, code)
 
 
-def _shares(graph: Graph) -> bool:
+def _has_rolled_bodies(graph: Graph) -> bool:
     """Return whether the graph contains rolled loops over link classes."""
     return any(isinstance(g, Recursion) for g in (graph, *graph.calls))
 
 
-def _alone(graph: Graph) -> Graph:
+def _inline_calls(graph: Graph) -> Graph:
     """Return the graph with its calls inlined, for straight-line code."""
-    return inlined(graph) if graph.calls else graph
+    return inline(graph) if graph.calls else graph

@@ -1,8 +1,9 @@
 """One state computed by several threads: members of a team, each in a warp of its own, that meet at barriers.
 
 A mechanism with many limbs has more live values than a thread has registers, and shared memory holds the spilled ones
-for few states only. So limbs go to different members, by the same division as on the cores of a CPU (divide.py). Values
-that one member computes and another uses go through a mailbox in shared memory, with a barrier between write and read.
+for few states only. So limbs go to different members, by the same division as on the cores of a CPU (partitioning.py).
+Values that one member computes and another uses go through a mailbox in shared memory, with a barrier between write and
+read.
 
 Members are warps and not lanes of one warp, because lanes execute the same instruction at the same time: they could
 share a state only where limbs are identical operation by operation, and those of real robots are not (1552 of Talos'
@@ -15,22 +16,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bellcrank.emit.cuda.few import live
-from bellcrank.emit.cuda.loads import ahead
-from bellcrank.emit.cuda.park import Parking, parked
+from bellcrank.emit.cuda.load_hoisting import hoist_loads
+from bellcrank.emit.cuda.register_pressure import live_counts
+from bellcrank.emit.cuda.spilling import SpillPlan, plan_spills
 from bellcrank.emit.cuda.units import Unit, Units
-from bellcrank.scheduling.coarse import fine
-from bellcrank.scheduling.divide import by_branch
+from bellcrank.scheduling.coarsening import fine_tasks
+from bellcrank.scheduling.partitioning import by_branch
 
-MEET = Unit((), ())  # barrier of all members
-COSTS = {"sin": 30.0, "cos": 30.0, "div": 10.0, "sqrt": 20.0}  # instructions; anything else is about one
-MEETING = 40.0  # instructions that a barrier costs each member
-PROPOSALS = 2  # divisions that are planned in detail
+BARRIER = Unit((), ())  # barrier of all members
+INSTRUCTION_COSTS = {"sin": 30.0, "cos": 30.0, "div": 10.0, "sqrt": 20.0}  # instructions; anything else is about one
+BARRIER_COST = 40.0  # instructions that a barrier costs each member
+MAX_PROPOSALS = 2  # divisions that are planned in detail
 
 
 def work(unit: Unit) -> float:
     """Return the instructions of `unit`, or the cost of a barrier."""
-    return COSTS.get(unit.defines[0].op, 1.0) if unit.defines else MEETING
+    return INSTRUCTION_COSTS.get(unit.defines[0].op, 1.0) if unit.defines else BARRIER_COST
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,33 +46,33 @@ class Team:
     @cached_property
     def _phases(self) -> list[dict[int, int]]:
         """For each member, the number of barriers before each value that it computes."""
-        found = []
+        phases = []
         for stream in self.streams:
-            met, made = 0, {}
+            barriers, phase_of = 0, {}
             for unit in stream:
-                met += unit is MEET
-                made.update({n.serial: met for n in unit.defines if n.op != "input"})
-            found.append(made)
-        return found
+                barriers += unit is BARRIER
+                phase_of.update({n.serial: barriers for n in unit.defines if n.op != "input"})
+            phases.append(phase_of)
+        return phases
 
     @cached_property
-    def alive(self) -> list[int]:
+    def max_live(self) -> list[int]:
         """Maximum number of live values of each member."""
-        return [max(live(stream), default=0) for stream in self.streams]
+        return [max(live_counts(stream), default=0) for stream in self.streams]
 
     @cached_property
-    def _parkings(self) -> dict[tuple[int, int], Parking]:
+    def _spill_plans(self) -> dict[tuple[int, int], SpillPlan]:
         return {}
 
-    def parking(self, member: int, room: int) -> Parking:
-        """Return the spill plan of a `member` with `room` registers, from a cache.
+    def spill_plan(self, member: int, register_limit: int) -> SpillPlan:
+        """Return the spill plan of a `member` with `register_limit` registers, from a cache.
 
         Plans for one team differ by the room of a member at most, and often not even by that.
         """
-        known = self._parkings
-        if (member, room) not in known:
-            known[member, room] = parked(self.streams[member], room, self.foreign(member))
-        return known[member, room]
+        plans = self._spill_plans
+        if (member, register_limit) not in plans:
+            plans[member, register_limit] = plan_spills(self.streams[member], register_limit, self.foreign(member))
+        return plans[member, register_limit]
 
     @cached_property
     def _foreign(self) -> list[set[int]]:
@@ -88,30 +89,30 @@ class Team:
 
         A row is used again only after a barrier between its last reader and its next writer.
         """
-        made = {serial: phase for phases in self._phases for serial, phase in phases.items()}
+        phase_of = {serial: phase for phases in self._phases for serial, phase in phases.items()}
         last: dict[int, int] = {}
         for member, stream in enumerate(self.streams):
-            foreign, met = self.foreign(member), 0
+            foreign, barriers = self.foreign(member), 0
             for unit in stream:
-                met += unit is MEET
-                last.update({n.serial: max(met, last.get(n.serial, 0)) for n in unit.uses if n.serial in foreign})
+                barriers += unit is BARRIER
+                last.update({n.serial: max(barriers, last.get(n.serial, 0)) for n in unit.uses if n.serial in foreign})
         free: list[int] = []
         busy: list[tuple[int, int]] = []  # until which phase, which row
         rows: dict[int, int] = {}
-        for serial in sorted(last, key=lambda s: (made[s], s)):
-            free += [row for until, row in busy if until < made[serial]]
-            busy = [pair for pair in busy if pair[0] >= made[serial]]
+        for serial in sorted(last, key=lambda s: (phase_of[s], s)):
+            free += [row for until, row in busy if until < phase_of[serial]]
+            busy = [pair for pair in busy if pair[0] >= phase_of[serial]]
             rows[serial] = free.pop() if free else len(set(rows.values()))
             busy.append((last[serial], rows[serial]))
         return rows
 
     @property
-    def meetings(self) -> int:
+    def barriers(self) -> int:
         """Number of barriers."""
-        return sum(unit is MEET for unit in self.streams[0])
+        return sum(unit is BARRIER for unit in self.streams[0])
 
     @cached_property
-    def rows(self) -> int:
+    def mailbox_rows(self) -> int:
         """Rows of the mailbox."""
         return len(set(self.mailbox.values()))
 
@@ -127,36 +128,38 @@ class Team:
         spans = [[0.0] for _ in self.streams]
         for span, stream in zip(spans, self.streams, strict=True):
             for unit in stream:
-                if unit is MEET:
+                if unit is BARRIER:
                     span.append(0.0)
                 span[-1] += work(unit)
         longest = sum((max(phase) for phase in zip(*spans, strict=True)), 0.0)
         return sum((sum(span) for span in spans), 0.0) / (len(self) * longest) if longest else 1.0
 
 
-def alone(sequence: Sequence[Unit], distance: int) -> Team:
+def single_thread_team(sequence: Sequence[Unit], distance: int) -> Team:
     """Return a team of one thread for `sequence`, with inputs read up to `distance` units early."""
-    return Team([ahead(sequence, distance)])
+    return Team([hoist_loads(sequence, distance)])
 
 
 class _Weights(dict[str, float]):
     """Cost of operations, one by default."""
 
     def __missing__(self, op: str) -> float:
-        return COSTS.get(op, 1.0)
+        return INSTRUCTION_COSTS.get(op, 1.0)
 
 
-class Division:
+class TeamDivision:
     """Division of a sequence of units among members, on integer indices because dozens of variants are compared."""
 
     def __init__(self, units: Units, sequence: Sequence[Unit]) -> None:
-        self.sequence, self.tasks = sequence, fine(units.graph, {})
+        self.sequence, self.tasks = sequence, fine_tasks(units.graph, {})
         task_of = {n.serial: k for k, task in enumerate(self.tasks) for n in task.nodes}
-        self.task = mine = [task_of[unit.serial] for unit in sequence]
-        place = {serial: i for i, unit in enumerate(sequence) for serial in unit.makes}  # inputs have none
-        reads = ([place[serial] for serial in unit.reads if serial in place] for unit in sequence)
+        self.task = task_of_unit = [task_of[unit.serial] for unit in sequence]
+        place = {serial: i for i, unit in enumerate(sequence) for serial in unit.defined_serials}  # inputs have none
+        reads = ([place[serial] for serial in unit.used_serials if serial in place] for unit in sequence)
         # A task is never divided, so its own values never need a barrier.
-        self.before = [[j for j in row if mine[j] != k] for row, k in zip(reads, mine, strict=True)]
+        self.predecessors = [
+            [j for j in row if task_of_unit[j] != k] for row, k in zip(reads, task_of_unit, strict=True)
+        ]
         self.work = [work(unit) for unit in sequence]
 
     def teams(self, members: int, distance: int) -> list[Team]:
@@ -164,10 +167,10 @@ class Division:
 
         `distance` is the number of units by which reads of inputs are hoisted.
         """
-        homes = sorted(self._homes(members), key=lambda home: self.price(home, members))
-        return [self.divided(home, members, distance) for home in homes[:PROPOSALS]]
+        homes = sorted(self._assignments(members), key=lambda home: self.estimate_cost(home, members))
+        return [self.build_team(home, members, distance) for home in homes[:MAX_PROPOSALS]]
 
-    def _homes(self, members: int) -> Iterator[list[int]]:
+    def _assignments(self, members: int) -> Iterator[list[int]]:
         """Yield assignments of units to members: branches of the mechanism to members, in several ways."""
         weights = [task.work(_Weights()) for task in self.tasks]
         for where in dict.fromkeys(tuple(where) for where in by_branch(self.tasks, weights, members)):
@@ -185,18 +188,18 @@ class Division:
         members
             Number of members.
         """
-        found: list[int] = []
-        met = [0] * members
-        for p, before in zip(home, self.before, strict=True):
-            now = met[p]
-            for j in before:
-                if found[j] >= now and home[j] != p:
-                    now = found[j] + 1
-            met[p] = now
-            found.append(now)
-        return found
+        phases: list[int] = []
+        barriers = [0] * members
+        for p, predecessors in zip(home, self.predecessors, strict=True):
+            phase = barriers[p]
+            for j in predecessors:
+                if phases[j] >= phase and home[j] != p:
+                    phase = phases[j] + 1
+            barriers[p] = phase
+            phases.append(phase)
+        return phases
 
-    def price(self, home: Sequence[int], members: int) -> float:
+    def estimate_cost(self, home: Sequence[int], members: int) -> float:
         """Return an estimate of Team.work / Team.balance, without building the streams.
 
         Every phase lasts as long as its slowest member.
@@ -209,12 +212,12 @@ class Division:
             Number of members.
         """
         phases = self.phases(home, members)
-        spans = [[MEETING] * members for _ in range(max(phases, default=-1) + 1)]
+        spans = [[BARRIER_COST] * members for _ in range(max(phases, default=-1) + 1)]
         for phase, p, time in zip(phases, home, self.work, strict=True):
             spans[phase][p] += time
         return sum((max(span) for span in spans), 0.0)
 
-    def divided(self, home: Sequence[int], members: int, distance: int) -> Team:
+    def build_team(self, home: Sequence[int], members: int, distance: int) -> Team:
         """Return the team for an assignment of units.
 
         Parameters
@@ -227,11 +230,11 @@ class Division:
             Units by which reads of inputs are hoisted.
         """
         streams: list[list[Unit]] = [[] for _ in range(members)]
-        met = [0] * members
+        barriers = [0] * members
         for unit, p, phase in zip(self.sequence, home, self.phases(home, members), strict=True):
-            streams[p] += [MEET] * (phase - met[p])
-            met[p] = phase
+            streams[p] += [BARRIER] * (phase - barriers[p])
+            barriers[p] = phase
             streams[p].append(unit)
         for p, stream in enumerate(streams):
-            stream += [MEET] * (max(met) - met[p])
-        return Team([ahead(stream, distance) for stream in streams])
+            stream += [BARRIER] * (max(barriers) - barriers[p])
+        return Team([hoist_loads(stream, distance) for stream in streams])

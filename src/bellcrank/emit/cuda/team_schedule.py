@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from bellcrank.emit.cuda.straight import Straight
-from bellcrank.emit.cuda.team import COSTS, MEET, MEETING
+from bellcrank.emit.cuda.batch_kernel import BatchKernelText
+from bellcrank.emit.cuda.team import BARRIER, BARRIER_COST, INSTRUCTION_COSTS
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Machine, Schedule
-from bellcrank.scheduling.coarse import leading
-from bellcrank.scheduling.listing import followed
+from bellcrank.scheduling.coarsening import leading_labels
+from bellcrank.scheduling.list_scheduling import fixed_order_schedule
 from bellcrank.scheduling.machines import complete
-from bellcrank.scheduling.task import grouped
+from bellcrank.scheduling.task import tasks_from_groups
 
 
-def schedule(graph: Graph, members: int = 0, dtype: str = "float64") -> Schedule:
+def team_schedule(graph: Graph, members: int = 0, dtype: str = "float64") -> Schedule:
     """Return the schedule of a team for `graph`.
 
     Parameters
@@ -25,22 +25,22 @@ def schedule(graph: Graph, members: int = 0, dtype: str = "float64") -> Schedule
     dtype
         Type of the numbers.
     """
-    made = Straight(graph, dtype, members=members)
-    team, units = made.plan.team, made.units
+    batch = BatchKernelText(graph, dtype, members=members)
+    team, units = batch.plan.team, batch.units
     tasks: dict[tuple[int, int], dict[int, Node]] = {}
     for member, stream in enumerate(team.streams):
-        met = 0
+        barriers = 0
         for unit in stream:
-            met += unit is MEET
+            barriers += unit is BARRIER
             stack = [n for n in unit.defines if n.op != "input"]
             while stack:  # fused nodes are computed with their unit
                 n = stack.pop()
-                tasks.setdefault((met, member), {})[n.serial] = n
-                stack += [a for a in n.operands if a.serial in units.inside]
+                tasks.setdefault((barriers, member), {})[n.serial] = n
+                stack += [a for a in n.operands if a.serial in units.inlined]
     keys = sorted(tasks)
     groups = [[tasks[key][serial] for serial in sorted(tasks[key])] for key in keys]
-    cost = {op: COSTS.get(op, 0.0 if op == "neg" else 1.0) for op in OPS}
-    names = [leading((n.label, cost[n.op]) for n in group) for group in groups]
-    todo = grouped(graph.name, "team", groups, names)
-    machine = Machine(f"gpu({len(team)})", complete(len(team)), cost, MEETING, 1.0, unit="instructions")
-    return followed(todo, machine, [member for _, member in keys])
+    cost = {op: INSTRUCTION_COSTS.get(op, 0.0 if op == "neg" else 1.0) for op in OPS}
+    names = [leading_labels((n.label, cost[n.op]) for n in group) for group in groups]
+    todo = tasks_from_groups(graph.name, "team", groups, names)
+    machine = Machine(f"gpu({len(team)})", complete(len(team)), cost, BARRIER_COST, 1.0, unit="instructions")
+    return fixed_order_schedule(todo, machine, [member for _, member in keys])

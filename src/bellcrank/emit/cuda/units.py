@@ -13,7 +13,7 @@ from functools import cached_property
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
 
-SHARED_BY = 4  # sums at most into which one product is fused
+MAX_FUSED_SUMS = 4  # sums at most into which one product is fused
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +29,12 @@ class Unit:
         return self.defines[0].serial
 
     @cached_property
-    def reads(self) -> tuple[int, ...]:
+    def used_serials(self) -> tuple[int, ...]:
         """Serial numbers of the operands, cached because schedulers read them very often."""
         return tuple([n.serial for n in self.uses])
 
     @cached_property
-    def makes(self) -> tuple[int, ...]:
+    def defined_serials(self) -> tuple[int, ...]:
         """Serial numbers of the defined nodes."""
         return tuple([n.serial for n in self.defines])
 
@@ -46,7 +46,7 @@ class Units:
     graph: Graph
 
     @cached_property
-    def counted(self) -> Mapping[int, int]:
+    def use_counts(self) -> Mapping[int, int]:
         """Number of uses of each node; an output counts two more, because it must exist."""
         uses = dict.fromkeys((n.serial for n in self.graph.nodes), 0)
         for n in self.graph.nodes:
@@ -61,52 +61,56 @@ class Units:
         """Serial numbers of the nodes that are outputs."""
         return {x.serial for array in self.graph.outputs.values() for x in array.flat if isinstance(x, Node)}
 
-    def product(self, node: Node) -> Node | None:
+    def fused_product(self, node: Node) -> Node | None:
         """Return the argument of the sum `node` that is fused with it to a multiply-add."""
-        return self._joined.get(node.serial)
+        return self._fused_products.get(node.serial)
 
     @cached_property
-    def _joined(self) -> dict[int, Node]:
+    def _fused_products(self) -> dict[int, Node]:
         """Fused product of each sum.
 
-        First come products with a single use, as on the CPU (emit/cpu/speller.py); then products used only by sums that
-        have none yet: repeating the multiplication in each of them costs nothing, and the product itself is saved.
+        First come products with a single use, as on the CPU (emit/cpu/llvm_printer.py); then products used only by sums
+        that have none yet: repeating the multiplication in each of them costs nothing, and the product itself is saved.
         """
         users: dict[int, list[Node]] = {}
         for n in self.graph.nodes:
             for a in {id(a): a for a in n.operands}.values():
                 users.setdefault(a.serial, []).append(n)
-        found: dict[int, Node] = {}
+        product_of: dict[int, Node] = {}
         for n in self.graph.nodes:
             if n.op in ("add", "sub"):
-                single = [a for a in n.operands if a.op == "mul" and self.counted[a.serial] == 1]
+                single = [a for a in n.operands if a.op == "mul" and self.use_counts[a.serial] == 1]
                 if single:
-                    found[n.serial] = max(single, key=lambda a: a.serial)
+                    product_of[n.serial] = max(single, key=lambda a: a.serial)
         for a in reversed(self.graph.nodes):
-            mine = users.get(a.serial, ())
-            if a.op != "mul" or self.counted[a.serial] != len(mine) or not 2 <= len(mine) <= SHARED_BY:
+            product_users = users.get(a.serial, ())
+            if (
+                a.op != "mul"
+                or self.use_counts[a.serial] != len(product_users)
+                or not 2 <= len(product_users) <= MAX_FUSED_SUMS
+            ):
                 continue
-            if all(n.op in ("add", "sub") and n.serial not in found for n in mine):
-                found |= {n.serial: a for n in mine}
-        return found
+            if all(n.op in ("add", "sub") and n.serial not in product_of for n in product_users):
+                product_of |= {n.serial: a for n in product_users}
+        return product_of
 
     @cached_property
-    def inside(self) -> set[int]:
+    def inlined(self) -> set[int]:
         """Nodes that are emitted where they are used."""
-        fused = {product.serial for product in self._joined.values()}
+        fused = {product.serial for product in self._fused_products.values()}
         return fused | {n.serial for n in self.graph.nodes if n.op in COMPARISONS}
 
-    def read(self, node: Node) -> list[Node]:
+    def read_values(self, node: Node) -> list[Node]:
         """Return the values that `node` reads, looking through nodes that are emitted inside it."""
-        found: dict[int, Node] = {}
+        values: dict[int, Node] = {}
         stack = list(node.operands)
         while stack:
             a = stack.pop()
-            if a.serial in self.inside:
+            if a.serial in self.inlined:
                 stack.extend(a.operands)
             else:
-                found[a.serial] = a
-        return [found[serial] for serial in sorted(found)]
+                values[a.serial] = a
+        return [values[serial] for serial in sorted(values)]
 
     @cached_property
     def all(self) -> list[Unit]:
@@ -118,9 +122,9 @@ class Units:
                 angles.setdefault(n.operands[0].serial, []).append(n)
             if n.op == "result":
                 results.setdefault(n.operands[0].serial, []).append(n)
-        made = []
+        units = []
         for n in self.graph.nodes:
-            if n.serial in self.inside or n.op in ("input", "result"):
+            if n.serial in self.inlined or n.op in ("input", "result"):
                 continue
             defines = [n]
             if n.op in ("sin", "cos"):
@@ -129,5 +133,5 @@ class Units:
                     continue
             elif n.op == "call":
                 defines = [n, *results.get(n.serial, [])]
-            made.append(Unit(tuple(defines), tuple(self.read(n))))
-        return made
+            units.append(Unit(tuple(defines), tuple(self.read_values(n))))
+        return units

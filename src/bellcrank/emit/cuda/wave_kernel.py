@@ -10,73 +10,73 @@ from typing import Any
 import numpy as np
 
 from bellcrank.buffers import poisoned
-from bellcrank.emit.cuda.device import Function, cupy
+from bellcrank.emit.cuda.device import DeviceFunction, cupy
 from bellcrank.emit.cuda.gpu_kernel import GpuKernel
-from bellcrank.emit.cuda.waves import THREADS, WaveText
+from bellcrank.emit.cuda.waves import THREADS_PER_BLOCK, WaveText
 from bellcrank.emit.target import About
 
 Array = np.ndarray[Any, Any]
 
 
-def packed(made: WaveText) -> dict[str, Any]:
-    """Return the code `made` as a dictionary for JSON."""
-    arrays = {"whole": made.whole, "numbers": made.numbers, "plan": made.plan}
-    text = {name: [str(a.dtype), list(a.shape), _coded(a.tobytes())] for name, a in arrays.items()}
-    sizes = {"blocks": made.blocks, "shared": made.shared, "room": made.room}
-    return {"ptx": _coded(made.ptx.encode()), **sizes, **text}
+def pack_wave_text(code: WaveText) -> dict[str, Any]:
+    """Return the code `code` as a dictionary for JSON."""
+    arrays = {"whole": code.whole, "numbers": code.numbers, "plan": code.plan}
+    text = {name: [str(a.dtype), list(a.shape), _encode(a.tobytes())] for name, a in arrays.items()}
+    sizes = {"blocks": code.blocks, "shared": code.shared, "room": code.room}
+    return {"ptx": _encode(code.ptx.encode()), **sizes, **text}
 
 
-def unpacked(facts: Mapping[str, Any]) -> WaveText:
+def unpack_wave_text(facts: Mapping[str, Any]) -> WaveText:
     """Return the code from its dictionary `facts`."""
     whole, numbers, plan = (_array(*facts[name]) for name in ("whole", "numbers", "plan"))
     blocks, shared, room = (int(facts[name]) for name in ("blocks", "shared", "room"))
-    return WaveText(_decoded(facts["ptx"]).decode(), whole, numbers, plan, blocks, shared, room)
+    return WaveText(_decode(facts["ptx"]).decode(), whole, numbers, plan, blocks, shared, room)
 
 
 def _array(dtype: str, shape: list[int], raw: str) -> Array:
-    return np.frombuffer(_decoded(raw), dtype).reshape(shape)
+    return np.frombuffer(_decode(raw), dtype).reshape(shape)
 
 
-def _coded(raw: bytes) -> str:
+def _encode(raw: bytes) -> str:
     return base64.b64encode(zlib.compress(raw)).decode()
 
 
-def _decoded(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text))
 
 
-class Engine:
+class WaveEngine:
     """Buffers for one state on the GPU, and one launch whose blocks are all resident at the same time."""
 
-    def __init__(self, made: WaveText, inputs: Mapping[str, int], output: int, dtype: str) -> None:
+    def __init__(self, code: WaveText, inputs: Mapping[str, int], output: int, dtype: str) -> None:
         cp = cupy()
-        self.function = Function(made.ptx, "phases", THREADS, made.shared)
-        self.blocks = min(made.blocks, cp.cuda.Device().attributes["MultiProcessorCount"])
+        self.function = DeviceFunction(code.ptx, "phases", THREADS_PER_BLOCK, code.shared)
+        self.blocks = min(code.blocks, cp.cuda.Device().attributes["MultiProcessorCount"])
         self.inputs = {name: cp.zeros(size, dtype) for name, size in inputs.items()}
         self.result = poisoned(cp.zeros(output, dtype))
-        tables = (poisoned(cp.zeros(made.room, dtype)), cp.asarray(made.whole), cp.asarray(made.numbers))
-        rows = (np.int32(0), np.int32(len(made.plan)), np.int32(self.blocks), cp.zeros(2, np.int32))
-        self.arguments = (*tables, *self.inputs.values(), self.result, cp.asarray(made.plan), *rows)
+        tables = (poisoned(cp.zeros(code.room, dtype)), cp.asarray(code.whole), cp.asarray(code.numbers))
+        rows = (np.int32(0), np.int32(len(code.plan)), np.int32(self.blocks), cp.zeros(2, np.int32))
+        self.arguments = (*tables, *self.inputs.values(), self.result, cp.asarray(code.plan), *rows)
         self.stream = cp.cuda.Stream(non_blocking=True)
         cp.cuda.Device().synchronize()  # the zero fills must be complete before another stream reads
 
     def __call__(self) -> None:
         """Compute self.result from self.inputs, on the engine's own stream."""
         with self.stream:
-            self.function(self.blocks * THREADS, *self.arguments)
+            self.function(self.blocks * THREADS_PER_BLOCK, *self.arguments)
 
 
 class WaveKernel(GpuKernel):
     """Kernel called with arrays, in which the whole GPU computes each state."""
 
-    def __init__(self, about: About, made: WaveText) -> None:
-        self._know(about)
+    def __init__(self, about: About, code: WaveText) -> None:
+        self._set_description(about)
         self.threads, self.code_size = 1, 0
-        self._source = lambda: made.ptx
+        self._source = lambda: code.ptx
         self.function = self.convert
         (output,) = self.signature.outputs.values()
         sizes = {name: shape[0] for name, shape in self.signature.inputs.items()}
-        self.engine = Engine(made, sizes, output[0], self.signature.dtype)
+        self.engine = WaveEngine(code, sizes, output[0], self.signature.dtype)
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature.name} by {self.method}, {self.signature.dtype}, all of the GPU for a state>"

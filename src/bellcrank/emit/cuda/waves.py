@@ -19,21 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.lanes import LIBRARY
-from bellcrank.emit.cpu.rolled_loop import ANGLES
-from bellcrank.emit.cpu.waves import Waves
+from bellcrank.emit.cpu.lanes import LIBRARY_ARITY
+from bellcrank.emit.cpu.recursion_loop import ANGLES_CHANNEL
+from bellcrank.emit.cpu.wave_functions import Waves
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.thread_loop import ThreadLoop
-from bellcrank.emit.cuda.wave_team import LANES, MEMBERS, TeamLoop, suits
+from bellcrank.emit.cuda.wave_team import LANES, MEMBERS, TeamLoop, is_team_loop
 from bellcrank.errors import InputError
+from bellcrank.graph.copy_elision import elide_copies
 from bellcrank.graph.recursion import Recursion
-from bellcrank.graph.slim import slim
 from bellcrank.quoting import comment
 
 Array = np.ndarray[Any, Any]
-THREADS = LANES * MEMBERS  # threads of a block, which is one team
-ROW = 6  # integers of a wave in the plan
-NOBODY, BLOCK, EVERYBODY = range(3)  # barrier before a wave: none, of the block, of the grid
+THREADS_PER_BLOCK = LANES * MEMBERS  # threads of a block, which is one team
+PLAN_COLUMNS = 6  # integers of a wave in the plan
+NO_BARRIER, BLOCK_BARRIER, GRID_BARRIER = range(3)  # barrier before a wave: none, of the block, of the grid
 HEAD = """@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
@@ -42,7 +42,8 @@ declare void @llvm.nvvm.membar.gl()
 """
 # Grid barrier: all blocks are resident, since there are no more of them than multiprocessors. meeting: the number of
 # arrivals at all barriers so far, and the number of blocks that have finished; the last one resets both to zero.
-MEETING = """define internal void @everybody(ptr %meeting, i32 %blocks, i32 %tid) noinline nounwind convergent {
+GRID_BARRIER_TEXT = """\
+define internal void @everybody(ptr %meeting, i32 %blocks, i32 %tid) noinline nounwind convergent {
   call void @llvm.nvvm.membar.gl()
   call void @llvm.nvvm.barrier0()
   %one = icmp eq i32 %tid, 0
@@ -86,50 +87,57 @@ class ThreadWaves(Waves):
     """Code, tables and phases."""
 
     def __init__(self, r: Recursion, dtype: str = "float64") -> None:
-        thin = slim(r)
+        thin = elide_copies(r)
         r = thin.r
         super().__init__(r, 1, dtype, "run")
-        used = {n.op for cell in r.cells for n in cell.graph.nodes} & set(LIBRARY)
+        used = {n.op for cell in r.cells for n in cell.graph.nodes} & set(LIBRARY_ARITY)
         if used:
             raise InputError(f"{r.name} uses {', '.join(sorted(used))}, which rolled loops on a GPU do not support.")
         self.parameters = ", ".join(f"ptr %{n}" for n in ("ws", "whole", "numbers", *self.names))
-        self.known = dict(self._relations())
+        self.integer_tables = dict(self._relations())
         for k, outwards in enumerate(r.outwards):
             if outwards:
-                self.known[f"parent{k}"] = self.known["parent"] + self._further(k, thin.further[:, k])
-        self.known |= {f"begins{i}": shape.begins for i, shape in enumerate(self.shapes)}
+                self.integer_tables[f"parent{k}"] = self.integer_tables["parent"] + self._field_offsets(
+                    k, thin.offsets[:, k]
+                )
+        self.integer_tables |= {f"begins{i}": shape.begins for i, shape in enumerate(self.shapes)}
         for i, shape in enumerate(self.shapes):
-            self.known |= {f"rows{i}_{j}": shape.rows(j) for j in range(len(shape.cells))}
-        self.places: dict[str, int] = {}
-        self.length = 0
-        self.starts = np.cumsum([0, *(t.size for t in r.tables)]).tolist()
-        loops = [(k, i) for k in (ANGLES, *range(len(r.outwards))) for i in range(len(self.shapes)) if self.busy(k, i)]
-        self.teams = {(k, i): TeamLoop(self, k, i) for k, i in loops if suits(self, k, i)}
+            self.integer_tables |= {f"rows{i}_{j}": shape.rows(j) for j in range(len(shape.cells))}
+        self.table_offsets: dict[str, int] = {}
+        self.integer_count = 0
+        self.constant_offsets = np.cumsum([0, *(t.size for t in r.tables)]).tolist()
+        loops = [
+            (k, i)
+            for k in (ANGLES_CHANNEL, *range(len(r.outwards)))
+            for i in range(len(self.shapes))
+            if self.has_work(k, i)
+        ]
+        self.teams = {(k, i): TeamLoop(self, k, i) for k, i in loops if is_team_loop(self, k, i)}
         self.loops = [*self.teams, *(loop for loop in loops if loop not in self.teams)]
 
-    def _further(self, channel: int, steps: Array) -> Array:
+    def _field_offsets(self, channel: int, steps: Array) -> Array:
         """Return workspace offsets of steps between fields, which must be equal for all elements wanted."""
-        field = {e: f for (k, e), f in self.at.field.items() if k == channel}
+        field = {e: f for (k, e), f in self.layout.field_index.items() if k == channel}
         apart = {0: 0}
         for step in np.unique(steps[steps > 0]).tolist():
-            ways = {field[e + step] - f for e, f in field.items() if e + step in field}
-            if len(ways) != 1:
+            distances = {field[e + step] - f for e, f in field.items() if e + step in field}
+            if len(distances) != 1:
                 raise InputError(
                     f"{self.r.name}: the values that bodies pass on differ in layout; a GPU cannot divide this work."
                 )
-            apart[step] = ways.pop()
-        return self.at.slots * np.array([apart[step] for step in steps.tolist()])
+            apart[step] = distances.pop()
+        return self.layout.slots * np.array([apart[step] for step in steps.tolist()])
 
-    def place(self, table: str) -> int:
+    def table_offset(self, table: str) -> int:
         """Return the beginning of a `table` among all integers; only requested tables are stored."""
-        if table not in self.places:
-            self.places[table] = self.length
-            self.length += len(self.known[table])
-        return self.places[table]
+        if table not in self.table_offsets:
+            self.table_offsets[table] = self.integer_count
+            self.integer_count += len(self.integer_tables[table])
+        return self.table_offsets[table]
 
     def index(self, name: str, of_runs: Array) -> str:
         """Register the integer table `of_runs`, one entry per run, as `name`; return the name."""
-        self.known[name] = of_runs
+        self.integer_tables[name] = of_runs
         return name
 
     def text(self) -> str:
@@ -145,10 +153,10 @@ class ThreadWaves(Waves):
 
     def tables(self) -> tuple[Array, Array]:
         """Return the integers, and the constants of all parts; call it after `text`."""
-        whole = np.zeros(max(1, self.length), np.int32)
-        for name, at in self.places.items():
-            whole[at : at + len(self.known[name])] = self.known[name]
-        return whole, np.concatenate([np.zeros(0), *(t.ravel() for t in self.r.tables), [0.0]]).astype(self.dtype)
+        integers = np.zeros(max(1, self.integer_count), np.int32)
+        for name, at in self.table_offsets.items():
+            integers[at : at + len(self.integer_tables[name])] = self.integer_tables[name]
+        return integers, np.concatenate([np.zeros(0), *(t.ravel() for t in self.r.tables), [0.0]]).astype(self.dtype)
 
     def plan(self) -> Array:
         """Return one row for each wave.
@@ -157,23 +165,25 @@ class ThreadWaves(Waves):
         first block: waves of one phase run side by side.
         """
         rows: list[tuple[int, ...]] = []
-        before = 1
+        previous_blocks = 1
         for phase in self.phases():
-            mine = [(self.loops.index((phase.channel, wave.shape)), wave.first, wave.last) for wave in phase.waves]
-            blocks = 1 if all(self._alone(*wave) for wave in mine) else EVERYBODY
-            wait = NOBODY if not rows else BLOCK if blocks == before == 1 else EVERYBODY
-            taken = 0
-            for k, (loop, first, last) in enumerate(mine):
-                rows.append((NOBODY if k else wait, loop, first, last, blocks, taken))
-                taken += -(-(last - first) // LANES)
-            before = blocks
+            phase_waves = [
+                (self.loops.index((phase.channel, wave.shape)), wave.first, wave.last) for wave in phase.waves
+            ]
+            blocks = 1 if all(self._fits_one_block(*wave) for wave in phase_waves) else GRID_BARRIER
+            wait = NO_BARRIER if not rows else BLOCK_BARRIER if blocks == previous_blocks == 1 else GRID_BARRIER
+            first_block = 0
+            for k, (loop, first, last) in enumerate(phase_waves):
+                rows.append((NO_BARRIER if k else wait, loop, first, last, blocks, first_block))
+                first_block += -(-(last - first) // LANES)
+            previous_blocks = blocks
         return np.array(rows, np.int32)
 
-    def _alone(self, loop: int, first: int, last: int) -> bool:
+    def _fits_one_block(self, loop: int, first: int, last: int) -> bool:
         """Return whether one block has enough threads for the wave."""
-        return last - first <= (LANES if self.loops[loop] in self.teams else THREADS)
+        return last - first <= (LANES if self.loops[loop] in self.teams else THREADS_PER_BLOCK)
 
-    def blocks(self) -> int:
+    def max_blocks(self) -> int:
         """Return the maximum number of blocks with any work."""
         rows = self.plan()
         wide = rows[rows[:, 4] != 1]
@@ -185,20 +195,20 @@ class ThreadWaves(Waves):
         In a plain loop the warps of all blocks take 32 runs each, the first warps of all blocks first; where teams
         compute, whole blocks do.
         """
-        given = self.parameters
+        parameters = self.parameters
         cases = " ".join(f"i32 {k}, label %f{k}" for k in range(len(self.loops)))
-        who = {loop: ", i32 %warp, i32 %lane" if loop in self.teams else "" for loop in self.loops}
+        team_arguments = {loop: ", i32 %warp, i32 %lane" if loop in self.teams else "" for loop in self.loops}
         calls = "".join(
-            f"f{k}:\n  call void @{self.name(*loop)}({given}, i64 %b{who[loop]})\n  br label %on\n"
+            f"f{k}:\n  call void @{self.name(*loop)}({parameters}, i64 %b{team_arguments[loop]})\n  br label %on\n"
             for k, loop in enumerate(self.loops)
         )
         fields = "".join(
             f"  %p{k} = getelementptr i32, ptr %row, i64 {k}\n  %x{k} = load i32, ptr %p{k}, align 4\n"
-            for k in range(ROW)
+            for k in range(PLAN_COLUMNS)
         )
-        return f"""{MEETING}
-define ptx_kernel void @phases({given}, ptr %plan, i32 %begin, i32 %end, i32 %blocks, ptr %meeting) \
-nounwind "nvvm.maxntid"="{THREADS}" {{
+        return f"""{GRID_BARRIER_TEXT}
+define ptx_kernel void @phases({parameters}, ptr %plan, i32 %begin, i32 %end, i32 %blocks, ptr %meeting) \
+nounwind "nvvm.maxntid"="{THREADS_PER_BLOCK}" {{
 entry:
   %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
@@ -207,12 +217,12 @@ entry:
   br label %wave
 wave:
   %w = phi i32 [%begin, %entry], [%w.next, %done]
-  %at = mul i32 %w, {ROW}
+  %at = mul i32 %w, {PLAN_COLUMNS}
   %at.64 = sext i32 %at to i64
   %row = getelementptr i32, ptr %plan, i64 %at.64
 {fields}  %first.of.all = icmp eq i32 %w, %begin
-  %how = select i1 %first.of.all, i32 {NOBODY}, i32 %x0
-  switch i32 %how, label %go [i32 {BLOCK}, label %wait.block i32 {EVERYBODY}, label %wait.all]
+  %how = select i1 %first.of.all, i32 {NO_BARRIER}, i32 %x0
+  switch i32 %how, label %go [i32 {BLOCK_BARRIER}, label %wait.block i32 {GRID_BARRIER}, label %wait.all]
 wait.block:
   call void @llvm.nvvm.barrier0()
   br label %go
@@ -231,7 +241,7 @@ go:
   %behind = mul i32 %warp, %among
   %of.warp = add i32 %behind, %mine
   %group.first = select i1 %together, i32 %mine, i32 %of.warp
-  %warps = mul i32 %among, {THREADS // LANES}
+  %warps = mul i32 %among, {THREADS_PER_BLOCK // LANES}
   %ahead = select i1 %together, i32 %among, i32 %warps
   %last = sub i32 %x3, 1
   br i1 %with, label %look, label %done
@@ -276,8 +286,15 @@ class WaveText:
     room: int  # elements of the workspace
 
 
-def waved(r: Recursion, dtype: str = "float64") -> WaveText:
+def wave_text(r: Recursion, dtype: str = "float64") -> WaveText:
     """Return the kernel of the recursion `r` in the type `dtype`."""
-    made = ThreadWaves(r, dtype)
-    text = ptx(made.text())
-    return WaveText(text, *made.tables(), made.plan(), made.blocks(), made.shared, made.size)
+    thread_waves = ThreadWaves(r, dtype)
+    text = ptx(thread_waves.text())
+    return WaveText(
+        text,
+        *thread_waves.tables(),
+        thread_waves.plan(),
+        thread_waves.max_blocks(),
+        thread_waves.shared,
+        thread_waves.size,
+    )

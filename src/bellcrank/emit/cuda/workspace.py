@@ -1,25 +1,25 @@
-"""Workspaces of threads with rolled loops (lane_text.py), for as many blocks as can be resident at once."""
+"""Workspaces of threads with rolled loops (lane_code.py), for as many blocks as can be resident at once."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bellcrank.buffers import empty_buffer
-from bellcrank.emit.cuda.choice import FILE
-from bellcrank.emit.cuda.device import Function, cupy, free_bytes
-from bellcrank.emit.cuda.lane_text import LANES
+from bellcrank.emit.cuda.device import DeviceFunction, cupy, free_bytes
+from bellcrank.emit.cuda.lane_code import LANES
+from bellcrank.emit.cuda.occupancy import REGISTER_FILE_SIZE
 
-SHARE = 0.5  # share of the free memory
-MOST = 32  # resident blocks of a multiprocessor at most
+MEMORY_SHARE = 0.5  # share of the free memory
+MAX_RESIDENT_BLOCKS = 32  # resident blocks of a multiprocessor at most
 
 
-def resident(registers: int) -> int:
+def resident_blocks(registers: int) -> int:
     """Return the number of one-warp blocks that are resident at once, with so many `registers` per thread."""
-    each = FILE // (LANES * -(-max(1, registers) // 8) * 8)
-    return int(min(MOST, each) * cupy().cuda.Device().attributes["MultiProcessorCount"])
+    each = REGISTER_FILE_SIZE // (LANES * -(-max(1, registers) // 8) * 8)
+    return int(min(MAX_RESIDENT_BLOCKS, each) * cupy().cuda.Device().attributes["MultiProcessorCount"])
 
 
-def shared_out(states: int, most: int) -> int:
+def balanced_blocks(states: int, most: int) -> int:
     """Return a number of blocks, at most `most`, with equal numbers of groups of 32 among so many `states`.
 
     Only the last block may have fewer groups.
@@ -28,7 +28,7 @@ def shared_out(states: int, most: int) -> int:
     return -(-groups // -(-groups // max(1, most)))
 
 
-def blocks(states: int, function: Function, numbers: int, dtype: str) -> int:
+def affordable_blocks(states: int, function: DeviceFunction, numbers: int, dtype: str) -> int:
     """Return the number of blocks that fit into free memory.
 
     Parameters
@@ -42,11 +42,11 @@ def blocks(states: int, function: Function, numbers: int, dtype: str) -> int:
     dtype
         Type of the numbers.
     """
-    fit = int(SHARE * free_bytes()) // (LANES * numbers * int(dtype[-2:]) // 8)
-    return shared_out(states, min(resident(function.registers), fit))
+    fit = int(MEMORY_SHARE * free_bytes()) // (LANES * numbers * int(dtype[-2:]) // 8)
+    return balanced_blocks(states, min(resident_blocks(function.registers), fit))
 
 
-def workspace(count: int, numbers: int, dtype: str) -> Any:
+def allocate_workspace(count: int, numbers: int, dtype: str) -> Any:
     """Return an uninitialised workspace.
 
     Parameters

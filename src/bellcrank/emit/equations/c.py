@@ -9,7 +9,7 @@ from itertools import product
 from math import pi, prod
 
 from bellcrank.emit.equations.formula import PI, Block, Index, Sheet, Sum, Symbol
-from bellcrank.emit.equations.language import WIDTH, Language, wrapped
+from bellcrank.emit.equations.language import LINE_WIDTH, Language, wrap_equation
 from bellcrank.quoting import comment, identifier
 
 
@@ -46,7 +46,7 @@ class C(Language):
 def source(sheet: Sheet, digits: int = 13) -> str:
     """Return the C code of `sheet`, with so many significant `digits`."""
     spell = C(digits)
-    head = [sheet.title, *([f"    {sheet.related()}"] if sheet.relation else [])]
+    head = [sheet.title, *([f"    {sheet.relation_with_arguments()}"] if sheet.relation else [])]
     head += [f"{k}: {', '.join(f'{i + 1} {n}' for i, n in enumerate(names))}" for k, names in sheet.columns.items()]
     about = "\n * ".join(comment(line) for line in (*head, *sheet.remarks))
     functions = [line for block in sheet.blocks for line in _function(sheet, spell, block)]
@@ -59,7 +59,11 @@ def _function(sheet: Sheet, spell: C, block: Block) -> Iterator[str]:
     yield from ("", f"/* {comment(block.headline)} */")
     yield f"{kind} {identifier(f'{sheet.name} {block.name}')}({', '.join(inputs + out)})"
     yield "{"
-    body = [line for s in sheet.needed(block) for line in _assignment(spell, f"const double {s}", sheet.definitions[s])]
+    body = [
+        line
+        for s in sheet.needed_definitions(block)
+        for line in _assignment(spell, f"const double {s}", sheet.definitions[s])
+    ]
     for index in product(*map(range, block.shape)):
         if index in block.entries:
             body += _assignment(spell, _places(block, index), block.entries[index])
@@ -93,5 +97,5 @@ def _places(block: Block, index: Index) -> str:
 
 
 def _assignment(spell: C, head: str, x: Sum) -> list[str]:
-    lines = wrapped(head, spell.rows(x, WIDTH - 12), ";")
+    lines = wrap_equation(head, spell.rows(x, LINE_WIDTH - 12), ";")
     return lines if head else [lines[0].replace(" = ", "return ", 1), *lines[1:]]

@@ -57,25 +57,25 @@ class Sum:
 PI = Symbol("pi")
 
 
-def plain(factor: Factor) -> Sum:
+def sum_of_factor(factor: Factor) -> Sum:
     """Return the sum that consists of `factor` alone."""
     return Sum((Product(1.0, ((factor, 1),)),))
 
 
-def scaled(x: Sum, number: float) -> Sum:
+def scale(x: Sum, number: float) -> Sum:
     """Return `x` times `number`."""
     return Sum(tuple(Product(number * t.number, t.factors) for t in x.terms))
 
 
-def total(a: Sum, b: Sum) -> Sum:
+def add_sums(a: Sum, b: Sum) -> Sum:
     """Return `a` + `b`, with like terms combined."""
-    found: dict[tuple[tuple[Factor, int], ...], float] = {}
+    coefficients: dict[tuple[tuple[Factor, int], ...], float] = {}
     for term in a.terms + b.terms:
-        found[term.factors] = found.get(term.factors, 0.0) + term.number
-    return Sum(tuple(Product(x, factors) for factors, x in found.items() if x))
+        coefficients[term.factors] = coefficients.get(term.factors, 0.0) + term.number
+    return Sum(tuple(Product(x, factors) for factors, x in coefficients.items() if x))
 
 
-def product(a: Sum, b: Sum) -> Sum:
+def multiply(a: Sum, b: Sum) -> Sum:
     """Return `a` times `b` without expansion: a sum of several terms becomes a factor in brackets."""
     number, factors = 1.0, dict[Factor, int]()
     for x in (a, b):
@@ -88,17 +88,17 @@ def product(a: Sum, b: Sum) -> Sum:
     return Sum((Product(number, tuple(factors.items())),) if a.terms and b.terms else ())
 
 
-def symbols(x: Factor) -> Iterator[Symbol]:
+def iter_symbols(x: Factor) -> Iterator[Symbol]:
     """Yield every symbol in `x`, as often as it occurs."""
     if isinstance(x, Symbol):
         yield x
     elif isinstance(x, Call):
         for a in x.args:
-            yield from symbols(a)
+            yield from iter_symbols(a)
     else:
         for term in x.terms:
             for factor, _ in term.factors:
-                yield from symbols(factor)
+                yield from iter_symbols(factor)
 
 
 @dataclass(frozen=True)
@@ -109,25 +109,25 @@ class Block:
     shape: Index
     entries: Mapping[Index, Sum]
     symmetric: bool = False
-    what: str = ""
+    description: str = ""
     inputs: tuple[str, ...] = ()
     note: str = ""  # reason if it is written in steps
 
     @property
     def headline(self) -> str:
         """Description of the output as a sentence."""
-        return f"{self.what[:1].upper()}{self.what[1:]}{'; ' * bool(self.note)}{self.note}."
+        return f"{self.description[:1].upper()}{self.description[1:]}{'; ' * bool(self.note)}{self.note}."
 
     def symbol(self, index: Index) -> Symbol:
         """Return the symbol of the entry at `index`."""
         return Symbol(identifier(self.name), tuple(str(i + 1) for i in index))
 
     @property
-    def zero(self) -> bool:
+    def is_zero(self) -> bool:
         """Return whether all entries are zero."""
         return not any(x.terms for x in self.entries.values())
 
-    def at(self, index: Index) -> Sum:
+    def entry(self, index: Index) -> Sum:
         """Return the entry at `index` of the whole matrix, including the lower triangle."""
         return self.entries[index if index in self.entries else index[::-1]]
 
@@ -155,32 +155,32 @@ class Sheet:
         flat
             Index in the flattened array.
         """
-        return element(name, self.inputs[name], flat)
+        return element_symbol(name, self.inputs[name], flat)
 
-    def needed(self, block: Block, known: Iterable[Symbol] = ()) -> list[Symbol]:
+    def needed_definitions(self, block: Block, known: Iterable[Symbol] = ()) -> list[Symbol]:
         """Return the definitions that `block` uses, directly or indirectly, except `known` ones."""
-        wanted = {s for x in block.entries.values() for s in symbols(x)}
+        wanted = {s for x in block.entries.values() for s in iter_symbols(x)}
         for s in reversed(list(self.definitions)):
             if s in wanted:
-                wanted |= set(symbols(self.definitions[s]))
+                wanted |= set(iter_symbols(self.definitions[s]))
         seen = set(known)
         return [s for s in self.definitions if s in wanted and s not in seen]
 
-    def related(self, nonzero: bool = False) -> str:
+    def relation_with_arguments(self, nonzero: bool = False) -> str:
         """Return the relation with arguments, "M(q) a + h(q, v) = tau".
 
         With `nonzero`, blocks that are always zero are left out.
         """
-        gone = {b.name for b in self.blocks if b.zero and nonzero}
+        zero_blocks = {b.name for b in self.blocks if b.is_zero and nonzero}
         calls = {b.name: f"{b.name}({', '.join(b.inputs)})" for b in self.blocks}
         sides = []
         for side in self.relation.split(" = "):
             terms = [t.split() for t in side.split(" + ")]
-            sides.append(" + ".join(" ".join(calls.get(w, w) for w in t) for t in terms if t[0] not in gone))
+            sides.append(" + ".join(" ".join(calls.get(w, w) for w in t) for t in terms if t[0] not in zero_blocks))
         return " = ".join(side or "0" for side in sides)
 
 
-def element(name: str, shape: tuple[int, ...], flat: int) -> Symbol:
+def element_symbol(name: str, shape: tuple[int, ...], flat: int) -> Symbol:
     """Return the symbol of one element of an array, counted from 1 as in print.
 
     Parameters
@@ -199,18 +199,18 @@ def element(name: str, shape: tuple[int, ...], flat: int) -> Symbol:
     return Symbol(identifier(name), tuple(reversed(index)))
 
 
-class Names:
+class SymbolNames:
     """Allocator of unique spellings for symbols."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = set(taken)
+        self.used_names = set(taken)
         self.count = Counter[Symbol]()
 
     def fresh(self, symbol: Symbol, numbered: bool = False) -> Symbol:
         """Return `symbol` if it is free, or with its next number; with `numbered` always the latter."""
-        symbol = found = Symbol(identifier(symbol.name), symbol.index)
-        while numbered or str(found) in self.taken:
+        symbol = candidate = Symbol(identifier(symbol.name), symbol.index)
+        while numbered or str(candidate) in self.used_names:
             self.count[symbol] += 1
-            found, numbered = Symbol(symbol.name, (*symbol.index, str(self.count[symbol]))), False
-        self.taken.add(str(found))
-        return found
+            candidate, numbered = Symbol(symbol.name, (*symbol.index, str(self.count[symbol]))), False
+        self.used_names.add(str(candidate))
+        return candidate

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import combinations
 from math import comb
 
-from bellcrank.emit.equations.polynomial import BITS, ROUNDING, Polynomial, Ring
+from bellcrank.emit.equations.polynomial import EXPONENT_BITS, ROUNDING_TOLERANCE, Polynomial, Ring
 
 Wave = tuple[str, tuple[tuple[int, int], ...]]  # "sin" or "cos" of a sum of (angle, multiple); the first is positive
 Term = tuple[int, tuple[Wave, ...]]  # a monomial in ungrouped generators, and at most one wave of each group
@@ -25,13 +25,13 @@ Groups = tuple[tuple[int, ...], ...]
 @cache
 def _spectrum(sine: int, cosine: int) -> dict[int, complex]:
     """Return s^sine c^cosine as the coefficients of exp(i k q)."""
-    found: dict[int, complex] = {}
+    coefficients: dict[int, complex] = {}
     for j in range(sine + 1):
         for k in range(cosine + 1):
             weight = comb(sine, j) * comb(cosine, k) * (-1) ** j * (-0.5j) ** sine * 0.5**cosine
             harmonic = sine + cosine - 2 * j - 2 * k
-            found[harmonic] = found.get(harmonic, 0.0) + weight
-    return found
+            coefficients[harmonic] = coefficients.get(harmonic, 0.0) + weight
+    return coefficients
 
 
 @cache
@@ -41,16 +41,16 @@ def _waves(powers: tuple[tuple[int, int, int], ...]) -> list[tuple[tuple[Wave, .
     for angle, sine, cosine in powers:
         spectrum = _spectrum(sine, cosine)
         product = {(*key, (angle, k)) if k else key: x * y for key, x in product.items() for k, y in spectrum.items()}
-    found: list[tuple[tuple[Wave, ...], float]] = []
+    waves_with_weights: list[tuple[tuple[Wave, ...], float]] = []
     for key, z in product.items():
         if not key:
-            found.append(((), z.real))
+            waves_with_weights.append(((), z.real))
         elif key[0][1] > 0:  # the term with opposite signs has the conjugate coefficient
-            found += [(((op, key),), x) for op, x in (("cos", 2 * z.real), ("sin", -2 * z.imag))]
-    return [(waves, x) for waves, x in found if x]
+            waves_with_weights += [(((op, key),), x) for op, x in (("cos", 2 * z.real), ("sin", -2 * z.imag))]
+    return [(waves, x) for waves, x in waves_with_weights if x]
 
 
-def rewritten(ring: Ring, groups: Groups, polynomial: Polynomial) -> Harmonic:
+def product_to_sum(ring: Ring, groups: Groups, polynomial: Polynomial) -> Harmonic:
     """Return a polynomial with the angles of each group as waves.
 
     Parameters
@@ -69,8 +69,8 @@ def rewritten(ring: Ring, groups: Groups, polynomial: Polynomial) -> Harmonic:
             powers = []
             for angle in group:
                 s, c = ring.angles[angle]
-                sine, cosine = monomial >> BITS * s & 255, monomial >> BITS * c & 255
-                monomial -= (sine << BITS * s) + (cosine << BITS * c)
+                sine, cosine = monomial >> EXPONENT_BITS * s & 255, monomial >> EXPONENT_BITS * c & 255
+                monomial -= (sine << EXPONENT_BITS * s) + (cosine << EXPONENT_BITS * c)
                 if sine or cosine:
                     powers.append((angle, sine, cosine))
             if powers:
@@ -79,27 +79,27 @@ def rewritten(ring: Ring, groups: Groups, polynomial: Polynomial) -> Harmonic:
         for waves, y in terms:
             key = (monomial, waves)
             old = total.get(key, 0.0)
-            if abs(old + y) > ROUNDING * abs(old):
+            if abs(old + y) > ROUNDING_TOLERANCE * abs(old):
                 total[key] = old + y
             else:
                 total.pop(key, None)
-    return significant(total)
+    return drop_rounding(total)
 
 
-def significant(terms: Harmonic, least: float = 1e-12) -> Harmonic:
+def drop_rounding(terms: Harmonic, least: float = 1e-12) -> Harmonic:
     """Return `terms` without rounding errors, which are at most `least` times the largest coefficient."""
     largest = max(map(abs, terms.values()), default=0.0)
     return {key: x for key, x in terms.items() if abs(x) > least * largest}
 
 
-def grouping(ring: Ring, polynomials: Sequence[Polynomial]) -> Groups:
+def group_angles(ring: Ring, polynomials: Sequence[Polynomial]) -> Groups:
     """Return the groups of angles that make `polynomials` of `ring` shortest, found by greedy merging."""
     angles = [_angles(ring, p) for p in polynomials]
     lengths = [len(p) for p in polynomials]
 
     def saved(groups: Groups, new: set[int]) -> tuple[int, dict[int, int]]:
         """Terms that joining saves, and the new length of each polynomial that it touches."""
-        touched = {i: len(rewritten(ring, groups, polynomials[i])) for i, a in enumerate(angles) if a & new}
+        touched = {i: len(product_to_sum(ring, groups, polynomials[i])) for i, a in enumerate(angles) if a & new}
         return sum(lengths[i] - n for i, n in touched.items()), touched
 
     def joined(groups: Groups) -> Iterator[tuple[Groups, set[int]]]:
@@ -112,7 +112,7 @@ def grouping(ring: Ring, polynomials: Sequence[Polynomial]) -> Groups:
 
     best: Groups = ()
     while True:
-        gain, touched, groups = max(((*saved(g, new), g) for g, new in joined(best)), default=(0, {}, ()), key=_first)
+        gain, touched, groups = max(((*saved(g, new), g) for g, new in joined(best)), default=(0, {}, ()), key=_gain)
         if gain <= 0:
             return best
         best = groups
@@ -120,7 +120,7 @@ def grouping(ring: Ring, polynomials: Sequence[Polynomial]) -> Groups:
             lengths[i] = n
 
 
-def _first(found: tuple[int, dict[int, int], Groups]) -> int:
+def _gain(found: tuple[int, dict[int, int], Groups]) -> int:
     return found[0]
 
 
@@ -129,4 +129,8 @@ def _angles(ring: Ring, polynomial: Polynomial) -> set[int]:
     union = 0
     for monomial in polynomial:
         union |= monomial
-    return {i for i, (s, c) in enumerate(ring.angles) if union >> BITS * s & 255 or union >> BITS * c & 255}
+    return {
+        i
+        for i, (s, c) in enumerate(ring.angles)
+        if union >> EXPONENT_BITS * s & 255 or union >> EXPONENT_BITS * c & 255
+    }

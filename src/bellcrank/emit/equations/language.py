@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from bellcrank.emit.equations.formula import Call, Factor, Product, Sum, Symbol
 
-WIDTH = 100
+LINE_WIDTH = 100
 FUNCTIONS = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
 
 
@@ -53,12 +53,12 @@ class Language:
 
     def number(self, x: float) -> str:
         """Return `x` as a person would write it: an integer, a few decimals, a small fraction, or all the digits."""
-        whole, short, small = round(x), f"{x:.{min(self.digits, 6)}g}", Fraction(x).limit_denominator(36)
-        if same(whole, x) and abs(x) < 1e9:
-            return str(whole)
-        if not same(float(short), x) and same(small, x) and abs(small.numerator) < 1000:
+        integer, short, small = round(x), f"{x:.{min(self.digits, 6)}g}", Fraction(x).limit_denominator(36)
+        if nearly_equal(integer, x) and abs(x) < 1e9:
+            return str(integer)
+        if not nearly_equal(float(short), x) and nearly_equal(small, x) and abs(small.numerator) < 1000:
             return self.fraction(small)
-        return self.decimal(short if same(float(short), x) else f"{x:.{self.digits}g}")
+        return self.decimal(short if nearly_equal(float(short), x) else f"{x:.{self.digits}g}")
 
     def factor(self, x: Factor, exponent: int, alone: bool) -> str:
         """Return a factor with its exponent, in brackets if necessary.
@@ -76,11 +76,11 @@ class Language:
             text = self.symbol(x)
         else:
             text = self.sum(x) if isinstance(x, Sum) else self.call(x)
-            if isinstance(x, Sum) or (self.loose(x) and not (alone and exponent == 1)):
+            if isinstance(x, Sum) or (self.needs_brackets(x) and not (alone and exponent == 1)):
                 text = self.brackets(text)
         return text if exponent == 1 else self.power(text, exponent)
 
-    def loose(self, x: Call) -> bool:
+    def needs_brackets(self, x: Call) -> bool:
         """Return whether the call `x` needs brackets among factors."""
         return x.op in ("div", "lt", "le")
 
@@ -88,7 +88,7 @@ class Language:
         """Return the spelling of the call `x`."""
         args = [self.sum(a) for a in x.args]
         if x.op in ("div", "lt", "le"):
-            args = [t if single(a) else self.brackets(t) for a, t in zip(x.args, args, strict=True)]
+            args = [t if is_single(a) else self.brackets(t) for a, t in zip(x.args, args, strict=True)]
         return self.calls[x.op].format(*args)
 
     def product(self, x: Product) -> str:
@@ -99,23 +99,23 @@ class Language:
         parts += [self.factor(f, n, one and len(x.factors) == 1) for f, n in x.factors]
         return self.times.join(parts)
 
-    def pieces(self, x: Sum) -> list[str]:
+    def signed_terms(self, x: Sum) -> list[str]:
         """Return the terms of `x` with their signs, ready to be joined by spaces."""
-        found = []
+        terms = []
         for i, term in enumerate(x.terms):
             text = self.product(term)
             sign = ("- " if i else "-") if term.number < 0 else ("+ " if i else "")
-            found.append(sign + text)
-        return found or ["0"]
+            terms.append(sign + text)
+        return terms or ["0"]
 
     def sum(self, x: Sum) -> str:
         """Return the sum `x` in one line."""
-        return " ".join(self.pieces(x))
+        return " ".join(self.signed_terms(x))
 
     def rows(self, x: Sum, room: int) -> list[str]:
         """Return the sum `x` in lines of about `room` characters."""
         lines = [""]
-        for piece in self.pieces(x):
+        for piece in self.signed_terms(x):
             if lines[-1] and len(lines[-1]) + len(piece) >= room:
                 lines.append(piece)
             else:
@@ -123,7 +123,7 @@ class Language:
         return lines
 
 
-def single(x: Sum) -> bool:
+def is_single(x: Sum) -> bool:
     """Return whether `x` is one symbol or non-negative number without coefficient."""
     if len(x.terms) != 1:
         return False
@@ -133,12 +133,12 @@ def single(x: Sum) -> bool:
     return term.number == 1.0 and len(term.factors) == 1 and not isinstance(term.factors[0][0], Call | Sum)
 
 
-def same(a: float | Fraction, b: float) -> bool:
+def nearly_equal(a: float | Fraction, b: float) -> bool:
     """Return whether `a` and `b` are equal up to rounding."""
     return abs(float(a) - b) <= 1e-13 * abs(b)
 
 
-def wrapped(head: str, lines: Sequence[str], end: str = "") -> list[str]:
+def wrap_equation(head: str, lines: Sequence[str], end: str = "") -> list[str]:
     """Return the equation of `head` and the sum in `lines`, closed by `end`; several lines are put in brackets."""
     if len(lines) == 1:
         return [f"{head} = {lines[0]}{end}"]

@@ -12,9 +12,9 @@ from bellcrank.emit.equations.language import Language
 from bellcrank.quoting import comment, latex
 
 GREEK = ("alpha", "beta", "gamma", "delta", "theta", "pi", "rho", "tau", "phi", "omega")
-ROOM = 100  # characters of source in a line of an equation
+ROW_WIDTH = 100  # characters of source in a line of an equation
 
-WRAPPED = textwrap.TextWrapper(96, break_long_words=False, break_on_hyphens=False)  # no cut behind a backslash
+TEXT_WRAPPER = textwrap.TextWrapper(96, break_long_words=False, break_on_hyphens=False)  # no cut behind a backslash
 
 DOCUMENT = r"""\documentclass{article}
 \usepackage{amsmath}
@@ -63,7 +63,7 @@ class LaTeX(Language):
         """Return `text` to the power of `exponent`."""
         return f"{text}^{{{exponent}}}"
 
-    def loose(self, x: Call) -> bool:
+    def needs_brackets(self, x: Call) -> bool:
         """Return whether the call `x` needs brackets among factors."""
         return x.op in ("lt", "le")
 
@@ -96,44 +96,46 @@ def source(sheet: Sheet, digits: int = 6) -> str:
         lines += [r"\[", f"  {relation(sheet)}", r"\]"]
     for names, meant in sheet.columns.items():
         text = ", ".join(f"{i + 1} {latex(name)}" for i, name in enumerate(meant))
-        lines += WRAPPED.wrap(rf"\noindent ${greek(names)}$: {text}.")
-    lines += [mathematics(remark) for remark in sheet.remarks]
-    waves = [s for s in sheet.definitions if wave(sheet.definitions[s])]
+        lines += TEXT_WRAPPER.wrap(rf"\noindent ${spell_greek(names)}$: {text}.")
+    lines += [spell_symbols(remark) for remark in sheet.remarks]
+    waves = [s for s in sheet.definitions if sine_or_cosine(sheet.definitions[s])]
     angles = [s for s in sheet.definitions if s.name == "theta"]
-    known = [s for s in sheet.definitions if s in {*angles, *waves}]
-    if known[: len(angles)] == angles:
-        lines += aligned([*(row(spell, s, sheet.definitions[s]) for s in angles), *_waves(sheet, spell, waves)])
+    defined = [s for s in sheet.definitions if s in {*angles, *waves}]
+    if defined[: len(angles)] == angles:
+        lines += align_rows(
+            [*(equation_row(spell, s, sheet.definitions[s]) for s in angles), *_sincos_rows(sheet, spell, waves)]
+        )
     else:  # an angle that depends on sines: keep the order of definitions
-        lines += aligned([row(spell, s, sheet.definitions[s]) for s in known])
+        lines += align_rows([equation_row(spell, s, sheet.definitions[s]) for s in defined])
     for block in sheet.blocks:
-        if block.zero and sheet.relation:
+        if block.is_zero and sheet.relation:
             continue
-        new = sheet.needed(block, known)
-        known += new
+        new = sheet.needed_definitions(block, defined)
+        defined += new
         lines += [rf"\noindent {latex(block.headline)}"]
-        lines += aligned([*(row(spell, s, sheet.definitions[s]) for s in new), *_entries(spell, block)])
+        lines += align_rows([*(equation_row(spell, s, sheet.definitions[s]) for s in new), *_entries(spell, block)])
     return "\n".join(lines)
 
 
-def aligned(rows: Sequence[str]) -> list[str]:
+def align_rows(rows: Sequence[str]) -> list[str]:
     """Return `rows` in an align* environment."""
     return [r"\begin{align*}", " \\\\\n".join(rows), r"\end{align*}"] if rows else []
 
 
-def wave(x: Sum) -> Call | None:
+def sine_or_cosine(x: Sum) -> Call | None:
     """Return the sine or cosine that the definition `x` consists of, if it is one."""
     factors = [f for term in x.terms for f, n in term.factors if n == 1 and term.number == 1.0]
-    found = factors[0] if len(x.terms) == 1 and len(factors) == 1 else None
-    return found if isinstance(found, Call) and found.op in ("sin", "cos") else None
+    factor = factors[0] if len(x.terms) == 1 and len(factors) == 1 else None
+    return factor if isinstance(factor, Call) and factor.op in ("sin", "cos") else None
 
 
-def _waves(sheet: Sheet, spell: LaTeX, symbols: Sequence[Symbol]) -> list[str]:
+def _sincos_rows(sheet: Sheet, spell: LaTeX, symbols: Sequence[Symbol]) -> list[str]:
     """Return a line for each angle, cosine to the left and sine to the right."""
     pairs: dict[tuple[Sum, ...], dict[str, str]] = {}
     for s in symbols:
-        call = wave(sheet.definitions[s])
+        call = sine_or_cosine(sheet.definitions[s])
         assert call is not None
-        pairs.setdefault(call.args, {})[call.op] = row(spell, s, sheet.definitions[s]).strip()
+        pairs.setdefault(call.args, {})[call.op] = equation_row(spell, s, sheet.definitions[s]).strip()
     rows = (" & ".join(pair.get(op, "&") for op in ("cos", "sin")) for pair in pairs.values())
     return [f"  {line.removesuffix(' & &')}" for line in rows]
 
@@ -145,29 +147,29 @@ def document(fragment: str) -> str:
 
 def relation(sheet: Sheet) -> str:
     """Return the relation of `sheet` in LaTeX."""
-    return re.sub(r"\) (?=\w)", r")\\,", greek(sheet.related(nonzero=True)))
+    return re.sub(r"\) (?=\w)", r")\\,", spell_greek(sheet.relation_with_arguments(nonzero=True)))
 
 
-def greek(text: str) -> str:
+def spell_greek(text: str) -> str:
     """Return `text` with names of Greek letters as LaTeX commands."""
     return re.sub(rf"\b({'|'.join(GREEK)})\b", r"\\\1", text)
 
 
-def mathematics(text: str) -> str:
+def spell_symbols(text: str) -> str:
     """Return `text` with symbols such as b_112 in mathematical mode."""
     parts = re.split(r"\b([a-z]+_\w+)\b", text)
     for k, part in enumerate(parts):
         name, _, indices = part.partition("_")
-        parts[k] = f"${greek(name)}_{{{indices.replace('_', ',')}}}$" if k % 2 else spaced(part)
+        parts[k] = f"${spell_greek(name)}_{{{indices.replace('_', ',')}}}$" if k % 2 else text_between(part)
     return "".join(parts)
 
 
-def spaced(text: str) -> str:
+def text_between(text: str) -> str:
     """Return `text` between two symbols, with its leading and trailing space."""
     return " " * text[:1].isspace() + latex(text) + " " * (text[-1:].isspace() and bool(text.strip()))
 
 
-def row(spell: LaTeX, symbol: Symbol, x: Sum) -> str:
+def equation_row(spell: LaTeX, symbol: Symbol, x: Sum) -> str:
     """Return one equation, broken into lines.
 
     Parameters
@@ -179,17 +181,17 @@ def row(spell: LaTeX, symbol: Symbol, x: Sum) -> str:
     x
         Right-hand side.
     """
-    first, *more = spell.rows(x, ROOM)
+    first, *more = spell.rows(x, ROW_WIDTH)
     head = f"  {spell.symbol(symbol)} &= {first}"
     return " \\\\\n".join([head, *(rf"    &\quad {line}" for line in more)])
 
 
 def _entries(spell: LaTeX, block: Block) -> list[str]:
     """Return the entries; zeros share a line, and a symmetric matrix has a remark."""
-    found = [row(spell, block.symbol(i), x) for i, x in block.entries.items() if x.terms]
+    lines = [equation_row(spell, block.symbol(i), x) for i, x in block.entries.items() if x.terms]
     zeros = [spell.symbol(block.symbol(i)) for i, x in block.entries.items() if not x.terms]
     for k in range(0, len(zeros), 12):
-        found.append(f"  {' = '.join(zeros[k : k + 12])} &= 0")
+        lines.append(f"  {' = '.join(zeros[k : k + 12])} &= 0")
     if block.symmetric and block.shape[0] > 1:
-        found.append(f"  {letter(block.name)}_{{ji}} &= {letter(block.name)}_{{ij}}")
-    return found
+        lines.append(f"  {letter(block.name)}_{{ji}} &= {letter(block.name)}_{{ij}}")
+    return lines

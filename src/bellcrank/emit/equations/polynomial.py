@@ -18,9 +18,12 @@ from bellcrank.graph import Graph, Node
 Polynomial = dict[int, float]  # monomial to coefficient
 Frozen = frozenset[tuple[int, float]]
 
-BITS = 8
-WORK, TERMS = 20_000, 600  # limits: products of terms for one product, terms of one value; more is unreadable
-ROUNDING = 1e-13  # relative size up to which a sum is rounding error, and set to zero
+EXPONENT_BITS = 8
+MAX_PRODUCT_WORK, MAX_TERMS = (
+    20_000,
+    600,
+)  # limits: products of terms for one product, terms of one value; more is unreadable
+ROUNDING_TOLERANCE = 1e-13  # relative size up to which a sum is rounding error, and set to zero
 OPAQUE = ("minimum", "maximum", "abs", "floor", "tanh")
 POLYNOMIAL = ("input", "add", "sub", "mul", "neg", "sin", "cos", *OPAQUE)  # division by a number is folded earlier
 
@@ -35,10 +38,10 @@ class Generator:
     args: tuple[Frozen, ...] = ()  # arguments of a call
 
 
-def add(total: Polynomial, monomial: int, x: float) -> None:
+def add_term(total: Polynomial, monomial: int, x: float) -> None:
     """Add `x` times `monomial` to `total` in place; terms that cancel are removed."""
     old = total.get(monomial, 0.0)
-    if abs(old + x) > ROUNDING * abs(old):
+    if abs(old + x) > ROUNDING_TOLERANCE * abs(old):
         total[monomial] = old + x
     else:
         total.pop(monomial, None)
@@ -58,13 +61,13 @@ class Ring:
         """Return the index of the generator `g`, which is added if new."""
         if g not in self._index:
             self._index[g] = len(self.generators)
-            self._overflow |= 128 << BITS * len(self.generators)
+            self._overflow |= 128 << EXPONENT_BITS * len(self.generators)
             self.generators.append(g)
         return self._index[g]
 
     def unit(self, index: int) -> Polynomial:
         """Return the polynomial that consists of the generator `index`."""
-        return {1 << BITS * index: 1.0}
+        return {1 << EXPONENT_BITS * index: 1.0}
 
     def sine_and_cosine(self, argument: Polynomial) -> tuple[int, int]:
         """Return the generators of the sine and cosine of `argument`."""
@@ -73,44 +76,44 @@ class Ring:
         if s not in self._cosine:
             self.angles.append((s, c))
             self._cosine[s] = c
-            self._squares |= 2 << BITS * s
+            self._squares |= 2 << EXPONENT_BITS * s
         return s, c
 
     def plus(self, a: Polynomial, b: Polynomial, sign: float = 1.0) -> Polynomial:
         """Return `a` + `sign` * `b`."""
         total = dict(a)
         for m, x in b.items():
-            add(total, m, sign * x)
+            add_term(total, m, sign * x)
         return total
 
     def times(self, a: Polynomial, b: Polynomial) -> Polynomial | None:
         """Return `a` * `b`, or None if it would be too long."""
-        if len(a) * len(b) > WORK:
+        if len(a) * len(b) > MAX_PRODUCT_WORK:
             return None
         total: Polynomial = {}
         for m, x in a.items():
             for n, y in b.items():
                 if (m + n) & self._overflow:
                     return None
-                self._reduced(total, m + n, x * y)
+                self._add_reduced(total, m + n, x * y)
         return total
 
-    def _reduced(self, total: Polynomial, monomial: int, x: float) -> None:
+    def _add_reduced(self, total: Polynomial, monomial: int, x: float) -> None:
         """Add a term to total, with sin^2 replaced by 1 - cos^2."""
         squares = monomial & self._squares
         if not squares:
-            return add(total, monomial, x)
-        s = (squares.bit_length() - 1) // BITS
-        rest = monomial - (2 << BITS * s)
-        self._reduced(total, rest, x)
-        self._reduced(total, rest + (2 << BITS * self._cosine[s]), -x)
+            return add_term(total, monomial, x)
+        s = (squares.bit_length() - 1) // EXPONENT_BITS
+        rest = monomial - (2 << EXPONENT_BITS * s)
+        self._add_reduced(total, rest, x)
+        self._add_reduced(total, rest + (2 << EXPONENT_BITS * self._cosine[s]), -x)
 
     def powers(self, monomial: int) -> list[tuple[int, int]]:
         """Return (generator, exponent) of `monomial`, in order."""
-        found = ((i, monomial >> BITS * i & 255) for i in range(-(-monomial.bit_length() // BITS)))
+        found = ((i, monomial >> EXPONENT_BITS * i & 255) for i in range(-(-monomial.bit_length() // EXPONENT_BITS)))
         return [(i, exponent) for i, exponent in found if exponent]
 
-    def walk(self, graph: Graph) -> dict[int, Polynomial | None]:
+    def node_polynomials(self, graph: Graph) -> dict[int, Polynomial | None]:
         """Return the polynomial of every node of `graph`, by serial number."""
         values: dict[int, Polynomial | None] = {}
         for node in graph.nodes:
@@ -119,11 +122,11 @@ class Ring:
                 continue
             args = [values[a.serial] if isinstance(a, Node) else constant(a) for a in node.args]
             known = [a for a in args if a is not None]
-            value = self._applied(node.op, known) if len(known) == len(args) else None
-            values[node.serial] = value if value is not None and len(value) <= TERMS else None
+            value = self._apply(node.op, known) if len(known) == len(args) else None
+            values[node.serial] = value if value is not None and len(value) <= MAX_TERMS else None
         return values
 
-    def _applied(self, op: str, args: Sequence[Polynomial]) -> Polynomial | None:
+    def _apply(self, op: str, args: Sequence[Polynomial]) -> Polynomial | None:
         match op:
             case "add" | "sub":
                 return self.plus(args[0], args[1], 1.0 if op == "add" else -1.0)

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 
 from bellcrank.emit.equations.formula import Block, Sheet, Sum, Symbol
-from bellcrank.emit.equations.language import WIDTH, Language, wrapped
+from bellcrank.emit.equations.language import LINE_WIDTH, Language, wrap_equation
 from bellcrank.quoting import docstring, identifier
 
 
@@ -38,34 +38,36 @@ def source(sheet: Sheet, digits: int = 13) -> str:
     spell = Python(digits)
     functions = [_function(sheet, spell, block) for block in sheet.blocks]
     used = sorted(set(re.findall(r"\b[a-z]\w*", "\n".join(functions))) & NUMPY)
-    return "\n".join([opening(sheet), *(["", f"from numpy import {', '.join(used)}"] if used else []), *functions])
+    return "\n".join(
+        [module_docstring(sheet), *(["", f"from numpy import {', '.join(used)}"] if used else []), *functions]
+    )
 
 
-def opening(sheet: Sheet) -> str:
+def module_docstring(sheet: Sheet) -> str:
     """Return the module docstring of `sheet`."""
-    lines = [sheet.title, *(["", f"    {sheet.related()}"] if sheet.relation else []), ""]
+    lines = [sheet.title, *(["", f"    {sheet.relation_with_arguments()}"] if sheet.relation else []), ""]
     for names, meant in sheet.columns.items():
         text = f"{names}: {', '.join(f'{i + 1} {name}' for i, name in enumerate(meant))}"
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ")
+        lines += textwrap.wrap(text, LINE_WIDTH, subsequent_indent="    ")
     return '"""' + "\n".join(docstring(part) for part in (*lines, *sheet.remarks)) + '\n"""'
 
 
 def _function(sheet: Sheet, spell: Python, block: Block) -> str:
     arguments = [identifier(name) for name in block.inputs]
     lines = [f"def {identifier(block.name)}({', '.join(arguments)}):", f'    """{docstring(block.headline)}"""']
-    body = [line for s in sheet.needed(block) for line in assignment(spell, s, sheet.definitions[s])]
-    body += entries(spell, block)
-    text = "\n".join([*body, nested(block, spell)])
+    body = [line for s in sheet.needed_definitions(block) for line in assignment(spell, s, sheet.definitions[s])]
+    body += entry_assignments(spell, block)
+    text = "\n".join([*body, nested_list(block, spell)])
     for name in block.inputs:
         elements = [str(sheet.element(name, i)) for i in range(prod(sheet.inputs[name]))]
         if sheet.inputs[name] and any(re.search(rf"\b{e}\b", text) for e in elements):
             given = identifier(name) if len(sheet.inputs[name]) == 1 else f"array({identifier(name)}).ravel()"
-            lines.append(f"    {unpacked(elements)} = {given}")
+            lines.append(f"    {unpacking_target(elements)} = {given}")
     lines += [f"    {line}" for line in body]
-    return "\n\n" + "\n".join([*lines, f"    return {nested(block, spell)}"])
+    return "\n\n" + "\n".join([*lines, f"    return {nested_list(block, spell)}"])
 
 
-def unpacked(names: Sequence[str]) -> str:
+def unpacking_target(names: Sequence[str]) -> str:
     """Return the target of an assignment that unpacks an array to `names`."""
     return ", ".join(names) if len(names) > 1 else f"[{names[0]}]"
 
@@ -82,16 +84,16 @@ def assignment(spell: Language, symbol: Symbol, x: Sum) -> list[str]:
     x
         Right-hand side.
     """
-    return wrapped(str(symbol), spell.rows(x, WIDTH - 12))
+    return wrap_equation(str(symbol), spell.rows(x, LINE_WIDTH - 12))
 
 
-def entries(spell: Language, block: Block) -> list[str]:
+def entry_assignments(spell: Language, block: Block) -> list[str]:
     """Return assignments of the non-zero entries of `block`, spelled by `spell`; a scalar needs none."""
     named = [(block.symbol(i), x) for i, x in block.entries.items() if x.terms and block.shape]
     return [line for symbol, x in named for line in assignment(spell, symbol, x)]
 
 
-def nested(block: Block, spell: Language, array: str = "array({}, float)", margin: int = 11) -> str:
+def nested_list(block: Block, spell: Language, array: str = "array({}, float)", margin: int = 11) -> str:
     """Return the entries of a block as a nested list, one row per line.
 
     Parameters

@@ -16,27 +16,29 @@ import numpy as np
 from bellcrank.emit.equations.formula import (
     Call,
     Index,
-    Names,
     Product,
     Sum,
     Symbol,
-    element,
-    plain,
-    product,
-    scaled,
-    symbols,
-    total,
+    SymbolNames,
+    add_sums,
+    element_symbol,
+    iter_symbols,
+    multiply,
+    scale,
+    sum_of_factor,
 )
 from bellcrank.graph import Graph, Node
 from bellcrank.quoting import identifier
 
-INLINE_SYMBOLS = 6  # most symbols of an expression that is inlined into another line
+MAX_INLINE_SYMBOLS = 6  # most symbols of an expression that is inlined into another line
 
 
-Wave = Callable[[Node], Symbol | None]  # names sines and cosines that other outputs use too
+SharedSymbol = Callable[[Node], Symbol | None]  # names sines and cosines that other outputs use too
 
 
-def working(graph: Graph, key: str, names: Names, wave: Wave) -> tuple[dict[Symbol, Sum], dict[Index, Sum]]:
+def step_equations(
+    graph: Graph, key: str, names: SymbolNames, wave: SharedSymbol
+) -> tuple[dict[Symbol, Sum], dict[Index, Sum]]:
     """Return (intermediate values, entries) of one output.
 
     Parameters
@@ -51,9 +53,9 @@ def working(graph: Graph, key: str, names: Names, wave: Wave) -> tuple[dict[Symb
         Returns the shared symbol of a sine or cosine, if any.
     """
     part = Graph(graph.name, graph.inputs, {key: graph.outputs[key]}, graph.tape)
-    rehearsal = _Working(part, Names(), wave, Counter())  # first pass: finds the labels that need a number
+    rehearsal = _StepWriter(part, SymbolNames(), wave, Counter())  # first pass: finds the labels that need a number
     rehearsal.lines(key)
-    return _Working(part, names, wave, rehearsal.same).lines(key)
+    return _StepWriter(part, names, wave, rehearsal.seen_labels).lines(key)
 
 
 def symbol_of(label: str) -> Symbol:
@@ -62,13 +64,13 @@ def symbol_of(label: str) -> Symbol:
     return Symbol(words[0] if words else "x", tuple(words[1:]))
 
 
-class _Working:
+class _StepWriter:
     """Conversion of a graph's nodes to formulas."""
 
-    def __init__(self, graph: Graph, names: Names, wave: Wave, several: Counter[Symbol]) -> None:
-        self.graph, self.names, self.wave, self.several = graph, names, wave, several
+    def __init__(self, graph: Graph, names: SymbolNames, wave: SharedSymbol, several: Counter[Symbol]) -> None:
+        self.graph, self.names, self.wave, self.label_counts = graph, names, wave, several
         self.uses = Counter(a.serial for n in graph.nodes for a in n.operands)
-        self.same = Counter[Symbol]()
+        self.seen_labels = Counter[Symbol]()
         self.values: dict[int, Sum] = {}
         self.definitions: dict[Symbol, Sum] = {}
 
@@ -84,29 +86,29 @@ class _Working:
 
     def value(self, node: Node) -> Sum:
         if node.op == "input":
-            return plain(element(node.args[0], self.graph.inputs[node.args[0]], node.args[1]))
+            return sum_of_factor(element_symbol(node.args[0], self.graph.inputs[node.args[0]], node.args[1]))
         shared = self.wave(node)
         if shared is not None:
-            return plain(shared)
-        found = self.spelled(node, [self.argument(a) for a in node.args])
-        simple = len(found.terms) == 1 and len(list(symbols(found))) <= 1
-        once = self.uses[node.serial] == 1 and len(list(symbols(found))) <= INLINE_SYMBOLS
+            return sum_of_factor(shared)
+        formula_sum = self.formula(node, [self.argument(a) for a in node.args])
+        simple = len(formula_sum.terms) == 1 and len(list(iter_symbols(formula_sum))) <= 1
+        once = self.uses[node.serial] == 1 and len(list(iter_symbols(formula_sum))) <= MAX_INLINE_SYMBOLS
         if simple or once or not self.uses[node.serial]:  # unused values are entries, which have names already
-            return found
+            return formula_sum
         base = symbol_of(node.label)
-        self.same[base] += 1
-        symbol = self.names.fresh(base, numbered=self.several[base] > 1)
-        self.definitions[symbol] = found
-        return plain(symbol)
+        self.seen_labels[base] += 1
+        symbol = self.names.fresh(base, numbered=self.label_counts[base] > 1)
+        self.definitions[symbol] = formula_sum
+        return sum_of_factor(symbol)
 
-    def spelled(self, node: Node, args: list[Sum]) -> Sum:
+    def formula(self, node: Node, args: list[Sum]) -> Sum:
         match node.op:
             case "add":
-                return total(args[0], args[1])
+                return add_sums(args[0], args[1])
             case "sub":
-                return total(args[0], scaled(args[1], -1.0))
+                return add_sums(args[0], scale(args[1], -1.0))
             case "neg":
-                return scaled(args[0], -1.0)
+                return scale(args[0], -1.0)
             case "mul":
-                return product(*args)
-        return plain(Call(node.op, tuple(args)))
+                return multiply(*args)
+        return sum_of_factor(Call(node.op, tuple(args)))

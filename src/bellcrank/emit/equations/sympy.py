@@ -11,7 +11,13 @@ from math import prod
 
 from bellcrank.emit.equations.formula import Sheet, Symbol
 from bellcrank.emit.equations.language import FUNCTIONS, Language
-from bellcrank.emit.equations.python import assignment, entries, nested, opening, unpacked
+from bellcrank.emit.equations.python import (
+    assignment,
+    entry_assignments,
+    module_docstring,
+    nested_list,
+    unpacking_target,
+)
 from bellcrank.quoting import comment, identifier
 
 SYMPY = {*FUNCTIONS, "Abs", "Matrix", "Max", "Min", "Piecewise", "Rational", "atan2", "floor", "pi", "symbols"}
@@ -40,18 +46,18 @@ def source(sheet: Sheet, digits: int = 13) -> str:
     lines = []
     for name, shape in sheet.inputs.items():
         elements = [str(sheet.element(name, i)) for i in range(prod(shape))]
-        whole = f"{identifier(name)} = " if shape else ""
+        array_target = f"{identifier(name)} = " if shape else ""
         comma = "," * (len(elements) == 1 and bool(shape))
-        names = unpacked(elements) if shape else elements[0]
-        lines.append(f'{whole}{names} = symbols("{" ".join(elements)}{comma}", real=True)')
-    known: list[Symbol] = []
+        names = unpacking_target(elements) if shape else elements[0]
+        lines.append(f'{array_target}{names} = symbols("{" ".join(elements)}{comma}", real=True)')
+    defined: list[Symbol] = []
     for block in sheet.blocks:
         lines += ["", f"# {comment(block.headline)}"]
-        new = sheet.needed(block, known)
-        known += new
+        new = sheet.needed_definitions(block, defined)
+        defined += new
         lines += [line for s in new for line in assignment(spell, s, sheet.definitions[s])]
         head = f"{identifier(block.name)} = "
-        lines += [*entries(spell, block), head + nested(block, spell, "Matrix({})", margin=len(head))]
+        lines += [*entry_assignments(spell, block), head + nested_list(block, spell, "Matrix({})", margin=len(head))]
     text = "\n".join(lines)
     used = sorted(set(re.findall(r"\b[A-Za-z]\w*", text)) & SYMPY)
-    return "\n".join([opening(sheet), "", f"from sympy import {', '.join(used)}", "", text])
+    return "\n".join([module_docstring(sheet), "", f"from sympy import {', '.join(used)}", "", text])

@@ -1,6 +1,6 @@
 """Program or functions as a WebAssembly module.
 
-    begin(s, spare, p, u, ws), run(ticks, s, spare, ...)       as in emit/cpu/loop.py, for one run
+    begin(s, spare, p, u, ws), run(ticks, s, spare, ...)       as in emit/cpu/run_loop.py, for one run
     name(ws, in..., out...)                                     for every other graph
 
 Arrays are contiguous numbers; pointers are offsets in the memory, and the caller's own memory begins at `heap`. Nothing
@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from bellcrank.emit.cpu import loop
-from bellcrank.emit.cpu.lanes import Writer, library
-from bellcrank.emit.cpu.routine import routines
-from bellcrank.emit.wasm.compiling import compiled
-from bellcrank.emit.wasm.linking import linked
+from bellcrank.emit.cpu import run_loop
+from bellcrank.emit.cpu.lanes import Writer, library_declarations
+from bellcrank.emit.cpu.subroutines import routines
+from bellcrank.emit.wasm.linker import link
+from bellcrank.emit.wasm.object_file import compile_object
 from bellcrank.graph import Graph, Program
 
 # Items in a function: values in locals need no memory traffic. For the excavator with its linkage, 3000 instead would
 # give 70 kB more code (577), and a step of 58 us in Node instead of 52.
-CHUNK = 8000
+ITEMS_PER_FUNCTION = 8000
 SINCOS = """
 declare double @sin(double)
 declare double @cos(double)
@@ -50,7 +50,7 @@ done:
 
 
 @dataclass(frozen=True)
-class Wasm:
+class WasmModule:
     """Module with the sizes that its loader needs."""
 
     code: bytes
@@ -59,7 +59,7 @@ class Wasm:
     imports: tuple[str, ...]
 
 
-def module(program: Program | None, graphs: Mapping[str, Graph], heap: int) -> Wasm:
+def wasm_module(program: Program | None, graphs: Mapping[str, Graph], heap: int) -> WasmModule:
     """Return the module of a program, of functions, or of both.
 
     Parameters
@@ -72,12 +72,12 @@ def module(program: Program | None, graphs: Mapping[str, Graph], heap: int) -> W
         Bytes for the caller's arrays and the workspace.
     """
     if program is not None:
-        made = loop.functions(program, 1, 1, "float64", graphs, CHUNK)
+        code = run_loop.run_functions(program, 1, 1, "float64", graphs, ITEMS_PER_FUNCTION)
     else:
-        made = routines(graphs, 1, 1, "float64", CHUNK)
-        made = replace(made, text="\n".join([*library(Writer(1, "float64")), made.text]))
+        code = routines(graphs, 1, 1, "float64", ITEMS_PER_FUNCTION)
+        code = replace(code, text="\n".join([*library_declarations(Writer(1, "float64")), code.text]))
     loops = {"begin": "begin", "run": "run"} if program is not None else {}
-    whole = (SINCOS + made.text).replace("@llvm.fma.", "@llvm.fmuladd.")
-    exports = loops | {name: made.names[name] for name in graphs}
-    found = linked(compiled(whole), exports, heap + 8 * made.slots)
-    return Wasm(found.code, found.heap, made.slots, found.imports)
+    llvm_text = (SINCOS + code.text).replace("@llvm.fma.", "@llvm.fmuladd.")
+    exports = loops | {name: code.names[name] for name in graphs}
+    linked_module = link(compile_object(llvm_text), exports, heap + 8 * code.slots)
+    return WasmModule(linked_module.code, linked_module.heap, code.slots, linked_module.imports)

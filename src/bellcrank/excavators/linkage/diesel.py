@@ -21,7 +21,7 @@ from typing import Any
 
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
 
-OPEN = 0.02  # valve opening above which a function counts fully for the pump's pressure
+FULL_PRESSURE_OPENING = 0.02  # valve opening above which a function counts fully for the pump's pressure
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Diesel:
     pressure: Scalar  # Pa, at which the pump's own relief valve opens
     margin: Scalar  # Pa
     efficiency: Scalar = 0.9  # eta
-    yields: tuple[float, float] = (0.85, 0.95)  # w_low and w_high, as fractions of w_0
+    derating_range: tuple[float, float] = (0.85, 0.95)  # w_low and w_high, as fractions of w_0
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Diesel:
         """Return the engine of `given`, the table data("excavator_linkage")."""
         e, h = given["engine"], given["hydraulics"]
-        own = {key: e[key] for key in ("power", "speed", "inertia", "torque", "governor", "efficiency")}
-        return cls(**own, flow=h["pump_flow"], pressure=h["pump_pressure"], margin=h["margin"])
+        engine_values = {key: e[key] for key in ("power", "speed", "inertia", "torque", "governor", "efficiency")}
+        return cls(**engine_values, flow=h["pump_flow"], pressure=h["pump_pressure"], margin=h["margin"])
 
     @property
     def idle(self) -> float:
@@ -63,16 +63,16 @@ class Diesel:
         """
         highest: Scalar = 0.0
         for o, p in zip(openings, filled, strict=True):
-            highest = maximum(highest, clip(fabs(o) / OPEN, 0.0, 1.0) * p)
+            highest = maximum(highest, clip(fabs(o) / FULL_PRESSURE_OPENING, 0.0, 1.0) * p)
         return clip(highest + self.margin, self.margin, self.pressure)
 
     def available(self, w: Scalar, p: Scalar) -> Scalar:
         """Return the flow Q at the engine's speed `w` and the pressure `p`, m3/s."""
-        low, high = (x * self.speed for x in self.yields)
-        allowed = self.efficiency * self.power * clip((w - low) / (high - low), 0.2, 1.0)
-        return minimum(self.flow * (w / self.speed), allowed / p)
+        low, high = (x * self.speed for x in self.derating_range)
+        power = self.efficiency * self.power * clip((w - low) / (high - low), 0.2, 1.0)
+        return minimum(self.flow * (w / self.speed), power / p)
 
-    def burdened(self, w: Scalar, p: Scalar, Q: Scalar) -> Scalar:
+    def acceleration(self, w: Scalar, p: Scalar, Q: Scalar) -> Scalar:
         """Return the engine's acceleration dw/dt, rad/s2.
 
         Parameters
@@ -85,7 +85,7 @@ class Diesel:
             Flow of the pump, m3/s.
         """
         slowest = 0.2 * self.speed
-        taken = Q * p / (self.efficiency * maximum(w, slowest))
-        given = clip(self.governor * (self.speed - w), 0.0, self.torque)
-        rate = (given - taken) / self.inertia
+        load_torque = Q * p / (self.efficiency * maximum(w, slowest))
+        drive_torque = clip(self.governor * (self.speed - w), 0.0, self.torque)
+        rate = (drive_torque - load_torque) / self.inertia
         return where(w > slowest, rate, maximum(rate, 0.0))

@@ -14,10 +14,10 @@ from bellcrank.scalar import Scalar, atan2, clip, cos, sin, where
 
 
 @dataclass(frozen=True)
-class Move:
+class DigMove:
     """One move of the cycle: its duration and its final waypoint."""
 
-    what: str
+    label: str
     seconds: float
     radius: float  # m, distance of the teeth from the swing axis
     swing: float  # degrees
@@ -25,20 +25,20 @@ class Move:
     bucket: float  # degrees, angle of the line from the bucket's pin to the teeth above the horizontal
 
     @property
-    def place(self) -> tuple[float, float, float, float]:
+    def waypoint(self) -> tuple[float, float, float, float]:
         """Final waypoint: radius, swing, height and bucket angle in m and rad."""
         return self.radius, radians(self.swing), self.height, radians(self.bucket)
 
 
 CYCLE = (
-    Move("reach", 2.0, 7.6, 0.0, 0.3, -75.0),
-    Move("plunge", 2.5, 7.3, 0.0, -0.45, -85.0),
-    Move("drag", 5.0, 5.0, 0.0, -0.55, -120.0),
-    Move("curl", 3.5, 4.3, 0.0, 0.6, -175.0),
-    Move("lift", 3.0, 4.6, 0.0, 2.6, -180.0),
-    Move("swing", 5.0, 4.8, 80.0, 3.0, -180.0),
-    Move("dump", 4.5, 6.6, 80.0, 2.2, -80.0),
-    Move("return", 4.5, 6.8, 0.0, 1.2, -75.0),
+    DigMove("reach", 2.0, 7.6, 0.0, 0.3, -75.0),
+    DigMove("plunge", 2.5, 7.3, 0.0, -0.45, -85.0),
+    DigMove("drag", 5.0, 5.0, 0.0, -0.55, -120.0),
+    DigMove("curl", 3.5, 4.3, 0.0, 0.6, -175.0),
+    DigMove("lift", 3.0, 4.6, 0.0, 2.6, -180.0),
+    DigMove("swing", 5.0, 4.8, 80.0, 3.0, -180.0),
+    DigMove("dump", 4.5, 6.6, 80.0, 2.2, -80.0),
+    DigMove("return", 4.5, 6.8, 0.0, 1.2, -75.0),
 )
 
 
@@ -46,7 +46,7 @@ CYCLE = (
 class DiggingCycle:
     """Periodic path through the waypoints of `moves`."""
 
-    moves: tuple[Move, ...] = CYCLE
+    moves: tuple[DigMove, ...] = CYCLE
 
     @property
     def period(self) -> float:
@@ -64,17 +64,17 @@ class DiggingCycle:
 
     def __call__(self, t: Scalar) -> tuple[list[Scalar], list[Scalar]]:
         """Return position and rate at the time `t`."""
-        since = self.phase(t)
-        places = [self.moves[-1].place, *(m.place for m in self.moves)]
-        at: list[Scalar] = list(places[0])
+        cycle_time = self.phase(t)
+        waypoints = [self.moves[-1].waypoint, *(m.waypoint for m in self.moves)]
+        position: list[Scalar] = list(waypoints[0])
         rate: list[Scalar] = [0.0] * 4
         begin = 0.0
         for k, move in enumerate(self.moves):
-            a = clip((since - begin) / move.seconds, 0.0, 1.0) * (2.0 * pi)
+            a = clip((cycle_time - begin) / move.seconds, 0.0, 1.0) * (2.0 * pi)
             s, ds = (a - sin(a)) / (2.0 * pi), (1.0 - cos(a)) / move.seconds
             for i in range(4):
-                way = places[k + 1][i] - places[k][i]
-                if way:
-                    at[i], rate[i] = at[i] + way * s, rate[i] + way * ds
+                distance = waypoints[k + 1][i] - waypoints[k][i]
+                if distance:
+                    position[i], rate[i] = position[i] + distance * s, rate[i] + distance * ds
             begin += move.seconds
-        return at, rate
+        return position, rate

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 
-from bellcrank.excavators.digging import Footing
+from bellcrank.excavators.digging_forces import Footing
 from bellcrank.excavators.linkage.geometry import Linkage
-from bellcrank.ground.contact import contact
+from bellcrank.ground.contact import ground_contact
 from bellcrank.ground.field import Tool
 from bellcrank.model import Mechanism
 
-CAPACITY = 1.0  # m3, capacity of the bucket
-CARRIAGE = 7500.0  # kg: remainder of the machine's mass (zoo/data.toml)
-HALF, SIDES, TOP = 2.14, (0.89, 1.49), 0.78  # m, tracks: gauge 2.38 (cat320) and shoes of 0.6, assumed
-HOUSE, ROOF = 1.75, 3.0  # m
+BUCKET_CAPACITY = 1.0  # m3, capacity of the bucket
+CARRIAGE_MASS = 7500.0  # kg: remainder of the machine's mass (zoo/data.toml)
+TRACK_HALF_LENGTH, TRACK_SIDES, TRACK_HEIGHT = (
+    2.14,
+    (0.89, 1.49),
+    0.78,
+)  # m, tracks: gauge 2.38 (cat320) and shoes of 0.6, assumed
+STRUCTURE_RADIUS, STRUCTURE_HEIGHT = 1.75, 3.0  # m
 
 
 def footing(mechanism: Mechanism, linkage: Linkage) -> Footing:
@@ -27,8 +31,16 @@ def footing(mechanism: Mechanism, linkage: Linkage) -> Footing:
         Geometry.
     """
     x, y, z = (float(a) for a in mechanism.frame("tip").point)
-    turn = math.atan2(z, x)  # the mouth faces from the line of the teeth towards the stick
-    mouth = math.sin(turn), 0.0, -math.cos(turn)
-    tool = Tool((0.0, 1.0, 0.0), mouth, linkage.given["bucket"]["width"], CAPACITY)
-    counted = "carriage" in [b.name for b in mechanism.bodies]  # with moving tracks the carriage is a body
-    return Footing(contact(tool, (x, y, z), 0.0), HALF, SIDES, TOP, HOUSE, ROOF, 0.0 if counted else CARRIAGE)
+    mouth_angle = math.atan2(z, x)  # the mouth faces from the line of the teeth towards the stick
+    mouth = math.sin(mouth_angle), 0.0, -math.cos(mouth_angle)
+    tool = Tool((0.0, 1.0, 0.0), mouth, linkage.given["bucket"]["width"], BUCKET_CAPACITY)
+    carriage_is_body = "carriage" in [b.name for b in mechanism.bodies]  # with moving tracks the carriage is a body
+    return Footing(
+        ground_contact(tool, (x, y, z), 0.0),
+        TRACK_HALF_LENGTH,
+        TRACK_SIDES,
+        TRACK_HEIGHT,
+        STRUCTURE_RADIUS,
+        STRUCTURE_HEIGHT,
+        0.0 if carriage_is_body else CARRIAGE_MASS,
+    )

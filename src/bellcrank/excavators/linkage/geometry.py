@@ -22,11 +22,15 @@ from bellcrank.excavators.rotary.arm import ExcavatorArm
 from bellcrank.scalar import Scalar, acos, atan2, cos, sin, sqrt
 from bellcrank.zoo import data
 
-Place = Sequence[float]
+PlanePoint = Sequence[float]
 CYLINDERS = ("boom", "stick", "bucket")
 JOINTS = ("swing", "boom_cylinder", "stick_cylinder", "bucket_cylinder")  # joints with actuators
-WITHIN = {"boom": (-1.0, 1.4), "stick": (-2.8, -0.4), "bucket": (-2.6, 0.6)}  # rad; lengths are monotonic there
-MARGIN = 0.02  # m, distance that a desired cylinder position keeps from its ends
+MONOTONIC_RANGES = {
+    "boom": (-1.0, 1.4),
+    "stick": (-2.8, -0.4),
+    "bucket": (-2.6, 0.6),
+}  # rad; lengths are monotonic there
+END_MARGIN = 0.02  # m, distance that a desired cylinder position keeps from its ends
 
 
 @dataclass(frozen=True)
@@ -103,15 +107,18 @@ class Linkage:
     @cached_property
     def stops(self) -> tuple[tuple[float, float], ...]:
         """Limits of the desired joint angles, rad; the cab turns without limit."""
-        found = []
-        for name, within in WITHIN.items():
-            own = self.given["cylinders"][name]
-            pair = [_solved(getattr(self, name), *within, own["closed"] + x) for x in (MARGIN, own["stroke"] - MARGIN)]
-            found.append((min(pair), max(pair)))
-        return ((-1e6, 1e6), *found)
+        limits = []
+        for name, within in MONOTONIC_RANGES.items():
+            cylinder = self.given["cylinders"][name]
+            end_angles = [
+                _bisect(getattr(self, name), *within, cylinder["closed"] + x)
+                for x in (END_MARGIN, cylinder["stroke"] - END_MARGIN)
+            ]
+            limits.append((min(end_angles), max(end_angles)))
+        return ((-1e6, 1e6), *limits)
 
 
-def _polar(place: Place, origin: Place = (0.0, 0.0)) -> tuple[float, float]:
+def _polar(place: PlanePoint, origin: PlanePoint = (0.0, 0.0)) -> tuple[float, float]:
     x, z = place[0] - origin[0], place[1] - origin[1]
     return hypot(x, z), angle_of(z, x)
 
@@ -122,7 +129,7 @@ def _triangle(a: float, b: float, angle: Scalar) -> tuple[Scalar, Scalar]:
     return l, a * b * sin(angle) / l
 
 
-def _solved(length: Any, low: float, high: float, wanted: float) -> float:
+def _bisect(length: Any, low: float, high: float, wanted: float) -> float:
     """Return the angle at which a monotonic length has the wanted value, by bisection."""
     rising = length(high)[0] > length(low)[0]
     while high - low > 1e-12:

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, ProportionalValve
-from bellcrank.excavators.digging import digging
+from bellcrank.excavators.digging_forces import with_digging_forces
 from bellcrank.excavators.linkage.footing import footing
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
+from bellcrank.excavators.linkage.linkage_control import LinkageControl
 from bellcrank.excavators.linkage.mechanism import excavator_linkage
-from bellcrank.excavators.linkage.modes import LinkageControl
-from bellcrank.excavators.linkage.tracks import BODY, standing, tracks
+from bellcrank.excavators.linkage.tracks import CARRIAGE_BODY, tracks, with_track_frames
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.parameters import parameter
 
-ROUNDS = 8  # iterations; each reduces the error of the modes to about a hundredth
-LOW = 1.0e6  # Pa, in the chamber without load
+MODE_ITERATIONS = 8  # iterations; each reduces the error of the modes to about a hundredth
+LOW_PRESSURE = 1.0e6  # Pa, in the chamber without load
 
 
 def parts(mechanism: Mechanism | None = None) -> dict[str, Any]:
@@ -39,19 +39,21 @@ def parts(mechanism: Mechanism | None = None) -> dict[str, Any]:
     """
     plain = mechanism or excavator_linkage()
     linkage = Linkage.of_zoo()
-    tracked = BODY in [
+    tracked = CARRIAGE_BODY in [
         b.name for b in plain.bodies
     ]  # the upright machine loads its cylinders like one with a fixed base
-    fixed = excavator_linkage() if tracked else plain
-    actuators = holding(hydraulics(linkage), fixed, resting(fixed))
+    untracked = excavator_linkage() if tracked else plain
+    actuators = holding(hydraulics(linkage), untracked, resting(untracked))
     gain = parameter("control.gain", 1.0)
     control = LinkageControl(actuators, linkage, gain=tuple(gain * k for k in LinkageControl.gain))
-    stands = footing(plain, linkage)
-    mechanism, forces = digging(standing(plain) if tracked else plain, stands, walls=not tracked)
+    ground_footing = footing(plain, linkage)
+    mechanism, forces = with_digging_forces(
+        with_track_frames(plain) if tracked else plain, ground_footing, walls=not tracked
+    )
     mechanism = replace(mechanism, gravity=(0.0, 0.0, -parameter("gravity", 9.81, "m/s2")))
-    found = {"mechanism": mechanism, "actuators": actuators, "control": control}
-    elements = tracks(stands, list(forces)) if tracked else ()
-    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": forces, "elements": elements}
+    arguments = {"mechanism": mechanism, "actuators": actuators, "control": control}
+    elements = tracks(ground_footing, list(forces)) if tracked else ()
+    return arguments | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": forces, "elements": elements}
 
 
 def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:
@@ -76,19 +78,19 @@ def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | Hydra
         volume=swing["volume"],
         **oil,
     )
-    found: list[HydraulicCylinder | HydraulicMotor] = [motor]
+    actuators: list[HydraulicCylinder | HydraulicMotor] = [motor]
     for name, joint, x in zip(CYLINDERS, JOINTS[1:], linkage.extensions(linkage.start), strict=True):
-        own = g["cylinders"][name]
-        n = own["count"]
-        found.append(
+        cylinder = g["cylinders"][name]
+        n = cylinder["count"]
+        actuators.append(
             HydraulicCylinder(
                 joint,
-                valve(own, shared["relief"]),
+                valve(cylinder, shared["relief"]),
                 friction=n * shared["friction"],
                 viscous=n * shared["viscous"],
-                bore=own["bore"],
-                rod=own["rod"],
-                stroke=own["stroke"],
+                bore=cylinder["bore"],
+                rod=cylinder["rod"],
+                stroke=cylinder["stroke"],
                 offset=float(x),
                 count=n,
                 hoses=n * shared["hoses"],
@@ -97,7 +99,7 @@ def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | Hydra
                 **oil,
             )
         )
-    return found
+    return actuators
 
 
 def holding(
@@ -116,31 +118,31 @@ def holding(
     """
     mechanism = mechanism or excavator_linkage()
     q = mechanism.neutral() if q is None else q
-    held = dict(zip(mechanism.columns[1], _forces(mechanism, q).tolist(), strict=True))
-    return [_under(a, held[a.joint]) for a in actuators]
+    forces = dict(zip(mechanism.columns[1], _holding_forces(mechanism, q).tolist(), strict=True))
+    return [_with_pressures(a, forces[a.joint]) for a in actuators]
 
 
 def resting(mechanism: Mechanism) -> Array:
     """Return the zero configuration of `mechanism`, with flexible bodies bent by gravity and cylinders unchanged."""
     q = mechanism.neutral()
     modes = [(list(body.q_index), list(body.v_index), body.stiffness) for body in mechanism.tree.flexible]
-    for _ in range(ROUNDS if modes else 0):
-        forces = _forces(mechanism, q)
-        for at, rows, stiffness in modes:
-            q[at] -= forces[rows] / stiffness
+    for _ in range(MODE_ITERATIONS if modes else 0):
+        forces = _holding_forces(mechanism, q)
+        for indices, rows, stiffness in modes:
+            q[indices] -= forces[rows] / stiffness
         q = mechanism.assemble(q, fixed=JOINTS)[0]
     return q
 
 
-def _forces(mechanism: Mechanism, q: Any) -> Array:
+def _holding_forces(mechanism: Mechanism, q: Any) -> Array:
     """Return the forces on actuators and modes that hold the mechanism at q."""
     still = np.zeros(mechanism.nv)
-    bent = [body.nodes[0].joint for body in mechanism.flexible]
-    return np.asarray(mechanism.inverse_dynamics(q, still, still, actuated=[*JOINTS, *bent]))
+    mode_joints = [body.nodes[0].joint for body in mechanism.flexible]
+    return np.asarray(mechanism.inverse_dynamics(q, still, still, actuated=[*JOINTS, *mode_joints]))
 
 
-def _under(a: HydraulicCylinder | HydraulicMotor, force: float) -> HydraulicCylinder | HydraulicMotor:
-    """Set one chamber to LOW, and the other to the pressure that gives the force."""
+def _with_pressures(a: HydraulicCylinder | HydraulicMotor, force: float) -> HydraulicCylinder | HydraulicMotor:
+    """Set one chamber to LOW_PRESSURE, and the other to the pressure that gives the force."""
     a_A, a_B = a.areas
-    needed = force + (a_B - a_A) * LOW  # net force beyond that of LOW in both chambers
-    return replace(a, p_A=LOW + max(needed, 0.0) / a_A, p_B=LOW + max(-needed, 0.0) / a_B)
+    needed = force + (a_B - a_A) * LOW_PRESSURE  # net force beyond that of LOW_PRESSURE in both chambers
+    return replace(a, p_A=LOW_PRESSURE + max(needed, 0.0) / a_A, p_B=LOW_PRESSURE + max(-needed, 0.0) / a_B)

@@ -10,15 +10,15 @@ from typing import Any
 from bellcrank.cockpit.machines import Gauge, Lever, Machine, Pilot, Plot, Tune
 from bellcrank.dynamics import kinematics
 from bellcrank.excavators.linkage.digging_cycle import CYCLE
-from bellcrank.excavators.linkage.footing import CARRIAGE, footing
+from bellcrank.excavators.linkage.footing import CARRIAGE_MASS, footing
 from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import parts, resting
+from bellcrank.excavators.linkage.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_tracked
-from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS
-from bellcrank.excavators.linkage.tracks import sunk
-from bellcrank.excavators.pilots import More, PaperRun, Sticks, Tour
+from bellcrank.excavators.linkage.tracks import static_penetration
+from bellcrank.excavators.pilots import ExtendedProgram, PaperRun, Sticks, Tour
 from bellcrank.excavators.stance import Stance
-from bellcrank.excavators.sticks import MODES, PATTERNS, WORDS
+from bellcrank.excavators.stick_patterns import LEVER_LABELS, MODES, PATTERNS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar, asin, clip, cos, sin, sqrt
 from bellcrank.sim.systems import system
@@ -37,9 +37,9 @@ def flexible() -> Machine:
 
     The output `tip.sag` is the height of the teeth by the rigid kinematics less their actual height.
     """
-    bends = excavator_flexible()
-    marks = {"tip.sag": lambda t, q, v, x, u: _sag(bends, q)}
-    return machine(bends, marks, (Plot("Sag", "mm", ("tip.sag",), 1e3),))
+    mechanism = excavator_flexible()
+    outputs = {"tip.sag": lambda t, q, v, x, u: _sag(mechanism, q)}
+    return machine(mechanism, outputs, (Plot("Sag", "mm", ("tip.sag",), 1e3),))
 
 
 def tracked() -> Machine:
@@ -47,24 +47,24 @@ def tracked() -> Machine:
 
     The output `carriage.tilt` is its angle from upright.
     """
-    free = excavator_tracked(CARRIAGE)
-    start = free.neutral()
-    start[2] = -sunk(sum(float(body.mass) for body in free.bodies))
-    marks = {"carriage.tilt": lambda t, q, v, x, u: _tilt(free, q)}
-    made = machine(free, marks, (Plot("Tilt", "deg", ("carriage.tilt",), DEG),))
+    mechanism = excavator_tracked(CARRIAGE_MASS)
+    start = mechanism.neutral()
+    start[2] = -static_penetration(sum(float(body.mass) for body in mechanism.bodies))
+    outputs = {"carriage.tilt": lambda t, q, v, x, u: _tilt(mechanism, q)}
+    base_machine = machine(mechanism, outputs, (Plot("Tilt", "deg", ("carriage.tilt",), DEG),))
     speeds = tuple(Tune(f"tracks.{side}", f"{side} track", "m/s", -1.5, 1.5) for side in ("left", "right"))
-    return replace(made, start=tuple(start.tolist()), tunes=(*made.tunes, *speeds))
+    return replace(base_machine, start=tuple(start.tolist()), tunes=(*base_machine.tunes, *speeds))
 
 
-def _tilt(free: Mechanism, q: Any) -> Scalar:
-    up = kinematics.pose(free.tree, list(q), "carriage")
-    return asin(clip(sqrt(up[0][2] * up[0][2] + up[1][2] * up[1][2]), 0.0, 1.0))
+def _tilt(mechanism: Mechanism, q: Any) -> Scalar:
+    pose = kinematics.pose(mechanism.tree, list(q), "carriage")
+    return asin(clip(sqrt(pose[0][2] * pose[0][2] + pose[1][2] * pose[1][2]), 0.0, 1.0))
 
 
-def _sag(bends: Mechanism, q: Any) -> Scalar:
+def _sag(mechanism: Mechanism, q: Any) -> Scalar:
     """Return the vertical deflection of the teeth, by a frame that stays at its joint however the body deforms."""
     linkage = Linkage.of_zoo()
-    return linkage.arm.forward(linkage.angles(q))[2] - kinematics.pose(bends.tree, list(q), "tip")[2][3]
+    return linkage.arm.forward(linkage.angles(q))[2] - kinematics.pose(mechanism.tree, list(q), "tip")[2][3]
 
 
 def machine(
@@ -81,30 +81,32 @@ def machine(
     plots
         Additional plots.
     """
-    found = parts(mechanism)
-    linkage = found["control"].linkage
+    arguments = parts(mechanism)
+    linkage = arguments["control"].linkage
 
     def tip(k: int) -> Callable[..., Scalar]:
         return lambda t, q, v, x, u: linkage.arm.forward(linkage.angles(q))[k]
 
-    control, stands = found["control"], footing(found["mechanism"], linkage)
-    bodies = [body.name for body in found["mechanism"].bodies]
-    stance = Stance(found["mechanism"], found["forces"], stands, "carriage" if "carriage" in bodies else None)
-    diesel, cutting, numbers = control.diesel, stands.contact.cutting, stands.contact.numbers
+    control, ground_footing = arguments["control"], footing(arguments["mechanism"], linkage)
+    bodies = [body.name for body in arguments["mechanism"].bodies]
+    stance = Stance(
+        arguments["mechanism"], arguments["forces"], ground_footing, "carriage" if "carriage" in bodies else None
+    )
+    diesel, cutting, numbers = control.diesel, ground_footing.contact.cutting, ground_footing.contact.numbers
     loaded = numbers["load.mass"] + numbers["load.extra"]
 
     def pump(k: int) -> Callable[..., Scalar]:
         """Return an output: the pump's pressure (k = 0), or the used share of its power."""
 
-        def of(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+        def output(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
             _, pressure, flow = control.supplied(t, q, v, x, u)
             return pressure if k == 0 else pressure * flow / (diesel.efficiency * diesel.power)
 
-        return of
+        return output
 
-    def resisted(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+    def soil_resistance(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
         if "carriage" in bodies:  # the base may move
-            pose = kinematics.pose(found["mechanism"].tree, list(q), "tip")
+            pose = kinematics.pose(arguments["mechanism"].tree, list(q), "tip")
             return cutting.resistance(cutting.depth([pose[k][3] for k in range(3)]))
         radius, swing, height, _ = linkage.arm.forward(linkage.angles(q))
         return cutting.resistance(cutting.depth([radius * cos(swing), radius * sin(swing), height]))
@@ -113,30 +115,33 @@ def machine(
         "tip.radius": tip(0),
         "tip.height": tip(2),
         "payload": lambda t, q, v, x, u: loaded + 0.0 * t,
-        "soil.resistance": resisted,
+        "soil.resistance": soil_resistance,
         "pump.pressure": pump(0),
         "engine.load": pump(1),
         "engine.speed": lambda t, q, v, x, u: x["engine"] * RPM,
-        "tipping": lambda t, q, v, x, u: stance.found(t, q, v)[0],
-        "slipping": lambda t, q, v, x, u: stance.found(t, q, v)[1],
+        "tipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[0],
+        "slipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[1],
         **(more or {}),
     }
-    made = system(**found, outputs=outputs)
-    names = made.inputs[:4]
-    levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in zip(names, RATES, SPEEDS, strict=True)]
-    joints = [made.mechanism.columns[0].index(n) for n in FUNCTIONS]
-    hands = Sticks(linkage.arm, joints, linkage.start, SPEEDS, RATES[0])
+    built_system = system(**arguments, outputs=outputs)
+    names = built_system.inputs[:4]
+    levers = [
+        Lever(name, "", -max(a, b), max(a, b))
+        for name, a, b in zip(names, FULL_STICK_RATES, FULL_STICK_SPEEDS, strict=True)
+    ]
+    joints = [built_system.mechanism.columns[0].index(n) for n in FUNCTIONS]
+    hands = Sticks(linkage.arm, joints, linkage.start, FULL_STICK_SPEEDS, FULL_STICK_RATES[0])
 
     def by_sticks(program: Tour | PaperRun) -> Pilot:
         """Keep the lever of the built-in autopilot at zero: it would dig in one place for ever."""
-        return More(program, (0.0,))
+        return ExtendedProgram(program, (0.0,))
 
-    tip_at = made.mechanism.frame("tip").point
+    tip_at = built_system.mechanism.frame("tip").point
 
     angles = (JOINTS[0], "boom", "stick", "bucket")
-    states = [s.name for s in made.states]
+    states = [s.name for s in built_system.states]
     return Machine(
-        made,
+        built_system,
         (*levers, Lever("resolved", "", 0.0, 1.0, None), Lever("autopilot", "", 0.0, 1.0)),
         (
             Plot("Joint angles", "deg", tuple(f"{j}.q" for j in angles), DEG),
@@ -153,12 +158,15 @@ def machine(
         patterns=PATTERNS,
         mode="resolved",
         modes=MODES,
-        words=WORDS,
-        spans={"JOINT": dict(zip(names, RATES, strict=True)), "RESOLVED": dict(zip(names, SPEEDS, strict=True))},
+        words=LEVER_LABELS,
+        spans={
+            "JOINT": dict(zip(names, FULL_STICK_RATES, strict=True)),
+            "RESOLVED": dict(zip(names, FULL_STICK_SPEEDS, strict=True)),
+        },
         look="linkage",
         ground=0.0,
         trace=("bucket", tuple(tip_at)),
-        contact=stands.contact,
+        contact=ground_footing.contact,
         tunes=TUNES,
         gauges=(
             Gauge("payload", "payload", "t", 0.0, 2.2, 1e-3),
@@ -170,7 +178,7 @@ def machine(
             Gauge("slipping", "slipping", "%", 0.0, 100.0, 100.0, 80.0),
         ),
         pilots={
-            "dig": lambda: by_sticks(Tour(hands, tuple(move.place for move in CYCLE))),
+            "dig": lambda: by_sticks(Tour(hands, tuple(move.waypoint for move in CYCLE))),
             "resolved": lambda: by_sticks(PaperRun(hands)),
         },
         integrator="rodas4",  # implicit, as oil in the cylinders is stiff, and so are stops and stones

@@ -27,15 +27,18 @@ LUGS = {
     "stick": {"pin": 1, "rod": 0, "barrel": 2, "lever": 3, "end": 4},
 }
 # Masses in kg for the choice of modes: the weight at the end, and at a cylinder a mass that bends like its force.
-CARRIED = {"boom": {"end": 2500.0, "barrel": 10000.0}, "stick": {"end": 1500.0, "lever": 500.0, "barrel": 3000.0}}
-DAMPING = 0.02  # damping ratio of each mode: welded plates and pins
-ACROSS = (0.0, -1.0, 0.0)  # axis of the hinges: positive angles turn x upwards
-CARRIAGE = (4.28, 2.98, 0.9)  # m, size of the carriage's box
-RADIUS = 0.06  # m, radius of barrels and rods for their inertia
+CARRIED_MASSES = {
+    "boom": {"end": 2500.0, "barrel": 10000.0},
+    "stick": {"end": 1500.0, "lever": 500.0, "barrel": 3000.0},
+}
+MODE_DAMPING = 0.02  # damping ratio of each mode: welded plates and pins
+HINGE_AXIS = (0.0, -1.0, 0.0)  # axis of the hinges: positive angles turn x upwards
+CARRIAGE_SIZE = (4.28, 2.98, 0.9)  # m, size of the carriage's box
+BAR_RADIUS = 0.06  # m, radius of barrels and rods for their inertia
 
 
 @dataclass(frozen=True)
-class Side:
+class PartFrame:
     """Planar frame of a part in side view: position of its pin, and its angle above the horizontal."""
 
     origin: Array
@@ -47,10 +50,10 @@ class Side:
         c, s = cos(self.angle), sin(self.angle)
         return np.array([[c, 0.0, -s], [0.0, 1.0, 0.0], [s, 0.0, c]])
 
-    def at(self, place: Sequence[float]) -> Array:
+    def point(self, place: Sequence[float]) -> Array:
         """Return the position of the point `place` = (x, z) of the part, (3,), in m."""
-        there: Array = self.origin + self.axes @ [place[0], 0.0, place[1]]
-        return there
+        position: Array = self.origin + self.axes @ [place[0], 0.0, place[1]]
+        return position
 
 
 def excavator_linkage() -> Mechanism:
@@ -61,7 +64,7 @@ def excavator_linkage() -> Mechanism:
     Mechanism
         Assembled at q = 0, ready to dig.
     """
-    return _built(Builder(NAME), rigid=True)
+    return _build(Builder(NAME), rigid=True)
 
 
 def excavator_flexible(below: float = 60.0) -> Mechanism:
@@ -78,7 +81,7 @@ def excavator_flexible(below: float = 60.0) -> Mechanism:
     Mechanism
         Assembled at q = 0.
     """
-    return _built(Builder(FLEXIBLE), rigid=False, below=below)
+    return _build(Builder(FLEXIBLE), rigid=False, below=below)
 
 
 def excavator_tracked(carriage: float) -> Mechanism:
@@ -95,51 +98,51 @@ def excavator_tracked(carriage: float) -> Mechanism:
         Assembled at q = 0.
     """
     b = Builder(TRACKED)
-    x, y, z = CARRIAGE
+    x, y, z = CARRIAGE_SIZE
     I = carriage / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
     b.body("carriage", mass=carriage, com=(0.0, 0.0, z / 2), inertia=I)
     b.joint("carriage", "floating", "ground", "carriage")
-    return _built(b, rigid=True, base="carriage")
+    return _build(b, rigid=True, base="carriage")
 
 
-def _built(b: Builder, rigid: bool, below: float = 0.0, base: str = "ground") -> Mechanism:
+def _build(b: Builder, rigid: bool, below: float = 0.0, base: str = "ground") -> Mechanism:
     g = data(NAME)
     _, boom_angle, stick_angle, bucket_angle = (radians(x) for x in g["start_deg"])
-    cab = Side(np.zeros(3), 0.0)
-    boom = Side(cab.at(g["cab"]["boom_pin"]), boom_angle)
-    stick = Side(boom.at([g["boom"]["length"], 0.0]), boom_angle + stick_angle)
-    bucket = Side(stick.at([g["stick"]["length"], 0.0]), boom_angle + stick_angle + bucket_angle)
+    cab = PartFrame(np.zeros(3), 0.0)
+    boom = PartFrame(cab.point(g["cab"]["boom_pin"]), boom_angle)
+    stick = PartFrame(boom.point([g["boom"]["length"], 0.0]), boom_angle + stick_angle)
+    bucket = PartFrame(stick.point([g["stick"]["length"], 0.0]), boom_angle + stick_angle + bucket_angle)
     for name, side in {"cab": cab, "boom": boom, "stick": stick, "bucket": bucket}.items():
         if rigid or name not in LUGS:
             _box(b, name, g[name], side)
         else:
-            structure = steelwork(g[name], LUGS[name], CARRIED[name], below)
-            b.flexible(name, structure, side.origin, side.axes, damping=DAMPING)
-    on = Lugs(rigid)
+            structure = steelwork(g[name], LUGS[name], CARRIED_MASSES[name], below)
+            b.flexible(name, structure, side.origin, side.axes, damping=MODE_DAMPING)
+    lug_body = Lugs(rigid)
     b.joint("swing", "revolute", base, "cab", axis=(0, 0, 1))
-    b.joint("boom", "revolute", "cab", "boom", point=boom.origin, axis=ACROSS)
-    b.joint("stick", "revolute", on("boom", "end"), "stick", point=stick.origin, axis=ACROSS)
-    b.joint("bucket", "revolute", on("stick", "end"), "bucket", point=bucket.origin, axis=ACROSS)
+    b.joint("boom", "revolute", "cab", "boom", point=boom.origin, axis=HINGE_AXIS)
+    b.joint("stick", "revolute", lug_body("boom", "end"), "stick", point=stick.origin, axis=HINGE_AXIS)
+    b.joint("bucket", "revolute", lug_body("stick", "end"), "bucket", point=bucket.origin, axis=HINGE_AXIS)
 
-    lever_pin, ear = stick.at(g["stick"]["lever_pin"]), bucket.at(g["bucket"]["link"])
+    lever_pin, ear = stick.point(g["stick"]["lever_pin"]), bucket.point(g["bucket"]["link"])
     knee = _knee(lever_pin, g["lever"]["length"], ear, g["link"]["length"])
     _bar(b, "lever", g["lever"]["mass"], lever_pin, knee)
     _bar(b, "link", g["link"]["mass"], knee, ear)
-    b.joint("lever", "revolute", on("stick", "lever"), "lever", point=lever_pin, axis=ACROSS)
-    b.joint("link", "revolute", "lever", "link", point=knee, axis=ACROSS)
-    b.close("link_bucket", "revolute", "link", "bucket", point=ear, axis=ACROSS)
+    b.joint("lever", "revolute", lug_body("stick", "lever"), "lever", point=lever_pin, axis=HINGE_AXIS)
+    b.joint("link", "revolute", "lever", "link", point=knee, axis=HINGE_AXIS)
+    b.close("link_bucket", "revolute", "link", "bucket", point=ear, axis=HINGE_AXIS)
 
     pins = {
-        "boom": ("cab", cab.at(g["cab"]["cylinder"]), on("boom", "rod"), boom.at(g["boom"]["cylinder"])),
+        "boom": ("cab", cab.point(g["cab"]["cylinder"]), lug_body("boom", "rod"), boom.point(g["boom"]["cylinder"])),
         "stick": (
-            *(on("boom", "barrel"), boom.at(g["boom"]["stick_cylinder"])),
-            *(on("stick", "rod"), stick.at(g["stick"]["cylinder"])),
+            *(lug_body("boom", "barrel"), boom.point(g["boom"]["stick_cylinder"])),
+            *(lug_body("stick", "rod"), stick.point(g["stick"]["cylinder"])),
         ),
-        "bucket": (on("stick", "barrel"), stick.at(g["stick"]["bucket_cylinder"]), "lever", knee),
+        "bucket": (lug_body("stick", "barrel"), stick.point(g["stick"]["bucket_cylinder"]), "lever", knee),
     }
     for name, ends in pins.items():
         _cylinder(b, name, g["cylinders"][name], *ends)
-    b.frame("tip", "bucket", point=bucket.at([g["bucket"]["length"], 0.0]), rotation=bucket.axes)
+    b.frame("tip", "bucket", point=bucket.point([g["bucket"]["length"], 0.0]), rotation=bucket.axes)
     return b.build()
 
 
@@ -155,15 +158,15 @@ class Lugs:
 
 
 def _cylinder(
-    b: Builder, name: str, given: Mapping[str, Any], parent: str, foot: Array, child: str, head: Array
+    b: Builder, name: str, numbers: Mapping[str, Any], parent: str, foot: Array, child: str, head: Array
 ) -> None:
     """Attach the barrel to the parent, the rod to the barrel, and the rod's eye to the child, which closes a loop."""
     along = (head - foot) / np.linalg.norm(head - foot)
-    barrel, rod = given["masses"]
-    _bar(b, f"{name}_barrel", barrel, foot, foot + along * given["closed"] * 0.9)
-    _bar(b, f"{name}_rod", rod, head - along * given["closed"] * 0.9, head)
-    b.joint(f"{name}_barrel", "revolute", parent, f"{name}_barrel", point=foot, axis=ACROSS)
-    stroke = float(np.linalg.norm(head - foot)) - given["closed"]  # extension at q = 0
+    barrel, rod = numbers["masses"]
+    _bar(b, f"{name}_barrel", barrel, foot, foot + along * numbers["closed"] * 0.9)
+    _bar(b, f"{name}_rod", rod, head - along * numbers["closed"] * 0.9, head)
+    b.joint(f"{name}_barrel", "revolute", parent, f"{name}_barrel", point=foot, axis=HINGE_AXIS)
+    extension = float(np.linalg.norm(head - foot)) - numbers["closed"]  # extension at q = 0
     b.joint(
         f"{name}_cylinder",
         "prismatic",
@@ -171,28 +174,28 @@ def _cylinder(
         f"{name}_rod",
         point=head,
         axis=along,
-        lower=-stroke,
-        upper=given["stroke"] - stroke,
+        lower=-extension,
+        upper=numbers["stroke"] - extension,
     )
-    b.close(f"{name}_eye", "revolute", f"{name}_rod", child, point=head, axis=ACROSS)
+    b.close(f"{name}_eye", "revolute", f"{name}_rod", child, point=head, axis=HINGE_AXIS)
 
 
 def _knee(pin: Array, lever: float, ear: Array, link: float) -> Array:
     """Return the joint of lever and link, on the far side of the line from the lever's pin to the bucket's ear."""
-    to = ear - pin
-    gap, angle = hypot(to[0], to[2]), atan2(to[2], to[0])
+    difference = ear - pin
+    gap, angle = hypot(difference[0], difference[2]), atan2(difference[2], difference[0])
     angle += acos((lever**2 + gap**2 - link**2) / (2 * lever * gap))
     return pin + lever * np.array([cos(angle), 0.0, sin(angle)])
 
 
-def _box(b: Builder, name: str, given: Mapping[str, Any], side: Side) -> None:
-    x, y, z = given["size"]
-    I = given["mass"] / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
-    b.body(name, mass=given["mass"], com=side.at(given["com"]), inertia=side.axes @ I @ side.axes.T)
+def _box(b: Builder, name: str, numbers: Mapping[str, Any], side: PartFrame) -> None:
+    x, y, z = numbers["size"]
+    I = numbers["mass"] / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
+    b.body(name, mass=numbers["mass"], com=side.point(numbers["com"]), inertia=side.axes @ I @ side.axes.T)
 
 
 def _bar(b: Builder, name: str, mass: float, p: Array, q: Array) -> None:
     length = float(np.linalg.norm(q - p))
     e = (q - p) / length
-    along, across = mass * RADIUS**2 / 2, mass * (RADIUS**2 / 4 + length**2 / 12)
+    along, across = mass * BAR_RADIUS**2 / 2, mass * (BAR_RADIUS**2 / 4 + length**2 / 12)
     b.body(name, mass=mass, com=(p + q) / 2, inertia=across * np.eye(3) + (along - across) * np.outer(e, e))

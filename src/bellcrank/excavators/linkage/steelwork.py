@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.structures.crooked_beams import Crooked, crooked
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
+from bellcrank.structures.polygonal_beams import PolygonalBeam, polygonal_beam
 from bellcrank.structures.section import Material, Section
 
 IN_PLANE = (0, 2, 4)  # translations along x and z, and the rotation about y
-HINGED = {"pin": (0, 1, 2, 3, 5), "rod": (2,)}  # the body turns about its pin and is held by its cylinder
-MODES = 4  # fixed-interface modes before the selection by frequency
+SUPPORTS = {"pin": (0, 1, 2, 3, 5), "rod": (2,)}  # the body turns about its pin and is held by its cylinder
+FIXED_INTERFACE_MODES = 4  # fixed-interface modes before the selection by frequency
 
 
 def steelwork(given: Mapping[str, Any], lugs: Mapping[str, int], carried: Mapping[str, float], below: float) -> Moments:
@@ -39,17 +39,19 @@ def steelwork(given: Mapping[str, Any], lugs: Mapping[str, int], carried: Mappin
     mass = float(bare.M[1::6, 1::6].sum())
     frame = _frame(given, replace(steel, density=steel.density * given["mass"] / mass))
     places = {name: frame.corners[corner] for name, corner in lugs.items()}
-    found = flexible(
+    body = flexible(
         *(frame.K, frame.M, frame.nodes, places),
-        modes=MODES, below=below, directions=IN_PLANE, supports=HINGED, loads=carried,
+        modes=FIXED_INTERFACE_MODES, below=below, directions=IN_PLANE, supports=SUPPORTS, loads=carried,
     )  # fmt: skip
-    return replace(found, pieces=frame.pieces)
+    return replace(body, pieces=frame.pieces)
 
 
-def _frame(given: Mapping[str, Any], material: Material) -> Crooked:
+def _frame(given: Mapping[str, Any], material: Material) -> PolygonalBeam:
     corners = np.array([[x, 0.0, z] for x, z in given["corners"]])
-    at = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(corners, axis=0), axis=1))])
+    arc_lengths = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(corners, axis=0), axis=1))])
     width, wall = given["plates"]
-    return crooked(
-        corners, lambda s: Section.box(width, float(np.interp(s * at[-1], at, given["heights"])), wall), material
+    return polygonal_beam(
+        corners,
+        lambda s: Section.box(width, float(np.interp(s * arc_lengths[-1], arc_lengths, given["heights"])), wall),
+        material,
     )

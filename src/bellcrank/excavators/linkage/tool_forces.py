@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 
 from bellcrank.actuators import HydraulicCylinder
-from bellcrank.excavators.digging import Footing
+from bellcrank.excavators.digging_forces import Footing
 from bellcrank.excavators.linkage.footing import footing
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import hydraulics
@@ -36,11 +36,14 @@ from bellcrank.excavators.linkage.mechanism import excavator_linkage
 from bellcrank.ground.soils import GRAVITY
 from bellcrank.model import Frame, Mechanism
 
-HYDRAULIC, TIPPING = 0.87, 0.75  # permitted fractions of the load that is held, and of the tipping load
-HANGING = math.radians(-100.0)  # rad, angle of a bucket that hangs from its pin
+HYDRAULIC_FRACTION, TIPPING_FRACTION = (
+    0.87,
+    0.75,
+)  # permitted fractions of the load that is held, and of the tipping load
+HANGING_BUCKET_ANGLE = math.radians(-100.0)  # rad, angle of a bucket that hangs from its pin
 RADII = (3.0, 4.5, 6.0, 7.5, 9.0)  # m
 HEIGHTS = (6.0, 4.5, 3.0, 1.5, 0.0, -1.5, -3.0)  # m
-IDLER, GAUGE = 1.75, 2.38  # m: half the distance of the idlers, and of the tracks' middles
+IDLER_HALF_DISTANCE, TRACK_GAUGE = 1.75, 2.38  # m: half the distance of the idlers, and of the tracks' middles
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class ToolForce:
 
 
 @dataclass(frozen=True)
-class Lift:
+class LiftCapacity:
     """Lift capacity at one place, with its binding limit."""
 
     radius: float
@@ -91,7 +94,7 @@ class ToolForces:
             for name, a in zip(CYLINDERS, hydraulics(self.linkage)[1:], strict=True)
             if isinstance(a, HydraulicCylinder)
         }
-        self.stands: Footing = footing(plain, self.linkage)
+        self.footing: Footing = footing(plain, self.linkage)
 
     @cached_property
     def pressure(self) -> float:
@@ -109,12 +112,12 @@ class ToolForces:
         """Return the force in the published pose, where the cylinder `what` has its largest force at the teeth."""
         stops = dict(zip(("swing", *CYLINDERS), self.linkage.stops, strict=True))
         low, high = stops[what]
-        tried = np.linspace(low, high, 401)
-        gears = np.abs([getattr(self.linkage, what)(a)[1] for a in tried])
-        angle = float(tried[int(np.argmax(gears))])
+        angles = np.linspace(low, high, 401)
+        gears = np.abs([getattr(self.linkage, what)(a)[1] for a in angles])
+        angle = float(angles[int(np.argmax(gears))])
         bucket = angle if what == "bucket" else self.best("bucket").angles[3]
-        stick = angle if what == "stick" else self._stick_below(bucket)
-        boom = self._boom_for(stick, bucket)
+        stick = angle if what == "stick" else self._upright_stick(bucket)
+        boom = self._boom_on_ground(stick, bucket)
         return self.at(what, (0.0, boom, stick, bucket))
 
     def at(self, what: str, theta: Sequence[float]) -> ToolForce:
@@ -129,7 +132,10 @@ class ToolForces:
         """
         if what not in ("stick", "bucket"):
             raise ValueError(what)
-        tip, pin = self._places(theta)["tip"], self._places(theta)["bucket" if what == "bucket" else "stick"]
+        tip, pin = (
+            self._plane_points(theta)["tip"],
+            self._plane_points(theta)["bucket" if what == "bucket" else "stick"],
+        )
         r = math.hypot(tip[0] - pin[0], tip[1] - pin[1])
         # Digging turns the bucket in, and the stick towards the cab: clockwise, seen with the arm to the right.
         along = (tip[1] - pin[1]) / r, -(tip[0] - pin[0]) / r
@@ -137,66 +143,68 @@ class ToolForces:
         gears = dict(zip(CYLINDERS, self.linkage.gears(theta), strict=True))
         limits = {}
         for name in CYLINDERS:
-            arm = self._places(theta)[name]
-            moment = (tip[0] - arm[0]) * push[1] - (tip[1] - arm[1]) * push[0]  # about the joint, anticlockwise
+            pivot = self._plane_points(theta)[name]
+            moment = (tip[0] - pivot[0]) * push[1] - (tip[1] - pivot[1]) * push[0]  # about the joint, anticlockwise
             needed = -moment / float(gears[name])  # N of the cylinder, outwards, per newton at the teeth
             area = self.cylinders[name].areas[0 if needed > 0 else 1]
             pressure = self.pressure if name == what else self.relief
-            word = f"{name} cylinder" if name == what else f"{name} held by relief"
-            limits[word] = math.inf if abs(needed) < 1e-9 else float(pressure * area / abs(needed))
-        limits |= self._standing(theta, tip, push)
+            label = f"{name} cylinder" if name == what else f"{name} held by relief"
+            limits[label] = math.inf if abs(needed) < 1e-9 else float(pressure * area / abs(needed))
+        limits |= self._stability_limits(theta, tip, push)
         binds = min(limits, key=lambda name: limits[name])
         return ToolForce(what, limits[binds], binds, limits, tuple(float(a) for a in theta))
 
-    def _standing(
+    def _stability_limits(
         self, theta: Sequence[float], tip: tuple[float, float], push: tuple[float, float]
     ) -> dict[str, float]:
         """Return the forces at which the machine tips over the front or the back of its tracks, and slips."""
         mass, x = self.weight(theta)
-        found = {"slips": math.inf, "tips": math.inf}
-        for edge in (-IDLER, IDLER):
-            turning = (tip[0] - edge) * push[1] - tip[1] * push[0]  # moment about the edge, anticlockwise, per newton
-            standing = mass * GRAVITY * (edge - x)  # moment of the weight about the edge, anticlockwise
-            if turning * standing < 0:
-                found["tips"] = min(found["tips"], abs(standing / turning))
+        limits = {"slips": math.inf, "tips": math.inf}
+        for edge in (-IDLER_HALF_DISTANCE, IDLER_HALF_DISTANCE):
+            push_moment = (tip[0] - edge) * push[1] - tip[1] * push[
+                0
+            ]  # moment about the edge, anticlockwise, per newton
+            weight_moment = mass * GRAVITY * (edge - x)  # moment of the weight about the edge, anticlockwise
+            if push_moment * weight_moment < 0:
+                limits["tips"] = min(limits["tips"], abs(weight_moment / push_moment))
         # |F_x| = mu (weight - F_z): an upward force reduces the load on the ground.
-        lighter = abs(push[0]) + self.stands.friction * push[1]
-        if lighter > 0:
-            found["slips"] = self.stands.friction * mass * GRAVITY / lighter
-        return found
+        slip_factor = abs(push[0]) + self.footing.friction * push[1]
+        if slip_factor > 0:
+            limits["slips"] = self.footing.friction * mass * GRAVITY / slip_factor
+        return limits
 
-    def _places(self, theta: Sequence[float]) -> dict[str, tuple[float, float]]:
+    def _plane_points(self, theta: Sequence[float]) -> dict[str, tuple[float, float]]:
         """Return the pins of boom, stick and bucket, and the teeth: x and z in the arm's plane."""
-        g, at = self.linkage.given, dict[str, tuple[float, float]]()
+        g, points = self.linkage.given, dict[str, tuple[float, float]]()
         x, z = g["cab"]["boom_pin"]
         angle = 0.0
         for name, turn in zip(CYLINDERS, theta[1:], strict=True):
-            at[name], angle = (x, z), angle + turn
+            points[name], angle = (x, z), angle + turn
             x, z = x + g[name]["length"] * math.cos(angle), z + g[name]["length"] * math.sin(angle)
-        return at | {"tip": (x, z)}
+        return points | {"tip": (x, z)}
 
-    def _stick_below(self, bucket: float) -> float:
+    def _upright_stick(self, bucket: float) -> float:
         low, high = self.linkage.stops[2]
         return min(max(math.radians(-90.0), low), high)
 
-    def _boom_for(self, stick: float, bucket: float) -> float:
+    def _boom_on_ground(self, stick: float, bucket: float) -> float:
         """Return the boom angle with the teeth on the ground, or as near to it as the boom permits."""
         low, high = self.linkage.stops[1]
-        tried = np.linspace(low, high, 801)
-        heights = [abs(self._places((0.0, float(a), stick, bucket))["tip"][1]) for a in tried]
-        return float(tried[int(np.argmin(heights))])
+        angles = np.linspace(low, high, 801)
+        heights = [abs(self._plane_points((0.0, float(a), stick, bucket))["tip"][1]) for a in angles]
+        return float(angles[int(np.argmin(heights))])
 
     # -- lifting
 
     def weight(self, theta: Sequence[float]) -> tuple[float, float]:
         """Return the mass of the machine at the joint angles `theta`, kg, and its centre ahead of the swing axis, m."""
-        q = self._closed(theta)
+        q = self._closed_configuration(theta)
         centre = np.asarray(self.mechanism.com(q))
-        own = sum(float(b.mass) for b in self.mechanism.bodies)
-        whole = own + self.stands.mass
-        return whole, float(own * centre[0] / whole)
+        body_mass = sum(float(b.mass) for b in self.mechanism.bodies)
+        total_mass = body_mass + self.footing.mass
+        return total_mass, float(body_mass * centre[0] / total_mass)
 
-    def lifts(self, radii: Sequence[float] = RADII, heights: Sequence[float] = HEIGHTS) -> list[Lift]:
+    def lifts(self, radii: Sequence[float] = RADII, heights: Sequence[float] = HEIGHTS) -> list[LiftCapacity]:
         """Return the lift capacities over front and side at all places within reach.
 
         Parameters
@@ -206,31 +214,32 @@ class ToolForces:
         heights
             Heights of the bucket's pin, m.
         """
-        found = []
+        capacities = []
         for z in heights:
             for r in radii:
-                theta = self._under(r, z)
+                theta = self._lifting_pose(r, z)
                 if theta is not None:
-                    found += [
-                        self._lift(theta, r, z, side, edge) for side, edge in (("front", IDLER), ("side", GAUGE / 2))
+                    capacities += [
+                        self._lift(theta, r, z, side, edge)
+                        for side, edge in (("front", IDLER_HALF_DISTANCE), ("side", TRACK_GAUGE / 2))
                     ]
-        return found
+        return capacities
 
-    def _under(self, r: float, z: float) -> list[float] | None:
+    def _lifting_pose(self, r: float, z: float) -> list[float] | None:
         """Return joint angles that place the bucket's pin at (r, z); None out of reach."""
         wrist = replace(self.linkage.arm, tip=(0.0, 0.0))
-        theta = [float(a) for a in wrist.inverse((r, 0.0, z, HANGING))]
+        theta = [float(a) for a in wrist.inverse((r, 0.0, z, HANGING_BUCKET_ANGLE))]
         stops = self.linkage.stops
         theta[3] = min(max(theta[3], stops[3][0]), stops[3][1])
-        at = wrist.forward(theta)
+        position = wrist.forward(theta)
         within = all(low <= a <= high for a, (low, high) in zip(theta[1:], stops[1:], strict=True))
-        return theta if within and math.hypot(at[0] - r, at[2] - z) < 1e-6 else None
+        return theta if within and math.hypot(position[0] - r, position[2] - z) < 1e-6 else None
 
-    def _lift(self, theta: Sequence[float], r: float, z: float, side: str, edge: float) -> Lift:
-        q = self._closed(theta)
+    def _lift(self, theta: Sequence[float], r: float, z: float, side: str, edge: float) -> LiftCapacity:
+        q = self._closed_configuration(theta)
         still, drives = np.zeros(self.mechanism.nv), list(JOINTS)
         columns = self.mechanism.columns[1]
-        own, more = (
+        own_forces, loaded_forces = (
             np.asarray(
                 self.mechanism.inverse_dynamics(q, still, still, actuated=drives, wrenches={"pin": [0, 0, w, 0, 0, 0]})
             )
@@ -239,17 +248,17 @@ class ToolForces:
         limits = {}
         for name, joint in zip(CYLINDERS, JOINTS[1:], strict=True):
             k = columns.index(joint)
-            first, each = float(own[k]), float(more[k] - own[k])
+            own_force, force_per_kg = float(own_forces[k]), float(loaded_forces[k] - own_forces[k])
             a_A, a_B = (float(a) for a in self.cylinders[name].areas)
-            room = (self.relief * a_A - first) if each > 0 else (self.relief * a_B + first)
-            if abs(each) > 1e-9:
-                limits[f"{name} cylinder"] = HYDRAULIC * max(room, 0.0) / abs(each)
+            force_margin = (self.relief * a_A - own_force) if force_per_kg > 0 else (self.relief * a_B + own_force)
+            if abs(force_per_kg) > 1e-9:
+                limits[f"{name} cylinder"] = HYDRAULIC_FRACTION * max(force_margin, 0.0) / abs(force_per_kg)
         mass, x = self.weight(theta)  # x is along the arm, over the front as well as over the side
-        limits["tipping"] = TIPPING * mass * (edge - x) / (r - edge) if r > edge else math.inf
+        limits["tipping"] = TIPPING_FRACTION * mass * (edge - x) / (r - edge) if r > edge else math.inf
         binds = min(limits, key=lambda name: limits[name])
-        return Lift(r, z, side, limits[binds], binds)
+        return LiftCapacity(r, z, side, limits[binds], binds)
 
-    def _closed(self, theta: Sequence[float]) -> np.ndarray:
+    def _closed_configuration(self, theta: Sequence[float]) -> np.ndarray:
         """Return the mechanism's q for these joint angles, with the loops closed."""
         guess = {n: a - b for n, a, b in zip(("swing", *CYLINDERS), theta, self.linkage.start, strict=True)}
         x = dict(zip(CYLINDERS, self.linkage.extensions(theta), strict=True))

@@ -2,7 +2,8 @@
 
 Each contact point is a compliant sphere with friction (forces/contact.py). The belt moves over the ground at a speed
 that is a parameter for each side, so that the machine travels and turns. Obstacles for the bucket move with the
-carriage. Assumed: the ground under the tracks is level, with the stiffness STIFF, and is not changed by digging.
+carriage. Assumed: the ground under the tracks is level, with the stiffness CONTACT_STIFFNESS, and is not changed by
+digging.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bellcrank.excavators.digging import Footing
-from bellcrank.excavators.linkage.footing import HALF, SIDES
+from bellcrank.excavators.digging_forces import Footing
+from bellcrank.excavators.linkage.footing import TRACK_HALF_LENGTH, TRACK_SIDES
 from bellcrank.forces import Contact, Element, Law, Plane, Sphere, Together
 from bellcrank.forces.element import Triple
 from bellcrank.model import Frame, Mechanism
 from bellcrank.parameters import parameter
 from bellcrank.scalar import Scalar
 
-BODY = "carriage"
-BALL = 0.1  # m, radius of a contact sphere
-STIFF = 2.0e6  # N/m per contact point: 22 t sink in by 14 mm
-DAMPED = 1.5  # s/m
-SLOW = 5e-3  # m/s, below which friction acts like a damper; a parked machine creeps more slowly
-PLACES = tuple(
-    (f"{side}{k}", (x * HALF / 3.0, y * (SIDES[0] + SIDES[1]) / 2.0, BALL))
+CARRIAGE_BODY = "carriage"
+SPHERE_RADIUS = 0.1  # m, radius of a contact sphere
+CONTACT_STIFFNESS = 2.0e6  # N/m per contact point: 22 t sink in by 14 mm
+CONTACT_DAMPING = 1.5  # s/m
+CREEP_SPEED = 5e-3  # m/s, below which friction acts like a damper; a parked machine creeps more slowly
+CONTACT_POINTS = tuple(
+    (f"{side}{k}", (x * TRACK_HALF_LENGTH / 3.0, y * (TRACK_SIDES[0] + TRACK_SIDES[1]) / 2.0, SPHERE_RADIUS))
     for side, y in (("left", 1.0), ("right", -1.0))
     for k, x in enumerate((3.0, 1.0, -1.0, -3.0))
 )
@@ -53,7 +54,7 @@ class Belt(Contact):
         x
             States of the contact.
         """
-        return super().__call__(t, pose, self._shoe(pose, velocity), x)
+        return super().__call__(t, pose, self._shoe_velocity(pose, velocity), x)
 
     def loss(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the dissipated power less the power of the belt's drive, W.
@@ -69,19 +70,19 @@ class Belt(Contact):
         x
             States of the contact.
         """
-        shoe = self._shoe(pose, velocity)
+        shoe = self._shoe_velocity(pose, velocity)
         force = super().__call__(t, pose, shoe, x)[0]
-        given = sum((f * (v - s) for f, v, s in zip(force, velocity[:2], shoe[:2], strict=False)), start=0.0)
-        return super().loss(t, pose, shoe, x) - given
+        drive_power = sum((f * (v - s) for f, v, s in zip(force, velocity[:2], shoe[:2], strict=False)), start=0.0)
+        return super().loss(t, pose, shoe, x) - drive_power
 
-    def _shoe(self, pose: Any, velocity: Sequence[Scalar]) -> list[Scalar]:
+    def _shoe_velocity(self, pose: Any, velocity: Sequence[Scalar]) -> list[Scalar]:
         """Return the velocity of the shoe that touches the ground."""
         return [velocity[k] - self.speed * pose[k, 0] for k in range(2)] + list(velocity[2:])
 
 
-def standing(plain: Mechanism) -> Mechanism:
+def with_track_frames(plain: Mechanism) -> Mechanism:
     """Return the mechanism `plain` with a frame at each contact point of its carriage."""
-    frames = {f"track.{name}": Frame(f"track.{name}", BODY, point=place) for name, place in PLACES}
+    frames = {f"track.{name}": Frame(f"track.{name}", CARRIAGE_BODY, point=place) for name, place in CONTACT_POINTS}
     return replace(plain, frames={**plain.frames, **frames})
 
 
@@ -96,15 +97,28 @@ def tracks(footing: Footing, probes: Sequence[str]) -> list[Element]:
         Names of the bucket's frames.
     """
     speeds = {side: parameter(f"tracks.{side}", 0.0, "m/s") for side in ("left", "right")}
-    how = {"stiffness": STIFF, "damping": DAMPED, "friction": footing.friction, "slow": SLOW}
-    feet: list[Element] = [
-        Belt(f"track.{name}", "ground", f"track.{name}", Plane(), Sphere(BALL), **how, speed=speeds[name[:-1]])
-        for name, _ in PLACES
+    contact_options = {
+        "stiffness": CONTACT_STIFFNESS,
+        "damping": CONTACT_DAMPING,
+        "friction": footing.friction,
+        "slow": CREEP_SPEED,
+    }
+    contacts: list[Element] = [
+        Belt(
+            f"track.{name}",
+            "ground",
+            f"track.{name}",
+            Plane(),
+            Sphere(SPHERE_RADIUS),
+            **contact_options,
+            speed=speeds[name[:-1]],
+        )
+        for name, _ in CONTACT_POINTS
     ]
     walls = Together(footing.barriers)
-    return feet + [Law(f"walls.{probe}", BODY, probe, walls) for probe in probes]
+    return contacts + [Law(f"walls.{probe}", CARRIAGE_BODY, probe, walls) for probe in probes]
 
 
-def sunk(mass: float) -> float:
+def static_penetration(mass: float) -> float:
     """Return the static penetration of the tracks under a `mass`, m."""
-    return mass * 9.81 / (len(PLACES) * STIFF)
+    return mass * 9.81 / (len(CONTACT_POINTS) * CONTACT_STIFFNESS)

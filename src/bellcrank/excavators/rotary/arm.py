@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.actuators.actuator import held
+from bellcrank.actuators.actuator import bounded_rate
 from bellcrank.errors import InputError
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar, acos, atan2, clip, cos, maximum, sin, sqrt
 
-Four = list[Scalar]
-TINY = 1e-9  # m, lower bound of a distance in a denominator
+TipScalars = list[Scalar]
+LEAST_DISTANCE = 1e-9  # m, lower bound of a distance in a denominator
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ExcavatorArm:
         """Least and largest distance of the wrist from the boom's hinge, m."""
         return maximum(self.l1 - self.l2, self.l2 - self.l1) + self.margin, self.l1 + self.l2 - self.margin
 
-    def forward(self, theta: Sequence[Scalar]) -> Four:
+    def forward(self, theta: Sequence[Scalar]) -> TipScalars:
         """Return [radius, swing, height, bucket] for the joint angles `theta`."""
         phi1, phi2 = theta[1], theta[1] + theta[2]
         bucket = phi2 + theta[3]
@@ -84,9 +84,9 @@ class ExcavatorArm:
         """Return the wrist of a `target` relative to the boom's hinge: along the radius, up, and the distance."""
         along, up = self._offset(target[3])
         X, Z = target[0] - self.a - along, target[2] - self.c - up
-        return X, Z, maximum(sqrt(X * X + Z * Z), TINY)
+        return X, Z, maximum(sqrt(X * X + Z * Z), LEAST_DISTANCE)
 
-    def inverse(self, target: Sequence[Scalar]) -> Four:
+    def inverse(self, target: Sequence[Scalar]) -> TipScalars:
         """Return joint angles for a `target` [radius, swing, height, bucket], or for the nearest point within reach."""
         X, Z, D = self.wrist(target)
         D = clip(D, *self.reach)
@@ -95,7 +95,7 @@ class ExcavatorArm:
         boom = atan2(Z, X) - atan2(self.l2 * sin(stick), self.l1 + self.l2 * cos(stick))
         return [target[1], boom, stick, target[3] - boom - stick]
 
-    def allowed(self, target: Sequence[Scalar], rates: Sequence[Scalar]) -> Four:
+    def allowed(self, target: Sequence[Scalar], rates: Sequence[Scalar]) -> TipScalars:
         """Limit rates to the reach: at its boundary the tip slides along.
 
         Parameters
@@ -109,10 +109,10 @@ class ExcavatorArm:
         along, up = self._offset(target[3])
         dX, dZ = rates[0] + up * rates[3], rates[2] - along * rates[3]
         dD = (X * dX + Z * dZ) / D
-        less = (held(D, dD, *self.reach) - dD) / D
-        return [rates[0] + less * X, rates[1], rates[2] + less * Z, rates[3]]
+        correction = (bounded_rate(D, dD, *self.reach) - dD) / D
+        return [rates[0] + correction * X, rates[1], rates[2] + correction * Z, rates[3]]
 
-    def joint_rates(self, theta: Sequence[Scalar], rates: Sequence[Scalar]) -> Four:
+    def joint_rates(self, theta: Sequence[Scalar], rates: Sequence[Scalar]) -> TipScalars:
         """Return joint rates for rates of [radius, swing, height, bucket]; the stick must not be straight or folded.
 
         Parameters

@@ -23,13 +23,16 @@ from math import pi, radians
 from bellcrank.actuators import RotaryHydraulics
 from bellcrank.control.trajectory import Ramp
 from bellcrank.excavators.rotary.arm import ExcavatorArm
-from bellcrank.excavators.rotary.modes import JOINTS, JointMode, ResolvedMode
+from bellcrank.excavators.rotary.spool_control import JOINTS, JointMode, ResolvedMode
 from bellcrank.scalar import Scalar
 from bellcrank.zoo import data, excavator
 
-STILL, MOVING, SECONDS = 5.0, 5.0, 15.0
+REST_SECONDS, MOTION_SECONDS, SECONDS = 5.0, 5.0, 15.0
 HEIGHT, BUCKET, OPENING = 3.0, -pi / 2, 0.1  # m, rad, cm/V
-FROM, TO = (5.0, 0.0, HEIGHT, BUCKET), (6.5, radians(15.0), HEIGHT, BUCKET)  # radius, swing, height, bucket
+START_TARGET, END_TARGET = (
+    (5.0, 0.0, HEIGHT, BUCKET),
+    (6.5, radians(15.0), HEIGHT, BUCKET),
+)  # radius, swing, height, bucket
 
 
 def hydraulics(laminar: Scalar = 0.0, opening: Scalar = OPENING) -> list[RotaryHydraulics]:
@@ -42,11 +45,11 @@ def hydraulics(laminar: Scalar = 0.0, opening: Scalar = OPENING) -> list[RotaryH
     opening
         Opening of the spool per volt, cm/V.
     """
-    given = data("excavator")["hydraulics"]
-    shared = {k: given[k] for k in ("P_e", "k_f", "D_m", "beta_v")}
-    shared |= {"deadband": given["spool_deadband"], "limit": given["spool_limit"]}
+    numbers = data("excavator")["hydraulics"]
+    shared = {k: numbers[k] for k in ("P_e", "k_f", "D_m", "beta_v")}
+    shared |= {"deadband": numbers["spool_deadband"], "limit": numbers["spool_limit"]}
     shared |= {"laminar": laminar, "opening": opening}
-    rows = zip(JOINTS, given["P_s"], given["G"], given["beta_m"], strict=True)
+    rows = zip(JOINTS, numbers["P_s"], numbers["G"], numbers["beta_m"], strict=True)
     return [RotaryHydraulics(joint, P_s, G, beta_m, **shared) for joint, P_s, G, beta_m in rows]
 
 
@@ -57,13 +60,13 @@ def arm() -> ExcavatorArm:
 
 def poses() -> tuple[list[float], list[float]]:
     """Return the joint angles at the start and at the end of both runs."""
-    there: ExcavatorArm = arm()
-    return [float(x) for x in there.inverse(FROM)], [float(x) for x in there.inverse(TO)]
+    kinematics: ExcavatorArm = arm()
+    return [float(x) for x in kinematics.inverse(START_TARGET)], [float(x) for x in kinematics.inverse(END_TARGET)]
 
 
 def resolved_mode() -> ResolvedMode:
     """Return the control of the run in RESOLVED mode."""
-    path = Ramp(FROM, TO, MOVING, STILL)
+    path = Ramp(START_TARGET, END_TARGET, MOTION_SECONDS, REST_SECONDS)
 
     def sticks(t: Scalar) -> list[Scalar]:
         (radius, *_), (radial, swing, up, turn), _ = path(t)
@@ -76,6 +79,6 @@ def resolved_mode() -> ResolvedMode:
 def joint_mode() -> JointMode:
     """Return the control of the run in JOINT mode."""
     start, end = poses()
-    path = Ramp(start, end, MOVING, STILL)
+    path = Ramp(start, end, MOTION_SECONDS, REST_SECONDS)
     gains = data("excavator")["control"]
     return JointMode(gains["kp"], gains["kv"], start, lambda t: path(t)[1])

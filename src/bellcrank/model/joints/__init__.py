@@ -4,7 +4,7 @@ from bellcrank.model.joints.cylindrical import Cylindrical
 from bellcrank.model.joints.fixed import Fixed
 from bellcrank.model.joints.floating import Floating
 from bellcrank.model.joints.helical import Helical
-from bellcrank.model.joints.modal import Kinds
+from bellcrank.model.joints.modal import JointTypes
 from bellcrank.model.joints.planar import Planar
 from bellcrank.model.joints.prismatic import Prismatic
 from bellcrank.model.joints.revolute import Revolute
@@ -12,7 +12,7 @@ from bellcrank.model.joints.spherical import Spherical
 from bellcrank.model.joints.universal import Universal
 from bellcrank.model.kind import Kind
 
-KINDS: dict[str, type[Kind]] = Kinds(
+KINDS: dict[str, type[Kind]] = JointTypes(
     {
         kind.name: kind
         for kind in (Fixed, Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Floating)

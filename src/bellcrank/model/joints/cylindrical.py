@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.model.kind import SLIDE_Z, TURN_Z, Kind, moved_along_alike, shift_z, turn_z
+from bellcrank.model.kind import SLIDE_Z, TURN_Z, Kind, screw_invariant_part, shift_z, turn_z
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
@@ -27,4 +27,4 @@ class Cylindrical(Kind):
 
     def unfelt(self, inertia: Inertia) -> Inertia:
         """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return moved_along_alike(inertia)
+        return screw_invariant_part(inertia)

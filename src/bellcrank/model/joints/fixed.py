@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bellcrank.model.kind import Kind
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.moves import STILL, Transform
+from bellcrank.spatial.moves import IDENTITY_TRANSFORM, Transform
 from bellcrank.spatial.vector import Motion
 
 
@@ -23,7 +23,7 @@ class Fixed(Kind):
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
-        return STILL
+        return IDENTITY_TRANSFORM
 
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
         """Return the columns of the motion subspace S at `q`."""

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.model.kind import Kind
-from bellcrank.model.quaternion import arc, between, quaternion_rate, rotation_matrix, turned
+from bellcrank.model.quaternion import (
+    arc_displacement,
+    quaternion_difference,
+    quaternion_rate,
+    rotate_quaternion,
+    rotation_matrix,
+)
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.moves import FullRotation, Shift, Transform
 from bellcrank.spatial.vector import AXES, ZERO, Motion, vec
@@ -38,15 +44,15 @@ class Floating(Kind):
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
         """Return `q` after one unit of time with constant velocity `dv`."""
-        moved = vec(q[:3]) + rotation_matrix(q[3:]) @ arc(vec(dv[:3]), vec(dv[3:]))
-        return [*moved, *turned(q[3:], vec(dv[3:]))]
+        moved = vec(q[:3]) + rotation_matrix(q[3:]) @ arc_displacement(vec(dv[:3]), vec(dv[3:]))
+        return [*moved, *rotate_quaternion(q[3:], vec(dv[3:]))]
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
         """Return the dv that leads from `q0` to `q1`, the inverse of `integrate`."""
-        w, k = between(q0[3:], q1[3:])
+        w, k = quaternion_difference(q0[3:], q1[3:])
         p = rotation_matrix(q0[3:]).T @ (vec(q1[:3]) - vec(q0[:3]))
         turned = w.cross(p)
-        return [*(p - turned * 0.5 + w.cross(turned) * k), *w]  # inverse of `arc`
+        return [*(p - turned * 0.5 + w.cross(turned) * k), *w]  # inverse of `arc_displacement`
 
     def neutral(self) -> list[float]:
         """Return the coordinates at which F coincides with G."""

@@ -15,27 +15,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.model.kind import Kind
-from bellcrank.model.modal import Node
-from bellcrank.once import once
+from bellcrank.model.mode_shapes import ModalNode
 from bellcrank.scalar import Scalar, is_zero
+from bellcrank.single_evaluation import evaluated_once
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
 from bellcrank.spatial.vector import AXES, ZERO, Mat, Motion, Vec, vec
 
-PREFIX = "modal "
+MODAL_PREFIX = "modal "
 
 
 @dataclass(frozen=True)
-class Modal(Kind):
-    """A node of a flexible body; types for a number of modes are made by `modal_kind`."""
+class ModalJoint(Kind):
+    """A node of a flexible body; types for a number of modes are made by `modal_joint_type`."""
 
-    node: Node | None = None
+    node: ModalNode | None = None
 
     name, nq, nv, has_axis = "modal", 0, 0, False
     coordinates = ()
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
-        p, R = self._place(q), _rotation(self._b(q))
+        p, R = self._position(q), _node_rotation(self._rodrigues_vector(q))
         shift: list[Move] = [] if all(map(is_zero, p)) else [Shift(p)]
         return Transform([*shift, FullRotation(R)] if R is not None else shift)
 
@@ -43,17 +43,17 @@ class Modal(Kind):
         """Return the columns of the motion subspace S at `q`."""
         if self.node is None:
             return [Motion(e, ZERO) for e in AXES]  # any rotation is possible
-        R, b = _rotation(self._b(q)), self._b(q)
+        R, b = _node_rotation(self._rodrigues_vector(q)), self._rodrigues_vector(q)
         s = 2.0 / (1.0 + b.dot(b))
         columns = []
         for k, turn in enumerate(self.node.turn):
-            db, along = vec(turn) * 0.5, self._slope(k, q)
+            db, along = vec(turn) * 0.5, self._position_derivative(k, q)
             columns.append(Motion((db - b.cross(db)) * s, along if R is None else R.T @ along))
         return columns
 
     def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Motion]:
         """Return the columns of dS/dt at `q` and `v`."""
-        R, b, rate = _rotation(self._b(q)), self._b(q), self._b(v)
+        R, b, rate = _node_rotation(self._rodrigues_vector(q)), self._rodrigues_vector(q), self._rodrigues_vector(v)
         s = 2.0 / (1.0 + b.dot(b))
         ds = -(s * s * b.dot(rate))
         w = (rate - b.cross(rate)) * s
@@ -61,7 +61,7 @@ class Modal(Kind):
         found = []
         for k, turn in enumerate(self.node.turn):
             db = vec(turn) * 0.5
-            along, change = self._slope(k, q), self._slope(k, v) - vec(self.node.shift[k])
+            along, change = self._position_derivative(k, q), self._position_derivative(k, v) - vec(self.node.shift[k])
             if R is not None:
                 along, change = R.T @ along, R.T @ change
             found.append(Motion((db - b.cross(db)) * ds - rate.cross(db) * s, change - w.cross(along)))
@@ -69,26 +69,28 @@ class Modal(Kind):
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return (dS/dt) v at `q` and `v`."""
-        R, b, db = _rotation(self._b(q)), self._b(q), self._b(v)
+        R, b, db = _node_rotation(self._rodrigues_vector(q)), self._rodrigues_vector(q), self._rodrigues_vector(v)
         s = 2.0 / (1.0 + b.dot(b))
         turning = db - b.cross(db)
         w, ang = turning * s, turning * -(s * s * b.dot(db))
         velocity, acceleration = ZERO, ZERO
         for k, rate in enumerate(v):
-            velocity = velocity + self._slope(k, q) * rate
-            acceleration = acceleration + (self._slope(k, v) - self._slope(k, [0.0] * len(v))) * rate
+            velocity = velocity + self._position_derivative(k, q) * rate
+            acceleration = (
+                acceleration + (self._position_derivative(k, v) - self._position_derivative(k, [0.0] * len(v))) * rate
+            )
         if R is not None:
             velocity, acceleration = R.T @ velocity, R.T @ acceleration
         return Motion(ang, acceleration - w.cross(velocity))
 
-    def _b(self, q: Sequence[Scalar]) -> Vec:
+    def _rodrigues_vector(self, q: Sequence[Scalar]) -> Vec:
         assert self.node is not None
         b = ZERO
         for turn, x in zip(self.node.turn, q, strict=True):
             b = b + vec(turn) * (x * 0.5)
         return b
 
-    def _slope(self, k: int, q: Sequence[Scalar]) -> Vec:
+    def _position_derivative(self, k: int, q: Sequence[Scalar]) -> Vec:
         """Return dp/dn_k."""
         assert self.node is not None
         slope = vec(self.node.shift[k])
@@ -96,15 +98,15 @@ class Modal(Kind):
             slope = slope + vec(second) * x
         return slope
 
-    def _place(self, q: Sequence[Scalar]) -> Vec:
+    def _position(self, q: Sequence[Scalar]) -> Vec:
         assert self.node is not None
         p = ZERO
         for k, x in enumerate(q):
-            p = p + (vec(self.node.shift[k]) + self._slope(k, q)) * (x * 0.5)
+            p = p + (vec(self.node.shift[k]) + self._position_derivative(k, q)) * (x * 0.5)
         return p
 
 
-def _rotation(b: Vec) -> Mat | None:
+def _node_rotation(b: Vec) -> Mat | None:
     """Return R, or None where nothing rotates."""
     if all(map(is_zero, b)):
         return None
@@ -117,22 +119,22 @@ def _rotation(b: Vec) -> Mat | None:
     )
 
 
-@once
-def modal_kind(modes: int) -> type[Modal]:
+@evaluated_once
+def modal_joint_type(modes: int) -> type[ModalJoint]:
     """Return the joint type for the nodes of a body with `modes` modes."""
     names = tuple(f"mode{k + 1}" for k in range(modes))
     fields: dict[str, Any] = {"nq": modes, "nv": modes, "coordinates": names}
-    return type("Modal", (Modal,), fields)
+    return type("Modal", (ModalJoint,), fields)
 
 
-class Kinds(dict[str, type[Kind]]):
+class JointTypes(dict[str, type[Kind]]):
     """Joint types by name.
 
     "modal 3" and so on, for nodes of bodies with three modes, are not listed, and are made when looked up.
     """
 
     def __missing__(self, name: str) -> type[Kind]:
-        digits = name.removeprefix(PREFIX)
+        digits = name.removeprefix(MODAL_PREFIX)
         if digits == name or not digits.isdecimal():
             raise KeyError(name)
-        return modal_kind(int(digits))
+        return modal_joint_type(int(digits))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.model.kind import TURN_Z, Kind, moved_along_alike, turn_z
+from bellcrank.model.kind import TURN_Z, Kind, screw_invariant_part, turn_z
 from bellcrank.model.quaternion import sinc_pair
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.inertia import Inertia
@@ -61,4 +61,4 @@ class Planar(Kind):
 
     def unfelt(self, inertia: Inertia) -> Inertia:
         """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return moved_along_alike(inertia)
+        return screw_invariant_part(inertia)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.model.kind import TURN_Z, Kind, shift_z, turn_z, turned_alike
+from bellcrank.model.kind import TURN_Z, Kind, shift_z, turn_invariant_part, turn_z
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
@@ -27,4 +27,4 @@ class Revolute(Kind):
 
     def unfelt(self, inertia: Inertia) -> Inertia:
         """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return turned_alike(inertia)
+        return turn_invariant_part(inertia)

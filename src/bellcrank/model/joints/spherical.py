@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.model.kind import Kind, point_mass
-from bellcrank.model.quaternion import between, quaternion_rate, rotation_matrix, turned
+from bellcrank.model.kind import Kind, rotation_invariant_part
+from bellcrank.model.quaternion import quaternion_difference, quaternion_rate, rotate_quaternion, rotation_matrix
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import FullRotation, Transform
@@ -35,11 +35,11 @@ class Spherical(Kind):
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
         """Return `q` after one unit of time with constant velocity `dv`."""
-        return turned(q, vec(dv))
+        return rotate_quaternion(q, vec(dv))
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
         """Return the dv that leads from `q0` to `q1`, the inverse of `integrate`."""
-        return list(between(q0, q1)[0])
+        return list(quaternion_difference(q0, q1)[0])
 
     def neutral(self) -> list[float]:
         """Return the coordinates at which F coincides with G."""
@@ -47,4 +47,4 @@ class Spherical(Kind):
 
     def unfelt(self, inertia: Inertia) -> Inertia:
         """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return point_mass(inertia)
+        return rotation_invariant_part(inertia)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.model.kind import FORCES, Kind, point_mass, turn_z
+from bellcrank.model.kind import FORCES, Kind, rotation_invariant_part, turn_z
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform, Turn
@@ -41,4 +41,4 @@ class Universal(Kind):
 
     def unfelt(self, inertia: Inertia) -> Inertia:
         """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return point_mass(inertia)
+        return rotation_invariant_part(inertia)

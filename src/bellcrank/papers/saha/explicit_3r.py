@@ -24,12 +24,12 @@ W = np.array([5 / 2, 3 / 2, 1 / 2])
 G = 9.81
 
 
-def _parts(theta: Array, dtheta: Array, m: float, length: float) -> tuple[Array, Array]:
+def _matrix_and_forces(theta: Array, dtheta: Array, m: float, length: float) -> tuple[Array, Array]:
     """Return the matrix and the remaining terms of the equations in absolute angles."""
     phi, dphi = np.cumsum(theta), np.cumsum(dtheta)
-    apart = phi[:, None] - phi[None, :]
+    differences = phi[:, None] - phi[None, :]
     c = m * length**2 * C
-    return c * np.cos(apart), (c * np.sin(apart)) @ dphi**2 + m * length * W * G * np.cos(phi)
+    return c * np.cos(differences), (c * np.sin(differences)) @ dphi**2 + m * length * W * G * np.cos(phi)
 
 
 def acceleration(theta: Array, dtheta: Array, tau: Array, m: float = 1.0, length: float = 1.0) -> Array:
@@ -48,7 +48,7 @@ def acceleration(theta: Array, dtheta: Array, tau: Array, m: float = 1.0, length
     length
         Length of a rod, m.
     """
-    matrix, rest = _parts(theta, dtheta, m, length)
+    matrix, rest = _matrix_and_forces(theta, dtheta, m, length)
     Q = tau - np.append(tau[1:], 0.0)
     return np.diff(np.linalg.solve(matrix, Q - rest), prepend=0.0)
 
@@ -69,12 +69,12 @@ def torque(theta: Array, dtheta: Array, ddtheta: Array, m: float = 1.0, length: 
     length
         Length of a rod, m.
     """
-    matrix, rest = _parts(theta, dtheta, m, length)
+    matrix, rest = _matrix_and_forces(theta, dtheta, m, length)
     Q = matrix @ np.cumsum(ddtheta) + rest
     return np.cumsum(Q[::-1])[::-1]
 
 
-def run(tau: Callable[[float], Array], seconds: float, h: float, every: int) -> Array:
+def integrate(tau: Callable[[float], Array], seconds: float, h: float, every: int) -> Array:
     """Integrate from rest at zero angles; return theta, (rows, 3).
 
     Parameters

@@ -13,21 +13,21 @@ from math import pi
 import numpy as np
 
 from bellcrank.papers.results import Result, Row
-from bellcrank.papers.saha.arms import Arm
+from bellcrank.papers.saha.arm_experiment import ArmExperiment
 from bellcrank.papers.saha.figures import figures
 from bellcrank.zoo import puma_saha
 
 
 def run() -> Result:
     """Run free fall and the forced motion, and compare them with the paper."""
-    arm = Arm(puma_saha(), (0.0,) * 6, (pi,) * 6)
+    arm = ArmExperiment(puma_saha(), (0.0,) * 6, (pi,) * 6)
     free = arm.free_fall()
     theta_2 = free["joint2.q"]
     t, sizes = arm.growth
     rows = (
         Row("free fall: theta_2 at 0.5 s", "positive", float(theta_2[50]), "rad", bool((theta_2[1:51] > 0.0).all())),
         Row("free fall: energy lost or won, of the largest kinetic", "", float(free.residuals()["energy"])),
-        *arm.departures(6.0, 0.5),
+        *arm.departure_rows(6.0, 0.5),
         *(Row(f"what a small error grows by in {s} s", "", float(np.interp(s, t, sizes))) for s in (3, 6, 10)),
     )
     records = {"free-fall": free, "rkf45": arm.forced("rkf45"), "abm4": arm.forced("abm4")}

@@ -13,11 +13,11 @@ from math import pi
 import numpy as np
 
 from bellcrank.errors import BellcrankError
-from bellcrank.formats.locked_joints import locked
+from bellcrank.formats.locked_joints import lock_joints
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.papers.open_loop import Array
-from bellcrank.papers.results import Result, Row, below
-from bellcrank.papers.saha.arms import SECONDS, Arm
+from bellcrank.papers.results import Result, Row, below_bound
+from bellcrank.papers.saha.arm_experiment import SECONDS, ArmExperiment
 from bellcrank.papers.saha.figures import figures
 from bellcrank.record import Record
 from bellcrank.sim.simulator import Simulator
@@ -29,25 +29,27 @@ END = (pi / 3, pi / 3, 0.1, pi / 3, pi / 3, pi / 3)  # "theta_i(T) = 60 deg for 
 
 def run() -> Result:
     """Run free fall and the forced motion, scan the printed numbers, and compare with the paper."""
-    arm = Arm(stanford(), START, END)
+    arm = ArmExperiment(stanford(), START, END)
     free = arm.free_fall()
-    held = arm.free_fall(_held(arm.mechanism), (*START[:2], *START[3:]))
+    held = arm.free_fall(_with_locked_slide(arm.mechanism), (*START[:2], *START[3:]))
     theta_2, b_3 = free["joint2.q"], free["joint3.q"]
-    at = {t: round(t / 0.01) for t in (0.5, 1.0, 10.0)}
-    zero, zero_held = _zero(free), _zero(held)
-    name, soonest, second = _scan(arm.mechanism)
+    sample_index = {t: round(t / 0.01) for t in (0.5, 1.0, 10.0)}
+    zero, zero_held = _zero_time(free), _zero_time(held)
+    changed_number, soonest, runner_up = _scan_numbers(arm.mechanism)
     rows = (
         Row("free fall: theta_2 passes zero at", "a little after 0.5 s", zero, "s", 0.5 < zero < 0.7),
-        Row("free fall: theta_2 at 1 s", "", float(theta_2[at[1.0]]), "rad"),
+        Row("free fall: theta_2 at 1 s", "", float(theta_2[sample_index[1.0]]), "rad"),
         Row("free fall with the slide held: theta_2 passes zero at", "", zero_held, "s"),
-        Row(f"free fall with {name}: theta_2 passes zero at", "", soonest, "s"),
-        Row("free fall with any other single number changed: at", "", f"{second:.2g} s or later"),
-        Row("free fall: b_3 at 0.5 s", "starts picking up", float(b_3[at[0.5]]), "m", None),
-        Row("free fall: b_3 at 10 s", "", float(b_3[at[10.0]]), "m"),
+        Row(f"free fall with {changed_number}: theta_2 passes zero at", "", soonest, "s"),
+        Row("free fall with any other single number changed: at", "", f"{runner_up:.2g} s or later"),
+        Row("free fall: b_3 at 0.5 s", "starts picking up", float(b_3[sample_index[0.5]]), "m", None),
+        Row("free fall: b_3 at 10 s", "", float(b_3[sample_index[10.0]]), "m"),
         Row(
-            "free fall: energy lost or won, of the largest kinetic", "", below(float(free.residuals()["energy"]), 1e-10)
+            "free fall: energy lost or won, of the largest kinetic",
+            "",
+            below_bound(float(free.residuals()["energy"]), 1e-10),
         ),
-        *arm.departures(2.5, 0.5),
+        *arm.departure_rows(2.5, 0.5),
         Row("what a small error grows by in 2.5 s", "", float(arm.growth[1][250])),
         Row("rate of its growth at the start", "", float(np.log(arm.growth[1][200] / arm.growth[1][100])), "1/s"),
     )
@@ -55,19 +57,19 @@ def run() -> Result:
     return Result(rows, records, figures(arm, free, held))
 
 
-def _held(m: Mechanism) -> Mechanism:
+def _with_locked_slide(m: Mechanism) -> Mechanism:
     """Return the arm with joint 3 fixed."""
-    joints, _ = locked(m.joints, ["joint3"])
+    joints, _ = lock_joints(m.joints, ["joint3"])
     frames = [f for f in m.frames.values() if f.name not in ("ground", *(b.name for b in m.bodies))]
     return mechanism_of("stanford_held", m.bodies, joints, frames, gravity=m.gravity)
 
 
-def _zero(r: Record) -> float:
+def _zero_time(r: Record) -> float:
     """Return the time at which theta_2 crosses zero."""
-    return _crossing(r.t, r["joint2.q"])
+    return _crossing_time(r.t, r["joint2.q"])
 
 
-def _crossing(t: Array, y: Array) -> float:
+def _crossing_time(t: Array, y: Array) -> float:
     past = y < 0.0
     if not past.any():
         return np.inf
@@ -84,7 +86,7 @@ def _is_possible(m: Mechanism, name: str, value: float) -> bool:
     return True
 
 
-def _scan(m: Mechanism) -> tuple[str, float, float]:
+def _scan_numbers(m: Mechanism) -> tuple[str, float, float]:
     """Find the single number whose change makes theta_2 cross zero soonest.
 
     Masses and moments are halved and doubled, coordinates are moved by 0.1 and 0.3 m. Return a description of the
@@ -92,19 +94,19 @@ def _scan(m: Mechanism) -> tuple[str, float, float]:
     """
     masses = [f"{b.name}.mass" for b in m.bodies]
     moments = [f"{b.name}.inertia.{k}" for b in m.bodies for k in ("xx", "yy", "zz")]
-    places = [f"{b.name}.com.{k}" for b in m.bodies for k in "xyz"]
-    places += [f"{j.name}.point.{k}" for j in m.joints[1:] for k in "xyz"]
-    free = m.free(*masses, *moments, *places)
+    coordinates = [f"{b.name}.com.{k}" for b in m.bodies for k in "xyz"]
+    coordinates += [f"{j.name}.point.{k}" for j in m.joints[1:] for k in "xyz"]
+    free = m.free(*masses, *moments, *coordinates)
     nominal = dict(free.parameters)
-    tried = [(n, f * nominal[n]) for n in (*masses, *moments) for f in (0.5, 2.0)]
-    tried += [(n, nominal[n] + d) for n in places for d in (-0.3, -0.1, 0.1, 0.3)]
-    tried = [(n, x) for n, x in tried if _is_possible(free, n, x)]
-    values = {n: np.full(len(tried), x) for n, x in nominal.items()}
-    for k, (n, x) in enumerate(tried):
+    variants = [(n, f * nominal[n]) for n in (*masses, *moments) for f in (0.5, 2.0)]
+    variants += [(n, nominal[n] + d) for n in coordinates for d in (-0.3, -0.1, 0.1, 0.3)]
+    variants = [(n, x) for n, x in variants if _is_possible(free, n, x)]
+    values = {n: np.full(len(variants), x) for n, x in nominal.items()}
+    for k, (n, x) in enumerate(variants):
         values[n][k] = x
     r = Simulator(free).run(SECONDS, q0=list(START), step=0.005, parameters=values)
     t = r.t if r.t.ndim == 1 else r.t[0]
-    times = [(_crossing(t, r["joint2.q"][k]), n, x) for k, (n, x) in enumerate(tried)]
+    times = [(_crossing_time(t, r["joint2.q"][k]), n, x) for k, (n, x) in enumerate(variants)]
     best, name, value = min(times)
     other = min(time for time, n, _ in times if n != name)
     return f"{name} = {value:g} instead of {nominal[name]:g}", best, other

@@ -15,22 +15,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from bellcrank.dynamics import rnea
-from bellcrank.dynamics.centres import applied, jacobians
-from bellcrank.dynamics.centres import placed as free_bodies
-from bellcrank.dynamics.complement import inertia_matrix, projected_forces
-from bellcrank.dynamics.inertia_matrix import coordinate_names, solve, square
+from bellcrank.dynamics.free_bodies import applied_forces, body_jacobians
+from bellcrank.dynamics.free_bodies import place_bodies as free_bodies
+from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
 from bellcrank.dynamics.newton_euler_symbolic import coriolis
+from bellcrank.dynamics.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, step
-from bellcrank.scheduling import Tasks, grouped
+from bellcrank.scheduling import Tasks, tasks_from_groups
 
 STRATEGIES = ("subsystems", "modules", "factorisation")
-SHARED = ("copied", "sent")
+SHARING_MODES = ("copied", "sent")
 STIFFNESS, DAMPING = 100.0, 20.0  # gains of the drives; any values except 0 and 1 cost the same
-Nodes = dict[int, Node]
+NodesBySerial = dict[int, Node]
 
 
 # -- equations of motion by part
@@ -89,14 +89,14 @@ def computed_torque(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scal
     return list(u)
 
 
-CONTROLS: Mapping[str, Callable[..., list[Scalar]]] = {
+CONTROL_LAWS: Mapping[str, Callable[..., list[Scalar]]] = {
     "none": no_control,
     "proportional": proportional,
     "computed_torque": computed_torque,
 }
 
 
-def motion(m: Mechanism, control: str = "none") -> Graph:
+def trace_motion(m: Mechanism, control: str = "none") -> Graph:
     """Trace M ydd = q - k with its parts as outputs.
 
     Parameters
@@ -106,8 +106,8 @@ def motion(m: Mechanism, control: str = "none") -> Graph:
     control
         Name of the control law.
     """
-    if control not in CONTROLS:
-        raise InputError(unknown("control law", control, CONTROLS))
+    if control not in CONTROL_LAWS:
+        raise InputError(unknown("control law", control, CONTROL_LAWS))
     t = m.tree
     if t.loops:
         raise InputError(f'"{m.name}" has loops; the strategies apply to trees only.')
@@ -116,62 +116,62 @@ def motion(m: Mechanism, control: str = "none") -> Graph:
 
     def parts(q: Vector, v: Vector, w: Vector) -> dict[str, object]:
         bodies = free_bodies(t, q, v)
-        J = jacobians(t, bodies)
+        J = body_jacobians(t, bodies)
         M = inertia_matrix(t, J, [body.M for body in bodies])
-        k = projected_forces(t, J, coriolis(t, bodies, v), "k")
-        qa = projected_forces(t, J, applied(t, q, bodies), "q")
-        u = CONTROLS[control](m, q, v, w)
+        k = project_forces(t, J, coriolis(t, bodies, v), "k")
+        qa = project_forces(t, J, applied_forces(t, q, bodies), "q")
+        u = CONTROL_LAWS[control](m, q, v, w)
         step("q - k")
         ydd = solve(M, [f + x - c for f, x, c in zip(qa, u, k, strict=True)], coordinate_names(t))
-        return {"M": square(M), "k": k, "q": qa, "u": u, "ydd": ydd}
+        return {"M": full_matrix(M), "k": k, "q": qa, "u": u, "ydd": ydd}
 
     return trace(f"{m.name}.motion", parts, {"q": (t.nq,), "v": (t.nv,), "w": (t.nv,)})
 
 
-def needed(g: Graph, name: str) -> Nodes:
+def needed_nodes(g: Graph, name: str) -> NodesBySerial:
     """Return the operations of `g` that the output `name` depends on, by serial number."""
     part = Graph(name, g.inputs, {name: g.outputs[name]}, g.tape)
     return {n.serial: n for n in part.nodes if n.op != "input"}
 
 
-def modules(g: Graph) -> dict[str, Nodes]:
+def split_modules(g: Graph) -> dict[str, NodesBySerial]:
     """Split the operations of `g` into modules.
 
     The modules are M, k, q and u, each with all its operands; L, the factors of M; and "end", the remaining two
     triangular solutions.
     """
-    parts = {name: needed(g, name) for name in ("M", "k", "q", "u")}
+    parts = {name: needed_nodes(g, name) for name in ("M", "k", "q", "u")}
     before = {s for part in parts.values() for s in part}
-    rest = {s: n for s, n in needed(g, "ydd").items() if s not in before}
-    fixed: set[int] = set()  # remaining nodes that depend on M only
+    rest = {s: n for s, n in needed_nodes(g, "ydd").items() if s not in before}
+    factor_nodes: set[int] = set()  # remaining nodes that depend on M only
     for s, n in sorted(rest.items()):
-        if all(a.serial in fixed or a.serial in parts["M"] for a in n.operands):
-            fixed.add(s)
-    parts["L"] = {s: n for s, n in rest.items() if s in fixed}
-    parts["end"] = {s: n for s, n in rest.items() if s not in fixed}
+        if all(a.serial in factor_nodes or a.serial in parts["M"] for a in n.operands):
+            factor_nodes.add(s)
+    parts["L"] = {s: n for s, n in rest.items() if s in factor_nodes}
+    parts["end"] = {s: n for s, n in rest.items() if s not in factor_nodes}
     return {name: part for name, part in parts.items() if part}
 
 
 # -- partitioning
 
 
-def subsystems(m: Mechanism) -> dict[str, str]:
+def body_branches(m: Mechanism) -> dict[str, str]:
     """Map each body of `m` to its branch; "" for bodies that carry several branches, and for all bodies of a chain."""
     children: dict[int, list[int]] = {}
     for i, up in enumerate(m.parent):
         children.setdefault(up, []).append(i)
-    found: dict[str, str] = {}
+    branches: dict[str, str] = {}
 
     def spread(i: int, branch: str) -> None:
-        below = children.get(i, [])
-        split = not branch and len(below) > 1
+        child_indices = children.get(i, [])
+        split = not branch and len(child_indices) > 1
         if i >= 0:
-            found[m.tree.links[i].name] = branch
-        for j in below:
+            branches[m.tree.links[i].name] = branch
+        for j in child_indices:
             spread(j, m.tree.links[j].name if split else branch)
 
     spread(-1, "")
-    return found
+    return branches
 
 
 def tasks_of(m: Mechanism, *strategies: str, control: str = "none", shared: str = "copied") -> Tasks:
@@ -191,56 +191,58 @@ def tasks_of(m: Mechanism, *strategies: str, control: str = "none", shared: str 
     for name in strategies:
         if name not in STRATEGIES:
             raise InputError(unknown("strategy", name, STRATEGIES))
-    if shared not in SHARED:
-        raise InputError(unknown("way to share", shared, SHARED))
-    g = motion(m, control)
-    parts = modules(g)
-    merged: dict[str, Nodes] = {}
+    if shared not in SHARING_MODES:
+        raise InputError(unknown("way to share", shared, SHARING_MODES))
+    g = trace_motion(m, control)
+    parts = split_modules(g)
+    merged: dict[str, NodesBySerial] = {}
     for name, part in parts.items():
-        merged.setdefault(_group(name, strategies), {}).update(part)
+        merged.setdefault(_group_of(name, strategies), {}).update(part)
     if shared == "sent":
-        merged = once(merged)
+        merged = separate_shared_nodes(merged)
     if "subsystems" in strategies:
-        branch = subsystems(m)
-        merged = {key: part for name, whole in merged.items() for key, part in _branches(name, whole, branch).items()}
-    return in_order(f"{m.name} by {' and '.join(strategies) or 'nothing'}", merged)
+        branch = body_branches(m)
+        merged = {
+            key: part for name, whole in merged.items() for key, part in _split_by_branch(name, whole, branch).items()
+        }
+    return ordered_tasks(f"{m.name} by {' and '.join(strategies) or 'nothing'}", merged)
 
 
-def _group(module: str, strategies: Sequence[str]) -> str:
-    apart = {"M": "M", "k": "k", "q": "q", "u": "u"} if "modules" in strategies else {}
+def _group_of(module: str, strategies: Sequence[str]) -> str:
+    group_names = {"M": "M", "k": "k", "q": "q", "u": "u"} if "modules" in strategies else {}
     if "factorisation" in strategies:
-        apart |= {
+        group_names |= {
             "M": "M",
             "L": "L",
-            "k": apart.get("k", "k q"),
-            "q": apart.get("q", "k q"),
-            "u": apart.get("u", "k q"),
+            "k": group_names.get("k", "k q"),
+            "q": group_names.get("q", "k q"),
+            "u": group_names.get("u", "k q"),
         }
-    if not apart:
+    if not group_names:
         return "all"
-    return apart.get(module, "end")
+    return group_names.get(module, "end")
 
 
-def once(parts: Mapping[str, Nodes]) -> dict[str, Nodes]:
+def separate_shared_nodes(parts: Mapping[str, NodesBySerial]) -> dict[str, NodesBySerial]:
     """Move the nodes that several of the `parts` need into a task of their own, "J"."""
     uses: dict[int, int] = {}
     for part in parts.values():
         for s in part:
             uses[s] = uses.get(s, 0) + 1
     shared = {s: n for part in parts.values() for s, n in part.items() if uses[s] > 1}
-    alone = {name: {s: n for s, n in part.items() if s not in shared} for name, part in parts.items()}
-    return {name: part for name, part in ({"J": shared} | alone).items() if part}
+    exclusive = {name: {s: n for s, n in part.items() if s not in shared} for name, part in parts.items()}
+    return {name: part for name, part in ({"J": shared} | exclusive).items() if part}
 
 
-def _branches(name: str, part: Nodes, branch: Mapping[str, str]) -> dict[str, Nodes]:
-    found: dict[str, Nodes] = {}
+def _split_by_branch(name: str, part: NodesBySerial, branch: Mapping[str, str]) -> dict[str, NodesBySerial]:
+    branches: dict[str, NodesBySerial] = {}
     for s, n in part.items():
-        where = branch.get(n.label.partition("[")[2].rstrip("]"), "")
-        found.setdefault(f"{name} {where}".strip(), {})[s] = n
-    return found
+        branch_name = branch.get(n.label.partition("[")[2].rstrip("]"), "")
+        branches.setdefault(f"{name} {branch_name}".strip(), {})[s] = n
+    return branches
 
 
-def in_order(name: str, parts: Mapping[str, Nodes]) -> Tasks:
+def ordered_tasks(name: str, parts: Mapping[str, NodesBySerial]) -> Tasks:
     """Return tasks of the named node sets in topological order; sets with cyclic dependences are split into levels.
 
     Parameters
@@ -250,28 +252,28 @@ def in_order(name: str, parts: Mapping[str, Nodes]) -> Tasks:
     parts
         Nodes by task.
     """
-    order = _sorted(parts)
+    order = _topological_order(parts)
     if order is None:
-        home = {s: key for key, part in reversed(list(parts.items())) for s in part}
+        owner = {s: key for key, part in reversed(list(parts.items())) for s in part}
         level: dict[int, int] = {}
         for s, n in sorted({s: n for part in parts.values() for s, n in part.items()}.items()):
-            before = [(home[a.serial], level[a.serial]) for a in n.operands if a.op != "input"]
-            level[s] = max((at + (key != home[s]) for key, at in before), default=0)
-        cut: dict[str, Nodes] = {}
+            before = [(owner[a.serial], level[a.serial]) for a in n.operands if a.op != "input"]
+            level[s] = max((at + (key != owner[s]) for key, at in before), default=0)
+        cut: dict[str, NodesBySerial] = {}
         for key, part in parts.items():
             for s, n in part.items():
                 cut.setdefault(f"{key} {level[s]}", {})[s] = n
-        parts, order = cut, _sorted(cut)
+        parts, order = cut, _topological_order(cut)
     assert order is not None
     groups = [[parts[key][s] for s in sorted(parts[key])] for key in order]
-    return grouped(name, "strategy", groups, order)
+    return tasks_from_groups(name, "strategy", groups, order)
 
 
-def _sorted(parts: Mapping[str, Nodes]) -> list[str] | None:
+def _topological_order(parts: Mapping[str, NodesBySerial]) -> list[str] | None:
     """Return the names in topological order; None if the dependences are cyclic."""
-    home = {s: key for key, part in reversed(list(parts.items())) for s in part}
+    owner = {s: key for key, part in reversed(list(parts.items())) for s in part}
     needs = {
-        key: {home[a.serial] for n in part.values() for a in n.operands if a.op != "input" and a.serial not in part}
+        key: {owner[a.serial] for n in part.values() for a in n.operands if a.op != "input" and a.serial not in part}
         for key, part in parts.items()
     }
     order: list[str] = []

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from bellcrank.model import Mechanism
-from bellcrank.papers.counts import published
+from bellcrank.papers.operation_counts import published
 from bellcrank.papers.results import Result
-from bellcrank.papers.schaefer.strategies import SHARED, STRATEGIES, tasks_of
-from bellcrank.scheduling import Schedule, Task, Tasks, laid_out, machine
-from bellcrank.scheduling.placing import Placement, Plan
-from bellcrank.text import Table
+from bellcrank.papers.schaefer.strategies import SHARING_MODES, STRATEGIES, tasks_of
+from bellcrank.scheduling import Schedule, Task, Tasks, list_schedule, machine
+from bellcrank.scheduling.placement import Placement, Plan
+from bellcrank.text_table import Table
 from bellcrank.view.schedule_diagram import diagram
 from bellcrank.zoo import stanford, torso
 
@@ -29,12 +29,12 @@ class TransputerTimes:
         return self.one.makespan / self.three.makespan
 
     @property
-    def left(self) -> float:
+    def third_idle(self) -> float:
         """Idle time of the third processor per cycle, us."""
         return self.three.makespan - self.three.busy[2]
 
 
-PLACES = {"state": 0, "M": 0, "L": 0, "end": 0, "k": 1, "q": 2, "u": 2}  # processor of each task in figure 8
+TASK_PROCESSORS = {"state": 0, "M": 0, "L": 0, "end": 0, "k": 1, "q": 2, "u": 2}  # processor of each task in figure 8
 
 
 def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, state: bool = True) -> TransputerTimes:
@@ -50,9 +50,9 @@ def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, st
         If True, the first processor has y and yd, for example from the integrator, and sends them to the others.
     """
     m = make()
-    one = laid_out(tasks_of(m, control=control), machine("single", "t800"))
+    one = list_schedule(tasks_of(m, control=control), machine("single", "t800"))
     todo = tasks_of(m, "modules", "factorisation", control=control)
-    return TransputerTimes(one, placed(with_state(todo, m.nq + m.nv) if state else todo, PLACES))
+    return TransputerTimes(one, schedule_at(with_state(todo, m.nq + m.nv) if state else todo, TASK_PROCESSORS))
 
 
 def with_state(todo: Tasks, words: int) -> Tasks:
@@ -73,7 +73,7 @@ def with_state(todo: Tasks, words: int) -> Tasks:
     return replace(todo, tasks=(first, *later))
 
 
-def placed(todo: Tasks, places: Mapping[str, int]) -> Schedule:
+def schedule_at(todo: Tasks, places: Mapping[str, int]) -> Schedule:
     """Schedule tasks on three fully connected transputers.
 
     Parameters
@@ -83,9 +83,9 @@ def placed(todo: Tasks, places: Mapping[str, int]) -> Schedule:
     places
         Processor of each task, by name.
     """
-    on = machine("complete:3", "t800")
-    where = [places[task.name] for task in todo]
-    return Placement(Plan(todo, on)).run(range(len(todo)), where)
+    transputers = machine("complete:3", "t800")
+    processors = [places[task.name] for task in todo]
+    return Placement(Plan(todo, transputers)).run(range(len(todo)), processors)
 
 
 def combinations(m: Mechanism, control: str = "none", processors: int = 3) -> Iterable[tuple[str, str, Schedule]]:
@@ -100,45 +100,49 @@ def combinations(m: Mechanism, control: str = "none", processors: int = 3) -> It
     processors
         Number of transputers.
     """
-    on = machine(f"complete:{processors}", "t800")
+    transputers = machine(f"complete:{processors}", "t800")
     for bits in range(1, 8):
         names = [name for i, name in enumerate(STRATEGIES) if bits >> i & 1]
-        for shared in SHARED:
-            yield " + ".join(names), shared, laid_out(tasks_of(m, *names, control=control, shared=shared), on)
+        for shared in SHARING_MODES:
+            yield (
+                " + ".join(names),
+                shared,
+                list_schedule(tasks_of(m, *names, control=control, shared=shared), transputers),
+            )
 
 
 def tables() -> list[Table]:
     """Return figure 8 beside the paper's numbers, and all combinations of the strategies."""
-    return [_figure_8(), _combinations()]
+    return [_figure_8_table(), _combination_table()]
 
 
-def _figure_8() -> Table:
-    said = published()["transputer"]
-    plain, with_control, given = figure_8(), figure_8("computed_torque"), figure_8(state=False)
+def _figure_8_table() -> Table:
+    printed_times = published()["transputer"]
+    plain, with_control, state_known = figure_8(), figure_8("computed_torque"), figure_8(state=False)
     rows = [
-        ("one transputer, us", f"{said['stanford_one_transputer_us']}", f"{plain.one.makespan:.0f}"),
-        ("three transputers, us", f"{said['stanford_three_transputers_us']}", f"{plain.three.makespan:.0f}"),
-        ("  if all know the state", "", f"{given.three.makespan:.0f}"),
-        ("speed-up", f"{said['stanford_speedup']}", f"{plain.speedup:.2f}"),
-        ("  if all know the state", "", f"{given.speedup:.2f}"),
-        ("left on the third, us", "500", f"{plain.left:.0f}"),
-        ("speed-up with that much control", f"{said['stanford_speedup_with_control']}",
-         f"{(plain.one.makespan + plain.left) / plain.three.makespan:.2f}"),
+        ("one transputer, us", f"{printed_times['stanford_one_transputer_us']}", f"{plain.one.makespan:.0f}"),
+        ("three transputers, us", f"{printed_times['stanford_three_transputers_us']}", f"{plain.three.makespan:.0f}"),
+        ("  if all know the state", "", f"{state_known.three.makespan:.0f}"),
+        ("speed-up", f"{printed_times['stanford_speedup']}", f"{plain.speedup:.2f}"),
+        ("  if all know the state", "", f"{state_known.speedup:.2f}"),
+        ("left on the third, us", "500", f"{plain.third_idle:.0f}"),
+        ("speed-up with that much control", f"{printed_times['stanford_speedup_with_control']}",
+         f"{(plain.one.makespan + plain.third_idle) / plain.three.makespan:.2f}"),
         ("speed-up with computed torque", "", f"{with_control.speedup:.2f}"),
     ]  # fmt: skip
     title = "Figures 7 and 8: the Stanford arm, modules and factorisation"
     return Table(title, ("", "print", "ours"), rows, (1, 2), diagram(plain.three))
 
 
-def _combinations() -> Table:
+def _combination_table() -> Table:
     """Tabulate the makespan of each combination, with shared values copied or sent."""
-    found: dict[str, list[str]] = {}
+    makespans: dict[str, list[str]] = {}
     for m in (stanford(), torso()):
         for cut, _, s in combinations(m):
-            found.setdefault(cut, []).append(f"{s.makespan:.0f}")
-    head = ("strategies", *(f"{name}, {shared}" for name in ("stanford", "torso") for shared in SHARED))
+            makespans.setdefault(cut, []).append(f"{s.makespan:.0f}")
+    head = ("strategies", *(f"{name}, {shared}" for name in ("stanford", "torso") for shared in SHARING_MODES))
     title = "All combinations on three transputers, us: what modules share is copied or sent"
-    return Table(title, head, [(cut, *times) for cut, times in found.items()], range(1, 5))
+    return Table(title, head, [(cut, *times) for cut, times in makespans.items()], range(1, 5))
 
 
 FIGURES: Mapping[str, Callable[[], str]] = {

@@ -7,7 +7,7 @@ not stored: they are counted when the atoms are traced. The printed costs are in
 from __future__ import annotations
 
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.vector import Mat, Sym, Vec, cross_matrix
+from bellcrank.spatial.vector import Mat, SymMat, Vec, cross_matrix
 
 
 def turned(A: Mat, c: Vec) -> Vec:
@@ -20,7 +20,7 @@ def displaced(A: Mat, rho: Vec, l: Vec, k: Vec) -> Vec:
     return A @ (rho - l) + k
 
 
-def angular(J: Sym, c: Vec) -> Vec:
+def angular(J: SymMat, c: Vec) -> Vec:
     """Return `J` `c` (3.21); used for J w and J dw too."""
     return J @ c
 

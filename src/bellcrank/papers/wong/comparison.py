@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from functools import cache
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.papers.counts import published
-from bellcrank.papers.wong.mesh_program import mesh
-from bellcrank.papers.wong.solvers import feed_forward
-from bellcrank.papers.wong.tracing import Cost
+from bellcrank.papers.operation_counts import published
+from bellcrank.papers.wong.mesh_schedule import mesh
+from bellcrank.papers.wong.program_tracing import Cost
+from bellcrank.papers.wong.systolic_solvers import feed_forward
 from bellcrank.zoo import excavator as caterpillar
 
 # A cell of the solver does one rotation per cycle, and one division (4.30).
@@ -28,19 +28,19 @@ FIGURES = ("inertia", "total")
 
 
 @cache
-def _formed(n: int) -> tuple[Cost, Cost]:
+def _matrix_and_force_costs(n: int) -> tuple[Cost, Cost]:
     m = mesh(n, solver=False)
     return m.count(f"S[1,{n},{n}]"), m.count(f"S[0,{n},{n}]")
 
 
 def inertia_matrix(n: int) -> Cost:
     """Count the operations of the inertia matrix for `n` joints, back from the last sum of row 1 (4.11)."""
-    return _formed(n)[0]
+    return _matrix_and_force_costs(n)[0]
 
 
 def force_vector(n: int) -> Cost:
     """Count the operations of the force vector for `n` joints, back from the last sum of row 0 (4.12)."""
-    return _formed(n)[1]
+    return _matrix_and_force_costs(n)[1]
 
 
 def solver(n: int) -> Cost:
@@ -55,17 +55,17 @@ def solver(n: int) -> Cost:
 def total(n: int) -> Cost:
     """Count inertia matrix and solver for `n` joints, as the thesis does.
 
-    The force vector takes longer than the matrix and is left out there; `finished` includes it.
+    The force vector takes longer than the matrix and is left out there; `force_and_solver` includes it.
     """
     return inertia_matrix(n) + solver(n)
 
 
-def finished(n: int) -> Cost:
+def force_and_solver(n: int) -> Cost:
     """Count force vector and solver for `n` joints: the solver waits for the force vector, which is ready last."""
     return force_vector(n) + solver(n)
 
 
-def printed(formula: str, n: int) -> int:
+def evaluate_formula(formula: str, n: int) -> int:
     """Evaluate a printed polynomial in n, L = ceil(log2 n) and ceil((n + 1)/2).
 
     Parameters
@@ -75,12 +75,12 @@ def printed(formula: str, n: int) -> int:
     n
         Number of joints.
     """
-    what = {"n": n, "L": math.ceil(math.log2(n)), "ceil((n+1)/2)": math.ceil((n + 1) / 2), "": 1}
+    values = {"n": n, "L": math.ceil(math.log2(n)), "ceil((n+1)/2)": math.ceil((n + 1) / 2), "": 1}
     terms = re.findall(r"([+-]?)\s*(\d*)\s*(ceil\(\(n\+1\)/2\)|n|L|)(?=\s|$)", formula)
-    return sum((-1 if sign == "-" else 1) * int(k or 1) * what[of] for sign, k, of in terms if k or of)
+    return sum((-1 if sign == "-" else 1) * int(k or 1) * values[symbol] for sign, k, symbol in terms if k or symbol)
 
 
-def others(n: int, figure: str = "total") -> dict[str, Cost]:
+def published_costs(n: int, figure: str = "total") -> dict[str, Cost]:
     """Return the costs of Lee, Fijany and Hwang by table 4.8.
 
     Parameters
@@ -91,13 +91,13 @@ def others(n: int, figure: str = "total") -> dict[str, Cost]:
         "inertia" without solver, "total" with it.
     """
     wong = published()["parallel"]["wong"]
-    cycles = printed(wong["liu_young_solver_cycles"], n)
-    out = {}
+    cycles = evaluate_formula(wong["liu_young_solver_cycles"], n)
+    costs = {}
     for name, key in (("lee", "lee_total"), ("fijany", "fijany_inertia"), ("hwang", "hwang_total")):
-        M, A = (printed(wong[key][kind], n) for kind in ("M", "A"))
-        more = cycles * ((figure == "total") - key.endswith("total"))
-        out[name] = Cost(M + more, A + more)
-    return out
+        M, A = (evaluate_formula(wong[key][kind], n) for kind in ("M", "A"))
+        solver_cycles = cycles * ((figure == "total") - key.endswith("total"))
+        costs[name] = Cost(M + solver_cycles, A + solver_cycles)
+    return costs
 
 
 def curves(
@@ -122,7 +122,7 @@ def curves(
     lines: dict[str, list[float]] = {"n": [float(n) for n in sizes]}
     lines["wong"] = [ours(n).time(multiply, add) for n in sizes]
     for n in sizes:
-        for name, cost in others(n, figure).items():
+        for name, cost in published_costs(n, figure).items():
             lines.setdefault(name, []).append(cost.time(multiply, add))
     return lines
 
@@ -140,28 +140,30 @@ def crossover(figure: str = "total", multiply: float = 1.0, add: float = 0.5) ->
         Time of an addition, us.
     """
     lines = curves(figure, range(2, 21), multiply, add)
-    at = (k for k, t in enumerate(lines["wong"]) if t > min(lines[name][k] for name in ("lee", "fijany", "hwang")))
-    return int(lines["n"][next(at)])
+    slower = (k for k, t in enumerate(lines["wong"]) if t > min(lines[name][k] for name in ("lee", "fijany", "hwang")))
+    return int(lines["n"][next(slower)])
 
 
-def excavator() -> dict[str, dict[str, float]]:
+def excavator_times() -> dict[str, dict[str, float]]:
     """Return the times of one evaluation of the accelerations on transputers, in us, including sines and cosines.
 
     The first three are computed with the excavator's own parameters, many of which are zero. The next three are for the
     same program with any arm of four joints, which is what the thesis counts. "explicit" follows the thesis' program:
     messages keep both ends busy, and rho x c is computed wherever it is needed. The printed times include hydraulics.
     """
-    out = {}
-    for what, name in ((caterpillar(), "excavator"), (4, "any arm")):
+    times = {}
+    for arm_spec, name in ((caterpillar(), "excavator"), (4, "any arm")):
         for kind in ("hidden", "t800", "explicit"):
-            s = mesh(what, passed=kind != "explicit").schedule(kind)
-            out[f"{name}, {kind}"] = _times(s.makespan, s.work)
-    given = published()["transputer"]
-    out["print, theory"] = _times(
-        given["excavator_mesh_theory_us"], 1e3 * given["excavator_one_cpu_theory_ms"]["total"]
+            s = mesh(arm_spec, passed=kind != "explicit").schedule(kind)
+            times[f"{name}, {kind}"] = _times(s.makespan, s.work)
+    printed_times = published()["transputer"]
+    times["print, theory"] = _times(
+        printed_times["excavator_mesh_theory_us"], 1e3 * printed_times["excavator_one_cpu_theory_ms"]["total"]
     )
-    out["print, measured"] = _times(1e3 * given["excavator_mesh_ms"], 1e3 * given["excavator_one_cpu_ms"]["total"])
-    return out
+    times["print, measured"] = _times(
+        1e3 * printed_times["excavator_mesh_ms"], 1e3 * printed_times["excavator_one_cpu_ms"]["total"]
+    )
+    return times
 
 
 def _times(mesh_us: float, one_us: float) -> dict[str, float]:

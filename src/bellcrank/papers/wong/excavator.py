@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.excavators.rotary import experiments as wong
-from bellcrank.excavators.rotary.modes import JOINTS, SpoolControl
-from bellcrank.papers.results import Result, Row, below
+from bellcrank.excavators.rotary.spool_control import JOINTS, SpoolControl
+from bellcrank.papers.results import Result, Row, below_bound
 from bellcrank.record import Record
 from bellcrank.scalar import Scalar
 from bellcrank.sim.settings import Solver
@@ -25,12 +25,14 @@ from bellcrank.zoo import excavator
 
 STEP = 0.01
 RESOLVED_STEP = 0.002  # s; halving it changes the result by less than 1 % of the travel
-CHANGE = 0.05  # fraction of the travel, when the paper's step is halved; worst at the end of the motion, 10 s
+RESOLVE_TOLERANCE = (
+    0.05  # fraction of the travel, when the paper's step is halved; worst at the end of the motion, 10 s
+)
 TIP = ("radius", "swing", "height", "bucket angle")  # coordinates of the tip in RESOLVED mode
 UNITS = ("m", "deg", "m", "deg")
 
 
-def built(control: SpoolControl) -> System:
+def excavator_system(control: SpoolControl) -> System:
     """Return the excavator with hydraulics and `control`; spools, desired rates and tip coordinates are outputs."""
     drives, arm = wong.hydraulics(), wong.arm()
     outputs: dict[str, Any] = {}
@@ -48,50 +50,50 @@ def built(control: SpoolControl) -> System:
         def actual(t: Scalar, q: Any, v: Any, x: Any, u: Any, i: int = i) -> Scalar:
             return arm.forward(list(q))[i]
 
-        def asked(t: Scalar, q: Any, v: Any, x: Any, u: Any, i: int = i) -> Scalar:
+        def desired_tip(t: Scalar, q: Any, v: Any, x: Any, u: Any, i: int = i) -> Scalar:
             return arm.forward(control.desired(t, x, u)[0])[i]
 
-        outputs |= {f"tip.{name}": actual, f"tip.{name}_d": asked}
+        outputs |= {f"tip.{name}": actual, f"tip.{name}_d": desired_tip}
     return system(excavator(), drives, control, outputs=outputs)
 
 
-def driven(control: SpoolControl, step: float = STEP) -> Record:
+def simulate_mode(control: SpoolControl, step: float = STEP) -> Record:
     """Simulate the excavator under `control` with the given `step`, in s."""
-    simulator = Simulator(built(control), solver=Solver(resolve=CHANGE))
+    simulator = Simulator(excavator_system(control), solver=Solver(resolve=RESOLVE_TOLERANCE))
     return simulator.run(wong.SECONDS, q0=wong.poses()[0], step=step, every=STEP)
 
 
 def run() -> Result:
     """Run both modes and compare them with the sentences of the thesis."""
-    joint, resolved = (driven(control) for control in (wong.joint_mode(), wong.resolved_mode()))
-    finer = driven(wong.resolved_mode(), STEP / 2)
-    rows = (*_joint(joint), *_resolved(resolved))
-    off = np.degrees(np.abs(finer.q - resolved.q).max(axis=0))
+    joint, resolved = (simulate_mode(control) for control in (wong.joint_mode(), wong.resolved_mode()))
+    finer = simulate_mode(wong.resolved_mode(), STEP / 2)
+    rows = (*_joint_rows(joint), *_resolved_rows(resolved))
+    differences = np.degrees(np.abs(finer.q - resolved.q).max(axis=0))
     rows += (
         Row(
             "RESOLVED, h = 0.005 s instead of 0.01 s changes cab, boom, stick by",
             "",
-            below(float(off[:3].max()), 0.02),
+            below_bound(float(differences[:3].max()), 0.02),
             "deg",
         ),
-        Row("and the bucket by", "", f"{off[3]:.1g}", "deg"),
+        Row("and the bucket by", "", f"{differences[3]:.1g}", "deg"),
     )
     return Result(rows, {"joint": joint, "resolved": resolved}, _figures(joint, resolved))
 
 
-def _error(r: Record, joint: str, t: float) -> float:
+def _tracking_error(r: Record, joint: str, t: float) -> float:
     """Return the desired minus the actual angle, in degrees."""
     k = round(t / STEP)
     return float(np.degrees(r[f"{joint}_d"][k] - r[f"{joint}.q"][k]))
 
 
-def _joint(r: Record) -> list[Row]:
+def _joint_rows(r: Record) -> list[Row]:
     """Check the sentences about figs 5.5 to 5.7."""
     late, start = slice(round(3 / STEP), round(4.95 / STEP)), slice(0, round(1 / STEP))
     shut = bool((r["boom.spool"][late] == 0.0).all() and (r["boom.command"][late] > 0.0).all())
-    sag = {j: _error(r, j, 4.9) for j in JOINTS}
+    sag = {j: _tracking_error(r, j, 4.9) for j in JOINTS}
     swing = {j: float(np.degrees(np.ptp(r[f"{j}.v"][start]))) for j in JOINTS}
-    end = {j: _error(r, j, 15.0) for j in JOINTS}
+    end = {j: _tracking_error(r, j, 15.0) for j in JOINTS}
     volts = float(r["boom.command"][-1])
     moves = "velocity in the first second, peak to peak"
     return [
@@ -107,17 +109,17 @@ def _joint(r: Record) -> list[Row]:
     ]
 
 
-def _resolved(r: Record) -> list[Row]:
+def _resolved_rows(r: Record) -> list[Row]:
     """Check the sentences about figs 5.8 to 5.10."""
 
-    def at(name: str, t: float) -> float:
+    def value_at(name: str, t: float) -> float:
         return float(r[name][round(t / STEP)])
 
-    radius, swing = at("tip.radius_d", 15.0), float(np.degrees(at("tip.swing_d", 15.0)))
-    sag, later = (at("tip.height", t) - at("tip.height_d", t) for t in (4.9, 12.0))
-    opening = [abs(at("stick.spool", t)) for t in (7, 8, 9, 9.9)]
+    radius, swing = value_at("tip.radius_d", 15.0), float(np.degrees(value_at("tip.swing_d", 15.0)))
+    sag, later = (value_at("tip.height", t) - value_at("tip.height_d", t) for t in (4.9, 12.0))
+    opening = [abs(value_at("stick.spool", t)) for t in (7, 8, 9, 9.9)]
     wider = all(a < b for a, b in pairwise(opening))
-    lag = _error(r, "cab", 10.0)
+    lag = _tracking_error(r, "cab", 10.0)
     return [
         Row("RESOLVED, desired radius at 15 s", "6.5 m", radius, "m", abs(radius - 6.5) < 0.005),
         Row("RESOLVED, desired swing at 15 s", "15 deg", swing, "deg", abs(swing - 15.0) < 0.05),
@@ -131,7 +133,7 @@ def _resolved(r: Record) -> list[Row]:
 
 def _figures(joint: Record, resolved: Record) -> dict[str, str]:
     def angles(r: Record) -> list[Panel]:
-        return [_pair(r, f"{j} [deg]", f"{j}_d", f"{j}.q", 180 / np.pi) for j in JOINTS]
+        return [_tracking_panel(r, f"{j} [deg]", f"{j}_d", f"{j}.q", 180 / np.pi) for j in JOINTS]
 
     def spools(r: Record) -> list[Panel]:
         """Plot the voltage times the opening per volt, so that both curves are lengths."""
@@ -144,9 +146,9 @@ def _figures(joint: Record, resolved: Record) -> dict[str, str]:
             for j in JOINTS
         ]
 
-    rates = [_pair(joint, f"{j} [deg/s]", f"{j}.rate_d", f"{j}.v", 180 / np.pi) for j in JOINTS]
+    rates = [_tracking_panel(joint, f"{j} [deg/s]", f"{j}.rate_d", f"{j}.v", 180 / np.pi) for j in JOINTS]
     tip = [
-        _pair(resolved, f"{n} [{u}]", f"tip.{n}_d", f"tip.{n}", 180 / np.pi if u == "deg" else 1.0)
+        _tracking_panel(resolved, f"{n} [{u}]", f"tip.{n}_d", f"tip.{n}", 180 / np.pi if u == "deg" else 1.0)
         for n, u in zip(TIP, UNITS, strict=True)
     ]
     return {
@@ -159,5 +161,5 @@ def _figures(joint: Record, resolved: Record) -> dict[str, str]:
     }
 
 
-def _pair(r: Record, title: str, wanted: str, got: str, factor: float) -> Panel:
+def _tracking_panel(r: Record, title: str, wanted: str, got: str, factor: float) -> Panel:
     return Panel(title, [Line("desired", r.t, factor * r[wanted], wide=True), Line("actual", r.t, factor * r[got])])

@@ -14,19 +14,26 @@ from typing import Any
 import numpy as np
 
 from bellcrank.control import wong
-from bellcrank.papers.open_loop import desired, errors, growth, jacobians, largest, simulator
+from bellcrank.papers.open_loop import (
+    desired_motion,
+    error_growth,
+    largest_magnitude,
+    path_jacobians,
+    simulator,
+    tracking_errors,
+)
 from bellcrank.papers.results import Result, Row
 from bellcrank.record import Record
 from bellcrank.scalar import cos, sin
 from bellcrank.view.curves import Line, Panel, figure
 from bellcrank.zoo import torso
 
-SECONDS, STEP, LARGE = 5.0, 0.001, 0.01
+SECONDS, STEP, LARGE_STEP = 5.0, 0.001, 0.01
 RK4_LIMIT = 2.785  # largest |lambda h| on the negative axis; 2.83 on the imaginary one
 KP, KV = 100.0, 20.0  # 1/s^2, 1/s: chosen here for the run with feedback
 
 
-def endless(t: Any) -> tuple[list[Any], list[Any], list[Any]]:
+def unbounded_path(t: Any) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the path of eq 3.43 at the time `t`, continued beyond its end."""
     w = 2.0 * np.pi / SECONDS
     q, v, a = (w * t - sin(w * t)) / 2.0, w * (1.0 - cos(w * t)) / 2.0, w * w * sin(w * t) / 2.0
@@ -36,52 +43,73 @@ def endless(t: Any) -> tuple[list[Any], list[Any], list[Any]]:
 def run() -> Result:
     """Run both steps, with and without feedback, and compare with the sentences of the thesis."""
     body, path = torso(), wong(6, SECONDS)
-    made = simulator(body, path)
-    small, large = (made.run(SECONDS, step=h, every=LARGE) for h in (STEP, LARGE))
-    fed = simulator(body, path, kp=KP, kv=KV).run(SECONDS, step=LARGE)
-    longer = simulator(body, endless).run(2 * SECONDS, step=STEP, every=LARGE)
-    off = {
-        name: [np.degrees(e) for e in errors(r, path)] for name, r in (("small", small), ("large", large), ("fed", fed))
+    torso_simulator = simulator(body, path)
+    small, large = (torso_simulator.run(SECONDS, step=h, every=LARGE_STEP) for h in (STEP, LARGE_STEP))
+    with_feedback = simulator(body, path, kp=KP, kv=KV).run(SECONDS, step=LARGE_STEP)
+    extended = simulator(body, unbounded_path).run(2 * SECONDS, step=STEP, every=LARGE_STEP)
+    errors_deg = {
+        name: [np.degrees(e) for e in tracking_errors(r, path)]
+        for name, r in (("small", small), ("large", large), ("fed", with_feedback))
     }
-    later = np.abs(np.degrees(desired(endless, longer.t)[0] - longer.q)[:, 5]) > 1.0
-    gone = float(longer.t[later.argmax()])
-    rates = np.linalg.eigvals(jacobians(made, path, np.linspace(0, SECONDS, 101)))
-    fast = LARGE * float(np.abs(rates).max())
-    grown = growth(made, path, SECONDS)
-    close, far = largest(off["small"][0][:, 5]), largest(off["large"][0][:, 5])
+    departed = np.abs(np.degrees(desired_motion(unbounded_path, extended.t)[0] - extended.q)[:, 5]) > 1.0
+    departure = float(extended.t[departed.argmax()])
+    rates = np.linalg.eigvals(path_jacobians(torso_simulator, path, np.linspace(0, SECONDS, 101)))
+    fastest_rate = LARGE_STEP * float(np.abs(rates).max())
+    growth_curve = error_growth(torso_simulator, path, SECONDS)
+    close, far = largest_magnitude(errors_deg["small"][0][:, 5]), largest_magnitude(errors_deg["large"][0][:, 5])
     rows = (
         Row("joint 6, largest error of theta, h = 0.001 s", "simulated correctly", close, "deg", abs(close) < 1.0),
         Row("joint 6, largest error of theta, h = 0.01 s", "unstable, incorrect", far, "deg", abs(far) > 90.0),
-        Row("joint 6 is off by 1 deg after, h = 0.001 s", "about 5 s", gone, "s", 4.0 < gone < 6.5),
-        Row(f"fastest |lambda| h at h = 0.01 s (RK4: {RK4_LIMIT})", "too large", fast, "", fast > RK4_LIMIT),
-        Row("what a small error grows by in 5 s", "", float(grown[1][-1])),
-        Row("joint 6, largest error of theta, h = 0.01 s, with feedback", "", largest(off["fed"][0][:, 5]), "deg"),
+        Row("joint 6 is off by 1 deg after, h = 0.001 s", "about 5 s", departure, "s", 4.0 < departure < 6.5),
+        Row(
+            f"fastest |lambda| h at h = 0.01 s (RK4: {RK4_LIMIT})",
+            "too large",
+            fastest_rate,
+            "",
+            fastest_rate > RK4_LIMIT,
+        ),
+        Row("what a small error grows by in 5 s", "", float(growth_curve[1][-1])),
+        Row(
+            "joint 6, largest error of theta, h = 0.01 s, with feedback",
+            "",
+            largest_magnitude(errors_deg["fed"][0][:, 5]),
+            "deg",
+        ),
     )
-    return Result(rows, {"run": small, "large-step": large, "feedback": fed}, _figures(small, large, off, grown))
+    return Result(
+        rows,
+        {"run": small, "large-step": large, "feedback": with_feedback},
+        _figures(small, large, errors_deg, growth_curve),
+    )
 
 
-def _figures(small: Record, large: Record, off: Any, grown: Any) -> dict[str, str]:
+def _figures(small: Record, large: Record, errors_deg: Any, growth_curve: Any) -> dict[str, str]:
     t, names = small.t, ("theta [deg]", "dtheta [deg/s]", "ddtheta [deg/s^2]")
-    wanted = [np.degrees(x[:, 5]) for x in desired(wong(6, SECONDS), t)]
+    wanted = [np.degrees(x[:, 5]) for x in desired_motion(wong(6, SECONDS), t)]
     joint = torso().columns[1][5]
-    got = [np.degrees(x) for x in (small.q[:, 5], small.v[:, 5], small[f"{joint}.a"])]
+    actual = [np.degrees(x) for x in (small.q[:, 5], small.v[:, 5], small[f"{joint}.a"])]
     motion = [
         Panel(name, [Line("desired", t, a, wide=True), Line("joint 6, h = 0.001 s", t, b)])
-        for name, a, b in zip(names, wanted, got, strict=True)
+        for name, a, b in zip(names, wanted, actual, strict=True)
     ]
     torque = [Panel(f"{n} [N m]", [Line("desired torque", t, small[f"{n}.tau"])]) for n in torso().columns[1]]
-    error = [Panel(n, [Line("desired - actual", t, e[:, 5])]) for n, e in zip(names, off["small"], strict=True)]
+    error = [Panel(n, [Line("desired - actual", t, e[:, 5])]) for n, e in zip(names, errors_deg["small"], strict=True)]
     with np.errstate(divide="ignore"):
-        sizes = [(n, np.log10(np.abs(np.radians(off[k][0])).max(axis=1))) for n, k in LABELS]
-    each = [Line(name, t, np.where(y > -14, y, np.nan)) for name, y in sizes]
-    why = [Panel("log10 of the largest error [rad]", each)]
-    why.append(Panel("log10 of what a small error has grown by", [Line("growth |Phi|", grown[0], np.log10(grown[1]))]))
+        sizes = [(n, np.log10(np.abs(np.radians(errors_deg[k][0])).max(axis=1))) for n, k in CURVE_LABELS]
+    error_lines = [Line(name, t, np.where(y > -14, y, np.nan)) for name, y in sizes]
+    growth_panels = [Panel("log10 of the largest error [rad]", error_lines)]
+    growth_panels.append(
+        Panel(
+            "log10 of what a small error has grown by",
+            [Line("growth |Phi|", growth_curve[0], np.log10(growth_curve[1]))],
+        )
+    )
     return {
         "motion": figure("Torso, all joints desired and joint 6 simulated (Wong's fig. 3.8)", motion, 3),
         "torque": figure("Torso, torques from inverse dynamics (Wong's fig. 3.9)", torque, 3),
         "error": figure("Torso, errors of joint 6, RK4 at h = 0.001 s (Wong's fig. 3.10)", error, 3),
-        "growth": figure("Torso, why a larger step fails", why, 2),
+        "growth": figure("Torso, why a larger step fails", growth_panels, 2),
     }
 
 
-LABELS = (("h = 0.001 s", "small"), ("h = 0.01 s", "large"), ("h = 0.01 s with feedback", "fed"))
+CURVE_LABELS = (("h = 0.001 s", "small"), ("h = 0.01 s", "large"), ("h = 0.01 s with feedback", "fed"))

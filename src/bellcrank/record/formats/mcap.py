@@ -17,11 +17,11 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import ReadError, brief
-from bellcrank.extras import extra
 from bellcrank.model.parts import Array
-from bellcrank.record import meta
+from bellcrank.optional_imports import optional_import
+from bellcrank.record import description
 from bellcrank.record.contents import FORCES
-from bellcrank.record.limits import check_decoded_size, file_size
+from bellcrank.record.decoding_limits import check_decoded_size, file_size
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
 WHAT, MAGIC = "an MCAP file of a bellcrank record", b"\x89MCAP0\r\n"
 KEY = "bellcrank"
 GROUPS = ("q", "v", "a", *FORCES, "x", "y", "z", "speed")
-LATEST_TIME = 2**62  # ns
+LATEST_TIME_NS = 2**62  # ns
 CHUNK_BYTES = 1 << 20
 MESSAGE_BYTES, VALUE_BYTES = 31, 4  # minimum size of a message without data, and of a value: "":0
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
     """Write `run` to `stream`."""
-    out = begun(stream, meta.written(run), CHUNK_BYTES)
-    ways = channels(out, run)
+    out = start_writer(stream, description.describe(run), CHUNK_BYTES)
+    channel_ids = register_channels(out, run)
     for group, at, data, sequence in messages(run, 0):
-        out.add_message(ways[group], at, data, at, sequence=sequence)
+        out.add_message(channel_ids[group], at, data, at, sequence=sequence)
     out.finish()
 
 
-def begun(stream: IO[bytes], about: str, chunk_bytes: int) -> Any:
+def start_writer(stream: IO[bytes], about: str, chunk_bytes: int) -> Any:
     """Return an mcap writer to `stream`, with the description `about` and chunks of `chunk_bytes`."""
-    out = extra("mcap.writer", "record", "saving MCAP").Writer(stream, chunk_size=chunk_bytes)
+    out = optional_import("mcap.writer", "record", "saving MCAP").Writer(stream, chunk_size=chunk_bytes)
     out.start(profile="", library=f"bellcrank {__version__}")
     out.add_metadata(KEY, {"record": about})
     return out
 
 
-def channels(out: Any, run: Record) -> dict[tuple[int, str], int]:
+def register_channels(out: Any, run: Record) -> dict[tuple[int, str], int]:
     """Register a channel of the writer `out` for each run of the batch `run` and group of columns."""
     schemas = {}
-    groups = grouped(run.columns)
+    groups = column_groups(run.columns)
     for group, fields in groups.items():
         described = {field: _field(run, name) for field, name in fields.items()}
         schema = {"type": "object", "properties": {"t": _field(run, "t"), **described}}
@@ -68,7 +68,7 @@ def channels(out: Any, run: Record) -> dict[tuple[int, str], int]:
 
 def messages(run: Record, first: int) -> Iterator[tuple[tuple[int, str], int, bytes, int]]:
     """Yield (run and group, time in ns, data, row number) for each message of `run`, whose rows count from `first`."""
-    groups = grouped(run.columns)
+    groups = column_groups(run.columns)
     flat = {name: run[name].reshape(run.runs, len(run)).tolist() for name in run.columns}
     for k, clock in enumerate(_nanoseconds(run.t.reshape(run.runs, len(run)))):
         for i, now in enumerate(clock):
@@ -84,19 +84,19 @@ def message_seal(described: str, digest: bytes) -> str:
 
 def read(stream: IO[bytes]) -> Record:
     """Read a record from `stream`, also from a file that was not closed."""
-    about, decoded = _description(stream)
-    data = _parsed(about)
+    text_of_description, decoded = _description(stream)
+    data = _parsed(text_of_description)
     mark = data.pop("message_seal", None)
-    described, cut = json.dumps(data), "rows" in data and data["rows"] is None
-    if cut:
+    described, unfinished = json.dumps(data), "rows" in data and data["rows"] is None
+    if unfinished:
         data["rows"] = decoded // MESSAGE_BYTES  # upper bound
-    found = meta.read(json.dumps(data))
-    if cut:
-        return _unfinished(stream, found)
-    runs, rows, groups = found.size // max(found.shape[-1], 1), found.shape[-1], grouped(found.names)
-    if MESSAGE_BYTES * runs * rows * len(groups) + VALUE_BYTES * found.size * len(found.names) > decoded:
+    parsed = description.parse_description(json.dumps(data))
+    if unfinished:
+        return _read_unfinished(stream, parsed)
+    runs, rows, groups = parsed.size // max(parsed.shape[-1], 1), parsed.shape[-1], column_groups(parsed.names)
+    if MESSAGE_BYTES * runs * rows * len(groups) + VALUE_BYTES * parsed.size * len(parsed.names) > decoded:
         raise ReadError(f"it describes {runs * rows} rows, and has only {decoded} bytes of messages. It is truncated.")
-    columns = {name: np.full((runs, rows), np.nan) for name in found.names}
+    columns = {name: np.full((runs, rows), np.nan) for name in parsed.names}
     seen, digest = 0, hashlib.sha256()
     for k, sequence, group, text in _messages(stream):
         row = json.loads(text)
@@ -106,12 +106,12 @@ def read(stream: IO[bytes]) -> Record:
         digest.update(text)
     if seen != runs * rows * len(groups):
         raise ReadError(f"it has {seen} messages; expected {runs * rows * len(groups)}. It is truncated or was edited.")
-    made = found.record(list(columns.values()))
+    record = parsed.record(list(columns.values()))
     if mark is not None:
         if mark != message_seal(described, digest.digest()):
             raise ReadError("its contents do not match the seal made when it was closed: it was damaged or edited.")
-        made.sealed = True
-    return made
+        record.sealed = True
+    return record
 
 
 def _parsed(about: str) -> dict[str, Any]:
@@ -124,9 +124,9 @@ def _parsed(about: str) -> dict[str, Any]:
     return data
 
 
-def _unfinished(stream: IO[bytes], found: meta.Meta) -> Record:
+def _read_unfinished(stream: IO[bytes], found: description.Description) -> Record:
     """Return the complete rows of a file that was not closed, up to the first incomplete row."""
-    groups = grouped(found.names)
+    groups = column_groups(found.names)
     rows: list[dict[str, float]] = []
     waiting: dict[str, float] = {}
     left = set(groups)
@@ -166,7 +166,7 @@ def _description(stream: IO[bytes]) -> tuple[str, int]:
 
 def _messages(stream: IO[bytes]) -> Iterator[tuple[int, int, str, bytes]]:
     """Yield run, row, group and data of each message, in the order of the file."""
-    breakup = extra("mcap.stream_reader", "record", "reading MCAP").breakup_chunk
+    breakup = optional_import("mcap.stream_reader", "record", "reading MCAP").breakup_chunk
     topics: dict[int, str] = {}
     for whole in _records(stream):
         for item in breakup(whole, validate_crc=True) if type(whole).__name__ == "Chunk" else (whole,):
@@ -180,7 +180,7 @@ def _messages(stream: IO[bytes]) -> Iterator[tuple[int, int, str, bytes]]:
 
 def _records(stream: IO[bytes]) -> Iterator[Any]:
     """Yield the MCAP records of a file from its beginning, with undecoded chunks."""
-    reader = extra("mcap.stream_reader", "record", "reading MCAP").StreamReader
+    reader = optional_import("mcap.stream_reader", "record", "reading MCAP").StreamReader
     size = file_size(stream)
     stream.seek(0)
     growing = False
@@ -203,20 +203,20 @@ def _decoded_bytes(chunk: Any) -> int:
     """Return the decoded size that a chunk declares, after comparing it with that of its compressed data."""
     declared = int(chunk.uncompressed_size)
     if chunk.compression == "zstd":
-        inside = extra("zstandard", "record", "reading MCAP").frame_content_size(chunk.data)
+        inside = optional_import("zstandard", "record", "reading MCAP").frame_content_size(chunk.data)
         if inside not in (-1, declared):
             raise ReadError(f"a chunk declares {declared} bytes and its compressed data {inside}. It is damaged.")
     return declared
 
 
-def grouped(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
+def column_groups(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """Return the columns `names` by group and field, without the time, which is in every message."""
-    found: dict[str, dict[str, str]] = {}
+    groups: dict[str, dict[str, str]] = {}
     for name in names[1:]:
         field, _, group = name.rpartition(".")
         known = field and group in GROUPS and field != "t"
-        found.setdefault(group if known else "other", {})[field if known else name] = name
-    return found or {"other": {}}
+        groups.setdefault(group if known else "other", {})[field if known else name] = name
+    return groups or {"other": {}}
 
 
 def _field(run: Record, name: str) -> dict[str, Any]:
@@ -226,11 +226,11 @@ def _field(run: Record, name: str) -> dict[str, Any]:
 
 def _nanoseconds(t: Array) -> list[list[int]]:
     """Return log times in ns: not negative, and not decreasing at rows without a time."""
-    far = LATEST_TIME / 1e9  # no file has later times, and differences of earlier ones do not overflow
+    far = LATEST_TIME_NS / 1e9  # no file has later times, and differences of earlier ones do not overflow
     start = min(0.0, float(np.nanmin(t, initial=0.0, where=np.isfinite(t))))
     since = np.clip(t, -far, far) - max(start, -far)
     held = np.maximum.accumulate(np.where(np.isfinite(t), since, 0.0), axis=-1)
-    return [[round(min(x * 1e9, LATEST_TIME)) for x in row] for row in held.tolist()]
+    return [[round(min(x * 1e9, LATEST_TIME_NS)) for x in row] for row in held.tolist()]
 
 
 def _number(x: float) -> float | str:

@@ -11,21 +11,21 @@ import numpy as np
 from bellcrank.errors import ReadError
 from bellcrank.model.parts import Array
 from bellcrank.quoting import member
-from bellcrank.record import meta
-from bellcrank.record.limits import check_decoded_size
+from bellcrank.record import description
+from bellcrank.record.decoding_limits import check_decoded_size
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 WHAT, MAGIC = "an NPZ file of a bellcrank record", b"PK"
-ABOUT = "record.json"
+DESCRIPTION_MEMBER = "record.json"
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
     """Write `run` to `stream`."""
     # Not numpy.savez, which rejects a column named "file".
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(ABOUT, meta.written(run))
+        archive.writestr(DESCRIPTION_MEMBER, description.describe(run))
         for name in run.columns:
             with archive.open(f"{member(name)}.npy", "w", force_zip64=True) as array:
                 np.lib.format.write_array(array, np.ascontiguousarray(run[name]), allow_pickle=False)
@@ -35,14 +35,16 @@ def read(stream: IO[bytes]) -> Record:
     """Read a record from `stream`."""
     with zipfile.ZipFile(stream) as archive:
         members = archive.namelist()
-        if ABOUT not in members:
-            raise ReadError(f"it has no {ABOUT}: it is an archive of another program, with {', '.join(members[:8])}.")
+        if DESCRIPTION_MEMBER not in members:
+            raise ReadError(
+                f"it has no {DESCRIPTION_MEMBER}: it is an archive of another program, with {', '.join(members[:8])}."
+            )
         check_decoded_size(stream, sum(info.file_size for info in archive.infolist()), "its directory")
-        found = meta.read(archive.read(ABOUT))
-        arrays = [i for i in archive.infolist() if i.filename != ABOUT]  # in the order of the columns
-        if len(arrays) != len(found.names):
-            raise ReadError(f"it has {len(arrays)} arrays and describes {len(found.names)}.")
-        return found.record([_array(archive, info, found.shape) for info in arrays])
+        described = description.parse_description(archive.read(DESCRIPTION_MEMBER))
+        arrays = [i for i in archive.infolist() if i.filename != DESCRIPTION_MEMBER]  # in the order of the columns
+        if len(arrays) != len(described.names):
+            raise ReadError(f"it has {len(arrays)} arrays and describes {len(described.names)}.")
+        return described.record([_array(archive, info, described.shape) for info in arrays])
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shape: tuple[int, ...]) -> Array:

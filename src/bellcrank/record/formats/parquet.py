@@ -11,9 +11,9 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from bellcrank.errors import ReadError
-from bellcrank.extras import extra
-from bellcrank.record import meta
-from bellcrank.record.limits import check_decoded_size
+from bellcrank.optional_imports import optional_import
+from bellcrank.record import description
+from bellcrank.record.decoding_limits import check_decoded_size
 from bellcrank.record.parquet_files import open_parquet, read_columns
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ KEY = b"bellcrank"
 
 def write(run: Record, stream: IO[bytes]) -> None:
     """Write `run` to `stream`."""
-    pa, pq = (extra(name, "record", "saving Parquet") for name in ("pyarrow", "pyarrow.parquet"))
+    pa, pq = (optional_import(name, "record", "saving Parquet") for name in ("pyarrow", "pyarrow.parquet"))
     fields, arrays = [], []
     if run.batch:
         fields.append(pa.field("run", pa.int32(), nullable=False))
-        arrays.append(pa.array(meta.numbered(run.t.shape)))
+        arrays.append(pa.array(description.run_numbers(run.t.shape)))
     for name in run.columns:
         fields.append(pa.field(name, pa.float64(), nullable=False, metadata={"unit": run.column(name).unit}))
         arrays.append(pa.array(np.ravel(run[name])))
-    schema = pa.schema(fields, metadata={KEY: meta.written(run)})
+    schema = pa.schema(fields, metadata={KEY: description.describe(run)})
     pq.write_table(
         pa.Table.from_arrays(arrays, schema=schema),
         stream,
@@ -54,12 +54,12 @@ def read(stream: IO[bytes]) -> Record:
             f'its schema has no "{KEY.decode()}": it is a Parquet file of another program, with the columns '
             f"{', '.join(names[:8])}."
         )
-    found = meta.read(text)
-    missing = [name for name in found.names if name not in names]
+    described = description.parse_description(text)
+    missing = [name for name in described.names if name not in names]
     if missing:
         raise ReadError(f"the columns {missing[:8]} are described but missing.")
-    if file.metadata.num_rows != found.size:
-        raise ReadError(f"it has {file.metadata.num_rows} rows and describes {found.size}. The file is damaged.")
-    check_decoded_size(stream, found.bytes, "its description")
+    if file.metadata.num_rows != described.size:
+        raise ReadError(f"it has {file.metadata.num_rows} rows and describes {described.size}. The file is damaged.")
+    check_decoded_size(stream, described.bytes, "its description")
     table = read_columns(file)
-    return found.record([table.column(name).to_numpy() for name in found.names])
+    return described.record([table.column(name).to_numpy() for name in described.names])

@@ -1,0 +1,99 @@
+"""Loops over independent identical elements, such as springs and other force elements.
+
+Elements of one kind do the same with other constants and other elements of the inputs. Each kind is traced once and is
+a cell of a recursion (graph/recursion.py) over places that do not depend on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bellcrank.build.cell_tracing import CellClass, trace_cells
+from bellcrank.build.recursion_layout import CONSTANTS_INPUT, padded_rows
+from bellcrank.build.rolled_recursion import with_free_constants
+from bellcrank.dynamics.body_recursion import FromParent, HandOn
+from bellcrank.dynamics.link_classes import extract_parameters
+from bellcrank.graph.cells import RESULT
+from bellcrank.graph.graph import Array, Graph, Shape
+from bellcrank.graph.recursion import Run
+from bellcrank.graph.recursion import Tree as Places
+from bellcrank.scalar import Scalar
+
+Law = Callable[..., list[Scalar]]  # (constants, elements of each input, in order) -> results
+ElementRows = Sequence[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class ElementClass:
+    """A class of identical elements.
+
+    label: what they are. name: of one of them. constants: a row for each. own: for every input the elements that each
+    one reads, and under RESULT those that it writes.
+    """
+
+    law: Law
+    label: str
+    name: str
+    constants: list[list[Scalar]]
+    element_rows: Mapping[str, ElementRows]
+
+
+def independent_loops(
+    name: str,
+    inputs: dict[str, Shape],
+    output: tuple[str, int],
+    kinds: Sequence[ElementClass],
+    parameters: Collection[str],
+) -> Graph:
+    """Return the graph of the results of all elements.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    inputs
+        Shapes of the inputs.
+    output
+        Name and size of the output.
+    kinds
+        The classes of elements.
+    parameters
+        Free parameters that constants depend on.
+    """
+    parts, tables, runs, begin = list[CellClass](), list[Array](), list[Run](), 0
+    numbers: dict[Scalar, int] = {}
+    element_rows: dict[str, list[tuple[int, ...]]] = {x: [] for x in (*inputs, RESULT, CONSTANTS_INPUT)}
+    for k, kind in enumerate(kinds):
+        first, table, free = extract_parameters(kind.constants)
+        names = [f"k{i}" for i in range(table.shape[1])], [f"n{i}" for i in range(free.shape[1])]
+        sizes = {x: len(kind.element_rows[x][0]) for x in inputs}
+        parts.append(
+            CellClass(
+                partial(_isolated_body, kind.law, first), kind.label, kind.name, sizes, names[0], True, 0, names[1]
+            )
+        )
+        tables.append(table)
+        end = begin + len(kind.constants)
+        runs.append(Run((k,), begin, end, (0,)))
+        begin = end
+        for x in (*inputs, RESULT):
+            element_rows[x] += kind.element_rows[x]
+        element_rows[CONSTANTS_INPUT] += [tuple(numbers.setdefault(x, len(numbers)) for x in row) for row in free]
+    padded_elements = {x: padded_rows(mine) for x, mine in element_rows.items()}
+    places = Places(np.full(begin, -1), np.full((begin, 1), -1), padded_elements, tuple(runs), False)
+    cells = trace_cells(parts, places, list(inputs))
+    return with_free_constants(name, inputs, output, cells, tables, places, list(numbers), parameters)
+
+
+def _isolated_body(
+    law: Law, constants: Sequence[Scalar], *given: Sequence[Scalar]
+) -> Generator[Any, Any, list[Scalar]]:
+    """Evaluate a law as a body that exchanges nothing with its neighbours."""
+    yield FromParent(())
+    yield HandOn(())
+    return law(constants, *given)

@@ -1,0 +1,91 @@
+"""Quantities of a mechanism that select among several kernels, and results split into named parts.
+
+Some quantities have one kernel for each frame and reference, or for each set of actuated joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from bellcrank.dynamics import Quantity
+from bellcrank.errors import InputError, brief
+
+if TYPE_CHECKING:
+    from bellcrank.emit.cpu.kernel import Kernel
+
+
+def select_by_frame(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any]:
+    """Return a function that selects the kernel of `q` by frame and reference.
+
+    Parameters
+    ----------
+    q
+        The quantity, which takes a frame.
+    kernel
+        Makes the kernel for `frame=` and `reference=`; kernels are cached.
+    """
+
+    @cache
+    def function_of(frame: str, reference: str) -> Callable[..., Any]:
+        return kernel(frame=frame, reference=reference).function
+
+    def call(*args: Any, frame: str = "", reference: str = "aligned", **keywords: Any) -> Any:
+        if isinstance(frame, str) and not frame and args and isinstance(args[-1], str):
+            args, frame = args[:-1], args[-1]
+        if not isinstance(frame, str) or not isinstance(reference, str):
+            raise InputError(
+                f"{q.name}: frame is {brief(frame)} and reference {brief(reference)}; expected names, each a str."
+            )
+        return function_of(frame, reference)(*args, **keywords)
+
+    return call
+
+
+def select_by_actuation(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any]:
+    """Return a function that selects the kernel of `q` by its set of actuated joints.
+
+    Parameters
+    ----------
+    q
+        The quantity, which depends on the actuated joints.
+    kernel
+        Makes the kernel for `actuated=`; kernels are cached.
+    """
+
+    @cache
+    def function_of(joints: tuple[str, ...]) -> Callable[..., Any]:
+        function = kernel(actuated=joints).function
+        return with_named_parts(function, q) if q.result else function
+
+    def call(*args: Any, actuated: Sequence[str] = (), **named: Any) -> Any:
+        return function_of(checked_joint_names(q.name, actuated))(*args, **named)
+
+    return call
+
+
+def with_named_parts(function: Callable[..., Any], q: Quantity) -> Callable[..., Any]:
+    """Wrap `function` so that its result is returned as the named tuple `q.result`.
+
+    The parts are views of one array; nothing is copied.
+    """
+    assert q.result is not None
+    result_type, axis = q.result, range(len(q.result._fields))
+
+    def call(*args: Any, **named: Any) -> Any:
+        values = function(*args, **named)
+        return result_type(*(values[..., i, :, :] for i in axis))
+
+    return call
+
+
+def checked_joint_names(name: str, actuated: Any) -> tuple[str, ...]:
+    """Return `actuated` as a tuple of joint names; raise an InputError if it is not a collection of names.
+
+    `name` is the quantity, for the message.
+    """
+    is_collection = isinstance(actuated, tuple | list | set | frozenset | dict)
+    if not is_collection or not all(isinstance(joint, str) for joint in actuated):
+        raise InputError(f'{name}: actuated is {brief(actuated)}; expected a list of joints, as in actuated=["crank"].')
+    return tuple(actuated)

@@ -1,0 +1,423 @@
+"""Rolled recursions of mechanisms with many bodies: each link class is traced once (cell_tracing.py)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bellcrank.build.cell_tracing import CellClass, trace_cells
+from bellcrank.build.recursion_layout import (
+    CONSTANTS_INPUT,
+    MOTION_RESULTS,
+    TAU_INPUT,
+    WRENCH_INPUT,
+    LayoutRequest,
+    coordinate_columns,
+    lay_out_recursion,
+    path_tree,
+)
+from bellcrank.dynamics.body_quantities import (
+    BODY_QUANTITIES,
+    COLUMNS,
+    FRAMES,
+    OWN_COORDINATES,
+    SHARED_COORDINATES,
+    SUM,
+    BodyQuantity,
+)
+from bellcrank.dynamics.body_recursion import BodyFrames, Ground, ground_of
+from bellcrank.dynamics.link_classes import LinkClass, link_classes
+from bellcrank.dynamics.quantities import POSITIONS, QUANTITIES
+from bellcrank.dynamics.shared_coordinates import (
+    SharedCoordinates,
+    collect_shared_coordinates,
+    modal_constants,
+    sharing_link,
+)
+from bellcrank.graph.cells import Cell
+from bellcrank.graph.graph import Graph, Shape, trace
+from bellcrank.graph.recursion import Recursion
+from bellcrank.graph.recursion import Tree as Places
+from bellcrank.model import Tree
+from bellcrank.model.joints import SHIPPED
+from bellcrank.model.joints.modal import ModalJoint
+from bellcrank.model.tree import Link
+from bellcrank.parameters import Parameters, has_free
+from bellcrank.scalar import Scalar
+from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
+
+Array = np.ndarray[Any, Any]
+LOOP_QUANTITIES = ("forward_dynamics", "inverse_dynamics", "reactions")  # quantities that loops change
+
+
+def is_rollable(tree: Tree, method: str, quantity: str) -> bool:
+    """Return whether a recursion over bodies exists for the quantity.
+
+    The method must be defined body by body, and the tree must have no element that involves more than neighbouring
+    bodies. Springs, which act on frames, are added to the quantities that depend on them (rolled_springs.py); loops
+    change few quantities, and the others are those of the tree (dynamics/loops/loop_layer.py).
+
+    Parameters
+    ----------
+    tree
+        The tree of the mechanism.
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
+    """
+    if (
+        (method, quantity) not in BODY_QUANTITIES
+        or has_free(tree.ground.moves)
+        or (tree.loops and quantity in LOOP_QUANTITIES)
+    ):
+        return False
+    how = BODY_QUANTITIES[method, quantity].coupled
+    return (
+        not tree.coupled
+        or how == OWN_COORDINATES
+        or (how == SHARED_COORDINATES and collect_shared_coordinates(tree) is not None)
+    )
+
+
+def count_classes(tree: Tree) -> int:
+    """Return the number of link classes of `tree`."""
+    found = collect_shared_coordinates(tree) if tree.coupled else None
+    return len(link_classes(tree, shares=found.share if found else None))
+
+
+def count_numbers(tree: Tree, method: str, quantity: str, frame: str = "") -> int:
+    """Return how many numbers the bodies of a tree read and write.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
+    frame
+        Frame of a quantity that takes one.
+    """
+    said, coordinates = BODY_QUANTITIES[method, quantity], sum(len(link.v_index) for link in tree.links)
+    results = {FRAMES: 1 if frame else len(tree.links), SUM: 1}.get(said.owner, coordinates)
+    return coordinates * len(QUANTITIES[quantity].inputs) + math.prod(said.shape) * results
+
+
+def has_shipped_joints(tree: Tree) -> bool:
+    """Return whether all joints of `tree` are of the package's own types.
+
+    The branches of other joint types are unknown.
+    """
+    types = {type(link.kind) for link in tree.links}
+    return all(SHIPPED.get(kind.name) is kind or issubclass(kind, ModalJoint) for kind in types)
+
+
+def rolled_graph(
+    name: str,
+    tree: Tree,
+    method: str,
+    quantity: str,
+    inputs: dict[str, Shape],
+    frames: Sequence[str] = (),
+    parameters: Collection[str] = (),
+    **frame: str,
+) -> Graph:
+    """Return the graph of a quantity, with one cell for each link class.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    tree
+        The tree of the mechanism.
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
+    inputs
+        Shapes of the inputs.
+    frames
+        Frames on which wrenches act.
+    parameters
+        Free parameters of the model.
+    frame
+        `frame` and `reference` of a quantity that takes them.
+    """
+    body_quantity, frame_name = BODY_QUANTITIES[method, quantity], frame.pop("frame", "")
+    relevant_tree = path_tree(tree, frame_name) if frame_name else tree
+    seen_frames = (
+        [frame_name] if frame_name else [link.name for link in tree.links] if body_quantity.owner == FRAMES else []
+    )
+    shared_inputs = dict.fromkeys(body_quantity.shared_inputs, 3)
+    request = LayoutRequest(
+        frames,
+        seen_frames,
+        body_quantity.oriented,
+        body_quantity.owner,
+        math.prod(body_quantity.shape),
+        body_quantity.coupled == SHARED_COORDINATES,
+        shared_inputs,
+    )
+    shapes = {**inputs, **{x: (size,) for x, size in shared_inputs.items()}}
+    shape = _result_shape(relevant_tree, body_quantity, bool(frame_name))
+    recursion_graph = recursion(
+        name, relevant_tree, body_quantity.body, quantity, shapes, request, parameters, shape, **frame
+    )
+    if not (
+        body_quantity.finish or body_quantity.shared_inputs or (body_quantity.owner == COLUMNS and shape[1] < tree.nv)
+    ):
+        return recursion_graph
+    shared_graphs = {
+        x: rolled_graph(f"{name}.{of}", tree, method_of(of), of, _input_shapes(of, inputs), (), parameters)
+        for x, of in body_quantity.shared_inputs.items()
+    }
+    free = {"p": parameters.leaves} if isinstance(parameters, Parameters) and parameters else {}
+
+    def quantity_of_inputs(**given: Any) -> dict[str, Any]:
+        more = {x: g.call(**{k: given[k] for k in g.inputs if k in given}, **free) for x, g in shared_graphs.items()}
+        values = recursion_graph.call(
+            **given, **{x: y[body_quantity.shared_inputs[x]] for x, y in more.items()}, **free
+        )[quantity]
+        return {quantity: _quantity_values(tree, relevant_tree, body_quantity, values)}
+
+    return trace(name, quantity_of_inputs, inputs, parameters)
+
+
+def method_of(quantity: str) -> str:
+    """Return the first method that defines `quantity` body by body."""
+    return next(method for method, of in BODY_QUANTITIES if of == quantity)
+
+
+def _input_shapes(quantity: str, inputs: dict[str, Shape]) -> dict[str, Shape]:
+    return {x: inputs[x] for x in QUANTITIES[quantity].inputs}
+
+
+def _result_shape(tree: Tree, said: BodyQuantity, one: bool) -> Shape:
+    """Return the shape of the results of all bodies; () where they are consecutive."""
+    if said.owner == COLUMNS:
+        return (*said.shape, len(coordinate_columns(tree)))
+    if said.owner == FRAMES:
+        return said.shape if one else (len(tree.links), *said.shape)
+    return ()
+
+
+def _quantity_values(tree: Tree, stretch: Tree, said: BodyQuantity, values: Array) -> Any:
+    """Return the quantity from the results of the bodies."""
+    if said.owner == SUM:
+        assert said.finish is not None
+        rows = values.reshape(-1, *said.shape)
+        return said.finish(tree, [_sum_terms(column) for column in rows.T])
+    if said.owner == COLUMNS and said.finish is not None:
+        values = np.array([said.finish(tree, row) for row in values], dtype=object)
+    if said.owner == COLUMNS:
+        found = np.full((len(values), tree.nv), 0.0, dtype=object)
+        found[:, coordinate_columns(stretch)] = values
+        return found
+    return values
+
+
+def _sum_terms(terms: Sequence[Scalar]) -> Scalar:
+    total = terms[0]
+    for x in terms[1:]:
+        total = total + x
+    return total
+
+
+def rolled_function_graph(
+    name: str,
+    tree: Tree,
+    body: Callable[..., Any],
+    quantity: str,
+    inputs: dict[str, Shape],
+    frames: Sequence[str] = (),
+    parameters: Collection[str] = (),
+    results: int = 0,
+) -> Graph:
+    """Return the recursion of a function that is defined for one body.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    tree
+        The tree of the mechanism.
+    body
+        The function, for one body.
+    quantity
+        Name of the output.
+    inputs
+        Shapes of the inputs.
+    frames
+        Frames on which wrenches act, or with `results` frames whose motion is returned.
+    parameters
+        Free parameters of the model.
+    results
+        Results for each frame; 0 for results for each coordinate.
+    """
+    request = LayoutRequest((), frames, results > MOTION_RESULTS, FRAMES, results) if results else LayoutRequest(frames)
+    return recursion(name, tree, body, quantity, inputs, request, parameters)
+
+
+def recursion(
+    name: str,
+    tree: Tree,
+    body: Callable[..., Any],
+    quantity: str,
+    inputs: dict[str, Shape],
+    request: LayoutRequest,
+    parameters: Collection[str] = (),
+    shape: Shape = (),
+    **body_options: Any,
+) -> Graph:
+    """Return a Recursion; with free constants, a graph that computes them from p and calls it.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    tree
+        The tree of the mechanism.
+    body
+        The function, for one body.
+    quantity
+        Name of the output.
+    inputs
+        Shapes of the inputs.
+    request
+        Further inputs, and the results.
+    parameters
+        Free parameters of the model.
+    shape
+        Shape of the output; () for a vector.
+    body_options
+        Further arguments of `body`.
+    """
+    layout = lay_out_recursion(tree, list(inputs), request)
+    parts = []
+    for g in layout.groups:
+        link, vectors = _shared_link(g, layout.shared)
+        ground, pushed, seen = _class_constants(tree, g, request, vectors)
+        options = (
+            body_options
+            | ({"pushed": pushed} if request.wrench_frames else {})
+            | ({"seen": seen} if request.seen_frames else {})
+        )
+        input_sizes = {**request.shared, **({WRENCH_INPUT: 6 * len(pushed.points)} if WRENCH_INPUT in inputs else {})}
+        input_sizes |= _input_sizes(g, layout.shared, [x for x in inputs if x not in input_sizes])
+        parts.append(cell_class(g, list(inputs), partial(body, link, ground, **options), **input_sizes))
+    cells, tables = trace_cells(parts, layout.places, list(inputs)), [g.table for g in layout.groups]
+    output = quantity, layout.size
+    return with_free_constants(
+        name, inputs, output, cells, tables, layout.places, layout.free_constants, parameters, shape
+    )
+
+
+def _shared_link(g: LinkClass, found: SharedCoordinates | None) -> tuple[Link, list[Vec]]:
+    """Return the link of a class, with the coordinates it shares, and its remaining constants, which are vectors."""
+    link, more = g.link, list(g.extra_constants)
+    if found is not None:
+        first = int(g.members[0])
+        own = len(more) - len(modal_constants(found.bending[first]))
+        link, more = sharing_link(link, found.share[first], found.bending[first], more[own:]), more[:own]
+    return link, [vec(more[i : i + 3]) for i in range(0, len(more), 3)]
+
+
+def _input_sizes(g: LinkClass, found: SharedCoordinates | None, inputs: Sequence[str]) -> dict[str, int]:
+    """Return the number of elements that a body reads of each input, where they are not its joint's coordinates."""
+    if found is None:
+        return {}
+    first = int(g.members[0])
+    of = {x: found.answers if x == TAU_INPUT else found.q if x in POSITIONS else found.v for x in inputs}
+    return {x: len(rows[first]) for x, rows in of.items()}
+
+
+def _class_constants(
+    tree: Tree, g: LinkClass, asked: LayoutRequest, vectors: list[Vec]
+) -> tuple[Ground, BodyFrames, BodyFrames]:
+    """Return what a class has besides the constants of its links: the ground, and its frames."""
+    ground = ground_of(tree)
+    if has_free(tree.gravity):  # only bodies on the ground use it
+        ground = replace(ground, gravity=vectors.pop() if g.on_ground else ZERO)
+    wrench_frame_count = _count_wrench_frames(tree, g, asked)
+    frame_vectors = vectors[wrench_frame_count:]
+    if not asked.with_rotation:
+        return ground, BodyFrames(vectors[:wrench_frame_count]), BodyFrames(frame_vectors)
+    axes = [Mat(*frame_vectors[i + 1 : i + 4]) for i in range(0, len(frame_vectors), 4)]
+    return ground, BodyFrames(vectors[:wrench_frame_count]), BodyFrames(frame_vectors[::4], axes)
+
+
+def _count_wrench_frames(tree: Tree, g: LinkClass, asked: LayoutRequest) -> int:
+    """Return how many frames with wrenches each body of the class has."""
+    first = int(g.members[0])
+    return sum(tree.frames[name][0] == first for name in asked.wrench_frames)
+
+
+def with_free_constants(
+    name: str,
+    inputs: dict[str, Shape],
+    output: tuple[str, int],
+    cells: Sequence[Cell],
+    tables: Sequence[Array],
+    places: Places,
+    numbers: Sequence[Scalar],
+    parameters: Collection[str],
+    shape: Shape = (),
+) -> Graph:
+    """Return the recursion of cells, with its free constants computed from the parameters p.
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    inputs
+        Shapes of the inputs.
+    output
+        Name and size of the output.
+    cells
+        The traced classes.
+    tables
+        Their constants, a row for each body.
+    places
+        Order and tree of the bodies.
+    numbers
+        Expressions of the free constants.
+    parameters
+        Free parameters of the model; without any, the Recursion itself is returned.
+    shape
+        Shape of the output; () for a vector.
+    """
+    if not parameters:
+        return Recursion(name, inputs, output, cells, tables, places, shape=shape)
+    all_inputs: dict[str, Shape] = {**inputs, CONSTANTS_INPUT: (len(numbers),)}
+    recursion_graph = Recursion(f"{name}.of_numbers", all_inputs, output, cells, tables, places, shape=shape)
+
+    def calling(**given: Any) -> dict[str, Any]:
+        return {output[0]: recursion_graph.call(**given, **{CONSTANTS_INPUT: numbers})[output[0]]}
+
+    return trace(name, calling, inputs, parameters)
+
+
+def cell_class(g: LinkClass, inputs: Sequence[str], start: Callable[..., Any], **more: int) -> CellClass:
+    """Return a class as the Part that tracing needs.
+
+    Parameters
+    ----------
+    g
+        The class.
+    inputs
+        Names of the inputs.
+    start
+        Makes its generator.
+    more
+        Number of elements that a body reads of inputs that are not coordinates.
+    """
+    sizes = {x: len(g.link.q_index if x in POSITIONS else g.link.v_index) for x in inputs} | more
+    label = f"{type(g.link.kind).__name__.lower()} as {g.link.name}"
+    return CellClass(start, label, g.link.name, sizes, g.table_columns, g.on_ground, g.children, g.free_columns)

@@ -1,0 +1,203 @@
+"""Comparison of methods: on one mechanism, and on the general chain of the papers beside their printed counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bellcrank.build import kernels
+from bellcrank.build.graphs import graph
+from bellcrank.cli import screen, timing
+from bellcrank.cli.screen import TableColumn
+from bellcrank.dynamics import METHODS, QUANTITIES, Method, Quantity, applicable_methods, candidates, estimate
+from bellcrank.dynamics.requests import Request, check_request
+from bellcrank.emit.cpu.costs import cheapest, costs
+from bellcrank.graph import Graph
+from bellcrank.model import Mechanism
+
+MAX_TRACED_OPERATIONS = 30_000  # estimated operations; a larger method with three times the least estimate is left out
+
+
+NOTES = (
+    "*: the method that auto takes: the least predicted time, and among equals the fewest operations.",
+    "Span: the longest chain of operations; an addition counts 1, a division 4, a sine or cosine 8.",
+    "Times: per state of a batch, on one core. Code: for one state and for batches.",
+)
+
+
+def count_row(quantity_name: str, method_name: str, graph: Graph) -> dict[str, Any]:
+    """Return the operation counts of `graph`, which computes `quantity_name` by `method_name`, as a table row."""
+    c, work, span = graph.count(), graph.work(), graph.span()
+    return {
+        "quantity": quantity_name,
+        "method": method_name,
+        "count": dict(c.by_kind),
+        "total": c.arithmetic,
+        "work": work,
+        "span": span,
+        "parallelism": work / span if span else 0.0,
+        "nodes": graph.size,
+    }
+
+
+def print_methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: bool) -> None:
+    """Print every quantity, or one, by every applicable method: counted, predicted, compiled and timed.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    quantity_name
+        Quantity; empty for all.
+    frame
+        Frame for the quantities that need one; empty for the last frame.
+    measure
+        Compile and time each method.
+    json
+        Print JSON instead of tables.
+    """
+    frame = frame or list(m.frames)[-1]
+    quantities = (
+        [QUANTITIES[quantity_name]]
+        if quantity_name
+        else [q for q in QUANTITIES.values() if applicable_methods(q.name, m.tree)]
+    )
+    if not applicable_methods(quantities[0].name, m.tree):
+        check_request(m, Request(quantities[0].name))  # raises an error with the reason
+    jobs, left_out = _jobs(m, quantities)
+    rows = []
+    graphs: dict[str, list[tuple[Method, Graph]]] = {q.name: [] for q in quantities}
+    with screen.progress(f"tracing {m.name}") as say:
+        for i, (q, by) in enumerate(jobs):
+            say(f"{i + 1} of {len(jobs)}: {q.name} by {by.name}")
+            of_frame = frame if q.option == "frame" else ""
+            graphs[q.name].append((by, graph(m, q.name, by.name, of_frame)))
+            rows.append(_row(m, q.name, *graphs[q.name][-1], of_frame, measure))
+        for row in rows:
+            row["choice"] = row["method"] == _auto_method(m, row["quantity"], graphs[row["quantity"]])
+    order = list(QUANTITIES)
+    rows.sort(key=lambda row: (order.index(row["quantity"]), row["total"]))
+    inapplicable = _inapplicable(m, quantities)
+    if json:
+        about = {"mechanism": m.name, "frame": frame, "rows": rows}
+        screen.data(about | {"left_out": left_out, "not_for_this": inapplicable})
+        return
+    framed = any(q.option == "frame" for q in quantities)
+    of_frame = f" (of {frame} where a frame is needed)" if framed else ""
+    heading = f"{quantities[0].name} by every method" if len(quantities) == 1 else "every quantity by every method"
+    screen.line(f"{m.name}: {heading}{of_frame}", style="bold")
+    screen.line()
+    _print_rows(rows, measure, headings=len(quantities) > 1)
+    screen.line()
+    for text in NOTES[: 3 if measure else 2]:
+        screen.line(text, "dim")
+    if inapplicable:
+        screen.line(
+            f"Not for this mechanism: {'; '.join(f'{name} ({why})' for name, why in inapplicable.items())}.", "dim"
+        )
+    if left_out:
+        screen.line(f"Left out, because far slower (show them with -q and -m): {', '.join(left_out)}.", "dim")
+
+
+def _auto_method(m: Mechanism, name: str, graphs: list[tuple[Method, Graph]]) -> str:
+    """Return the method that auto takes, from graphs that are traced already; empty if there is only one."""
+    if len(graphs) < 2:
+        return ""
+    tried = {by.name for by in candidates(name, m.tree)}
+    return cheapest([pair for pair in graphs if pair[0].name in tried])[0].name
+
+
+def _inapplicable(m: Mechanism, quantities: list[Quantity]) -> dict[str, str]:
+    """Return the methods of these quantities that do not cover this mechanism, with the topology they need."""
+    names = {q.name for q in quantities}
+    applicable = {by.name for q in quantities for by in applicable_methods(q.name, m.tree)}
+    inapplicable = {
+        by.name: by.topology for by in METHODS.values() if by.name not in applicable and names & set(by.solves)
+    }
+    return inapplicable | {q.name: "needs the driven joints" for q in quantities if q.driven and m.loops}
+
+
+def _jobs(m: Mechanism, quantities: list[Quantity]) -> tuple[list[tuple[Quantity, Method]], list[str]]:
+    jobs, left_out = [], []
+    for q in quantities:
+        if q.driven and m.loops:
+            continue
+        applicable, tried = applicable_methods(q.name, m.tree), candidates(q.name, m.tree)
+        work = {by.name: estimate(by.name, q.name, m.tree) if len(applicable) > 1 else 0.0 for by in applicable}
+        for by in applicable:
+            if by not in tried and work[by.name] > max(
+                0 if q.differentiates else MAX_TRACED_OPERATIONS, 3 * min(work.values())
+            ):
+                left_out.append(f"{q.name} by {by.name}")
+            else:
+                jobs.append((q, by))
+    return jobs, left_out
+
+
+def _row(m: Mechanism, name: str, by: Method, graph: Graph, frame: str, measure: bool) -> dict[str, Any]:
+    row = count_row(name, by.name, graph) | {"predicted": costs().predicted(graph)}
+    if measure:
+        kernel = kernels.kernel(m, name, by.name, frame=frame)
+        row |= {"code_size": kernel.code_size, "measured": timing.batch_time(m, kernel)}
+    return row
+
+
+def _print_rows(rows: list[dict[str, Any]], measured: bool, headings: bool) -> None:
+    kinds = ("mul", "add", "div", "sqrt", "trig")
+    shown = [k for k in kinds if k in ("mul", "add") or any(row["count"][k] for row in rows)]
+    head = [TableColumn("method")]
+    head += [TableColumn(k, right=True, optional=k not in ("mul", "add")) for k in shown]
+    head += [
+        TableColumn("total", right=True),
+        TableColumn("span", right=True),
+        TableColumn("parallel", right=True, optional=True),
+    ]
+    head += [TableColumn("code", right=True, optional=True)] if measured else []
+    head += [TableColumn("predicted", right=True)] + ([TableColumn("measured", right=True)] if measured else [])
+    cells, last = [], ""
+    for row in rows:
+        if headings and row["quantity"] != last:
+            cells += [[""] * len(head)] * bool(last) + [[row["quantity"], *[""] * (len(head) - 1)]]
+        c = row["count"] | {"add": row["count"]["add"] + row["count"]["sub"]}
+        line = ["  " * headings + row["method"] + " *" * row["choice"]]
+        line += [str(c[k]) for k in shown] + [str(row["total"]), f"{row['span']:g}", f"{row['parallelism']:.1f}"]
+        line += [f"{row['code_size'] / 1000:.1f} kB"] if measured else []
+        line += [f"{1e9 * row['predicted']:.1f} ns"] + ([f"{1e9 * row['measured']:.1f} ns"] if measured else [])
+        cells.append(line)
+        last = row["quantity"]
+    screen.table(head, cells)
+
+
+def print_paper_counts(json: bool) -> None:
+    """Print traced and published operation counts, multiplications and additions apart; `json`: print JSON."""
+    from bellcrank.papers import operation_counts as papers
+
+    comparisons = []
+    with screen.progress("tracing chains of 2 to 12 joints") as say:
+        for i, row in enumerate(papers.PUBLISHED_COUNTS):
+            say(f"{i + 1} of {len(papers.PUBLISHED_COUNTS)}: {row.key} by {row.method}")
+            comparisons.append(papers.compare_counts(row))
+    if json:
+        screen.data([c.facts() for c in comparisons])
+        return
+    screen.line("Operations on a general chain of n revolute joints: published, and traced here", style="bold")
+    screen.line()
+    head = [TableColumn("\npublished, and ours", wrap=True, min_width=20)]
+    head += [TableColumn(name, wrap=True, min_width=15) for name in ("M\nmultiplications", "A\nadditions")]
+    head += [TableColumn("M + A\nn = 6", right=True), TableColumn("\nn = 10", right=True)]
+    cells = []
+    for c in comparisons:
+        printed, at = c.row.printed, [f"{float(c.theirs(n)):g}" for n in (6, 10)]
+        cells.append((c.row.title, printed["M"], printed["A"], *at))
+        ours = [f"{c.ours(n)} ({c.ours(n) / float(c.theirs(n)):.2f})" for n in (6, 10)]
+        cells.append((f"  by {c.row.method}", str(c.M), str(c.A), *ours))
+    screen.table(head, cells)
+    screen.line()
+    for title, note in {c.row.title: c.row.printed["note"] for c in comparisons if "note" in c.row.printed}.items():
+        screen.line(f"{title}: {note}.", "dim")
+    since = max(c.least_n for c in comparisons)
+    regrouped_methods = sorted({c.row.method for c in comparisons if METHODS[c.row.method].regrouped})
+    for text in (
+        f"Ours are exact from n = {since} on; in brackets: ours / printed. Negations, sines and cosines are free.",
+        f"With regrouped inertias (docs/counting.md), unlike the papers: {', '.join(regrouped_methods)}.",
+    ):
+        screen.line(text, "dim")

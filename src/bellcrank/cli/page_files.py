@@ -1,0 +1,31 @@
+"""Pages and pictures that commands write, which never replace files of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bellcrank.atomic_file import write_text
+from bellcrank.errors import InputError
+
+PAGE_MARKS = (b"bellcrank schedule", b"bellcrank chart")  # marks at the top of our pages and pictures
+
+
+def write_pages(files: dict[Path, str]) -> list[str]:
+    """Write the texts of `files` to their paths, and return the paths; existing files are replaced only if ours."""
+    for path in files:  # before any of them is written
+        try:
+            foreign = path.is_dir() or (
+                path.exists() and not any(mark in path.read_bytes()[:2000] for mark in PAGE_MARKS)
+            )
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}. Choose another --out.") from None
+        if foreign:
+            raise InputError(f"{path} exists and is not a page of bellcrank; move it away or choose another --out.")
+    for path, text in files.items():
+        hint = "Choose another place with --out, or --no-page for the table alone"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}. {hint}.") from None
+        write_text(path, text, "Try again")
+    return [str(path) for path in files]

@@ -1,0 +1,80 @@
+"""Force fields: one force law for all bodies, acting at their centres of mass, such as wind or buoyancy.
+
+    tau = sum of J_i^T f(p_i, v_i, m_i)
+
+The work is O(n): one forward sweep for positions and velocities and one backward sweep for forces, as in rnea.py. For
+mechanisms with large link classes (body_recursion.py) the law is part of the class's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bellcrank.dynamics.body_recursion import BodyRecursion, FromChildren, FromParent, Ground, HandOn
+from bellcrank.dynamics.kinematics import velocities
+from bellcrank.dynamics.sweep import Vector, poses
+from bellcrank.model.tree import Link, Tree
+from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec
+
+# (position, velocity, mass) of a centre of mass, in world axes -> force there, in world axes
+ForceLaw = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], Sequence[Scalar]]
+
+
+def field_forces(tree: Tree, law: ForceLaw, q: Vector, v: Vector) -> list[Scalar]:
+    """Return the generalised forces of the field.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    law
+        Force law.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
+    body_forces = [
+        _body_force(link, law, *place, motion)
+        for link, place, motion in zip(tree.links, poses(tree, q), velocities(tree, q, v), strict=True)
+    ]
+    tau: list[Scalar] = [0.0] * tree.nv
+    for i, link in reversed(list(enumerate(tree.links))):
+        for s, k in zip(link.subspace(q), link.v_index, strict=True):
+            tau[k] = tau[k] + s.dot(body_forces[i])
+        if link.parent >= 0:
+            body_forces[link.parent] = body_forces[link.parent] + link.transform(q).force(body_forces[i])
+    return tau
+
+
+def field_recursion(law: ForceLaw) -> Callable[..., BodyRecursion]:
+    """Return the body recursion of the force law `law`."""
+
+    def body(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
+        X, S = link.transform(q), link.subspace(q)
+        R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
+        R, p = X.pose(R, p)
+        V = X.motion(V)
+        for s, k in zip(S, link.v_index, strict=True):
+            V = V + s * v[k]
+        yield HandOn((R, p, V))
+        total = _body_force(link, law, R, p, V)
+        parts = yield FromChildren()
+        for part in parts:
+            total = total + part
+        yield HandOn(X.force(total))
+        return [s.dot(total) for s in S]
+
+    return body
+
+
+def _body_force(link: Link, law: ForceLaw, R: Mat, p: Vec, V: Motion) -> Force:
+    step("field", link.name)
+    m = link.inertia.m
+    if is_zero(m):
+        return NO_FORCE
+    c = link.inertia.h * (1.0 / m)
+    place, moving = p + R @ c, R @ (V.lin + V.ang.cross(c))
+    f = R.T @ Vec(*law([*place], [*moving], m))
+    return Force(c.cross(f), f)

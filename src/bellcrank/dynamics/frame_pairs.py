@@ -1,0 +1,159 @@
+"""Frame pairs: the two ends of a loop joint or a spring, relative to the last body that carries both.
+
+Everything is relative to that common body and in its axes (as the user defined them; the world's for the ground), so
+that a loop depends only on its own joints ("performed separately on each closed loop", nikravesh1989, section 2.3).
+
+    R, p   pose of the end            columns   motion for each unit of v: angular, and linear at p
+    w, u   its velocity               dw, a     its acceleration at zero joint acceleration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
+
+Vector = Sequence[Scalar]
+JacobianRow = dict[int, Scalar]  # row of a Jacobian: nonzero elements by index in v
+
+
+@dataclass(slots=True, eq=False)
+class FrameEnd:
+    """Pose and motion of one end, relative to the common body."""
+
+    R: Mat
+    p: Vec
+    columns: list[tuple[int, Motion]]
+    w: Vec
+    u: Vec
+    dw: Vec
+    a: Vec
+
+    @property
+    def x(self) -> Vec:
+        """Return the x axis of the end."""
+        return self.R.T.a
+
+    @property
+    def y(self) -> Vec:
+        """Return the y axis of the end."""
+        return self.R.T.b
+
+    @property
+    def z(self) -> Vec:
+        """Return the z axis of the end."""
+        return self.R.T.c
+
+
+def frame_pair(tree: Tree, a: str, b: str, q: Vector, v: Vector | None) -> tuple[FrameEnd, FrameEnd]:
+    """Return the ends at frames a and b; without v their velocities and accelerations are zero.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    a
+        Name of the first frame.
+    b
+        Name of the second frame.
+    q
+        Positions, nq elements.
+    v
+        Velocities, or None.
+    """
+    common = common_body(tree, a, b)
+    start = (tree.frames[tree.links[common].name][1].T, ZERO) if common >= 0 else tree.ground.pose(IDENTITY, ZERO)
+    start = start[0], -_anchor_point(tree, a, common, start)
+    return _relative_end(tree, a, common, start, q, v), _relative_end(tree, b, common, start, q, v)
+
+
+def common_body(tree: Tree, a: str, b: str) -> int:
+    """Return the last body that carries both frames; -1 is the ground.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    a
+        Name of the first frame.
+    b
+        Name of the second frame.
+    """
+    mine = set(tree.path(tree.frames[a][0]))
+    return next((k for k in tree.path(tree.frames[b][0]) if k in mine), -1)
+
+
+def _anchor_point(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec]) -> Vec:
+    """Return the point on the common body relative to which the positions of the ends are computed.
+
+    Only differences of positions matter. Relative to the origin of the world, the positions in a loop far away from it
+    would be large numbers with small differences, and near singular configurations every digit counts.
+    """
+    body, _, p_frame = tree.frames[frame]
+    if body == common:
+        R, p = start
+        return p + R @ p_frame
+    path = tree.path(body)
+    first = path[-1] if common < 0 else path[path.index(common) - 1]
+    return tree.links[first].placement.pose(*start)[1]
+
+
+def jacobian_row(
+    a: FrameEnd, b: FrameEnd, on_a: Callable[[Motion], Scalar], on_b: Callable[[Motion], Scalar]
+) -> JacobianRow:
+    """Return the Jacobian row of a number that depends on the motions of both ends.
+
+    Parameters
+    ----------
+    a
+        First end.
+    b
+        Second end.
+    on_a
+        Change of the number for a motion of `a`.
+    on_b
+        Change for a motion of `b`.
+    """
+    elements: JacobianRow = {}
+    for end, along in ((a, on_a), (b, on_b)):
+        for k, s in end.columns:
+            x = along(s)
+            if not is_zero(x):
+                elements[k] = elements[k] + x if k in elements else x
+    return elements
+
+
+def _relative_end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector, v: Vector | None) -> FrameEnd:
+    body, R_frame, p_frame = tree.frames[frame]
+    R, p = start
+    w = u = dw = acc = ZERO
+    carried_columns: list[tuple[int, Motion, Vec]] = []  # index in v, motion at F, origin of F
+    below = set(tree.path(common))
+    for i in reversed([k for k in tree.path(body) if k not in below]):
+        link = tree.links[i]
+        step("end", link.name)
+        before = p
+        R, p = link.transform(q).pose(R, p)
+        r = p - before
+        S = [s.rotated(R) for s in link.subspace(q)]
+        carried_columns += [(k, s, p) for s, k in zip(S, link.v_index, strict=True)]
+        if v is None:
+            continue
+        wJ, lJ = ZERO, ZERO
+        for s, k in zip(S, link.v_index, strict=True):
+            wJ, lJ = wJ + s.ang * v[k], lJ + s.lin * v[k]
+        bias = link.bias(q, v).rotated(R)
+        acc = acc + dw.cross(r) + w.cross(w.cross(r)) + (w + w + wJ).cross(lJ) + bias.lin
+        dw = dw + w.cross(wJ) + bias.ang
+        u = u + w.cross(r) + lJ
+        w = w + wJ
+    step("end", frame)
+    r = R @ p_frame
+    end = p + r
+    columns = [(k, Motion(s.ang, s.lin + s.ang.cross(end - at))) for k, s, at in carried_columns]
+    if v is None:
+        return FrameEnd(R.times(R_frame), end, columns, ZERO, ZERO, ZERO, ZERO)
+    return FrameEnd(R.times(R_frame), end, columns, w, u + w.cross(r), dw, acc + dw.cross(r) + w.cross(w.cross(r)))

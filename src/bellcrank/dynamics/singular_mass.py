@@ -1,0 +1,191 @@
+"""Detection of mass matrices that are singular by construction.
+
+A singular mass matrix, with which forces do not determine accelerations, is a mistake in the model. For example, a
+point mass on a ball joint can spin about the line to it without moving any inertia. Rounding would make the pivot 1e-17
+instead of zero, and the accelerations about 1e16; so M is checked once numerically before a kernel is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from bellcrank.dynamics import crba
+from bellcrank.dynamics.body_shared_dynamics import Subtree, add_initial_modes, current_inertia, no_open_terms
+from bellcrank.dynamics.shared_coordinates import (
+    SharedCoordinates,
+    collect_shared_coordinates,
+    localise,
+    modal_constants,
+    sharing_link,
+)
+from bellcrank.errors import ModelError
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.tree import Tree
+from bellcrank.spatial.inertia import articulated_inertia
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO
+
+Array = np.ndarray[Any, Any]
+
+# Smallest eigenvalue of the matrix scaled to a unit diagonal; regular mechanisms have 1e-9 and more.
+SINGULAR_EIGENVALUE = 1e-13
+CLEAR_PIVOT_RATIO = 1e-10  # pivots relative to the body's own inertia, well above rounding
+HEAVY_EIGENVALUE = 1e-6  # the same for one body without its subtree, with a large margin
+MATRIX_CHECK_MAX_NV = 150  # number of coordinates above which the matrix itself is not computed
+
+
+def check_mass_matrix(mechanism: Mechanism) -> None:
+    """Check that the mass matrix of `mechanism` is regular.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism, with its parameters at nominal values.
+
+    Raises
+    ------
+    ModelError
+        If joints move no inertia, alone or together; the message names them.
+    """
+    mechanism = mechanism.at() if mechanism.parameters else mechanism  # free parameters are checked at nominal values
+    if not mechanism.nv:
+        return
+    q = mechanism.random(seed=0)[0].tolist()
+    tree = mechanism.tree
+    if mechanism.nv > MATRIX_CHECK_MAX_NV:
+        if not tree.coupled and _clearly_massive(tree):
+            return
+        common = collect_shared_coordinates(tree) if tree.coupled else None
+        motion = (
+            _shared_singular_pivots(tree, common, q)
+            if common
+            else _singular_motion(tree, q)
+            if tree.coupled
+            else _singular_pivots(tree, q)
+        )
+    else:
+        # Bodies of very different sizes and masses look singular in the matrix, but not when each is checked alone.
+        motion = _singular_motion(tree, q)
+        if motion.any() and not tree.coupled and not _singular_pivots(tree, q, CLEAR_PIVOT_RATIO).any():
+            return
+    if motion.any():
+        _raise_singular(mechanism, motion)
+
+
+def _singular_motion(tree: Tree, q: Sequence[float]) -> Array:
+    """Return the share of each coordinate in a motion without inertia, from the matrix itself; zeros if none."""
+    M = np.array(crba.mass_matrix(tree, list(q)), dtype=float)
+    diagonal = np.diag(M)
+    scale = np.sqrt(np.where(diagonal > SINGULAR_EIGENVALUE * 1e-2 * diagonal.max(initial=0.0), diagonal, np.inf))
+    if np.isinf(scale).any():
+        return np.isinf(scale).astype(float)
+    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
+    return np.abs(vectors[:, 0]) if values[0] <= SINGULAR_EIGENVALUE else np.zeros(len(M))
+
+
+def _clearly_massive(tree: Tree) -> bool:
+    """Return True if every joint moves a body whose own inertia resists all its motions; the subtree adds to that."""
+    massive_by_key: dict[tuple[object, ...], bool] = {}
+    for link in tree.links:
+        key = type(link.kind), link.inertia.numbers
+        if key not in massive_by_key:
+            at_rest = link.kind.neutral()
+            columns = link.kind.subspace(at_rest)
+            if any(x != 0.0 for s in link.kind.subspace_rate(at_rest, [1.0] * link.kind.nv) for x in (*s.ang, *s.lin)):
+                return False  # its axes rotate: one configuration is not sufficient
+            S = np.array([[*s.ang, *s.lin] for s in columns], float)
+            forces = [link.inertia @ s for s in columns]
+            own = S @ np.array([[*f.ang, *f.lin] for f in forces], float).T
+            I, m = link.inertia.I, link.inertia.m
+            scale = np.sqrt([max(I.xx, I.yy, I.zz) if any(s[:3]) else m for s in S.tolist()])
+            massive_by_key[key] = (
+                bool(scale.all()) and np.linalg.eigvalsh(own / np.outer(scale, scale))[0] > HEAVY_EIGENVALUE
+            )
+        if not massive_by_key[key]:
+            return False
+    return True
+
+
+def _singular_pivots(tree: Tree, q: Sequence[float], least: float = SINGULAR_EIGENVALUE) -> Array:
+    """Return 1 for the coordinates that move no inertia with everything beyond them free to move.
+
+    Their pivots in the elimination of the mass matrix are compared with the inertia of which they are a part. Work
+    O(n); a long chain, whose matrix is as ill-conditioned as a very soft spring, is not mistaken for singular.
+    """
+    X = [link.transform(q) for link in tree.links]
+    IA = [articulated_inertia(link.inertia) for link in tree.links]
+    singular = np.zeros(tree.nv)
+    for i, link in reversed(list(enumerate(tree.links))):
+        I, M = IA[i].I, IA[i].M  # with all axes of the joint locked, because the remainder behind them may be rounding
+        for s, k in reversed(list(zip(link.subspace(q), link.v_index, strict=True))):
+            turns, slides = (any(x != 0.0 for x in part) for part in (s.ang, s.lin))
+            size = max(turns * max(I.xx, I.yy, I.zz), slides * max(M.xx, M.yy, M.zz), float(link.armature))
+            D = s.dot(IA[i] @ s) + link.armature
+            if not least * size < D:
+                singular[k] = 1.0
+                continue
+            IA[i] = IA[i].across_joint(s, link.armature).rest
+        if link.parent >= 0:
+            IA[link.parent] = IA[link.parent] + X[i].articulated(IA[i])
+    return singular
+
+
+def _shared_singular_pivots(tree: Tree, common: SharedCoordinates, q: Sequence[float]) -> Array:
+    """Return the same as `_singular_pivots` for shared coordinates.
+
+    Their pivots are known where they end (body_shared_dynamics.py).
+    """
+    singular, size = np.zeros(tree.nv), np.zeros(tree.nv)
+    child_values: list[list[tuple[Any, ...]]] = [[] for _ in tree.links]
+    for i, link in reversed(list(enumerate(tree.links))):
+        link_q, share, spare_slot = [q[k] for k in common.q[i]], common.share[i], common.share[i].slots
+        sharing_link_i = sharing_link(localise(link), share, common.bending[i], modal_constants(common.bending[i]))
+        body = Subtree(
+            articulated_inertia(current_inertia(sharing_link_i, link_q)),
+            NO_FORCE,
+            no_open_terms(spare_slot + 1),
+            range(spare_slot + 1),
+        )
+        add_initial_modes(sharing_link_i, link_q, [0.0] * len(common.v[i]), ZERO, body)
+        for k, slot in zip(common.v[i][len(link.v_index) :], share.modes, strict=True):
+            size[k] += body.open_terms.element(slot, slot)
+        for IA, _, more in child_values[i]:
+            body.IA, body.open_terms = body.IA + IA, body.open_terms + more
+        ends = [k for k in common.answers[i] if k not in link.v_index]
+        closing = list(zip(share.ends, ends, strict=True))
+        for slot, k in reversed(closing):
+            singular[k] = not _eliminate_slot(body, slot, size[k])
+        for j, s in reversed(list(enumerate(sharing_link_i.subspace(link_q)))):
+            k, slot = link.v_index[j], share.axes[j] if share.axes[j] >= 0 else spare_slot
+            I, M = body.IA.I, body.IA.M
+            size[k] += s.ang.dot(s.ang) * max(I.xx, I.yy, I.zz) + s.lin.dot(s.lin) * max(M.xx, M.yy, M.zz)
+            size[k] += float(sharing_link_i.armature)
+            body.open_axis(slot, s, 0.0, sharing_link_i.armature)
+            if share.closes[j]:
+                singular[k] = not _eliminate_slot(body, slot, size[k])
+        if link.parent >= 0:
+            child_values[link.parent].append(body.in_parent_frame(sharing_link_i.transform(link_q), NO_MOTION))
+    return singular
+
+
+def _eliminate_slot(body: Subtree, slot: int, size: float) -> bool:
+    """Eliminate a coordinate and return True, or remove it and return False if its pivot is too small."""
+    if not SINGULAR_EIGENVALUE * size < body.open_terms.element(slot, slot):
+        body.clear(slot)
+        return False
+    body.eliminate(slot)
+    return True
+
+
+def _raise_singular(mechanism: Mechanism, motion: Array) -> NoReturn:
+    names = dict.fromkeys(
+        name.partition(".")[0] for name, x in zip(mechanism.columns[1], motion, strict=True) if x > 1e-3
+    )
+    listed = ", ".join(f'"{name}"' for name in names)
+    raise ModelError(
+        f'mechanism "{mechanism.name}": no force determines the accelerations, because {listed} can move '
+        f"{'together ' if len(names) > 1 else ''}without moving any inertia (the mass matrix is singular). Give the "
+        "bodies there a mass and an inertia, give the joints an armature, or lock them."
+    )

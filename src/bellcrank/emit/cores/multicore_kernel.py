@@ -1,0 +1,214 @@
+"""Kernel of the target threads(p), which computes one state on several cores of this computer."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bellcrank.buffers import POISONED
+from bellcrank.emit.cores import streams
+from bellcrank.emit.cores.calibration import core_times, threads_machine
+from bellcrank.emit.cores.forecast import Rates, forecast
+from bellcrank.emit.cores.thread_team import ThreadTeam, allowed_cpus
+from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.cpu.host import host, poisoning
+from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, Recursion
+from bellcrank.scheduling import Machine, Schedule
+from bellcrank.scheduling.partitioning import partitioned_schedule, single_processor
+
+MACHINES = ("threads",)
+MIN_SPEEDUP = 1.25  # least predicted speed-up that justifies several cores: the forecast is no more accurate than that
+
+
+def machine(requested: str | Machine, processors: Any, dtype: str) -> Machine:
+    """Return the machine that a kernel is planned for: threads(p) as measured here, or the given Machine.
+
+    Parameters
+    ----------
+    requested
+        Name of a machine, or a Machine with custom costs.
+    processors
+        Number of cores; None for all that this process may use.
+    dtype
+        Type of the numbers.
+    """
+    if isinstance(requested, Machine):
+        return requested
+    if not isinstance(requested, str) or requested not in MACHINES:
+        raise InputError(unknown("machine", str(requested), MACHINES))
+    if processors is None:
+        processors = len(allowed_cpus())
+    if isinstance(processors, bool) or not hasattr(processors, "__index__") or processors < 1:
+        raise InputError(
+            f"processors is {processors!r}; expected an integer of at least 1 (this process may use "
+            f"{len(allowed_cpus())})."
+        )
+    if os.name != "posix":
+        raise InputError('machine="threads" needs a POSIX system; omit machine= to compute a state on one core.')
+    return threads_machine(int(processors), dtype)
+
+
+def plan_schedule(g: Graph, m: Machine, dtype: str) -> Schedule:
+    """Return the assignment of the graph `g` to the machine `m` for the type `dtype`.
+
+    On the cores of this computer, where latency counts, the predicted speed-up must justify the other cores.
+    """
+    if isinstance(g, Recursion) and g.abreast:
+        from bellcrank.emit.cores.wave_cores import wave_schedule
+
+        return wave_schedule(g, m, host().lanes(dtype), dtype)
+    stays = streams.fused_into(g, dtype)
+    parallel = partitioned_schedule(g, m, stays)
+    if parallel.used == 1 or not m.name.startswith("threads("):
+        return parallel
+    return parallel if speedup(g, parallel, dtype) > MIN_SPEEDUP else single_processor(g, m, stays)
+
+
+def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
+    """Return the predicted speed-up against one core, including latency and memory.
+
+    Parameters
+    ----------
+    g
+        Graph of one state.
+    schedule
+        Assignment of its tasks to cores.
+    dtype
+        Type of the numbers.
+    """
+    if isinstance(g, Recursion) and g.abreast:
+        return schedule.speedup
+    stays = streams.fused_into(g, dtype)
+    one = single_processor(g, schedule.machine, stays)
+    return forecast(g, one, stays, rates(dtype)) / forecast(g, schedule, stays, rates(dtype))
+
+
+def rates(dtype: str) -> Rates:
+    """Return the measured times of this computer for the type `dtype`."""
+    p = core_times(dtype)
+    return Rates(p.dense, p.recall, p.latency)
+
+
+def source(g: Graph, schedule: Schedule, dtype: str) -> str:
+    """Return the module as LLVM IR, without the Python entry; the code for one core where that is fastest.
+
+    Parameters
+    ----------
+    g
+        Graph of one state.
+    schedule
+        Assignment of its tasks to cores.
+    dtype
+        Type of the numbers.
+    """
+    if schedule.used == 1:
+        return kernel_module.source(g, host().lanes(dtype), dtype)
+    return streams.source(g, schedule, host().lanes(dtype), host().triple, dtype)
+
+
+def sharing_cores(r: Recursion, m: Machine, dtype: str) -> int:
+    """Return the number of cores that divide the runs of a recursion, or one.
+
+    Parameters
+    ----------
+    r
+        Recursion.
+    m
+        Machine.
+    dtype
+        Type of the numbers.
+    """
+    from bellcrank.emit.cores.wave_cores import is_divisible
+
+    return m.processors if is_divisible(r, m.processors, host().lanes(dtype), dtype) else 1
+
+
+def wave_source(r: Recursion, processors: int, dtype: str) -> str:
+    """Return the module of a recursion with parallel runs as LLVM IR, without the Python entry.
+
+    Parameters
+    ----------
+    r
+        Recursion.
+    processors
+        Number of cores.
+    dtype
+        Type of the numbers.
+    """
+    from bellcrank.emit.cores import wave_cores as shared
+
+    if processors == 1:
+        return kernel_module.source(r, host().lanes(dtype), dtype)
+    return shared.source(r, processors, host().lanes(dtype), host().triple, dtype)
+
+
+class ParallelKernel(Kernel):
+    """Kernel that computes one state on several cores.
+
+    `.schedule` is the assignment of tasks to cores, `.machine` describes the cores in use, and `.counts` has the
+    numbers of states computed together and by the caller alone.
+    """
+
+    def __init__(self, *args: Any, layout: Callable[[], Schedule], machine: Machine, used: int, **kwargs: Any) -> None:
+        self._layout, self._machine = layout, machine
+        self.crew: ThreadTeam | None = None
+        super().__init__(*args, **kwargs)
+        if used > 1:
+            self.crew = ThreadTeam(self.library, machine.processors)
+            arrays = len(self.signature.inputs) + len(self.signature.outputs)
+            pairs = [ctypes.c_void_p, ctypes.c_int64] * arrays
+            address = self.library.address
+            self._anyway = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(address("anyway"))
+            self._row_by_row = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *pairs)(address("rows"))
+            weakref.finalize(self, self.crew.stop).atexit = False  # thread_team.py stops all workers at exit
+
+    @property
+    def schedule(self) -> Schedule:
+        """Assignment of tasks to cores."""
+        if "schedule" not in self.__dict__:
+            self.__dict__["schedule"] = self._layout()
+        found: Schedule = self.__dict__["schedule"]
+        return found
+
+    @property
+    def predicted(self) -> float:
+        """Predicted seconds of one state: the work at this computer's rate, divided by the predicted speed-up."""
+        return 1e-9 * self.schedule.work / self.speedup
+
+    @property
+    def speedup(self) -> float:
+        """Predicted speed-up against one core."""
+        return speedup(self.graph, self.schedule, self.signature.dtype)
+
+    @property
+    def machine(self) -> str:
+        """Name of the machine, and the reason if only one core is used."""
+        if self.crew is None:
+            return f"{self._machine.name}, on one core: predicted to be fastest"
+        if not self.crew.has_enough_cpus:
+            return f"{self._machine.name}, on one core: this process may use {len(allowed_cpus())}"
+        return self._machine.name
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Numbers of states that were computed together, and by the caller alone."""
+        return self.crew.counts if self.crew is not None else (0, 0)
+
+    def __repr__(self) -> str:
+        s = self.signature
+        return f"<Kernel {s.name} by {self.method}, {s.dtype}, {self.machine}>"
+
+    def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
+        if self.crew is None:
+            return super()._run(rows, pointers, single, keep)
+        self.crew.wake()
+        if POISONED:
+            poisoning().stain()
+        if single:
+            return int(self._anyway(*(p for p, _ in pointers)))
+        return int(self._row_by_row(rows, *(x for pair in pointers for x in pair)))

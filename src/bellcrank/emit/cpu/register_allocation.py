@@ -1,0 +1,142 @@
+"""Register allocation for straight-line code, and spill slots for arguments and results of calls.
+
+If a value must be spilled, it is the one whose next use is farthest away: no other choice needs fewer loads (L. A.
+Belady, A study of replacement algorithms for a virtual-storage computer, IBM Systems J. 5, 1966). LLVM, whose allocator
+is made for code with branches, stores half as many values again, and has little left to do if spills are explicit.
+Arguments and results of calls are placed so that contiguous values need not be copied.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bellcrank.emit.cpu.scheduling import Item
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.columns import ColumnGraph
+from bellcrank.quoting import symbol
+
+TEMPORARY_REGISTERS = 2  # registers for temporaries: a negated factor, rows that are exchanged with lanes
+
+
+def spills(
+    piece: Sequence[Item], reads: Callable[[Item], Iterable[Node]], inline: Callable[[Node], bool], registers: int
+) -> list[list[Node]]:
+    """Return the values to spill after each item.
+
+    Parameters
+    ----------
+    piece
+        The items of a chunk.
+    reads
+        Nodes that an item needs, looking through inline ones.
+    inline
+        True for nodes that are emitted at their use and never wait.
+    registers
+        Vector registers of the processor.
+    """
+    needs = [[] if _uses_no_registers(item, inline) else [n for n in reads(item) if not inline(n)] for item in piece]
+    uses: dict[int, list[int]] = {}  # value -> items that read it, the next one last
+    for t in reversed(range(len(piece))):
+        for n in {n.serial for n in needs[t]}:
+            uses.setdefault(n, []).append(t)
+    resident: dict[int, Node] = {}
+    in_memory: set[int] = set()  # has a spill slot, and need not be stored again
+    spilled: list[list[Node]] = []
+    for item, needed in zip(piece, needs, strict=True):
+        for serial in {n.serial for n in needed}:
+            uses[serial].pop()
+        if item.kind in ("trig", "call"):
+            in_memory.update(n.serial for n in item.defines)
+        elif not _uses_no_registers(item, inline):
+            resident |= {n.serial: n for n in item.defines}
+        resident |= {n.serial: n for n in needed}
+        resident = {serial: n for serial, n in resident.items() if uses.get(serial)}
+        spilled.append([])
+        while len(resident) > registers - TEMPORARY_REGISTERS:
+            farthest = max(resident, key=lambda serial: (uses[serial][-1], serial in in_memory))
+            in_memory.add(farthest)
+            spilled[-1].append(resident.pop(farthest))
+    return spilled
+
+
+def _uses_no_registers(item: Item, inline: Callable[[Node], bool]) -> bool:
+    """Return True for items without register use: inline nodes, and matrices, which are stored from the workspace."""
+    return (item.kind == "op" and inline(item.defines[0])) or (item.tile is not None and item.tile.is_matrix)
+
+
+def call_argument_positions(pieces: Sequence[Sequence[Item]]) -> dict[int, tuple[Node, int]]:
+    """Return the call and the position of each argument of loops over columns in `pieces`, by serial."""
+    positions: dict[int, tuple[Node, int]] = {}
+    for call in (item.defines[0] for piece in pieces for item in piece if item.kind == "call"):
+        if isinstance(call.args[0], ColumnGraph):
+            for i, x in enumerate(call.args[1 + math.prod(call.args[0].inputs["shared"]) :]):
+                if isinstance(x, Node):
+                    positions.setdefault(x.serial, (call, i))
+    return positions
+
+
+def matrix_elements(pieces: Sequence[Sequence[Item]]) -> set[int]:
+    """Return the elements of all matrices in `pieces` that are stored at once, by serial."""
+    matrix_items = (item for piece in pieces for item in piece if item.tile is not None and item.tile.is_matrix)
+    return {n.serial for item in matrix_items for n in item.uses}
+
+
+@dataclass
+class SlotAllocator:
+    """Slot allocator for the results of calls; a row of slots is reused once no later chunk reads any of it."""
+
+    chunk: int = 0  # the chunk being printed
+    last_chunk: Mapping[int, int] = field(default_factory=dict)  # node -> the last chunk that reads it
+    residents: set[int] = field(default_factory=set)  # serials of nodes that reside here
+    rows: list[tuple[int, int, int]] = field(default_factory=list)  # (last chunk that reads it, length, first slot)
+
+    def allocate(self, results: Sequence[Node], size: int, end: int) -> tuple[int, int]:
+        """Allocate a row of `size` slots for `results`; return its first slot and the new end of the workspace.
+
+        `end` is the end of the workspace before.
+        """
+        self.residents |= {n.serial for n in results}
+        last_reader = max((self.last_chunk.get(n.serial, self.chunk) for n in results), default=self.chunk)
+        idle = [row for row in self.rows if row[0] < self.chunk and row[1] >= size]
+        if idle:
+            row = min(idle, key=lambda row: row[1])
+            self.rows.remove(row)
+            self.rows.append((last_reader, row[1], row[2]))
+            return row[2], end
+        self.rows.append((last_reader, size, end))
+        return end, end + size
+
+
+def contiguous_location(values: Sequence[tuple[int, Node | float]], slots: Mapping[int, int]) -> tuple[str, int] | None:
+    """Return the array and the position where all `values` lie contiguously, at given distances; None if nowhere.
+
+    The array is an input, or the workspace with the given `slots`. Constants lie nowhere.
+    """
+    locations = {_location(i, x, slots) for i, x in values}
+    return locations.pop() if len(locations) == 1 else None
+
+
+def _location(i: int, x: Node | float, slots: Mapping[int, int]) -> tuple[str, int] | None:
+    if not isinstance(x, Node):
+        return None
+    if x.op == "input":
+        array, place = x.args
+        return f"in_{symbol(array)}", place - i
+    return ("ws", slots[x.serial] - i) if x.serial in slots else None
+
+
+def read_elements(graph: Graph) -> set[tuple[str, int]]:
+    """Return the elements of its inputs that `graph` reads, also to decide if it is needed; all if it is opaque."""
+    if graph.opaque:
+        return set(graph.elements)
+    return {n.args for n in graph.nodes if n.op == "input"} | ({(graph.only, 0)} if graph.only else set())
+
+
+def known_outputs(graph: Graph) -> dict[str, set[int]]:
+    """Return the elements of outputs of `graph` that a caller knows already: constants, and inputs passed through."""
+    return {
+        name: {i for i, x in enumerate(array.flat) if not isinstance(x, Node) or x.op == "input"}
+        for name, array in graph.outputs.items()
+    }

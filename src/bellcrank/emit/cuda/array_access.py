@@ -1,0 +1,110 @@
+"""Global-memory access of a GPU thread: strided, or staged through a tile in shared memory.
+
+Every array is passed as a pointer and two strides in elements, from row to row and from column to column. With
+column-major arrays (the states of one quantity are contiguous), neighbouring threads access neighbouring words and
+the accesses are coalesced. With row-major arrays they would not be: then the threads of a block cooperatively copy
+their rows, in memory order, to a tile whose rows have an odd length, so that all threads can read one column of it
+without bank conflicts. Results go the opposite way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bellcrank.emit.cpu.lanes import Writer
+
+
+@dataclass(frozen=True)
+class StridedArray:
+    """Array that a thread accesses in global memory; %NAME.at points to the thread's row."""
+
+    name: str
+
+    def emit_entry(self, w: Writer, row: str = "%row") -> None:
+        """Emit the address of the thread's row, whose index is the value `row`, with the writer `w`."""
+        a = self.name
+        w.do(f"%{a}.rows = zext i32 %{a}.row to i64")
+        w.do(f"%{a}.o = mul i64 {row}, %{a}.rows")
+        w.do(f"%{a}.at = getelementptr {w.type}, ptr addrspace(1) %{a}, i64 %{a}.o")
+        w.do(f"%{a}.columns = zext i32 %{a}.column to i64")
+
+    def address(self, w: Writer, k: int) -> str:
+        """Return the address of element `k` of the thread's row; `w` emits a 32-bit product and a 64-bit sum."""
+        if not k:
+            return f"ptr addrspace(1) %{self.name}.at"
+        offset = w.let(f"mul nuw i64 %{self.name}.columns, {k * w.bytes}")
+        at = w.let(f"getelementptr i8, ptr addrspace(1) %{self.name}.at, i64 {offset}", "p")
+        return f"ptr addrspace(1) {at}"
+
+    def emit_exit(self, w: Writer) -> None:
+        """Emit nothing with `w`: results are already in global memory."""
+        pass
+
+
+@dataclass(frozen=True)
+class TiledArray:
+    """Row-major array that is staged in shared memory; its tile begins at element `start` of the shared memory."""
+
+    name: str
+    size: int
+    threads: int
+    start: int
+    output: bool
+
+    @property
+    def row_length(self) -> int:
+        """Elements from one row of the tile to the next: odd, to avoid bank conflicts."""
+        return self.size | 1
+
+    @property
+    def elements(self) -> int:
+        """Elements of the whole tile."""
+        return self.row_length * self.threads
+
+    def emit_entry(self, w: Writer) -> None:
+        """Emit the thread's row of the tile and, for an input, the copy from global memory, with the writer `w`."""
+        a = self.name
+        w.do(f"%{a}.rows = zext i32 %{a}.row to i64")
+        w.do(f"%{a}.mine.o = mul i32 %tid, {self.row_length}")
+        w.do(f"%{a}.mine.i = add i32 %{a}.mine.o, {self.start}")
+        w.do(f"%{a}.mine = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %{a}.mine.i")
+        if not self.output:
+            for j in range(self.size):
+                far, near, _ = self._element_addresses(w, j, "%tid")
+                value = w.let(f"load {w.type}, ptr addrspace(1) {far}", "x")
+                w.do(f"store {w.type} {value}, ptr addrspace(3) {near}")
+
+    def _element_addresses(self, w: Writer, j: int, tid: str) -> tuple[str, str, str]:
+        """Return global address, tile address and existence flag of element j * threads + tid of the block."""
+        e = w.let(f"add i32 {tid}, {j * self.threads}")
+        r = w.let(f"udiv i32 {e}, {self.size}")
+        c = w.let(f"sub i32 {e}, {w.let(f'mul i32 {r}, {self.size}')}")
+        row = w.let(f"add i64 %before, {w.let(f'zext i32 {r} to i64')}")
+        exists = w.let(f"icmp ult i64 {row}, %n")
+        row = w.let(f"select i1 {exists}, i64 {row}, i64 %last")
+        first = w.let(f"mul i64 {row}, %{self.name}.rows")
+        index = w.let(f"add i64 {first}, {w.let(f'zext i32 {c} to i64')}")
+        far = w.let(f"getelementptr {w.type}, ptr addrspace(1) %{self.name}, i64 {index}", "p")
+        place = w.let(f"add i32 {e}, {w.let(f'add i32 {r}, {self.start}')}" if self.row_length > self.size
+                      else f"add i32 {e}, {self.start}")  # fmt: skip
+        return far, w.let(f"getelementptr {w.type}, ptr addrspace(3) @shared, i32 {place}", "p"), exists
+
+    def address(self, w: Writer, k: int) -> str:
+        """Return the address of element `k` of the thread's row of the tile, emitted by `w`."""
+        at = w.let(f"getelementptr {w.type}, ptr addrspace(3) %{self.name}.mine, i32 {k}", "p")
+        return f"ptr addrspace(3) {at}"
+
+    def emit_exit(self, w: Writer) -> None:
+        """Emit, for an output, the copy from the tile to global memory with the writer `w`."""
+        if self.output:
+            # read %tid.x again: otherwise LLVM would reuse the addresses of enter() and keep them in registers
+            tid = w.let('call i32 asm sideeffect "mov.u32 $0, %tid.x;", "=r"()')
+            for j in range(self.size):
+                far, near, exists = self._element_addresses(w, j, tid)
+                value = w.let(f"load {w.type}, ptr addrspace(3) {near}", "x")
+                put, on = w.name("put"), w.name("on")
+                w.do(f"br i1 {exists}, label {put}, label {on}")
+                w.do(f"{put[1:]}:")
+                w.do(f"store {w.type} {value}, ptr addrspace(1) {far}")
+                w.do(f"br label {on}")
+                w.do(f"{on[1:]}:")

@@ -1,0 +1,149 @@
+"""LLVM IR for a thread whose values are interleaved in memory with those of the 31 other threads of its warp.
+
+The functions are those of emit/cpu/subroutines.py for one lane: an element of an array or of the workspace is one value
+of each of 32 states, contiguous, so that the accesses of a warp are coalesced. A block is one warp, with a workspace
+behind that of the previous block. There are as many blocks as can be resident at once, and each processes one group of
+32 states after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from bellcrank.emit.cuda.arithmetic import Arithmetic
+from bellcrank.emit.cuda.constant_memory import ThreadWriter
+
+LANES = 32
+HEAD = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+"""
+
+
+class LaneWriter(ThreadWriter):
+    """Writer for one thread whose values are interleaved with those of 31 others."""
+
+    def __init__(self, lanes: int, dtype: str) -> None:
+        super().__init__(dtype, scarce=True)
+        assert lanes == 1
+        self.align = LANES * self.bytes  # bytes from one element to the next
+
+    def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
+        """Emit a load from `pointer` and return its value.
+
+        Parameters
+        ----------
+        pointer
+            Address.
+        kind
+            LLVM type; empty for the type of the numbers.
+        align
+            Alignment in bytes; 0 for the size of a number.
+        """
+        return super().load(pointer, kind, align or self.bytes)
+
+    def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
+        """Emit a store of `value` to `pointer`.
+
+        Parameters
+        ----------
+        value
+            Operand.
+        pointer
+            Address.
+        kind
+            LLVM type; empty for the type of the numbers.
+        align
+            Alignment in bytes; 0 for the size of a number.
+        volatile
+            Make the store volatile.
+        """
+        super().store(value, pointer, kind, align or self.bytes, volatile)
+
+    def function(self, op: str, args: Sequence[str]) -> str:
+        """Emit the elementary function `op` of the operands `args` and return its value."""
+        made = Arithmetic(self)
+        return made.sincos(*args)[op == "cos"] if op in ("sin", "cos") else made.op(op, *args)
+
+
+def sincos_function(dtype: str) -> str:
+    """Return the function @sincos as routine.py calls it: sines and cosines of `count` angles, for the type `dtype`."""
+    w = LaneWriter(1, dtype)
+    offset = w.let(f"mul i64 %k, {w.align}")
+    x, *results = (w.let(f"getelementptr i8, ptr %{to}, i64 {offset}", "p") for to in ("x", "s", "c"))
+    for value, to in zip(Arithmetic(w).sincos(w.load(x)), results, strict=True):
+        w.store(value, to)
+    return _loop_function("sincos", "ptr %x, ptr %s, ptr %c, i64 %count", w)
+
+
+def copy_function(dtype: str) -> str:
+    """Return the function @copied for the type `dtype`: copy `count` numbers between arrays with given byte strides."""
+    w = LaneWriter(1, dtype)
+    at, to = (w.let(f"getelementptr i8, ptr %{x}, i64 {w.let(f'mul i64 %k, %{x}.step')}", "p") for x in ("from", "to"))
+    w.store(w.load(at), to)
+    return _loop_function("copied", "ptr %to, i64 %to.step, ptr %from, i64 %from.step, i64 %count", w)
+
+
+def lane_kernel(name: str, parameters: str, workspace_arrays: Mapping[str, int], w: LaneWriter, body: str) -> str:
+    """Return the kernel @name(i64 n, parameters, ptr workspace, i64 blocks).
+
+    Parameters
+    ----------
+    name
+        Name of the kernel.
+    parameters
+        Parameters of its own, as LLVM IR.
+    workspace_arrays
+        Arrays of the thread in the workspace: sizes in elements by name.
+    w
+        Writer, for the type of the numbers.
+    body
+        Code from label begin to a jump to next, executed for each %state below n.
+    """
+    starts = accumulate(workspace_arrays.values(), initial=0)
+    array_pointers = "".join(
+        f"  %{array} = getelementptr i8, ptr %mine, i64 {start * w.align}\n"
+        for array, start in zip(workspace_arrays, starts, strict=False)
+    )
+    return f"""define ptx_kernel void @{name}(i64 %n, {parameters}, ptr %workspace, i64 %blocks) nounwind \
+"nvvm.maxntid"="{LANES}" {{
+entry:
+  %tid.32 = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %block.32 = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %tid = zext i32 %tid.32 to i64
+  %block = zext i32 %block.32 to i64
+  %lane = mul i64 %tid, {w.bytes}
+  %before = mul i64 %block, {sum(workspace_arrays.values()) * w.align}
+  %place = add i64 %before, %lane
+  %mine = getelementptr i8, ptr %workspace, i64 %place
+{array_pointers}  br label %group
+group:
+  %g = phi i64 [%block, %entry], [%g.next, %next]
+  %first = mul i64 %g, {LANES}
+  %state = add i64 %first, %tid
+  %exists = icmp ult i64 %state, %n
+  br i1 %exists, label %begin, label %done
+begin:
+{body}next:
+  %g.next = add i64 %g, %blocks
+  br label %group
+done:
+  ret void
+}}"""
+
+
+def _loop_function(name: str, parameters: str, w: LaneWriter) -> str:
+    """Return a function whose lines are executed for every %k below %count."""
+    body = "".join(f"  {line}\n" for line in w.lines)
+    return f"""define internal void @{name}({parameters}) noinline nounwind {{
+entry:
+  %any = icmp ne i64 %count, 0
+  br i1 %any, label %turn, label %done
+turn:
+  %k = phi i64 [0, %entry], [%next, %turn]
+{body}  %next = add i64 %k, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %turn, label %done
+done:
+  ret void
+}}"""

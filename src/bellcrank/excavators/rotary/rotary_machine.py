@@ -1,0 +1,122 @@
+"""Excavator of Wong's chapter 5 for the cockpit: two sticks, JOINT or RESOLVED mode, ISO or SAE pattern.
+
+Mechanism, hydraulics and control are the paper's (excavators/rotary/experiments.py). Values that the paper does not
+print are assumed: the position of the teeth (TIP) and the width of the bucket, the height of the ground under the cab's
+bearing and its soil, the stops, the leash of the desired angles, the pressure damping that stops the machine when the
+sticks are released, and the speeds of a full stick: about what the paper's pumps can supply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from bellcrank.cockpit.machines import Gauge, Lever, Machine, Plot
+from bellcrank.control.leash import Leash
+from bellcrank.excavators.digging_forces import Footing, with_digging_forces
+from bellcrank.excavators.pilots import DIG_WAYPOINTS, PaperRun, Sticks, Tour
+from bellcrank.excavators.rotary.arm import ExcavatorArm
+from bellcrank.excavators.rotary.experiments import hydraulics
+from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode
+from bellcrank.excavators.stance import Stance
+from bellcrank.excavators.stick_patterns import LEVER_LABELS, MODES, PATTERNS
+from bellcrank.ground.contact import ground_contact
+from bellcrank.ground.field import Tool
+from bellcrank.model import Frame
+from bellcrank.scalar import Scalar
+from bellcrank.sim.systems import system
+from bellcrank.zoo import data, excavator
+
+TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes
+WIDTH, CAPACITY = 1.0, 0.7  # m and m3, bucket
+GROUND = -1.0  # m, below the cab's bearing
+FOOTING_DIMENSIONS = (
+    1.94,
+    (0.84, 1.4),
+    0.78,
+    2.0,
+    3.0,
+    7500.0,
+)  # arguments of Footing: tracks, upper structure and mass of the carriage
+STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without limit
+STOP_STIFFNESS = 2e6  # N m/rad, mechanical stops, 0.1 rad beyond those of the desired angles
+FULL_STICK_RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
+FULL_STICK_SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
+LEASH = Leash(0.015, 1.2, 0.35)  # at rest within the spools' dead band; at full speed the joints lag 0.3 rad behind
+BLEED = (5e-5, 8e-5, 1e-4, 8e-5)  # V/psi; with larger values the joints yield to external forces
+LAMINAR = (
+    1.0  # psi: limits the slope of the flow at small pressure drops for implicit integrators; otherwise negligible
+)
+START = (5.6, 0.0, -0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
+DEG = 180.0 / math.pi
+
+
+def machine() -> Machine:
+    """Return the machine with its sticks, plots, gauges and programs."""
+    plain = excavator()
+    plain = replace(plain, frames={**plain.frames, "tip": Frame("tip", "bucket", point=(*TIP, 0.0))})
+    tool = Tool(across=(0.0, 0.0, 1.0), mouth=(0.0, -1.0, 0.0), width=WIDTH, capacity=CAPACITY)
+    footing = Footing(ground_contact(tool, (*TIP, 0.0), GROUND), *FOOTING_DIMENSIONS)
+    m, forces = with_digging_forces(plain, footing)
+    arm = ExcavatorArm.of(m, tip=TIP)
+    start = [float(x) for x in arm.inverse(START)]
+    gains = data("excavator")["control"]
+    actuators = [
+        replace(a, low=low - 0.1, high=high + 0.1, stop_stiffness=STOP_STIFFNESS)
+        for a, (low, high) in zip(hydraulics(LAMINAR), STOPS, strict=True)
+    ]
+    control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, leash=LEASH, bleed=BLEED, arm=arm)
+
+    def spool(i: int) -> Callable[..., Scalar]:
+        def opening(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+            return actuators[i].spool(control(t, q, v, x, u)[0][i])
+
+        return opening
+
+    def tip(k: int) -> Callable[..., Scalar]:
+        return lambda t, q, v, x, u: arm.forward(list(q))[k]
+
+    outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)} | {"tip.radius": tip(0), "tip.height": tip(2)}
+    stance, load = Stance(m, forces, footing), footing.contact.numbers["load.mass"]
+    outputs |= {
+        "payload": lambda t, q, v, x, u: load + 0.0 * t,
+        "tipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[0],
+        "slipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[1],
+    }
+    rest = dict.fromkeys(EitherMode.inputs, 0.0)  # the sticks
+    excavator_system = system(m, actuators=actuators, control=control, inputs=rest, outputs=outputs, forces=forces)
+    hands = Sticks(arm, range(4), (0.0,) * 4, FULL_STICK_SPEEDS, FULL_STICK_RATES[0])
+    pairs = zip(EitherMode.inputs, FULL_STICK_RATES, FULL_STICK_SPEEDS, strict=False)
+    levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]
+    return Machine(
+        excavator_system,
+        (*levers, Lever("resolved", "", 0.0, 1.0, None)),
+        (
+            Plot("Joint angles", "deg", tuple(f"{j}.q" for j in JOINTS), DEG),
+            Plot("Joint rates", "deg/s", tuple(f"{j}.v" for j in JOINTS), DEG),
+            Plot("Pressures", "psi", tuple(f"{j}.{p}" for j in JOINTS for p in ("p_in", "p_out"))),
+            Plot("Spools", "cm", tuple(f"{j}.spool" for j in JOINTS)),
+            Plot("Teeth", "m", ("tip.radius", "tip.height")),
+        ),
+        start=tuple(start),
+        patterns=PATTERNS,
+        mode="resolved",
+        modes=MODES,
+        words=LEVER_LABELS,
+        spans={
+            "JOINT": dict(zip(EitherMode.inputs, FULL_STICK_RATES, strict=False)),
+            "RESOLVED": dict(zip(EitherMode.inputs, FULL_STICK_SPEEDS, strict=False)),
+        },
+        look="excavator",
+        ground=GROUND,
+        trace=("bucket", (*TIP, 0.0)),
+        contact=footing.contact,
+        gauges=(
+            Gauge("payload", "payload", "t", 0.0, 1.5, 1e-3),
+            Gauge("tipping", "tipping", "%", 0.0, 100.0, 100.0, 80.0),
+            Gauge("slipping", "slipping", "%", 0.0, 100.0, 100.0, 80.0),
+        ),
+        pilots={"dig": lambda: Tour(hands, DIG_WAYPOINTS), "resolved": lambda: PaperRun(hands)},
+    )

@@ -1,0 +1,192 @@
+"""Control of the excavator by sticks in JOINT mode and RESOLVED mode (D. Wong 1991, sections 5.4.3 and 5.5.2).
+
+    dtheta_d = u                          JOINT: each stick is the desired rate of one joint
+    dtheta_d = (inverse kinematics)(u)    RESOLVED: radial, arc and vertical speed of the tip, and the bucket's rate
+    v = kv (dtheta_d - dtheta) + kp (theta_d - theta)                                                          5.5
+
+theta_d is the integral of dtheta_d, as in the paper, and therefore a state of the control. The command v goes to
+RotaryHydraulics, which has the dead band and the limit of the spool.
+
+Differences from the paper: dtheta is the joint's true velocity and theta_d is integrated with all other states; the
+paper takes differences and sums at the rate of its display. At the boundary of the reach and at the stops the desired
+motion stops or slides along. With a `leash` (leash.py) desired angles wait for a machine that cannot follow, and it
+stops when the sticks are released. With a `bleed` the spools yield to oscillations of the load pressures about their
+mean, which damps the arm on its oil.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bellcrank.actuators.actuator import StateVariable, bounded_rate
+from bellcrank.control.leash import Leash
+from bellcrank.errors import InputError
+from bellcrank.excavators.rotary.arm import ExcavatorArm
+from bellcrank.scalar import Scalar, maximum, where
+
+JOINTS = ("cab", "boom", "stick", "bucket")
+LEAST_ARC_RADIUS = 1.0  # m, least radius for the conversion of arc speed to a rate of the cab
+
+Profile = Callable[[Scalar], Sequence[Scalar]]  # scripted stick positions by time
+
+
+@dataclass(frozen=True)
+class SpoolControl(ABC):
+    """Control law: called with (t, q, v, x, u), it returns four spool commands and the rates of its states."""
+
+    kp: Sequence[Scalar]
+    kv: Sequence[Scalar]
+    start: Sequence[float]  # rad, the desired angles at time 0
+    profile: Profile | None = None  # scripted inputs; without it inputs come from u, by name
+    stops: Sequence[tuple[Scalar, Scalar]] | None = None  # rad, limits of the desired angles
+    leash: Leash | None = None  # limits the lead of the desired angles; without it they are integrated as printed
+    bleed: Sequence[Scalar] | None = None  # V/psi
+    memory: Scalar = 0.2  # s, time constant of the mean load pressures
+
+    inputs: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("kp", "kv", "start", "stops", "bleed"):
+            values = getattr(self, name)
+            if values is not None and len(values) != 4:
+                raise InputError(
+                    f"{type(self).__name__}: {name} has {len(values)} entries; expected 4: {', '.join(JOINTS)}."
+                )
+
+    @property
+    def states(self) -> tuple[StateVariable, ...]:
+        """State variables: mean load pressures, if they are needed, then desired angles."""
+        means = [StateVariable(f"{j}_load", "psi") for j in JOINTS] if self.bleed is not None else []
+        return (*means, *(StateVariable(f"{j}_d", "rad", q) for j, q in zip(JOINTS, self.start, strict=True)))
+
+    @abstractmethod
+    def rates(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Return the desired joint rates.
+
+        Parameters
+        ----------
+        theta_d
+            Desired joint angles, rad.
+        u
+            Stick positions.
+        """
+
+    def desired(self, t: Scalar, x: Any, u: Any = ()) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the desired joint angles and their rates, limited by the stops.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        x
+            States by name.
+        u
+            Inputs by name.
+        """
+        theta_d = [x[f"{j}_d"] for j in JOINTS]
+        sticks = self.profile(t) if self.profile is not None else [u[name] for name in self.inputs]
+        rates = self.rates(theta_d, sticks)
+        if self.stops is not None:
+            rates = [bounded_rate(a, r, *stop) for a, r, stop in zip(theta_d, rates, self.stops, strict=True)]
+        return theta_d, rates
+
+    def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any = ()) -> tuple[list[Scalar], list[Scalar]]:
+        """Return spool commands and rates of the states.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        q
+            Joint positions.
+        v
+            Joint velocities.
+        x
+            States by name.
+        u
+            Inputs by name.
+        """
+        theta_d, rates = self.desired(t, x, u)
+        commands = [self.kv[i] * (rates[i] - v[i]) + self.kp[i] * (theta_d[i] - q[i]) for i in range(4)]  # 5.5
+        if self.leash is not None:
+            rates = [self.leash(d, w, a) for d, w, a in zip(theta_d, rates, q, strict=True)]
+        if self.bleed is None:
+            return commands, rates
+        swings = [x[f"{j}.p_in"] - x[f"{j}.p_out"] - x[f"{j}_load"] for j in JOINTS]
+        commands = [c - b * p for c, b, p in zip(commands, self.bleed, swings, strict=True)]
+        return commands, [*(p / self.memory for p in swings), *rates]
+
+
+@dataclass(frozen=True)
+class JointMode(SpoolControl):
+    """Control in JOINT mode: each stick is the rate of one joint."""
+
+    inputs: ClassVar[tuple[str, ...]] = JOINTS  # rad/s
+
+    def rates(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Return the stick positions `u` as joint rates, at any desired angles `theta_d`."""
+        return list(u)
+
+
+@dataclass(frozen=True)
+class _ArmControl(SpoolControl):
+    arm: ExcavatorArm | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.arm is None:
+            raise InputError(f"{type(self).__name__}: has no arm; expected arm=ExcavatorArm.of(mechanism).")
+
+    def resolved(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        assert self.arm is not None
+        position = self.arm.forward(theta_d)
+        radial, arc, up, turn = u
+        return self.arm.joint_rates(
+            theta_d, self.arm.allowed(position, [radial, arc / maximum(position[0], LEAST_ARC_RADIUS), up, turn])
+        )
+
+
+@dataclass(frozen=True)
+class ResolvedMode(_ArmControl):
+    """Control in RESOLVED mode: the sticks are rates of the tip and of the bucket."""
+
+    inputs: ClassVar[tuple[str, ...]] = ("radius", "arc", "height", "bucket")  # m/s, m/s, m/s, rad/s
+
+    def rates(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Return joint rates for rates of the tip.
+
+        Parameters
+        ----------
+        theta_d
+            Desired joint angles, rad.
+        u
+            Rates of radius, arc, height and bucket.
+        """
+        return self.resolved(theta_d, u)
+
+
+@dataclass(frozen=True)
+class EitherMode(_ArmControl):
+    """Control in both modes, with a switch among the inputs: RESOLVED above a half.
+
+    Switching moves nothing, as both modes share the desired angles.
+    """
+
+    inputs: ClassVar[tuple[str, ...]] = ("first", "second", "third", "fourth", "resolved")
+
+    def rates(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Return joint rates in the selected mode.
+
+        Parameters
+        ----------
+        theta_d
+            Desired joint angles, rad.
+        u
+            Four sticks and the switch.
+        """
+        *sticks, switch = u
+        pairs = zip(self.resolved(theta_d, sticks), sticks, strict=True)
+        return [where(switch > 0.5, tip, joint) for tip, joint in pairs]

@@ -1,0 +1,46 @@
+"""Cost estimates of an export from sizes alone, before it begins, so that long ones are announced.
+
+Rates are those of one core (build/forecast.py) and include a C compiler; they are meant to be right within a factor of
+two or three.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from bellcrank.build.forecast import COMPILE_SECONDS, OPERATION_BYTES, TRACE_SECONDS, WARNING_SECONDS, Forecast
+from bellcrank.errors import InputError, warn
+from bellcrank.graph import Graph
+from bellcrank.memory_limits import free_memory
+
+JACOBIAN_ENTRY_COST = 0.7  # share of the graph's operations per row or column of a Jacobian, whichever are fewer
+# Operations in units of those of the rates: rates, outputs, a step, directional derivatives and adjoints. Measured: 4 s
+# for a ring of twelve bodies (forecast 6 s), 49 s for Stewart's platform (forecast 32 s).
+FMU_COST_FACTOR = 14.0
+
+
+def jacobian_operations(graph: Graph, of: str, wrt: Iterable[str]) -> float:
+    """Return the operations of the Jacobian of output `of` of `graph` by the inputs `wrt`, with calls inlined."""
+    rows = math.prod(graph.shapes[of])
+    sizes = [math.prod(graph.inputs[x]) for x in wrt if x in graph.inputs]
+    return JACOBIAN_ENTRY_COST * graph.count().arithmetic * sum(min(rows, size) for size in sizes)
+
+
+def announce_cost(what: str, operations: float, remedy: str) -> None:
+    """Raise an error if an export does not fit into free memory; warn if it takes minutes.
+
+    Parameters
+    ----------
+    what
+        Name of the export, for the message.
+    operations
+        Its estimated operations.
+    remedy
+        Advice, for the message.
+    """
+    forecast = Forecast(operations, (TRACE_SECONDS + COMPILE_SECONDS) * operations, OPERATION_BYTES * operations)
+    if forecast.bytes > (free := free_memory()):
+        raise InputError(f"{what}: about {forecast}, but {free / 1e9:.1f} GB are free. Nothing was started. {remedy}")
+    if forecast.seconds > WARNING_SECONDS:
+        warn(f"{what}: about {forecast}. {remedy}")

@@ -1,0 +1,271 @@
+"""Beams in the Builder: as one body with modes, or for large deflections as a chain of rigid pieces.
+
+The chain has elastic joints in the middle of every element, each with the stiffness of the element there against one of
+the six ways to deform. Between the joints lie pieces of full length, at the ends half pieces. Rotations of the pieces
+are then those of the beam at their centres, and the error falls with the square of the element length. Joint angles
+compose, so a piece's attitude is exact for any deflection of the whole beam; only the angles within one element must be
+small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.formats.flexible_bodies import BEAM_MOTIONS
+from bellcrank.formats.number_checks import items, number, vector
+from bellcrank.model.mode_shapes import Modal, ModalNode, modal_fields
+from bellcrank.model.parts import Array, triple
+from bellcrank.parameters import nominal
+from bellcrank.quoting import name_problem
+from bellcrank.structures.beam import Beam
+from bellcrank.structures.modes import Moments
+
+DEFAULT_NODES = {"end": 1.0}
+
+
+@dataclass(frozen=True)
+class PlacedBeam:
+    """A beam in the world: its start, and its x, y and z axes as columns of R."""
+
+    name: str
+    beam: Beam
+    start: Array
+    R: Array
+    motions: tuple[str, ...]
+    nodes: Mapping[str, float]  # name: part of the length
+
+    def point_at(self, x: float) -> Array:
+        """Return the point `x` metres along the beam."""
+        return np.asarray(self.start + self.R[:, 0] * x)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All motions, in the order of the loads of a section."""
+        return tuple(BEAM_MOTIONS)
+
+    def joint_stiffness(self, i: int, motion: str) -> float:
+        """Return the stiffness of elastic joint `i` (from 1) of a chain against `motion`."""
+        n = self.beam.elements
+        stiffness = getattr(self.beam.profile((i - 0.5) / n), BEAM_MOTIONS[motion][2])
+        return float(stiffness * n / self.beam.length)
+
+
+def place_beam(
+    name: str, beam: Beam, start: Any, axis: Any, side: Any, motions: Sequence[str], nodes: Mapping[str, float] | None
+) -> PlacedBeam:
+    """Check the arguments of a beam and return it placed in the world.
+
+    Parameters
+    ----------
+    name
+        Name of the body.
+    beam
+        Section, material, length and elements.
+    start
+        Position of the start, m.
+    axis
+        Direction from start to end.
+    side
+        Direction of the section's y axis.
+    motions
+        Names of the ways in which it can deform.
+    nodes
+        {name: part of the length}.
+    """
+    where = f'beam "{name}"'
+    x = np.array(vector(axis, where, "axis"), dtype=float)
+    y = np.array(vector(side, where, "side"), dtype=float)
+    if not np.linalg.norm(x) > 0.0:
+        raise ModelError(f"{where}: axis is {tuple(axis)}; expected the direction from its start to its end.")
+    x = x / np.linalg.norm(x)
+    y = y - (y @ x) * x
+    if not np.linalg.norm(y) > 1e-6:
+        raise ModelError(
+            f"{where}: side is {tuple(side)}, along its axis; expected the direction of its section's width (y), "
+            "across the axis."
+        )
+    y = y / np.linalg.norm(y)
+    motions = items(motions) or []
+    for motion in motions:
+        if not isinstance(motion, str) or motion not in BEAM_MOTIONS:
+            raise ModelError(f"{where}: {unknown('motion', motion, BEAM_MOTIONS)}")
+    if not motions:
+        raise ModelError(
+            f"{where}: no motions, so that it is rigid. Give some of {', '.join(BEAM_MOTIONS)}, or use body()."
+        )
+    checked_nodes = _checked_nodes(nodes, where)
+    R = np.column_stack([x, y, np.cross(x, y)])
+    ordered_motions = tuple(m for m in BEAM_MOTIONS if m in motions)
+    return PlacedBeam(
+        name, beam, np.array(vector(start, where, "start"), dtype=float), R, ordered_motions, checked_nodes
+    )
+
+
+def _checked_nodes(nodes: Mapping[str, float] | None, where: str) -> dict[str, float]:
+    """Return the checked nodes of a beam, {name: part of the length}."""
+    if not isinstance(nodes, Mapping | None):
+        raise ModelError(f"{where}: nodes is {brief(nodes)}; expected {{name: part of the length}}.")
+    parts = dict(DEFAULT_NODES if nodes is None else nodes)
+    if not parts:
+        raise ModelError(f"{where}: no nodes; expected at least one, such as {DEFAULT_NODES}.")
+    for node, s in parts.items():
+        if not node or name_problem(node):
+            raise ModelError(f"{where}: the node {name_problem(node) or 'has an empty name'}.")
+        if not 0.0 < number(s, where, f'node "{node}"') <= 1.0:
+            raise ModelError(
+                f'{where}: node "{node}" is at {s:g}; expected the part of its length, above 0 and up to 1.'
+            )
+        if twin := next((other for other, place in parts.items() if other != node and place == s), None):
+            raise ModelError(f'{where}: nodes "{node}" and "{twin}" are both at {s:g}. Let one serve for both.')
+    return parts
+
+
+def add_chain(builder: Any, p: PlacedBeam, beta: float) -> list[str]:
+    """Add the bodies and joints of a beam for large deflections.
+
+    Parameters
+    ----------
+    builder
+        Builder to add to.
+    p
+        The beam.
+    beta
+        Damping of each joint over its stiffness, s.
+
+    Returns
+    -------
+    list of str
+        Names of the rigid pieces.
+    """
+    n = p.beam.elements
+    h = p.beam.length / n
+    edges = [0.0, *(h * (i + 0.5) for i in range(n)), p.beam.length]
+    for i, (a, b) in enumerate(pairwise(edges)):
+        mass, com, inertia = _piece_inertia(p, a, b)
+        builder.body(_piece_name(p, i), mass, com, inertia)
+        if i:
+            _add_elastic_joints(builder, p, i, a, beta)
+    for node, s in p.nodes.items():
+        x = s * p.beam.length
+        builder.body(f"{p.name}.{node}")
+        i = min(int(np.searchsorted(edges, x, side="left")) - 1, n)
+        builder.joint(f"{p.name}.{node}", "fixed", _piece_name(p, i), f"{p.name}.{node}", point=p.point_at(x))
+    return [_piece_name(p, i) for i in range(n + 1)]
+
+
+def checked_damping(where: str, ratio: Any, rayleigh: Any) -> tuple[float, float, float]:
+    """Return a damping ratio and Rayleigh's two coefficients, checked: none may be negative.
+
+    Parameters
+    ----------
+    where
+        Subject of error messages.
+    ratio
+        Part of critical damping.
+    rayleigh
+        Pair (alpha, beta), 1/s and s.
+    """
+    coefficients = items(rayleigh)
+    if coefficients is None or len(coefficients) != 2:
+        raise ModelError(f"{where}: rayleigh is {brief(rayleigh)}; expected two numbers, (alpha, beta).")
+    checked = []
+    for what, x in (("damping", ratio), ("rayleigh", coefficients[0]), ("rayleigh", coefficients[1])):
+        checked.append(float(nominal(number(x, where, what))))
+        if checked[-1] < 0.0:
+            raise ModelError(f"{where}: {what} is {checked[-1]:g}, which would feed energy in; expected 0 or more.")
+    return checked[0], checked[1], checked[2]
+
+
+@dataclass(frozen=True)
+class PlacedModal:
+    """A body with modes, in world axes, relative to the start of its beam."""
+
+    modal: Modal
+    start: Array
+
+
+def place_modal(
+    name: str, R: Array, start: Array, found: Moments, ratio: float, rayleigh: Sequence[float]
+) -> PlacedModal:
+    """Return a body with modes in world axes.
+
+    Parameters
+    ----------
+    name
+        Name of the body.
+    R, start
+        Axes of the structure as columns, and its origin, in the world.
+    found
+        Integrals over the mass, in axes of the structure.
+    ratio
+        Part of critical damping of each mode, added to Rayleigh damping.
+    rayleigh
+        Pair (alpha, beta), 1/s and s.
+    """
+    alpha, beta = rayleigh
+    inertia = np.einsum("kkii->k", found.D)
+    stiffness = inertia * found.omega**2
+    damping = inertia * (2.0 * ratio * found.omega + alpha) + beta * stiffness
+    if len(found.damping):
+        damping = damping + found.damping
+    nodes = tuple(
+        ModalNode(
+            f"{name}.{node}",
+            tuple(map(triple, (shift @ R.T).tolist())),
+            tuple(map(triple, (turn @ R.T).tolist())),
+            tuple(tuple(map(triple, row)) for row in (second @ R.T).tolist()),
+        )
+        for node, (shift, turn, second) in found.nodes.items()
+    )
+    integrals = modal_fields(found.A, found.B, found.D, found.E, found.F)
+    modal = Modal(name, tuple(stiffness.tolist()), tuple(damping.tolist()), **integrals, nodes=nodes)
+    return PlacedModal(modal.seen_from(name, R, np.zeros(3)), start)
+
+
+def _piece_name(p: PlacedBeam, i: int) -> str:
+    return p.name if i == 0 else f"{p.name}.{i}"
+
+
+def _add_elastic_joints(builder: Any, p: PlacedBeam, i: int, x: float, beta: float) -> None:
+    """Add the joints between pieces i - 1 and i, with a massless body between successive joints.
+
+    Successive rotations about two bending axes leave a small twist. Every other element has its joints in reverse
+    order, so that these twists cancel instead of adding up.
+    """
+    parent = _piece_name(p, i - 1)
+    motions = p.motions if i % 2 else p.motions[::-1]
+    for motion in motions:
+        kind, axis, _ = BEAM_MOTIONS[motion]
+        child = _piece_name(p, i) if motion == motions[-1] else f"{p.name}.{i}.{motion}"
+        if child != _piece_name(p, i):
+            builder.body(child)
+        k = p.joint_stiffness(i, motion)
+        builder.joint(
+            *(f"{p.name}.{i}.{motion}", kind, parent, child),
+            point=p.point_at(x), axis=p.R[:, axis], stiffness=k, damping=beta * k,
+        )  # fmt: skip
+        parent = child
+
+
+def _piece_inertia(p: PlacedBeam, a: float, b: float) -> tuple[float, Array, Array]:
+    """Return mass, centre of mass and central inertia, in the world, of the beam between a and b."""
+    slices = list(_slices(p.beam, a, b))
+    mass = sum(length * profile.rhoA for _, length, profile in slices)
+    x0 = sum(x * length * profile.rhoA for x, length, profile in slices) / mass
+    I = np.zeros(3)
+    for x, length, profile in slices:
+        across = profile.rhoA * (x - x0) ** 2
+        I += length * (p.beam.slice_inertia(profile) + np.array([0.0, across, across]))
+    return mass, p.point_at(x0), p.R @ np.diag(I) @ p.R.T
+
+
+def _slices(beam: Beam, a: float, b: float) -> Iterator[tuple[float, float, Any]]:
+    for at, weight in zip(*np.polynomial.legendre.leggauss(4), strict=True):
+        x = a + (b - a) * (at + 1) / 2
+        yield x, weight * (b - a) / 2, beam.profile(x / beam.length)

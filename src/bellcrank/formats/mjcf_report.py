@@ -1,0 +1,260 @@
+"""Report on parts of a compiled MuJoCo model that are not in the mechanism.
+
+Each part has a line, which is a warning if MuJoCo's motion differs because of it. There is one function for each topic
+of mjcf_fields.REPORTED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from bellcrank.formats.mjcf_actuators import TENDON, contributing_actuators
+from bellcrank.formats.mjcf_flags import ModelFlags, uneven_gravcomp
+from bellcrank.formats.mjcf_names import report_names
+from bellcrank.model.parts import Line
+
+FREE, BALL = 0, 1  # of mjtJoint
+NONE, FIXED, AFFINE, MUSCLE = 0, 0, 1, 2  # of mjtBias and mjtGain
+NAMES_SHOWN = 4
+
+
+def report_lines(m: Any, on: ModelFlags) -> Iterator[Line]:
+    """Yield the report lines of all topics for the compiled model `m` with flags `on`."""
+    yield from on.lines
+    for lines in TOPICS.values():
+        yield from lines(m, on)
+
+
+def _geoms(m: Any, on: ModelFlags) -> Iterator[Line]:
+    if not m.ngeom:
+        return
+    pairs = _touching_pairs(m)
+    which = f"{m.ngeom} geoms"
+    if "contact" in on.off:
+        yield Line(which, "contact is disabled; their inertia is in the bodies")
+    elif not pairs and not m.npair:
+        yield Line(which, "none can touch another; their inertia is in the bodies")
+    else:
+        given = f" and {m.npair} explicit pairs of geoms" if m.npair else ""
+        less = f", {m.nexclude} excluded" if m.nexclude else ""
+        how = "bodies pass through each other. bc.collisions(file, mechanism) makes shapes and contacts of geoms"
+        yield Line(which, f"contacts of {pairs} pairs of bodies{given}{less} are not used: {how}", "warning")
+
+
+def _touching_pairs(m: Any) -> int:
+    """Return how many pairs of bodies may touch, by MuJoCo's rules for masks, welds and parents."""
+    rows = np.unique(np.stack([m.geom_bodyid, m.geom_contype, m.geom_conaffinity], axis=1), axis=0)
+    body, kind, affinity = rows.T
+    touch = ((kind[:, None] & affinity[None, :]) | (kind[None, :] & affinity[:, None])) != 0
+    weld = m.body_weldid[body]
+    above = m.body_weldid[m.body_parentid[weld]]
+    touch &= weld[:, None] != weld[None, :]
+    for one, other in ((above[:, None], weld[None, :]), (weld[:, None], above[None, :])):
+        touch &= (one != other) | (other == 0) | (one == 0)
+    a, b = np.nonzero(np.triu(touch | touch.T))
+    found = {(min(x, y), max(x, y)) for x, y in zip(body[a].tolist(), body[b].tolist(), strict=True)}
+    excluded = {(s >> 16, s & 0xFFFF) for s in m.exclude_signature.tolist()}
+    return len(found - excluded - {(y, x) for x, y in excluded})
+
+
+def _fluid(m: Any, on: ModelFlags) -> Iterator[Line]:
+    opt = m.opt
+    if (opt.density or opt.viscosity) and on.passive:
+        wind = f", wind {opt.wind.tolist()}" if np.any(opt.wind) else ""
+        shapes = "; geoms with a fluid shape" if np.any(m.geom_fluid) else ""
+        text = f"density {opt.density:g}, viscosity {opt.viscosity:g}{wind}{shapes}: drag and lift are not used"
+        yield Line("fluid", text, "warning")
+
+
+def _limits(m: Any, on: ModelFlags) -> Iterator[Line]:
+    names = report_names(m, "joint")
+    limited = [k for k in range(m.njnt) if m.jnt_limited[k]]
+    held = "limit" in on.off
+    level = "note" if held else "warning"
+    balls = [names[k] for k in limited if m.jnt_type[k] == BALL]
+    others = [names[k] for k in limited if m.jnt_type[k] > BALL]
+    if balls:
+        yield Line(_element_list("joint", balls), "range of a ball joint: not used", level)
+    if others:
+        why = "as in MuJoCo, where a flag disables limits" if held else "bc.forces.joint_stops(mechanism) makes stops"
+        text = f"range kept as limits, and nothing stops the joint there: {why}. Margin and softness are not used"
+        yield Line(_element_list("joint", others), text, level)
+
+
+def _friction(m: Any, on: ModelFlags) -> Iterator[Line]:
+    if "friction" in on.off:
+        return
+    names = report_names(m, "joint")
+    rubbing = [k for k in range(m.njnt) if m.dof_frictionloss[m.jnt_dofadr[k]]]
+    free = [names[k] for k in rubbing if m.jnt_type[k] == FREE]
+    if free:
+        text = "frictionloss of a free joint acts along the body's axes here, along the world's in MuJoCo"
+        yield Line(_element_list("joint", free), text, "warning")
+    if rubbing:
+        text = (
+            "frictionloss is a ramp through zero speed; MuJoCo's is a soft constraint (solreffriction, solimpfriction)"
+        )
+        yield Line(_element_list("joint", [names[k] for k in rubbing]), text, "note")
+
+
+def _springs(m: Any, on: ModelFlags) -> Iterator[Line]:
+    """Report springs and dampers that are not linear."""
+    names = report_names(m, "joint")
+    for field, rows, what, switch in (
+        ("jnt_stiffnesspoly", range(m.njnt), "stiffness is not linear: its higher terms are not used", "spring"),
+        ("jnt_springyield", range(m.njnt), "springyield: plastic yield is not used", "spring"),
+        ("dof_dampingpoly", m.jnt_dofadr, "damping is not linear: its higher terms are not used", "damper"),
+    ):
+        values = getattr(m, field, None)
+        if values is None or switch in on.off:
+            continue
+        found = [names[k] for k, row in enumerate(rows) if np.any(values[row])]
+        if found:
+            yield Line(_element_list("joint", found), what, "warning")
+    values = getattr(m, "actuator_dampingpoly", None)
+    if values is not None and "damper" not in on.off and np.any(values):
+        found = [name for name, row in zip(report_names(m, "actuator"), values, strict=True) if np.any(row)]
+        yield Line(_element_list("actuator", found), "damping is not linear: its higher terms are not used", "warning")
+
+
+def _gravcomp(m: Any, on: ModelFlags) -> Iterator[Line]:
+    bodies = uneven_gravcomp(m, on)
+    if len(bodies):
+        names = report_names(m, "body")
+        shares = ", ".join(f"{m.body_gravcomp[i]:g}" for i in bodies[:NAMES_SHOWN])
+        how = "they have their weight. A force on a frame (bc.system, forces=) can carry them"
+        text = f"gravcomp {shares}{', ...' if len(bodies) > NAMES_SHOWN else ''}: not used, {how}"
+        yield Line(_element_list("body", [names[i] for i in bodies]), text, "warning")
+    through = getattr(m, "jnt_actgravcomp", np.zeros(m.njnt, bool))
+    if np.any(through) and np.any(m.body_gravcomp):
+        found = [name for name, x in zip(report_names(m, "joint"), through, strict=True) if x]
+        yield Line(_element_list("joint", found), "actuatorgravcomp: not used, it counts as passive", "note")
+
+
+def _equalities(m: Any, on: ModelFlags) -> Iterator[Line]:
+    if m.neq and "equality" not in on.off:
+        yield Line(f"{m.neq} equalities", "held exactly: solref and solimp, which make them soft, are not used", "note")
+
+
+def _tendons(m: Any, on: ModelFlags) -> Iterator[Line]:
+    for i, name in enumerate(report_names(m, "tendon")):
+        pulls = list(_tendon_forces(m, i, on))
+        text = f"{', '.join(pulls)} not used: what it pulls is missing" if pulls else "not used: it only measures"
+        yield Line(f'tendon "{name}"', text, "warning" if pulls else "note")
+
+
+def _tendon_forces(m: Any, i: int, on: ModelFlags) -> Iterator[str]:
+    """Yield the forces and inertias of a tendon."""
+    for what, field, switch in (
+        ("stiffness", "tendon_stiffness", "spring"),
+        ("nonlinear stiffness", "tendon_stiffnesspoly", "spring"),
+        ("damping", "tendon_damping", "damper"),
+        ("nonlinear damping", "tendon_dampingpoly", "damper"),
+        ("frictionloss", "tendon_frictionloss", "friction"),
+        ("range", "tendon_limited", "limit"),
+        ("armature", "tendon_armature", ""),
+    ):
+        values = getattr(m, field, None)
+        if values is not None and switch not in on.off and np.any(values[i]):
+            yield what
+    for actuator in contributing_actuators(m, (TENDON,), i):
+        yield f'armature and damping of actuator "{report_names(m, "actuator")[actuator]}"'
+
+
+def _actuators(m: Any, on: ModelFlags) -> Iterator[Line]:
+    for i, name in enumerate(report_names(m, "actuator")):
+        acts = _acts_without_control(m, i)
+        group = int(m.actuator_group[i])
+        off = "actuation" in on.off or (0 <= group < 31 and bool(m.opt.disableactuator >> group & 1))
+        text = "not used: its forces are yours to give, as tau or as an actuator of a system"
+        if acts:
+            text += "; it acts without a control, too"
+        if off:
+            text = "not used: it is disabled"
+        yield Line(f'actuator "{name}"', text, "warning" if acts and not off else "note")
+
+
+def _acts_without_control(m: Any, i: int) -> bool:
+    """Return whether an actuator exerts a force at zero control and activation."""
+    plugin = getattr(m, "actuator_plugin", np.full(m.nu, -1))[i] >= 0
+    return bool(m.actuator_biastype[i] != NONE or m.actuator_gaintype[i] not in (FIXED, AFFINE, MUSCLE) or plugin)
+
+
+def _flexes(m: Any, on: ModelFlags) -> Iterator[Line]:
+    if m.nflex:
+        yield Line(f"{m.nflex} flexes", "not used: what bends between their bodies is missing", "warning")
+
+
+def _plugins(m: Any, on: ModelFlags) -> Iterator[Line]:
+    if m.nplugin:
+        yield Line(f"{m.nplugin} plugins", "not used: what they do to the motion is missing", "warning")
+
+
+def _mocap(m: Any, on: ModelFlags) -> Iterator[Line]:
+    found = [name for name, k in zip(report_names(m, "body"), m.body_mocapid, strict=True) if k >= 0]
+    if found:
+        yield Line(_element_list("body", found), "mocap: stays where the file has it", "note")
+
+
+def _sleep(m: Any, on: ModelFlags) -> Iterator[Line]:
+    if on.sleep:
+        yield Line("sleep", "not used: bodies at rest are not taken out of the motion", "note")
+
+
+def _keys(m: Any, on: ModelFlags) -> Iterator[Line]:
+    if m.nkey:
+        yield Line(f"{m.nkey} keyframes", "not used: give states to runs yourself", "note")
+
+
+def _sensors(m: Any, on: ModelFlags) -> Iterator[Line]:
+    if m.nsensor:
+        yield Line(f"{m.nsensor} sensors", "not used: they do not change the motion")
+
+
+def _custom(m: Any, on: ModelFlags) -> Iterator[Line]:
+    total = m.nnumeric + m.ntext + m.ntuple
+    if total:
+        yield Line(f"{total} custom fields", "not used: they do not change the motion")
+    sizes = [what for what in ("body", "jnt", "geom", "site", "actuator", "tendon") if getattr(m, f"nuser_{what}")]
+    if sizes:
+        yield Line(f"user data of {', '.join(sizes)}", "not used: it does not change the motion")
+
+
+def _pictures(m: Any, on: ModelFlags) -> Iterator[Line]:
+    counts = {"cameras": m.ncam, "lights": m.nlight, "skins": m.nskin}
+    said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if said:
+        yield Line(said, "not used: they do not change the motion")
+
+
+TOPICS: dict[str, Callable[[Any, ModelFlags], Iterator[Line]]] = {
+    "geoms": _geoms,
+    "fluid": _fluid,
+    "limits": _limits,
+    "friction": _friction,
+    "springs": _springs,
+    "gravcomp": _gravcomp,
+    "equalities": _equalities,
+    "tendons": _tendons,
+    "actuators": _actuators,
+    "flexes": _flexes,
+    "plugins": _plugins,
+    "mocap": _mocap,
+    "sleep": _sleep,
+    "keys": _keys,
+    "sensors": _sensors,
+    "custom": _custom,
+    "pictures": _pictures,
+}
+
+
+def _element_list(kind: str, names: list[str]) -> str:
+    """Return 'joint "a"', or '3 joints: "a", "b", ...'."""
+    if len(names) == 1:
+        return f'{kind} "{names[0]}"'
+    more = ", ..." if len(names) > NAMES_SHOWN else ""
+    plural = {"body": "bodies"}.get(kind, f"{kind}s")
+    return f"{len(names)} {plural}: " + ", ".join(f'"{name}"' for name in names[:NAMES_SHOWN]) + more

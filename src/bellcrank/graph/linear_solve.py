@@ -1,0 +1,217 @@
+"""LU factorisation and substitution for linear systems of any size, as graphs that targets emit as loops.
+
+    Factors(map)    rows (n, n) and reciprocal (n): L U of the matrix of a linear map, column by column
+    Substitution    x (n) from rows, reciprocal and a right-hand side b
+
+Rows hold L below the diagonal (its diagonal is one) and U on and above it; the diagonal of U is stored as reciprocals.
+There is no pivoting. Written out, the factorisation is n^3/3 multiplications, each an operation of its own; targets
+that support these graphs emit three nested loops instead. The property `nodes` writes them out, up to a limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.graph.critical_path import operation_costs
+from bellcrank.graph.graph import Array, Count, Graph, Shape, trace
+from bellcrank.graph.inline import inline
+from bellcrank.graph.interpreter import checked_inputs
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.ops import KINDS
+from bellcrank.nodes.tape import Tape
+
+MAX_WRITTEN_OPERATIONS = 5_000_000  # operations; larger graphs are not written out
+
+
+class LoopGraph(Graph):
+    """Base of graphs that consist of loops; nodes are only created on demand."""
+
+    opaque = True
+    n: int
+    results: dict[str, Shape]  # shapes of the outputs
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """Shapes of the outputs, by name."""
+        return self.results
+
+    @cached_property
+    def written(self) -> Graph:
+        """The equivalent graph of nodes."""
+        operations = self.count().arithmetic
+        if operations > MAX_WRITTEN_OPERATIONS:
+            raise InputError(
+                f"{self.name} solves {self.n} equations, and this request needs its {operations:,} operations one by "
+                f"one; at most {MAX_WRITTEN_OPERATIONS:,} are written out. Loops are available for runs on the CPU and "
+                "for C. Use an explicit integrator, or fewer bodies."
+            )
+        traced = trace(self.name, self._body, self.inputs)
+        return inline(traced) if traced.calls else traced
+
+    def _body(self, **given: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    @property
+    def calls(self) -> list[Graph]:
+        """Called graphs: none."""
+        return []
+
+    @property
+    def widest(self) -> int:
+        """Number of elements of the largest array."""
+        return self.n * self.n
+
+    @property
+    def size(self) -> int:
+        """Number of arithmetic operations."""
+        return self.count().arithmetic
+
+    @cached_property
+    def outputs(self) -> Mapping[str, Array]:
+        """Outputs of the equivalent graph of nodes."""
+        return self.written.outputs
+
+    @cached_property
+    def tape(self) -> Tape:
+        """Tape of the equivalent graph of nodes."""
+        return self.written.tape
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """Nodes of the equivalent graph of nodes."""
+        return self.written.nodes
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.n} equations, {self.count().arithmetic} operations>"
+
+    __str__ = __repr__
+
+
+class LUFactors(LoopGraph):
+    """LU factors of the matrix of a linear map.
+
+    `of` is a graph that is linear in its input `along` and has as many results as that input has elements.
+    """
+
+    def __init__(self, name: str, of: Graph, along: str) -> None:
+        inputs = {x: shape for x, shape in of.inputs.items() if x != along}
+        n = math.prod(of.inputs[along])
+        shapes: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,)}
+        self.__dict__.update(name=name, inputs=inputs, only="", of=of, along_input=along, n=n, results=shapes)
+
+    of: Graph
+    along_input: str
+
+    @property
+    def within(self) -> list[Graph]:
+        """The graph of the linear map, which the loops call."""
+        return [self.of]
+
+    def _body(self, **given: Any) -> dict[str, Any]:
+        """Trace the factorisation; the matrix of a linear map is its Jacobian, where zeros cost nothing."""
+        of = inline(self.of) if self.of.calls else self.of
+        (output,) = of.outputs
+        slope = of.jacobian(output, self.along_input, "forward")
+        (matrix,) = slope.call(**given, **{self.along_input: [0.0] * self.n}).values()
+        rows, reciprocal = lu_factors(matrix.reshape(self.n, self.n).tolist())
+        return {"rows": rows, "reciprocal": reciprocal}
+
+    def evaluate(self, **values: Any) -> dict[str, Array]:
+        """Factorise with numpy; `values` are the inputs of the map except the linear one."""
+        arrays = _reshape_inputs(checked_inputs(self.name, self.inputs, values), self.inputs)
+        columns = [next(iter(self.of.evaluate(**arrays, **{self.along_input: e}).values())) for e in np.eye(self.n)]
+        rows = np.stack(columns, axis=-1)
+        reciprocal = np.empty(rows.shape[:-1])
+        with np.errstate(all="ignore"):
+            for k in range(self.n):
+                reciprocal[..., k] = 1.0 / rows[..., k, k]
+                rows[..., k + 1 :, k] *= reciprocal[..., k, None]
+                rows[..., k + 1 :, k + 1 :] -= rows[..., k + 1 :, k, None] * rows[..., k, None, k + 1 :]
+        return {"rows": rows, "reciprocal": reciprocal}
+
+    def count(self) -> Count:
+        """Count the operations of the factorisation."""
+        below = range(self.n)
+        elimination_count = {"div": self.n, "mul": sum(k + k * k for k in below), "sub": sum(k * k for k in below)}
+        return Count({kind: self.n * c + elimination_count.get(kind, 0) for kind, c in self.of.count().by_kind.items()})
+
+    def work(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
+        w, count = operation_costs(cost), LUFactors.count(self)
+        elimination_count = {kind: count[kind] - self.n * self.of.count()[kind] for kind in ("div", "mul", "sub")}
+        return self.n * self.of.work(cost) + sum(w[kind] * c for kind, c in elimination_count.items())
+
+    def span(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the length of the longest dependent path; `cost` is by operation name."""
+        w = operation_costs(cost)
+        return self.of.span(cost) + self.n * w["div"] + (self.n - 1) * (2 * w["mul"] + w["sub"])
+
+
+class Substitution(LoopGraph):
+    """Solution of n linear equations whose LU factors are known."""
+
+    def __init__(self, name: str, n: int) -> None:
+        inputs: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,), "b": (n,)}
+        self.__dict__.update(name=name, inputs=inputs, only="", n=n, results={"x": (n,)})
+
+    def _body(self, **given: Any) -> dict[str, Any]:
+        rows, reciprocal = given["rows"], given["reciprocal"]
+        x, n = list(given["b"]), self.n
+        for i in range(n):
+            for j in range(i):
+                x[i] = x[i] - rows[i][j] * x[j]
+        for i in reversed(range(n)):
+            for j in reversed(range(i + 1, n)):  # in the order in which they become known
+                x[i] = x[i] - rows[i][j] * x[j]
+            x[i] = x[i] * reciprocal[i]
+        return {"x": x}
+
+    def evaluate(self, **values: Any) -> dict[str, Array]:
+        """Solve with numpy; `values` are rows, reciprocal and b."""
+        arrays = _reshape_inputs(checked_inputs(self.name, self.inputs, values), self.inputs)
+        rows, reciprocal, b = arrays["rows"], arrays["reciprocal"], arrays["b"]
+        x = np.array(np.broadcast_to(b, np.broadcast_shapes(b.shape, rows.shape[:-1], reciprocal.shape)))
+        with np.errstate(all="ignore"):
+            for i in range(self.n):
+                x[..., i] -= (rows[..., i, :i] * x[..., :i]).sum(axis=-1)
+            for i in reversed(range(self.n)):
+                x[..., i] -= (rows[..., i, i + 1 :] * x[..., i + 1 :]).sum(axis=-1)
+                x[..., i] *= reciprocal[..., i]
+        return {"x": x}
+
+    def count(self) -> Count:
+        """Count the operations of the substitution."""
+        n = self.n
+        return Count(dict.fromkeys(KINDS, 0) | {"mul": n * n, "sub": n * (n - 1)})
+
+    def work(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
+        w = operation_costs(cost)
+        return self.n * self.n * w["mul"] + self.n * (self.n - 1) * w["sub"]
+
+    def span(self, cost: Mapping[str, float] | None = None) -> float:
+        """Return the length of the longest dependent path; `cost` is by operation name."""
+        w = operation_costs(cost)
+        return 2 * (self.n - 1) * (w["mul"] + w["sub"]) + self.n * w["mul"]
+
+
+def lu_factors(matrix: Sequence[Sequence[Any]]) -> tuple[list[list[Any]], list[Any]]:
+    """Factorise a `matrix` of any scalars; return the rows of L and U and the reciprocals of the pivots."""
+    rows, reciprocal = [list(row) for row in matrix], list[Any]()
+    for k, pivot in enumerate(rows):
+        reciprocal.append(1.0 / pivot[k])
+        for row in rows[k + 1 :]:
+            row[k] = row[k] * reciprocal[k]
+            for j in range(k + 1, len(rows)):
+                row[j] = row[j] - row[k] * pivot[j]
+    return rows, reciprocal
+
+
+def _reshape_inputs(arrays: Mapping[str, Array], shapes: Mapping[str, Shape]) -> dict[str, Array]:
+    return {name: a.reshape((*a.shape[:-1], *shapes[name])) for name, a in arrays.items()}

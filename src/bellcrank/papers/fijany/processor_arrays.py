@@ -1,0 +1,213 @@
+"""Fijany's processor arrays: the mass matrix of a chain of n joints on n(n+1)/2 or on n processors.
+
+On n(n+1)/2 processors, PR_ji holds element (j, i) of the matrix; on n processors, processor i holds column i. The
+processor on a body's diagonal does the work that belongs to the body. The slides count the operations of the busiest
+processor, equation by equation, with a barrier after each equation (`count_busiest`). A schedule waits for values only:
+`schedule_on_array` keeps every task on the processor of the slides, `schedule_freely` lets the general scheduler
+choose. As in the slides, an addition costs as much as a multiplication, sines, cosines and messages are free, and
+speed-ups are relative to the serial VCRB.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.mass_matrix import column_parallel
+from bellcrank.graph import Graph, trace
+from bellcrank.papers import operation_counts as papers
+from bellcrank.papers.results import Result
+from bellcrank.scheduling import Machine, Schedule, machine, schedule, tasks
+from bellcrank.scheduling.list_scheduling import upward_rank
+from bellcrank.scheduling.machines import STEP_COSTS
+from bellcrank.scheduling.placement import Placement, Plan
+from bellcrank.text_table import Table
+
+UNIT_COSTS = {**STEP_COSTS, "div": 1.0, "sin": 0.0, "cos": 0.0}
+LABEL_PATTERN = re.compile(r"([^(\[]*)(?:\(([^)]*)\))?\[([^\]]*)\]")  # equation, column, row
+
+
+@dataclass(frozen=True)
+class ProcessorArray:
+    """Row of the slides' last table: an algorithm on a processor array."""
+
+    key: str
+    function: Callable[..., Any]
+    square: bool  # True: n(n+1)/2 processors; False: n
+
+    def processors(self, n: int) -> int:
+        """Return the number of processors for `n` joints."""
+        return n * (n + 1) // 2 if self.square else n
+
+
+ARRAYS = (
+    ProcessorArray("VCRB_n2", METHODS["vcrb_parallel"].function("mass_matrix"), True),
+    ProcessorArray("VNEB_n2", METHODS["vneb_parallel"].function("mass_matrix"), True),
+    ProcessorArray("VCRB_n", column_parallel.composite_bodies, False),
+    ProcessorArray("VNEB_n", column_parallel.newton_euler, False),
+)
+
+
+@cache
+def array_graph(array: ProcessorArray, n: int) -> Graph:
+    """Trace the algorithm of `array` for a chain of `n` joints."""
+    tree = papers.tree(n, True)
+    return trace(array.key, lambda q: {"M": array.function(tree, q)}, {"q": (n,)})
+
+
+@cache
+def serial_operations(n: int) -> int:
+    """Count the operations of the serial VCRB of this package for `n` joints."""
+    tree, f = papers.tree(n, True), METHODS["vcrb"].function("mass_matrix")
+    return sum(papers.tally(trace("vcrb", lambda q: {"M": f(tree, q)}, {"q": (n,)})))
+
+
+def equation_and_processor(array: ProcessorArray, n: int, label: str) -> tuple[str, int]:
+    """Return the equation named by a node label, and the index of the processor that computes it.
+
+    Parameters
+    ----------
+    array
+        Processor array.
+    n
+        Number of joints.
+    label
+        Label of the node: equation(column)[row].
+    """
+    match = LABEL_PATTERN.fullmatch(label)
+    assert match, label
+    row = _body_index(match[3], n)
+    column = _body_index(match[2], n) if match[2] else row
+    if not array.square:
+        return match[1], column
+    low, high = sorted((row, column))
+    return match[1], high * (high + 1) // 2 + low
+
+
+@cache
+def _body_indices(n: int) -> dict[str, int]:
+    return {link.name: i for i, link in enumerate(papers.tree(n, True).links)}
+
+
+def _body_index(name: str, n: int) -> int:
+    return _body_indices(n)[name]
+
+
+def count_busiest(array: ProcessorArray, n: int) -> tuple[int, int]:
+    """Count M and A as the slides do: the sum over all equations of the operations of the busiest processor.
+
+    Parameters
+    ----------
+    array
+        Processor array.
+    n
+        Number of joints.
+    """
+    busy: dict[tuple[str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for node in array_graph(array, n).nodes:
+        if UNIT_COSTS.get(node.op) and node.op != "input":
+            equation, processor = equation_and_processor(array, n, node.label)
+            busy[equation, "M" if node.op in ("mul", "div") else "A"][processor] += 1
+    M, A = (sum(max(done.values()) for (_, x), done in busy.items() if x == kind) for kind in "MA")
+    return M, A
+
+
+def array_machine(array: ProcessorArray, n: int) -> Machine:
+    """Return the machine model of `array` for `n` joints: a complete graph of processors."""
+    return machine(f"complete:{array.processors(n)}").with_costs(cost=UNIT_COSTS)
+
+
+def schedule_on_array(array: ProcessorArray, n: int) -> Schedule:
+    """Schedule every operation as early as possible, on the processor that the slides assign to it.
+
+    Parameters
+    ----------
+    array
+        Processor array.
+    n
+        Number of joints.
+    """
+    todo = tasks(array_graph(array, n), "node")
+    plan = Plan(todo, array_machine(array, n))
+    rank = upward_rank(plan)
+    order = sorted(range(len(plan)), key=lambda i: (-rank[i], i))
+    return Placement(plan).run(order, [equation_and_processor(array, n, task.nodes[0].label)[1] for task in todo])
+
+
+def schedule_freely(array: ProcessorArray, n: int) -> Schedule:
+    """Schedule the operations of `array` for `n` joints, with processors chosen by the general scheduler."""
+    return schedule(array_graph(array, n), array_machine(array, n), "auto")
+
+
+def printed_counts(array: ProcessorArray, n: int) -> tuple[int, int]:
+    """Return M and A by the slides' formulas in n and L = ceil(log2 n).
+
+    Parameters
+    ----------
+    array
+        Processor array.
+    n
+        Number of joints.
+    """
+    L, row = math.ceil(math.log2(n)), papers.published()["counts"]["parallel_mass_matrix"][array.key]
+
+    def value(text: str) -> int:
+        terms = re.findall(r"([+-]?)\s*(\d+)\s*([nL]?)", text)
+        return sum((-1 if sign == "-" else 1) * int(c) * {"n": n, "L": L, "": 1}[x] for sign, c, x in terms)
+
+    return value(row["M"]), value(row["A"])
+
+
+def tables(n: int = 6) -> list[Table]:
+    """Return the comparison for `n` joints and the growth with the number of joints, as tables."""
+    return [_comparison_table(n), _growth_table()]
+
+
+def _comparison_table(n: int) -> Table:
+    """Tabulate the slides' counts and those of this package.
+
+    At n = 6 the speed-ups of the slides are the printed ones, from 1199 and 1179 serial steps.
+    """
+    counts = papers.published()["counts"]
+    theirs, slides = counts["mass_matrix"]["VCRB"], counts["parallel_mass_matrix"]
+    printed_serial = int(papers.parse_polynomial(theirs["M"])(n) + papers.parse_polynomial(theirs["A"])(n))
+    rows: list[tuple[str, ...]] = [
+        ("serial VCRB", "1", str(printed_serial), "1.00", str(serial_operations(n)), "1.00", "", "", "", "")
+    ]
+    for array in ARRAYS:
+        printed_steps, ours = sum(printed_counts(array, n)), sum(count_busiest(array, n))
+        fixed, free = schedule_on_array(array, n).makespan, schedule_freely(array, n).makespan
+        cells = [f"{printed_steps}", f"{slides[array.key]['SP'] if n == 6 else printed_serial / printed_steps:.2f}"]
+        for steps in (ours, fixed, free):
+            cells += [f"{steps:g}", f"{serial_operations(n) / steps:.2f}"]
+        rows.append((array.key, str(array.processors(n)), *cells))
+    head = (f"n = {n}", "proc.", "print", "SP", "counted", "SP", "on array", "SP", "freely", "SP")
+    caption = (
+        "SP: speed-up against the serial VCRB. counted: equation by equation, all wait for the busiest processor.\n"
+    )
+    caption += "on array: waits for values only. freely: single operations where the scheduler likes them."
+    return Table("The last slide: the mass matrix on arrays, steps of one operation", head, rows, range(1, 10), caption)
+
+
+def _growth_table(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
+    """Tabulate steps by number of joints, counted as in the slides."""
+    rows = []
+    for array in ARRAYS:
+        rows.append((f"{array.key}, print", *(str(sum(printed_counts(array, n))) for n in sizes)))
+        rows.append(("  ours", *(str(sum(count_busiest(array, n))) for n in sizes)))
+    rows.append(("serial VCRB, ours", *(str(serial_operations(n)) for n in sizes)))
+    return Table("How it grows: steps, counted", ("joints", *map(str, sizes)), rows, range(1, len(sizes) + 1))
+
+
+FIGURES: Mapping[str, Callable[[], str]] = {}
+
+
+def run() -> Result:
+    """Return all tables, for `bellcrank papers`."""
+    return Result(tables=tuple(tables()), drawings=FIGURES)

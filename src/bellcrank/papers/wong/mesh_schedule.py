@@ -1,0 +1,283 @@
+"""Program of the mesh, assigned to cycles, counted, and converted to a Schedule.
+
+In a cycle every processor executes one atom, and every link carries one value: a value computed in one cycle reaches
+the neighbour in the next, and is used in the cycle after that ("the one atom delay" of section 4.3). This rule and the
+order of the program determine the cycle of every atom: tables 4.2, 4.3, 4.5 and 4.6 follow.
+
+A count follows one chain of atoms through all cycles, back from the last result: the atom of the processor, or, while
+it waits for a message, the atom that the sender executes meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.graph import Graph, Node
+from bellcrank.model import Mechanism
+from bellcrank.papers.wong.arm_data import MeshArm, arm_of, general_arm
+from bellcrank.papers.wong.atom_programs import Atom, Cpu, MeshProgram
+from bellcrank.papers.wong.mesh_solver import solution_names
+from bellcrank.papers.wong.processor_assignment import write_program
+from bellcrank.papers.wong.program_tracing import ZERO_COST, Cost, ProcessorTape, count_cost, scalars_of, trace_program
+from bellcrank.scheduling import Schedule, Task, Tasks, fixed_order_schedule
+from bellcrank.scheduling.machines import Topology, cone, cone_cells, machine_of_kind
+from bellcrank.text_table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Traced program of an arm on the mesh of processors."""
+
+    arm: MeshArm
+    program: MeshProgram
+    topology: Topology
+    graph: Graph
+    nodes: Mapping[str, tuple[Node, ...]]  # nodes of an atom, by its name
+    words: Mapping[str, int]  # length of a value in words; 0 for constants
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return self.arm.n
+
+    @cached_property
+    def index(self) -> dict[Cpu, int]:
+        """Index of each processor in the topology."""
+        return {cell: k for k, cell in enumerate(cone_cells(self.n))}
+
+    @cached_property
+    def atoms(self) -> dict[str, Atom]:
+        """Atoms by the names of their results."""
+        return {value: atom for them in self.program.atoms.values() for atom in them for value in atom.results}
+
+    @cached_property
+    def message_routes(self) -> dict[tuple[str, Cpu], Cpu]:
+        """Routes that carry messages: constants are available on every processor."""
+        needed: dict[tuple[str, Cpu], Cpu] = {}
+        for atoms in self.program.atoms.values():
+            for atom in atoms:
+                for value in atom.operands:
+                    at = atom.cpu
+                    while self.words[value] and at != self.atoms[value].cpu and (value, at) not in needed:
+                        needed[value, at] = at = self._sender(value, at, atom)
+        return needed
+
+    def _sender(self, value: str, at: Cpu, atom: Atom) -> Cpu:
+        if (value, at) not in self.program.ways:
+            raise InputError(f'"{atom.name}" on {atom.cpu} takes "{value}", and nothing brings it to processor {at}.')
+        before = self.program.ways[value, at]
+        if self.index[at] not in self.topology.neighbours[self.index[before]]:
+            raise InputError(f'"{value}" is routed from {before} to {at}, which are no neighbours.')
+        return before
+
+    # -- cycles
+
+    @cached_property
+    def arrivals(self) -> dict[tuple[str, Cpu], int]:
+        """Cycle in which each value is computed on, or arrives at, a processor."""
+        receivers: dict[tuple[str, Cpu], list[Cpu]] = {}
+        for (value, there), here in self.message_routes.items():
+            receivers.setdefault((value, here), []).append(there)
+        cycles: dict[tuple[str, Cpu], int] = {}
+        links: dict[tuple[Cpu, Cpu], list[str]] = {}
+        pending = {cpu: list(reversed(atoms)) for cpu, atoms in self.program.atoms.items()}
+        cycle = 0
+        while any(pending.values()):
+            cycle += 1
+            new_values = [(value, there) for (_, there), queue in links.items() if queue for value in (queue.pop(0),)]
+            busy = bool(new_values)
+            for cpu, atoms in pending.items():
+                if atoms and all(self._is_available(cycles, value, cpu, cycle) for value in atoms[-1].operands):
+                    new_values += [(value, cpu) for value in atoms.pop().results]
+                    busy = True
+            if not busy:
+                stuck = next(atoms[-1] for atoms in pending.values() if atoms)
+                raise InputError(
+                    f'the mesh is stuck: "{stuck.name}" on {stuck.cpu} waits for a value that never arrives.'
+                )
+            for value, cpu in new_values:
+                cycles[value, cpu] = cycle
+                for there in receivers.get((value, cpu), ()):
+                    links.setdefault((cpu, there), []).append(value)
+        return cycles
+
+    def _is_available(self, cycles: Mapping[tuple[str, Cpu], int], value: str, cpu: Cpu, cycle: int) -> bool:
+        if (value, cpu) in cycles:
+            return cycles[value, cpu] < cycle
+        return not self.words[value] and self.atoms[value].cpu != cpu
+
+    @cached_property
+    def table(self) -> dict[Cpu, dict[int, Atom]]:
+        """Atoms by processor and cycle."""
+        return {
+            cpu: {self.arrivals[atom.name, cpu]: atom for atom in atoms} for cpu, atoms in self.program.atoms.items()
+        }
+
+    def cycle(self, value: str) -> int:
+        """Return the cycle in which `value` is computed."""
+        return self.arrivals[value, self.atoms[value].cpu]
+
+    def cost(self, value: str) -> Cost:
+        """Return the cost of the atom that computes `value`."""
+        return count_cost(self.nodes[self.atoms[value].name])
+
+    def listed(self, row: int, until: int | None = None) -> str:
+        """Format the atoms of a row by cycle, with the cost on its last processor: a table of chapter 4.
+
+        Parameters
+        ----------
+        row
+            Row of the mesh.
+        until
+            Last cycle; None for all.
+        """
+        return str(self.cycles(row, until))
+
+    def cycles(self, row: int, until: int | None = None) -> Table:
+        """Tabulate the atoms of a row by cycle, with the cost on its last processor.
+
+        Parameters
+        ----------
+        row
+            Row of the mesh.
+        until
+            Last cycle; None for all.
+        """
+        columns = sorted(cpu for cpu in self.table if cpu[0] == row)
+        end = max(max(self.table[cpu]) for cpu in columns) if until is None else until
+        rows = []
+        for cycle in range(1, end + 1):
+            row_atoms = [self.table[cpu].get(cycle) for cpu in columns]
+            last_cost = count_cost(self.nodes[row_atoms[-1].name]) if row_atoms[-1] else None
+            rows.append((str(cycle), *(atom.name if atom else "" for atom in row_atoms), str(last_cost or "")))
+        head = ("cycle", *(f"cpu {r}{k}" for r, k in columns), f"cost to {row}{self.n}")
+        return Table("", head, rows, (0,))
+
+    def chain(self, last: str) -> list[tuple[int, Cpu, Atom | None]]:
+        """Return one processor for every cycle up to that of the value `last`, in the order of the cycles."""
+        atom = self.atoms[last]
+        cpu, steps = atom.cpu, list[tuple[int, Cpu, Atom | None]]()
+        awaited: Sequence[str] = ()
+        for cycle in range(self.cycle(last), 0, -1):
+            now = self.table[cpu].get(cycle)
+            if now is None:  # the processor waits: follow the sender of the late message
+                late = [v for v in awaited if self.words[v] and self.arrivals[v, cpu] == cycle]
+                if late:
+                    cpu = self.message_routes[late[0], cpu]
+                    awaited, now = (late[0],), self.table.get(cpu, {}).get(cycle)
+            steps.append((cycle, cpu, now))
+            awaited = now.operands if now else awaited
+        return steps[::-1]
+
+    def count(self, last: str, since: int = 1) -> Cost:
+        """Count the operations of the chain that ends with a value, as the thesis does.
+
+        Parameters
+        ----------
+        last
+            Value at the end of the chain.
+        since
+            First cycle that is counted.
+        """
+        steps = [atom for cycle, _, atom in self.chain(last) if atom and cycle >= since]
+        return sum((count_cost(self.nodes[atom.name]) for atom in steps), ZERO_COST)
+
+    # -- as a schedule
+
+    @cached_property
+    def tasks(self) -> tuple[Tasks, tuple[int, ...]]:
+        """Tasks for atoms and for values that a processor forwards, with the processor of each task."""
+        passing = {
+            (value, here) for (value, _), here in self.message_routes.items() if (value, here) in self.message_routes
+        }
+        entries: list[tuple[int, Cpu, str, Atom | None]] = [
+            (self.arrivals[atom.name, cpu], cpu, atom.name, atom)
+            for cpu, atoms in self.program.atoms.items()
+            for atom in atoms
+        ]
+        entries += [(self.arrivals[value, cpu], cpu, value, None) for value, cpu in passing]
+        entries.sort(key=lambda t: (t[0], t[1], t[3] is None, t[2]))
+        task_indices = {(name, cpu): k for k, (_, cpu, name, _) in enumerate(entries)}
+
+        def source(value: str, cpu: Cpu) -> int:
+            """Return the task that supplies a value to a processor."""
+            while self.atoms[value].cpu != cpu and (value, cpu) not in passing:
+                cpu = self.message_routes[value, cpu]
+            return task_indices[self.atoms[value].name if self.atoms[value].cpu == cpu else value, cpu]
+
+        travels = {value for value, _ in self.message_routes}
+        task_list = []
+        for k, (_, cpu, name, atom) in enumerate(entries):
+            if atom is None:
+                before = {source(name, self.message_routes[name, cpu]): self.words[name]}
+                task_list.append(Task(k, f"{name} passes", (), before, self.words[name]))
+                continue
+            needs = {source(value, cpu): self.words[value] for value in atom.operands if self.words[value]}
+            gives = sum(self.words[value] for value in atom.results if value in travels)
+            task_list.append(Task(k, name, self.nodes[name], dict(sorted(needs.items())), gives))
+        return Tasks(self.graph.name, "atom", tuple(task_list)), tuple(self.index[cpu] for _, cpu, _, _ in entries)
+
+    def schedule(self, kind: str = "t800") -> Schedule:
+        """Return the schedule on transputers.
+
+        Parameters
+        ----------
+        kind
+            "hidden" (messages are free), "t800" (messages overlap with the computation), "explicit" (messages keep both
+            ends busy, as in the thesis' own program), or any other kind of machine.
+        """
+        todo, processors = self.tasks
+        return fixed_order_schedule(todo, machine_of_kind(self.topology, kind), processors)
+
+
+def wong_mesh(what: Mechanism | Sequence[int] | int, kind: str = "t800") -> Schedule:
+    """Return the schedule of the mesh of a mechanism.
+
+    Parameters
+    ----------
+    what
+        Mechanism, parents or number of joints, as for `mesh`.
+    kind
+        Kind of machine, as for `Mesh.schedule`.
+    """
+    return mesh(what).schedule(kind)
+
+
+def mesh(
+    what: Mechanism | Sequence[int] | int, *, balanced: bool = True, passed: bool = True, solver: bool = True
+) -> Mesh:
+    """Trace the program of the mesh.
+
+    mesh(4) is that of tables 4.1 to 4.7; balanced=False that of 4.2 and 4.3; passed=False that of 4.13 and 4.14.
+
+    Parameters
+    ----------
+    what
+        Mechanism, or number of joints of a general arm, or parents of a general tree (0 is the ground).
+    balanced
+        If True, row 1 computes J w and J dw for row 0.
+    passed
+        If True, rho x c is sent north; else it is computed again on every processor that needs it.
+    solver
+        If True, the equations are solved on the mesh too.
+    """
+    tape = ProcessorTape()
+    if isinstance(what, Mechanism):
+        arm = arm_of(tape, what)
+    else:
+        arm = general_arm(tape, range(what) if isinstance(what, int) else what)
+    cell_program = write_program(arm, balanced, passed, solver)
+    values, nodes = trace_program(tape, cell_program)
+    branches = [(b.parent, b.number) for b in arm.bodies if b.parent not in (0, b.number - 1)]
+    topology = cone(arm.n, joined=[((r, a), (r, b)) for r in (0, 1) for a, b in branches])
+    outputs = {}
+    if solver:
+        outputs["a"] = np.array([values[name] for name in solution_names(arm.n)], dtype=object)
+    graph = Graph(f"{arm.name}.mesh", arm.inputs, outputs, tape)
+    words = {name: sum(isinstance(x, Node) for x in scalars_of(value)) for name, value in values.items()}
+    return Mesh(arm, cell_program, topology, graph, nodes, words)

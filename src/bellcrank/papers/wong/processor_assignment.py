@@ -1,0 +1,181 @@
+"""Assignment of the computation to processors, one ordered list per processor (wong1991, sections 4.2 to 4.5).
+
+    row 0      A, w, dw, W, W k, W l, p'', then dL and m p'': the force vector
+    row 1      A, then c and rho of all ancestor joints in turn, passed on east and south; J w and J dw for row 0
+    rows 1..n  J c and m (rho x c): processor (j, i) has the vectors of body i and joint j
+    all        H^T: the vectors [c; rho x c] of a column move north, one row at a time, the sums of the products west
+    all        the matrix moves to row 1 and b to (0, n), and the equations are solved feed-forward
+
+Columns and rows are numbered as in the thesis. A value moves from neighbour to neighbour, and every processor on its
+route may keep it. Where a mechanism branches, rows 0 and 1 follow the tree (section 6.4.2); other rows are unchanged.
+"""
+
+from __future__ import annotations
+
+from bellcrank.papers.wong import atoms
+from bellcrank.papers.wong.arm_data import MeshArm, MeshBody
+from bellcrank.papers.wong.atom_programs import Cpu, MeshProgram, column_path
+from bellcrank.papers.wong.mesh_solver import append_solver
+from bellcrank.spatial.vector import Vec
+
+
+def write_program(arm: MeshArm, balanced: bool = True, passed: bool = True, solver: bool = True) -> MeshProgram:
+    """Return the program of the mesh for `arm`.
+
+    Parameters
+    ----------
+    arm
+        Arm or tree.
+    balanced
+        If True, row 1 computes J w and J dw for row 0.
+    passed
+        If True, rho x c is sent north; else it is computed again on every processor that needs it.
+    solver
+        If True, the equations are solved on the mesh too.
+    """
+    p = MeshProgram(arm)
+    for body in arm.bodies:
+        _momenta(p, body, balanced)
+        _complement(p, body, balanced, passed)
+    _sweep(p, passed)
+    if solver:
+        append_solver(p)
+    return p
+
+
+def _momenta(p: MeshProgram, body: MeshBody, balanced: bool) -> None:
+    """Append the program of row 0 (tables 4.3 and 4.6)."""
+    i, g, (still, steady) = body.number, -p.arm.gravity, p.arm.ground_motion
+    cpu, parent = (0, i), body.parent
+    before = [f"w[{parent}]", f"dw[{parent}]", f"p[{parent}]", f"Wl[{parent},{i}]"]
+    p.append(cpu, f"A[{i}]", (), body.rotation)
+    if parent:
+        for value in before:
+            p.add_route(value, [(0, parent), cpu])
+        p.append(cpu, f"w[{i}]", (f"A[{i}]", before[0]), lambda A, w: atoms.velocity(A, w, body.rate))
+        takes = (f"A[{i}]", before[1], f"w[{i}]")
+        p.append(cpu, f"dw[{i}]", takes, lambda A, dw, w: atoms.acceleration(A, dw, w, body.rate))
+    else:
+        p.append(cpu, f"w[{i}]", (), lambda: Vec(still.x, still.y, body.rate))
+        p.append(cpu, f"dw[{i}]", (), lambda: steady)
+    p.append(cpu, f"W[{i}]", (f"w[{i}]", f"dw[{i}]"), atoms.centripetal)
+    p.append(cpu, f"Wk[{i}]", (f"W[{i}]",), lambda W: W @ body.k)
+    for child in _children(p.arm, i):
+        p.append(cpu, f"Wl[{i},{child.number}]", (f"W[{i}]",), lambda W, child=child: W @ child.l)
+    if parent:
+        p.append(cpu, f"p[{i}]", (f"A[{i}]", before[2], before[3], f"Wk[{i}]"), atoms.carried)
+    else:
+        p.append(cpu, f"p[{i}]", (f"A[{i}]", f"Wk[{i}]"), lambda A, Wk: atoms.carried(A, g, still, Wk))
+    if not balanced:
+        _rates(p, cpu, body)
+
+        def both_momenta(w: Vec, a: Vec, b: Vec, x: Vec) -> tuple[Vec, Vec]:
+            c, mp = atoms.gyroscopic(w, a, body.m, x)
+            return mp, atoms.momentum(c, b)
+
+        p.append(cpu, f"mp[{i}] L[{i}]", (f"w[{i}]", f"a[{i}]", f"b[{i}]", f"p[{i}]"), both_momenta)
+        return
+    for value in (f"a[{i}]", f"b[{i}]"):
+        p.add_route(value, [(1, i), cpu])
+    takes = (f"w[{i}]", f"a[{i}]", f"p[{i}]")
+    p.append(cpu, f"cm[{i}] mp[{i}]", takes, lambda w, a, x: atoms.gyroscopic(w, a, body.m, x))
+    p.append(cpu, f"L[{i}]", (f"cm[{i}]", f"b[{i}]"), atoms.momentum)
+
+
+def _children(arm: MeshArm, i: int) -> list[MeshBody]:
+    """Return the children of body i, or the body itself for a leaf.
+
+    The last body of a chain computes W l like the others, for a body that may be attached to it.
+    """
+    return [b for b in arm.bodies if b.parent == i] or [arm.bodies[i - 1]]
+
+
+def _rates(p: MeshProgram, cpu: Cpu, body: MeshBody) -> None:
+    i = body.number
+    p.append(cpu, f"a[{i}]", (f"w[{i}]",), lambda w: atoms.angular(body.J, w))
+    p.append(cpu, f"b[{i}]", (f"dw[{i}]",), lambda dw: atoms.angular(body.J, dw))
+
+
+def _complement(p: MeshProgram, body: MeshBody, balanced: bool, passed: bool) -> None:
+    """Append the program of rows 1..n in column i (tables 4.2 and 4.5)."""
+    i, parent, cpu, path = body.number, body.parent, (1, body.number), p.arm.path(body.number)
+    p.append(cpu, f"A'[{i}]", (), body.rotation)
+    for j in path:
+        c, rho = f"c[{i},{j}]", f"rho[{i},{j}]"
+        if j == i:
+            p.append(cpu, c, (), lambda: body.z)
+            p.append(cpu, rho, (), lambda: body.k)
+        else:
+            last = f"c[{parent},{j}]", f"rho[{parent},{j}]"
+            for value in last:
+                p.add_route(value, [(1, parent), cpu])
+            p.append(cpu, c, (f"A'[{i}]", last[0]), atoms.turned)
+            p.append(cpu, rho, (f"A'[{i}]", last[1]), lambda A, r: atoms.displaced(A, r, body.l, body.k))
+        p.add_route(c, column_path(i, 1, j))
+        p.add_route(rho, column_path(i, 1, j))
+        p.add_route(c, [cpu, (0, i)])
+        if not passed:
+            p.add_route(rho, [cpu, (0, i)])
+    for j in path:
+        there = (j, i)
+        p.append(there, f"P[{i},{j}]", (f"c[{i},{j}]",), lambda c: atoms.angular(body.J, c))
+        takes = (f"rho[{i},{j}]", f"c[{i},{j}]")
+        p.append(there, f"h[{i},{j}] mh[{i},{j}]", takes, lambda rho, c: atoms.linear(body.m, rho, c))
+    if balanced:
+        for value in (f"w[{i}]", f"dw[{i}]"):
+            p.add_route(value, [(0, i), cpu])
+        _rates(p, cpu, body)
+
+
+def _sweep(p: MeshProgram, passed: bool) -> None:
+    """Append the multiplication by H^T (4.8, table 4.7).
+
+    In phase s processor (k, i) multiplies with joint k + s, and adds its product of n - i phases ago to the sum of the
+    same age that arrives from the next column. Row 0 is joint 0.
+    """
+    arm, n = p.arm, p.arm.n
+    paths = {i: set(arm.path(i)) for i in range(1, n + 1)}
+    for k in range(n + 1):
+        for i in range(max(k, 1), n + 1):
+            for s in range(n + 1):
+                if k + s <= i and k + s > 0:
+                    _product(p, k, i, k + s, k + s in paths[i] and (not k or k in paths[i]), passed)
+                j = k + s - (n - i)
+                if max(k, 1) <= j <= i:
+                    _sum(p, k, i, j)
+
+
+def _product(p: MeshProgram, k: int, i: int, j: int, on_path: bool, passed: bool) -> None:
+    """Append one product, with h = rho x c received from the south and forwarded, or computed here."""
+    cpu, value = (k, i), f"x[{k},{i},{j}]"
+    if not on_path:
+        p.append(cpu, value, (), lambda: 0.0)
+        return
+    c, h, row_vectors = f"c[{i},{j}]", f"h[{i},{j}]", (f"P[{i},{k}]", f"mh[{i},{k}]") if k else (f"L[{i}]", f"mp[{i}]")
+    if j == k:
+        p.append(cpu, value, (c, h, *row_vectors), atoms.projected)
+    elif passed:
+        south = _last_user_row(p.arm, k, i, j)
+        incoming = h if south == j else f"{h}@{south}"
+        p.add_route(incoming, column_path(i, south, k))
+        p.append(
+            cpu, f"{h}@{k} {value}", (c, incoming, *row_vectors), lambda c, h, P, q: (h, atoms.projected(c, h, P, q))
+        )
+    else:
+        p.append(cpu, f"{h}@{k}", (f"rho[{i},{j}]", c), lambda rho, c: rho.cross(c))
+        p.append(cpu, value, (c, f"{h}@{k}", *row_vectors), atoms.projected)
+
+
+def _last_user_row(arm: MeshArm, k: int, i: int, j: int) -> int:
+    """Return the row south of k in column i that used joint j last: rows of other branches only forward it."""
+    return min(r for r in arm.path(i) if k < r <= j)
+
+
+def _sum(p: MeshProgram, k: int, i: int, j: int) -> None:
+    cpu, product, value = (k, i), f"x[{k},{i},{j}]", f"S[{k},{i},{j}]"
+    if i == p.arm.n:
+        p.append(cpu, value, (product,), lambda x: x + p.arm.zero_sum)
+    else:
+        incoming = f"S[{k},{i + 1},{j}]"
+        p.add_route(incoming, [(k, i + 1), cpu])
+        p.append(cpu, value, (product, incoming), lambda x, s: x + s)

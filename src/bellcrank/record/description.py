@@ -1,0 +1,190 @@
+"""Description of a record in its files, as JSON: names, units, provenance, stops and the mechanism.
+
+It includes a seal, a digest of the description and the numbers, which is checked when a file is read: so bits that
+flipped on a disk are detected. The seal is not a signature: a file that is changed on purpose can be sealed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.errors import ReadError, brief
+from bellcrank.model.parts import Array
+from bellcrank.record import mechanism_json as parts
+from bellcrank.record.contents import Column, Stop
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
+
+FORMAT, VERSION = "bellcrank record", 1
+MAX_COUNT = 2**48  # rows, or runs along an axis: more do not fit into memory
+MAX_AXES = 16
+
+
+@dataclass(frozen=True)
+class Description:
+    """Description of a record, checked as far as the numbers depend on it."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    shape: tuple[int, ...]  # (*batch, rows)
+    rest: dict[str, Any]
+    described: str  # the JSON without the seal
+    seal: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of values in each column."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all columns, bytes."""
+        return 8 * self.size * len(self.names)
+
+    def record(self, columns: list[Array]) -> Record:
+        """Return the record with the values `columns`, flat or shaped; raise a ReadError if the seal is wrong."""
+        from bellcrank.record.record import Record
+
+        wanted = self.size
+        named = {}
+        for name, unit, values in zip(self.names, self.units, columns, strict=True):
+            if values.size != wanted:
+                raise ReadError(f'column "{name}" has {values.size} values; expected {wanted}. The file is damaged.')
+            named[name] = Column(name, unit, np.asarray(values, np.float64).reshape(self.shape))
+        kept = self.rest["mechanism"]
+        if self.seal is not None and self.seal != seal(self.described, (column.values for column in named.values())):
+            raise ReadError(
+                "its contents do not match the seal made when it was saved: it was damaged or edited. Use another copy "
+                'of it; if it was changed on purpose, remove "seal" from the description to read it as it is.'
+            )
+        run = Record(
+            named,
+            mechanism=parts.read_mechanism(kept) if kept is not None else None,
+            provenance=self.rest["provenance"],
+            stops=[Stop(reason, float(time), message) for reason, time, message in self.rest["stops"]],
+            states=self.rest["states"],
+        )
+        run.sealed = self.seal is not None
+        return run
+
+
+def seal(described: str, columns: Iterable[Array]) -> str:
+    """Return a digest of the description `described` and the values `columns`, bit by bit; all NaNs are equal."""
+    digest = hashlib.sha256(described.encode())
+    for values in columns:
+        values = np.ascontiguousarray(values, "<f8")
+        digest.update(np.where(np.isnan(values), np.nan, values).astype("<f8", copy=False).tobytes())
+    return digest.hexdigest()
+
+
+def describe(run: Record) -> str:
+    """Return the description of `run` with its seal, as one line of JSON."""
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "batch": list(run.batch),
+        "rows": len(run),
+        "columns": [{"name": name, "unit": run.column(name).unit} for name in run.columns],
+        "states": list(run.states),
+        "provenance": dict(run.provenance),
+        "stops": [[s.reason, parts.to_plain(float(s.time)), s.message] for s in run.stops],
+        "mechanism": parts.to_plain(run.mechanism) if run.mechanism is not None else None,
+    }
+    described = json.dumps(data, allow_nan=False)
+    return json.dumps({**data, "seal": seal(described, (run[name] for name in run.columns))}, allow_nan=False)
+
+
+def parse_description(text: str | bytes) -> Description:
+    """Parse and check the description `text`; raise a ReadError if it is invalid."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ReadError(f"the description of the record is not JSON: {error}.") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ReadError(f'expected a "{FORMAT}", found {str(data)[:60]}.')
+    if data.get("version") != VERSION:
+        raise ReadError(
+            f"this is version {data.get('version')} of the format and this bellcrank reads {VERSION}; update bellcrank."
+        )
+    mark = data.pop("seal", None)
+    for key, expected in ENTRY_CHECKS.items():
+        if not expected.is_valid(data.get(key)):
+            raise ReadError(
+                f'the description of the record is not complete: "{key}" is {brief(data.get(key))}; expected '
+                f"{expected.text}."
+            )
+    names = tuple(c["name"] for c in data["columns"])
+    shape = (*data["batch"], data["rows"])
+    if len(data["stops"]) not in (0, math.prod(shape[:-1])):
+        raise ReadError(
+            f"it has {len(data['stops'])} stop reasons for {math.prod(shape[:-1])} runs; expected one for each."
+        )
+    units = tuple(c["unit"] for c in data["columns"])
+    rest = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
+    return Description(names, units, shape, rest, json.dumps(data), None if mark is None else str(mark))
+
+
+@dataclass(frozen=True)
+class EntryCheck:
+    """Expected type of an entry of the description."""
+
+    is_valid: Callable[[Any], bool]
+    text: str
+
+
+def _is_count(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < MAX_COUNT
+
+
+def _is_list(x: Any, of: Callable[[Any], bool]) -> bool:
+    return isinstance(x, list) and all(map(of, x))
+
+
+def _is_column(x: Any) -> bool:
+    return isinstance(x, dict) and isinstance(x.get("name"), str) and isinstance(x.get("unit"), str)
+
+
+def _is_stop(x: Any) -> bool:
+    return (
+        _is_list(x, lambda _: True)
+        and len(x) == 3
+        and isinstance(x[0], str)
+        and isinstance(x[2], str)
+        and _is_time(x[1])
+    )
+
+
+def _is_time(x: Any) -> bool:
+    return x in ("inf", "-inf", "nan") or (isinstance(x, float | int) and not isinstance(x, bool) and abs(x) < 1e300)
+
+
+def _is_text(x: Any) -> bool:
+    return isinstance(x, str)
+
+
+ENTRY_CHECKS = {
+    "batch": EntryCheck(lambda x: _is_list(x, _is_count) and len(x) <= MAX_AXES, "a list of counts"),
+    "rows": EntryCheck(_is_count, "a count"),
+    "columns": EntryCheck(
+        lambda x: _is_list(x, _is_column) and len({c["name"] for c in x}) == len(x) > 0,
+        'a list of {"name": ..., "unit": ...} with different names',
+    ),
+    "states": EntryCheck(lambda x: _is_list(x, _is_text), "a list of names"),
+    "provenance": EntryCheck(lambda x: isinstance(x, dict), "an object"),
+    "stops": EntryCheck(lambda x: _is_list(x, _is_stop), "a list of [reason, time, message]"),
+    "mechanism": EntryCheck(lambda x: x is None or isinstance(x, dict), "an object or null"),
+}
+
+
+def run_numbers(shape: tuple[int, ...]) -> Array:
+    """Return the column "run" of a file in long form, for a batch of `shape`: the run of each row."""
+    runs = int(np.prod(shape[:-1], dtype=int))
+    return np.repeat(np.arange(runs, dtype=np.int32), shape[-1])

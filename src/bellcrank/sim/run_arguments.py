@@ -1,0 +1,282 @@
+"""Checks of arguments: numbers, lists and unique names; named vectors; starts, inputs and parameters of runs.
+
+Starts, inputs and parameters are broadcast to the shape of the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from bellcrank.errors import InputError, brief, unknown
+from bellcrank.memory_limits import check_memory
+from bellcrank.quoting import name_problem
+from bellcrank.scalar import Scalar, float_array
+from bellcrank.sim.quantity_checks import count, duration
+
+if TYPE_CHECKING:
+    from bellcrank.sim.systems import System
+
+Array = np.ndarray[Any, Any]
+LIMIT_TOLERANCE = 1e-6  # part of its range by which rounding, as of float32, may put a state outside its limits
+
+
+def is_omitted(value: Any) -> bool:
+    """Return True if the argument `value` was left out: it is None, or an empty collection."""
+    return value is None or (isinstance(value, Sized) and not isinstance(value, np.ndarray) and not len(value))
+
+
+def as_tuple(name: str, value: Any, items: str) -> tuple[Any, ...]:
+    """Return `value` as a tuple, or raise an InputError if it is a single item.
+
+    Parameters
+    ----------
+    name
+        Name of the argument in the error.
+    value
+        The list that the user gave.
+    items
+        Items of the list, in the plural, for the error.
+    """
+    numeric = isinstance(value, np.ndarray) and (value.ndim == 0 or value.dtype.kind not in "OUS")
+    if numeric or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InputError(f"{name} is {brief(value)}; expected a list of {items}: {name}=[...].")
+    return tuple(value)
+
+
+def real_array(name: str, value: Any) -> Array:
+    """Return `value` as an array of finite real numbers; `name` is its name in the error."""
+    try:
+        array = float_array(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} is {brief(value)}; expected real numbers.") from None
+    if not np.isfinite(array).all():
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise InputError(f"{name}{list(index) if index else ''} is {array[index]}; expected finite numbers.")
+    return array
+
+
+def real_number(name: str, value: Any) -> float:
+    """Return `value` as one finite real number; `name` is its name in the error."""
+    array = real_array(name, value)
+    if array.ndim:
+        raise InputError(f"{name} is {brief(value)}; expected one number.")
+    return float(array)
+
+
+def check_unique_names(kind: str, names: Sequence[str]) -> None:
+    """Raise an InputError if one of `names` is empty, invalid or given twice; `kind` is the kind of item they name."""
+    for name in names:
+        if name == "":
+            raise InputError(f"the name of the {kind} is empty; expected a name that identifies it.")
+        if why := name_problem(name):
+            raise InputError(f"the {kind} {why}.")
+    twice = sorted({n for n in names if list(names).count(n) > 1})
+    if twice:
+        raise InputError(f"there is more than one {kind} called {', '.join(twice)}; names must differ.")
+
+
+class NamedVector(NDArrayOperatorsMixin, Sequence[Scalar]):
+    """Vector whose elements can be read by name or by number; supports numpy arithmetic element by element."""
+
+    def __init__(self, what: str, names: Iterable[str], values: Iterable[Scalar]) -> None:
+        self.what, self.names, self.values = what, tuple(names), list(values)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            if key not in self.names:
+                raise InputError(f"{self.what}: {unknown('element', key, self.names)}")
+            return self.values[self.names.index(key)]
+        try:
+            return self.values[key]
+        except IndexError:
+            has = f"has {len(self.values)} elements: {', '.join(self.names)}" if self.names else "is empty"
+            raise InputError(f"{self.what}[{key}]: {self.what} {has}.") from None
+
+    def __iter__(self) -> Iterator[Scalar]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        array = np.empty(len(self.values), object)
+        array[:] = self.values
+        return array if dtype is None else array.astype(dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Apply a numpy function element by element."""
+        return getattr(ufunc, method)(*(np.asarray(x) if isinstance(x, NamedVector) else x for x in inputs), **options)
+
+    def __repr__(self) -> str:
+        return f"{self.what}({', '.join(f'{n}={x!r}' for n, x in zip(self.names, self.values, strict=True))})"
+
+
+def vector_argument(name: str, value: Any, names: Sequence[str], default: Any) -> Array:
+    """Return an array (..., n) from an array, or from a mapping by name on top of the default.
+
+    Parameters
+    ----------
+    name
+        Name of the argument in the error.
+    value
+        Array, mapping by name, or None for the default.
+    names
+        Names of the n elements.
+    default
+        Values of the elements that a mapping does not give.
+    """
+    base = np.asarray(default, float)
+    if value is None:
+        return base
+    if isinstance(value, Mapping):
+        for key in value:
+            if key not in names:
+                raise InputError(f"{name}: {unknown('element', key, names)}")
+        values_by_name = {key: real_array(f"{name}[{key!r}]", x) for key, x in value.items()}
+        try:
+            shape = np.broadcast_shapes(*(x.shape for x in values_by_name.values()))
+        except ValueError:
+            shapes = ", ".join(f"{key} {x.shape}" for key, x in values_by_name.items())
+            raise InputError(f"{name}: the elements do not broadcast: {shapes}; expected one shape for all.") from None
+        out = np.broadcast_to(base, (*shape, len(names))).copy()
+        for key, x in values_by_name.items():
+            out[..., names.index(key)] = x
+        return out
+    array = real_array(name, value)
+    if array.ndim == 0 and len(names) == 1:
+        array = array[None]
+    if array.ndim == 0 or array.shape[-1] != len(names):
+        raise InputError(
+            f"{name} has the shape {array.shape}; expected (..., {len(names)}): {', '.join(names) or 'nothing'}."
+        )
+    return array
+
+
+def initial_state(s: System, q0: Any, v0: Any, x0: Any) -> Array:
+    """Return the initial state y, (..., size), of the system `s` from `q0`, `v0` and `x0`.
+
+    Quaternions are normalised. States of actuators outside their limits are refused.
+    """
+    m = s.mechanism
+    q = vector_argument("q0", q0, list(m.columns[0]), m.neutral())
+    v = vector_argument("v0", v0, list(m.columns[1]), np.zeros(m.nv))
+    x = vector_argument("x0", x0, [z.name for z in s.states], [z.initial for z in s.states])
+    _check_limits(s, x)
+    try:
+        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], x.shape[:-1])
+    except ValueError:
+        shapes = f"q0 {q.shape}, v0 {v.shape}, x0 {x.shape}"
+        raise InputError(f"the leading axes of the start do not broadcast: {shapes}.") from None
+    y = np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in (q, v, x)], axis=-1)
+    for i in s.quaternions:
+        n = np.linalg.norm(y[..., i : i + 4], axis=-1, keepdims=True)
+        if (abs(n - 1.0) > 1e-6).any():
+            worst = float(n.flat[np.argmax(abs(n - 1.0))])
+            name = m.columns[0][i][: -len(".qx")]
+            raise InputError(
+                f'q0: the quaternion of "{name}" has the length {worst:g}; expected 1. Divide it by its length.'
+            )
+        y[..., i : i + 4] /= n
+    return y
+
+
+def _check_limits(s: System, x: Array) -> None:
+    """Refuse states outside their limits: the first step would clip them, so that its length decided the motion."""
+    for k, (z, limits) in enumerate(zip(s.states, s.limits(), strict=True)):
+        if limits is None or not all(isinstance(end, Real) for end in limits):
+            continue
+        low, high = map(float, limits)
+        outside = np.maximum(low - x[..., k], x[..., k] - high)
+        if (outside > LIMIT_TOLERANCE * (high - low)).any():
+            worst = float(x[..., k].flat[np.argmax(outside)])
+            raise InputError(f'x0: "{z.name}" is {worst:g} {z.unit}; expected {low:g} to {high:g}, its limits.')
+
+
+def input_table(s: System, values_by_name: Mapping[str, Any] | None, interval: float | None) -> tuple[Array, float]:
+    """Return the table of inputs, (..., lines, nu), and the seconds that each line holds.
+
+    Parameters
+    ----------
+    s
+        The system.
+    values_by_name
+        Inputs by name, (..., lines) each, or (...) without an interval.
+    interval
+        Seconds that a line holds; None for constant inputs.
+    """
+    values_by_name = values_by_name or {}
+    if not isinstance(values_by_name, Mapping):
+        raise InputError(
+            f"inputs is {values_by_name!r}; expected a mapping by name: {', '.join(s.inputs) or 'there are none'}."
+        )
+    for name in values_by_name:
+        if name not in s.inputs:
+            raise InputError(f"inputs: {unknown('input', name, s.inputs)}")
+    missing = [name for name in s.inputs if name not in values_by_name and name not in s.defaults]
+    if missing:
+        raise InputError(
+            f"inputs: nothing is given for {', '.join(missing)}; the system has the inputs {', '.join(s.inputs)}. Give "
+            f"inputs={{{missing[0]!r}: ...}}, or a default value when you create the system: "
+            f"bellcrank.system(..., inputs={{{missing[0]!r}: 0.0}})."
+        )
+    columns = []
+    for name in s.inputs:
+        x = real_array(f'input "{name}"', values_by_name.get(name, s.defaults.get(name)))
+        columns.append(x[..., None] if interval is None or x.ndim == 0 else x)
+    hold = 1e9 if interval is None else duration("input_step", interval)
+    if not columns:
+        return np.zeros((1, 0)), hold
+    try:
+        table = np.stack(np.broadcast_arrays(*columns), axis=-1)
+    except ValueError:
+        shapes = ", ".join(f"{n} {c.shape}" for n, c in zip(s.inputs, columns, strict=True))
+        raise InputError(f"the inputs do not broadcast: {shapes}; expected (..., lines) each.") from None
+    if table.shape[-2] == 0:
+        raise InputError(f"the inputs {', '.join(s.inputs)} have no lines; expected at least one.")
+    return table, hold
+
+
+class RunArguments:
+    """Starts y (runs, size), inputs (runs, lines, nu) and parameters (runs, np) of all runs, broadcast to one batch."""
+
+    def __init__(
+        self, s: System, q0: Any, v0: Any, x0: Any, fed: Any, interval: float | None, free: Any, batch: int | None
+    ) -> None:
+        y = initial_state(s, q0, v0, x0)
+        table, self.hold = input_table(s, fed, interval)
+        p = s.parameters.vector(free or {}, "simulate")
+        batch_shape = () if batch is None else (count("batch", batch),)
+        check_memory(f"batch={batch}", 8.0 * math.prod(batch_shape) * y.shape[-1], "take a smaller batch")
+        try:
+            self.shape = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1], batch_shape)
+        except ValueError:
+            shapes = f"start {y.shape[:-1]}, inputs {table.shape[:-2]}, parameters {p.shape[:-1]}, batch {batch_shape}"
+            raise InputError(f"the leading axes do not broadcast: {shapes}.") from None
+        self.runs = math.prod(self.shape)
+        if self.runs == 0:
+            raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
+        size = 8.0 * self.runs * (y.shape[-1] + math.prod(table.shape[-2:]) + p.shape[-1])
+        check_memory(f"the start of {self.runs} runs", size, "take a smaller batch")
+        self.y, self.table, self.parameters = (
+            self._for_each_run(y, 1),
+            self._for_each_run(table, 2),
+            self._for_each_run(p, 1),
+        )
+
+    def _for_each_run(self, x: Array, inner_axes: int) -> Array:
+        """Return `x` for each run; `inner_axes` is the number of its trailing axes that are not axes of the batch."""
+        inner = x.shape[x.ndim - inner_axes :]
+        return np.broadcast_to(x, (*self.shape, *inner)).reshape(self.runs, *inner)
+
+    def check_inputs(self, h: float, adaptive: bool) -> None:
+        """Raise an InputError if inputs change within a fixed step `h`; `adaptive` runs are not limited."""
+        if self.table.shape[-1] and self.hold < h * (1 - 1e-9) and not adaptive:
+            raise InputError(
+                f"input_step is {self.hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps."
+            )

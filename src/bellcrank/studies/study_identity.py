@@ -1,0 +1,203 @@
+"""Identity of a study: digests of everything that decides its numbers, by name.
+
+A worker's results follow from what it is sent, a Setup and values, and from its code. So the identity is made of these,
+and of no list that has to be maintained:
+
+    code        versions of the libraries, and the text of this package and its plug-ins
+    setup       every field of the Setup, and every field of its systems, down to the last number and function
+    programs    the graphs that are executed, which also cover what else a function reads while it is traced
+    numbers     the starts, inputs, parameters and settings that the first runs are executed with, defaults included
+
+A worker compares the first three with its own before it computes anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.content_digest import ContentDigest, UnidentifiedError
+from bellcrank.errors import InputError
+from bellcrank.graph import Graph
+from bellcrank.graph.program import Ports, structure
+from bellcrank.model import Mechanism
+from bellcrank.parameters import Parameters
+from bellcrank.parameters.free import Free
+from bellcrank.sim.settings import Plan
+from bellcrank.sim.simulator import Simulator
+from bellcrank.studies.ranges import Array
+from bellcrank.studies.run_batches import Table, run_arguments, shared_settings
+from bellcrank.studies.study_setup import NUMBER_SETTINGS, StudySetup, drawn_inputs
+
+DIGEST_DIGITS = 32  # hexadecimal digits of a digest in a manifest
+
+
+@dataclass(frozen=True)
+class ExpectedDigests:
+    """Digests that a worker must reproduce before it computes; `study`, of the whole identity, seals files of rows."""
+
+    code: Mapping[str, str]
+    setup: Mapping[str, str]
+    programs: Mapping[str, str]
+    study: str
+
+
+def study_name(identity: Mapping[str, Mapping[str, str]]) -> str:
+    """Return one digest of the whole `identity`."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def setup_digests(setup: StudySetup) -> dict[str, str]:
+    """Return digests of all fields of a Setup, and of each field of its systems.
+
+    Parameters
+    ----------
+    setup
+        The setup.
+
+    Raises
+    ------
+    InputError
+        If something has no comparable content: a later study could not be recognised as the same.
+    """
+    digests: dict[str, str] = {}
+    digest = _content_digest()
+    for variant, system in setup.plants.items():
+        for field in fields(system):
+            digests[f"{variant or 'plant'}.{field.name}"] = _digest_of(digest, field.name, getattr(system, field.name))
+    deciding = {name: x for name, x in setup.settings.items() if name != "threads"}
+    other_fields = replace(setup, plants={}, settings=deciding)
+    for field in fields(setup):
+        if field.name != "plants":
+            value = getattr(other_fields, field.name)
+            parts = value if isinstance(value, Mapping) else {"": value}
+            for name, x in parts.items():
+                label = f"{field.name}.{name}".rstrip(".")
+                digests[label] = _digest_of(digest, label, x)
+    return digests
+
+
+def program_digest(setup: StudySetup, sim: Simulator, values: Table) -> str | None:
+    """Return the digest of the graphs that runs execute, or None if the step of every run is refused.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    sim
+        Simulator of these runs.
+    values
+        Their values, by name.
+    """
+    settings = {name: x for name, x in shared_settings(setup).items() if name != "target"}
+    varied = [name for name in NUMBER_SETTINGS if name in values]
+    for numbers in _distinct_rows([values[name] for name in varied]):
+        try:
+            plan = sim.planned(setup.seconds, settings | dict(zip(varied, numbers, strict=True)))
+        except InputError:
+            continue
+        return _digest_of(_content_digest(), "program", sim.program(plan.mode, rows=plan.keeps_rows))
+    return None
+
+
+def numbers_digest(setup: StudySetup, sim: Simulator, runs: Array, values: Table) -> str:
+    """Return the digest of the numbers that runs are executed with.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    sim
+        Simulator of these runs.
+    runs
+        Their numbers.
+    values
+        Their values, by name.
+
+    Raises
+    ------
+    InputError
+        If a random input is not the same for the same generator.
+    """
+    digests = [
+        _prepared_digest(setup, sim, runs, values) for _ in range(2 if drawn_inputs(setup.given.get("inputs")) else 1)
+    ]
+    if len(set(digests)) > 1:
+        names = ", ".join(drawn_inputs(setup.given.get("inputs")))
+        raise InputError(
+            f"inputs: {names} gave different numbers for the same times and the same random generator, so that no run "
+            "could be repeated. Draw every number from the generator that is the second argument."
+        )
+    return digests[0]
+
+
+def _prepared_digest(setup: StudySetup, sim: Simulator, runs: Array, values: Table) -> str:
+    given, settings = run_arguments(setup, runs, values)
+    settings.pop("target", None)
+    try:
+        ready = sim.prepared(setup.seconds, batch=len(runs), progress=False, **given, **settings)
+    except InputError as error:
+        return f"refused: {error}"
+    first = {
+        name: x for name, x in ready.runs.initial_fields.items() if name != "y"
+    }  # "y" is assembled, and so rounded
+    return _digest_of(
+        _content_digest(), "numbers", (ready.plan, ready.start, replace(ready.runs, initial_fields=first))
+    )
+
+
+def _distinct_rows(columns: list[Array]) -> list[tuple[float, ...]]:
+    return [tuple(map(float, row)) for row in np.unique(np.stack(columns, axis=1), axis=0)] if columns else [()]
+
+
+def _content_digest() -> ContentDigest:
+    """Return a digest computer; free parameters have their own digests, and the source of a mechanism is ignored."""
+    return ContentDigest(
+        instead={
+            Free: lambda x: x.digest,
+            Graph: structure,
+            Parameters: lambda p: [leaf.digest for leaf in p.leaves],
+            Ports: _port_values,
+        },
+        without={Mechanism: ("report",), Plan: ("where",)},
+    )
+
+
+def _port_values(ports: Ports) -> dict[str, Any]:
+    """Return the values of ports, and the results of those that are callable."""
+    found = {}
+    for field in fields(ports):
+        value = getattr(ports, field.name)
+        try:
+            found[field.name] = value() if callable(value) else value
+        except LookupError:  # a port that this program does not have
+            found[field.name] = "none"
+    return found
+
+
+def _digest_of(digest: ContentDigest, name: str, value: Any) -> str:
+    try:
+        return digest.digest(value)[:DIGEST_DIGITS]
+    except UnidentifiedError as error:
+        raise InputError(
+            f"the study: in {name}, {error}: a continued study could not be recognised as the same one. Use functions "
+            "and plain data, and create such objects inside of the function that needs them."
+        ) from None
+
+
+def digest_differences(expected: Mapping[str, str], found: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return (name, expected, found) of all differences; "" stands for a missing entry.
+
+    Parameters
+    ----------
+    expected, found
+        Digests by name.
+    """
+    names = [*expected, *(name for name in found if name not in expected)]
+    pairs = [(name, expected.get(name, ""), found.get(name, "")) for name in names]
+    return [pair for pair in pairs if pair[1] != pair[2]]

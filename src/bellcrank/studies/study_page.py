@@ -1,0 +1,113 @@
+"""study.html: distributions, sensitivities with error bars, and a scatter whose points replay their runs.
+
+One file, which loads nothing else. Names reach it as JSON and are put on the page as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.atomic_file import write_page
+from bellcrank.errors import InputError
+from bellcrank.record.contents import plain
+from bellcrank.studies.chunk_worker import REFUSED
+from bellcrank.studies.ranges import Array
+from bellcrank.studies.replays import replays
+from bellcrank.studies.sensitivity import sobol_indices
+from bellcrank.view.self_contained_page import page
+
+if TYPE_CHECKING:
+    from bellcrank.studies.study import Study
+
+SCATTER_POINTS = 400  # points of the scatter; each can be replayed
+HISTOGRAM_BINS = 40
+MAX_RESULTS = 40  # results with a distribution; the page reports how many are left out
+
+
+def write_study_page(study: Study, path: Path) -> Path:
+    """Write the page of `study` to `path`."""
+    return write_page(path, study_html(study), "The study itself is complete: call report(...) again", ".html", ".htm")
+
+
+def study_html(study: Study) -> str:
+    """Return the page of `study`."""
+    title = " and ".join(study.manifest["mechanisms"].values())
+    data = json.dumps(plain(page_data(study)), allow_nan=False)
+    return page("studies/web", f"study of {title}", "bellcrank study", ("page.js",), data)
+
+
+def page_data(study: Study) -> dict[str, Any]:
+    """Return all data of the page of `study`."""
+    table = study.table()
+    columns = {n: table.column(n) for n in table.column_names}
+    results = list(study.results)[:MAX_RESULTS]
+    numbers = {n: np.asarray(columns[n].to_numpy(), float) for n in results}
+    runs = _scatter_runs(len(study), numbers)
+    with np.errstate(all="ignore"):  # diverged runs may have any numbers
+        result_data = [{"name": n, **_distribution(x), "indices": _indices(study, n, x)} for n, x in numbers.items()]
+    stops = np.array([columns["stop"][int(r)].as_py() for r in runs])
+    varied = {n: _json_values(x[runs]) for n, x in study.points.columns.items()}
+    return {
+        "title": " and ".join(study.manifest["mechanisms"].values()),
+        "facts": _facts(study),
+        "failures": study.failures,
+        "left_out": max(0, len(study.results) - MAX_RESULTS),
+        "results": result_data,
+        "runs": runs.tolist(),
+        "varied": varied,
+        "numbers": {n: _json_values(x[runs]) for n, x in numbers.items()},
+        "stops": stops.tolist(),
+        "messages": [columns["message"][int(r)].as_py() for r in runs],
+        "replays": replays(study, runs[stops != REFUSED]),
+    }
+
+
+def _facts(study: Study) -> dict[str, str]:
+    m = study.manifest
+    over = m["over"]
+    told = ", ".join(f"{k} {x}" for k, x in over.items()) if isinstance(over, dict) else str(over)
+    return {
+        "over": told, "points": f"{m['points']}, seed {m['seed']}", "runs": f"{m['runs']} of {m['seconds']:g} s",
+        "computed in": f"{m['wall']:.1f} s, {m['sessions']} session(s)", "by": f"bellcrank {m['bellcrank']}",
+    }  # fmt: skip
+
+
+def _scatter_runs(n: int, numbers: dict[str, Array]) -> Array:
+    """Select runs for the scatter: evenly over all, and those with the least and the greatest value of each result."""
+    even = np.linspace(0, n - 1, min(n, SCATTER_POINTS)).astype(int)
+    ends = [f(x) for x in numbers.values() if np.isfinite(x).any() for f in (np.nanargmin, np.nanargmax)]
+    return np.unique(np.concatenate([even, np.array(ends, int)]))
+
+
+def _json_values(x: Array) -> list[Any]:
+    if x.dtype.kind not in "fiu":
+        return [str(v) for v in x]
+    return [float(v) if np.isfinite(v) else None for v in x]
+
+
+def _distribution(x: Array) -> dict[str, Any]:
+    good = x[np.isfinite(x)]
+    if not len(good):
+        return {"missing": len(x), "bins": [], "edges": []}
+    counts, edges = np.histogram(good, bins=HISTOGRAM_BINS if np.ptp(good) > 0 else 1)
+    cuts = np.quantile(good, (0.05, 0.5, 0.95))
+    return {
+        "missing": len(x) - len(good), "bins": counts.tolist(), "edges": edges.tolist(), "mean": float(good.mean()),
+        "deviation": float(good.std(ddof=1)) if len(good) > 1 else 0.0, "cuts": cuts.tolist(),
+    }  # fmt: skip
+
+
+def _indices(study: Study, name: str, x: Array) -> list[dict[str, Any]]:
+    try:
+        found = sobol_indices(study.points, x, name)
+    except InputError:  # a grid or a table, which is not a random sample
+        return []
+    columns = (found.first, found.first_error, found.total, found.total_error)
+    return [
+        {"name": n, **{k: None if np.isnan(c[i]) else float(c[i]) for k, c in zip(("s", "se", "t", "te"), columns)}}
+        for i, n in enumerate(found.names)
+    ]

@@ -1,0 +1,187 @@
+"""Static SVG picture of a mechanism: the shapes of the replay in a parallel projection, slightly from above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from bellcrank.model import Mechanism
+from bellcrank.model.parts import Array
+from bellcrank.parameters.parameter_table import nominal
+from bellcrank.quoting import xml
+from bellcrank.view import palette, scene
+
+WIDTH, HEIGHT, MARGIN = 420.0, 300.0, 14.0
+GREY, STEEL = "#9aa3ae", "#b9c2cc"
+AZIMUTH, ELEVATION = np.radians(-60.0), np.radians(20.0)
+DrawnElement = tuple[float, str]  # depth towards the eye, and the SVG element
+
+
+def svg(m: Mechanism, q: Array) -> str:
+    """Draw `m` at the positions `q`; nearer elements are drawn later."""
+    placed = scene.poses(m, np.asarray(q, float)[None])[0]
+    scene_data = scene.scene(m, np.asarray(q, float)[None])
+    project, scale = projection(scene_data, np.asarray(scene_data["centre"]))
+    drawn: list[DrawnElement] = []
+    for each in simple_shapes(m, scene_data):
+        drawn += shape_elements(each, placed, project, scale)
+    drawn += flexible_elements(m, np.asarray(q, float), placed, project, scale)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" '
+        f'role="img" aria-label="{xml(m.name)}">',
+        *(element for _, element in sorted(drawn)),
+    ]
+    return "\n".join([*lines, "</svg>"])
+
+
+def simple_shapes(m: Mechanism, scene_data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the shapes of the scene `scene_data` of `m`, with bars and boxes in place of meshes."""
+    meshed = sorted({s["body"] for s in scene_data["shapes"] if s["kind"] == "mesh" and s["body"] >= 0})
+    plain = nominal(m)
+    stand_ins = [s for i in meshed for s in scene.body_shapes(plain, i, scene_data["unit"])]
+    return [*(s for s in scene_data["shapes"] if s["kind"] != "mesh"), *stand_ins]
+
+
+def projection(scene_data: dict[str, Any], centre: Array) -> tuple[Callable[[Any], Array], float]:
+    """Return the projection of points to picture and depth for `scene_data` around `centre`, and its scale."""
+    to_eye, scale = (
+        _view_rotation(np.asarray(scene_data["up"])),
+        (min(WIDTH, HEIGHT) / 2 - MARGIN) / max(scene_data["radius"], 1e-9),
+    )
+
+    def seen(p: Any) -> Array:
+        x, y, z = to_eye @ (np.asarray(p, float) - centre) * scale
+        return np.array([WIDTH / 2 + x, HEIGHT / 2 - y, z])
+
+    return seen, scale
+
+
+def _view_rotation(up: Array) -> Array:
+    """Return the rotation from the world to the picture; rows: right, up and towards the eye."""
+    side = np.eye(3)[int(np.argmin(np.abs(up)))]
+    east = side - up * (side @ up)
+    east /= np.linalg.norm(east)
+    north = np.cross(up, east)
+    level = np.cos(AZIMUTH) * east + np.sin(AZIMUTH) * north  # horizontal direction from the centre to the eye
+    eye = np.cos(ELEVATION) * level + np.sin(ELEVATION) * up
+    right = np.cross(up, eye)
+    right /= np.linalg.norm(right)
+    return np.stack([right, np.cross(eye, right), eye])
+
+
+def _world(pose: Array | None, point: Any) -> Array:
+    """Return a point of a body in the world, by the pose [x y z qx qy qz qw] of the body; None is the ground."""
+    p = np.asarray(point, float)
+    if pose is None:
+        return p
+    u, w = pose[3:6], pose[6]
+    return np.asarray(pose[:3] + p + 2 * np.cross(u, np.cross(u, p) + w * p))
+
+
+def shape_elements(shape: dict[str, Any], placed: Array, project: Any, scale: float) -> list[DrawnElement]:
+    """Return the drawn elements of a shape.
+
+    Parameters
+    ----------
+    shape
+        Shape of a scene.
+    placed
+        Poses of the bodies, shape (bodies, 7).
+    project
+        Projection.
+    scale
+        Picture units per metre.
+    """
+    body = shape["body"]
+    pose = placed[body] if body >= 0 else None
+    colour = palette.LIGHT[body % len(palette.LIGHT)] if body >= 0 else GREY
+    if shape["kind"] == "bar":
+        return [
+            _line(project(_world(pose, shape["a"])), project(_world(pose, shape["b"])), 2 * shape["ra"] * scale, colour)
+        ]
+    if shape["kind"] == "rod":
+        parent = placed[shape["parent"]] if shape["parent"] >= 0 else None
+        a, b = project(_world(parent, shape["from"])), project(_world(pose, (0.0, 0.0, 0.0)))
+        return [_line(a, b, 2 * shape["r"] * scale, GREY)]
+    if shape["kind"] == "box":
+        axes, half = np.asarray(shape["axes"]), np.asarray(shape["half"])
+        corners = [shape["at"] + axes @ (half * signs) for signs in product((-1, 1), repeat=3)]
+        points = [project(_world(pose, corner)) for corner in corners]
+        outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in _hull([(p[0], p[1]) for p in points]))
+        depth = float(np.mean([p[2] for p in points]))
+        return [(depth, f'<polygon points="{outline}" fill="{colour}" stroke="#555"/>')]
+    x, y, z = project(_world(pose, shape["at"]))
+    radius = max(shape["r"] * scale, 2.5)
+    return [(z + radius, f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#fff" stroke="#555"/>')]
+
+
+def flexible_elements(m: Mechanism, q: Array, placed: Array, project: Any, scale: float) -> list[DrawnElement]:
+    """Return the drawn elements of flexible bodies: beams with their thickness, others by the edges of their skin.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    q
+        Positions, shape (nq,).
+    placed
+        Poses of the bodies, shape (bodies, 7).
+    project
+        Projection.
+    scale
+        Picture units per metre.
+    """
+    index, columns = {b.name: i for i, b in enumerate(m.bodies)}, m.columns[0]
+    drawn: list[DrawnElement] = []
+
+    def spot(body: str, point: Any, shift: Any, coordinates: Any) -> Array:
+        away = [q[columns.index(x)] for x in coordinates] @ np.array(shift, float).reshape(-1, 3)
+        return np.asarray(project(_world(placed[index[body]] if body in index else None, np.add(point, away))))
+
+    for o in m.outlines:
+        spots = [spot(s.body, s.point, s.shift, s.coordinates) for s in o.slices]
+        for a, b, s in zip(spots, spots[1:], o.slices, strict=False):
+            drawn.append(_line(a, b, 2 * scale * max(float(np.hypot(*c)) for c in s.corners), STEEL))
+        if o.skin:
+            spots = [
+                spot(o.skin.body, p, shift, o.skin.coordinates)
+                for p, shift in zip(o.skin.points, o.skin.shift, strict=True)
+            ]
+            edges = {tuple(sorted(pair)) for cell in o.skin.cells for pair in combinations(cell, 2)}
+            drawn += [_line(spots[a], spots[b], 1.0, STEEL) for a, b in sorted(edges)]
+    return drawn
+
+
+def _line(a: Array, b: Array, width: float, colour: str) -> DrawnElement:
+    """Return a line as a polygon of the given width, with an outline."""
+    way = b[:2] - a[:2]
+    length = float(np.linalg.norm(way))
+    across = np.array([-way[1], way[0]]) / length if length > 1e-9 else np.array([1.0, 0.0])
+    side = across * max(width, 2.0) / 2
+    corners = (a[:2] + side, b[:2] + side, b[:2] - side, a[:2] - side)
+    outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+    element = f'<polygon points="{outline}" fill="{colour}" stroke="#555" stroke-linejoin="round"/>'
+    return float(a[2] + b[2]) / 2, element
+
+
+def _hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the convex hull of points in a plane, counterclockwise."""
+    ordered = sorted(set(points))
+    if len(ordered) < 3:
+        return ordered
+
+    def half(way: list[tuple[float, float]]) -> list[tuple[float, float]]:
+        kept: list[tuple[float, float]] = []
+        for x, y in way:
+            while len(kept) > 1:
+                (ax, ay), (bx, by) = kept[-2:]
+                if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0:
+                    break
+                kept.pop()
+            kept.append((x, y))
+        return kept[:-1]
+
+    return half(ordered) + half(ordered[::-1])
