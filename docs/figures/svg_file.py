@@ -32,6 +32,10 @@ def write(figure: Figure, name: str) -> None:
     """Write `figure` to docs/figures/`name`.svg, without a date and with coordinates of two decimals."""
     path = FOLDER / f"{name}.svg"
     figure.savefig(path, metadata={"Date": None, "Creator": None}, bbox_inches="tight", facecolor="white")
-    text = re.sub(r"(\d+\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8"))
+    text = re.sub(r"<[^>]*>", _shortened, path.read_text(encoding="utf-8"))  # tags, not the labels between them
     path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8")
     print(f"{path.name}: {path.stat().st_size / 1024:.0f} KB")
+
+
+def _shortened(tag: re.Match[str]) -> str:
+    return re.sub(r"(\d+\.\d\d)\d+", r"\1", tag.group(0))
