@@ -35,16 +35,6 @@ def test_types_of_the_page() -> None:
     assert done.returncode == 0, done.stdout[-6000:]
 
 
-PARTICIPLES = ("asked", "given", "kept", "known", "made", "passed", "seen", "shown", "written")
-NOUNS = {"fixed", "published"}  # a joint; and what the zoo has from papers
-
-
-def test_files_are_called_by_nouns() -> None:
-    """A participle says what was done, and not what is inside."""
-    names = {path.stem for path in (ROOT / "src/bellcrank").rglob("*.py")} - NOUNS
-    assert {name for name in names if name in PARTICIPLES or (name.endswith("ed") and "_" not in name)} == set()
-
-
 def branches(function: ast.AST) -> int:
     """McCabe's number as radon counts it: one, and one for each way that the function may take beside the first."""
     count = 1

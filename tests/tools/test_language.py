@@ -1,0 +1,106 @@
+"""The language of sources and pages, checked by tools where there are some (CONTRIBUTING.md has the rules)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from numpydoc.docscrape import get_doc_object
+from numpydoc.validate import validate
+
+import bellcrank
+import language
+import readability
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(bellcrank.__file__).resolve().parent
+# numpydoc: a docstring, its parameters (all, no others, in order, described), its results, a summary in one line.
+CODES = {"GL08", "PR01", "PR02", "PR03", "PR07", "RT01", "RT03", "SS01", "SS03"}
+# Modules of the same name within one tree: the interface that several packages implement.
+SHARED_NAMES = {"__init__", "target"}
+
+
+def test_docstrings_and_comments_use_plain_english() -> None:
+    faults = {
+        path.relative_to(PACKAGE).as_posix(): found
+        for path in language.sources()
+        if (found := language.wording_faults(path.read_text("utf-8")))
+    }
+    assert faults == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ('"""What is needed."""', 1),
+        ('"""Return a sum."""\n# Of the others.\n', 1),
+        ('def f():\n    """Do it anew."""', 1),
+        ('"""Return a sum."""\n# Sums are exact.\n', 0),
+    ],
+)
+def test_plain_english_is_told_from_other(source: str, count: int) -> None:
+    assert len(language.wording_faults(source)) == count
+
+
+def test_every_parameter_is_named() -> None:
+    """Docstrings exist and have NumPy layout by ruff's rules D; this looks for the parameters in them."""
+    faults = {
+        path.relative_to(PACKAGE).as_posix(): found
+        for path in language.sources()
+        if (found := language.unnamed_parameters(ast.parse(path.read_text("utf-8"))))
+    }
+    assert faults == {}
+
+
+def test_public_names_are_documented() -> None:
+    faults = defaultdict(list)
+    for name, thing in language.public_callables():
+        errors = validate(get_doc_object(thing))["errors"]
+        faults[name] = [message for code, message in errors if code in CODES]
+    assert len(faults) > 400
+    assert {name: messages for name, messages in faults.items() if messages} == {}
+
+
+@pytest.mark.parametrize("page", readability.pages(), ids=lambda page: page.name)
+def test_pages_can_be_read_once(page: Path) -> None:
+    assert readability.faults(page) == []
+
+
+def test_long_sentences_are_seen() -> None:
+    text = (
+        "# Title\n\nA short one. " + "word " * 40 + "end.\n\n| a table | " + "word " * 50 + "|\n\n    code " + "x " * 50
+    )
+    assert [readability.words(s) for s in readability.sentences(text)] == [3, 41]
+
+
+def test_words_are_spelled() -> None:
+    command = [sys.executable, "-m", "codespell_lib", "src", "docs", "bench", "examples", "README.md"]
+    command += ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_files_are_called_by_nouns() -> None:
+    """A file's name tells its contents; a participle, preposition or adverb does not."""
+    assert [path.name for path in language.sources() if not language.is_noun(path.stem)] == []
+
+
+@pytest.mark.parametrize(
+    "stem", ["beneath", "elsewhere", "ahead", "bent", "yielding", "given", "named", "what_is_kept"]
+)
+def test_other_words_are_no_nouns(stem: str) -> None:
+    assert not language.is_noun(stem)
+
+
+def test_modules_of_a_tree_have_different_names() -> None:
+    """Within one package of the first level a module's name occurs once."""
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in language.sources():
+        relative = path.relative_to(PACKAGE)
+        if len(relative.parts) > 1 and path.stem not in SHARED_NAMES:
+            places[relative.parts[0], path.stem].append(relative.as_posix())
+    assert {name: paths for (_, name), paths in places.items() if len(paths) > 1} == {}
