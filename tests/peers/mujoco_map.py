@@ -22,7 +22,8 @@ Array = np.ndarray[Any, Any]
 # need none, because smooth accelerations do not have them.
 TAKEN_OUT = {
     "fluid": ("opt.density", "opt.viscosity"),
-    "gravcomp": ("body_gravcomp",),
+    "they have their weight": ("body_gravcomp",),
+    "limited by actuatorfrcrange": ("jnt_actfrclimited",),
     "stiffness is not linear": ("jnt_stiffnesspoly",),
     "damping is not linear": ("dof_dampingpoly", "actuator_dampingpoly"),
     "tendon": ("tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_armature"),
@@ -59,11 +60,17 @@ def _zero(model: Any, field: str) -> None:
 
 
 class FilePeer:
-    """MuJoCo's data at the state (q, v) of a mechanism that was read from the model's file."""
+    """MuJoCo's data at the state (q, v) of a mechanism that was read from the model's file.
 
-    def __init__(self, model: Any, m: Mechanism, q: Array, v: Array) -> None:
+    Without `actuation`, actuators have no forces of their own; they still carry their share of gravity compensation.
+    """
+
+    def __init__(self, model: Any, m: Mechanism, q: Array, v: Array, actuation: bool = False) -> None:
         self.model, self.m, self.v = model, m, v
-        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+        off = int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+        self.actuated = bool(model.nu) and not model.opt.disableflags & off
+        if not actuation:
+            model.opt.disableflags |= off
         self.data = mujoco.MjData(model)
         self.index = {name: k for k, name in enumerate(ElementNames(model).joint)}
         self.H = np.zeros((model.nv, m.nv))  # its velocities of ours
@@ -103,7 +110,10 @@ class FilePeer:
     def accelerations(self, tau: Array) -> Array:
         """Without constraints, in our coordinates: M a = tau - bias + passive, along the joints that are not held."""
         d = self.data
-        forces = self.H.T @ (d.qfrc_passive - d.qfrc_bias - self.M @ self._turning()) + tau
+        own = d.qfrc_actuator  # 0 if the flag disables actuation
+        if self.actuated and self.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_ACTUATION):
+            own = np.where(self.model.jnt_actgravcomp[self.model.dof_jntid], d.qfrc_gravcomp, 0.0)
+        forces = self.H.T @ (own + d.qfrc_passive - d.qfrc_bias - self.M @ self._turning()) + tau
         return np.linalg.solve(self.mass_matrix, forces)
 
     def _turning(self) -> Array:

@@ -161,7 +161,7 @@ CASES = {
     **{("body/joint", x): FRICTION for x in ("solreffriction", "solimpfriction")},
     ("body/joint", "springyield"): Case("plastic yield is not used", joint='stiffness="1" springyield="1"'),
     ("body/joint", "actuatorgravcomp"): Case(
-        "it counts as passive", joint='actuatorgravcomp="true"', body='gravcomp="0.5"', **NOTE
+        "acts on no joint, because of actuatorgravcomp", joint='actuatorgravcomp="true"', body='gravcomp="0.5"', **NOTE
     ),
     ("body/joint", "user"): Case("user data of jnt", joint='user="1 2"', top='<size nuser_jnt="2"/>', **OK),
     **dict.fromkeys([("body/geom", x) for x in CONTACT_NUMBERS], CONTACTS),

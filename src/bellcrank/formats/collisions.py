@@ -1,15 +1,16 @@
 """Collision shapes of a URDF or MJCF file as contact shapes (forces/shapes.py), each in a frame of the mechanism.
 
 Boxes, cylinders, capsules and spheres are taken as they are. A mesh becomes the primitive of least volume around its
-points, along its own axes, which the report lists; a mesh that is missing or too large is reported and left out.
+corners, along its own axes, which the report lists; a mesh that is missing or too large is reported and left out.
+Meshes are read as for pictures (meshes/), so that a link collides where it is drawn.
 """
 
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from bellcrank.formats.bounding_primitives import bounding_primitive
 from bellcrank.formats.file_bytes import file_bytes
 from bellcrank.formats.number_checks import AngleReader
 from bellcrank.formats.xml_elements import XmlElement, parse_xml
+from bellcrank.meshes import read_mesh_corners
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array, Frame, Line, Report, matrix, triple
 
 ORIGIN = (0.0, 0.0, 0.0)
+MAX_SCALED_COORDINATE = 1e6  # m; of a mesh after its scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,13 +113,14 @@ def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
     if root.tag != "robot":
         raise ReadError(f"{file}: the root element is <{root.tag}>; expected <robot> (URDF) or <mujoco> (MJCF).")
     frames, shapes, lines = dict(mechanism.frames), {}, []
+    mesh_corners = cache(_mesh_corners)  # links often share a mesh
     for link in root.children_named("link"):
         name = link.require_attribute("name", "the link's name")
         if name not in mechanism.frames:
             lines.append(Line(f'link "{name}"', "is not in the mechanism: its shapes are left out", "warning"))
             continue
         for k, e in enumerate(link.children_named("collision")):
-            shape_or_reason = _shape(e, file)
+            shape_or_reason = _shape(e, file, mesh_corners)
             if isinstance(shape_or_reason, str):
                 lines.append(Line(f'collision of "{name}"', shape_or_reason, "warning"))
                 continue
@@ -134,7 +138,9 @@ def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
     return Collisions(replace(mechanism, frames=frames), shapes, Report(file.name, tuple(lines)))
 
 
-def _shape(e: XmlElement, file: Path) -> tuple[Shape, Array, Array, str] | str:
+def _shape(
+    e: XmlElement, file: Path, mesh_corners: Callable[[Path], Array | ReadError]
+) -> tuple[Shape, Array, Array, str] | str:
     """Return (shape, rotation, point, description), or the reason why there is none."""
     R, p = _origin(e)
     geometry = e.require_child("geometry")
@@ -152,17 +158,28 @@ def _shape(e: XmlElement, file: Path) -> tuple[Shape, Array, Array, str] | str:
     mesh_path = _mesh_path(name, file)
     if mesh_path is None:
         return f"mesh {name} is not there: left out. Give the file its meshes, or the link a primitive"
-    try:
-        points = _mesh_points(mesh_path) * np.array(mesh.vector("scale", (1.0, 1.0, 1.0)))
-    except ReadError as error:
-        return f"mesh: {error} Left out."
-    shape, turn, middle = bounding_primitive(points)
+    corners = mesh_corners(mesh_path)
+    if isinstance(corners, ReadError):
+        return f"mesh: {corners} Left out."
+    scale = mesh.vector("scale", (1.0, 1.0, 1.0))
+    scaled = corners * np.array(scale)
+    if np.abs(scaled).max() > MAX_SCALED_COORDINATE:
+        return f"mesh {name}: its scale {scale} puts corners further away than {MAX_SCALED_COORDINATE:g} m. Left out."
+    shape, turn, middle = bounding_primitive(scaled)
     return (
         shape,
         R @ turn,
         p + R @ middle,
         f"mesh {mesh_path.name}: taken as a {type(shape).__name__.lower()} around it",
     )
+
+
+def _mesh_corners(path: Path) -> Array | ReadError:
+    """Return the corners of the mesh in the file `path`, or why it cannot be read."""
+    try:
+        return read_mesh_corners(path)
+    except ReadError as error:
+        return error
 
 
 def _origin(e: XmlElement) -> tuple[Array, Array]:
@@ -181,31 +198,3 @@ def _mesh_path(name: str, file: Path) -> Path | None:
             if tail and (folder / tail).is_file():
                 return folder / tail
     return None
-
-
-def _mesh_points(path: Path) -> Array:
-    data, kind = file_bytes(path), path.suffix.lower()
-    points: Array
-    if kind == ".stl":
-        points = _stl_points(data)
-    elif kind == ".obj":
-        rows = re.findall(rb"^v\s+(\S+)\s+(\S+)\s+(\S+)", data, re.MULTILINE)
-        points = np.array(rows, dtype=float) if rows else np.zeros((0, 3))
-    elif kind == ".dae":
-        arrays = re.findall(rb"<float_array[^>]*position[^>]*>([^<]*)<", data, re.IGNORECASE)
-        points = np.array(b" ".join(arrays).split(), dtype=float)
-        points = points[: len(points) // 3 * 3].reshape(-1, 3)
-    else:
-        raise ReadError(f"{path.name} is not a known mesh format (.stl, .obj, .dae).")
-    if len(points) < 2 or not np.isfinite(points).all():
-        raise ReadError(f"{path.name} has no points, or some are not finite numbers.")
-    return points
-
-
-def _stl_points(data: bytes) -> Array:
-    count = struct.unpack("<I", data[80:84])[0] if len(data) >= 84 else 0
-    if len(data) == 84 + 50 * count and count:
-        rows = np.frombuffer(data, offset=84, dtype=np.dtype([("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")]))
-        return np.asarray(rows["p"].reshape(-1, 3), float)
-    lines = re.findall(rb"vertex\s+(\S+)\s+(\S+)\s+(\S+)", data)
-    return np.array(lines, dtype=float) if lines else np.zeros((0, 3))

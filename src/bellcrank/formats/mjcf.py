@@ -4,9 +4,9 @@ Defaults, classes, includes and frames are a language of their own, which only M
 uses the arrays of the compiled model. The zero configuration is that of the file, so a coordinate is MuJoCo's less its
 `ref`, and ball joints and free bodies begin unrotated (q in our order, scalar last; a free body's velocity in its own
 axes, see docs/conventions.md). A body with several joints is carried by massless ones in between, named BODY.JOINT.
-Equalities become loops that hold exactly (mjcf_equalities.py). Flags decide what acts (mjcf_flags.py). Everything
-else has a line in the report (mjcf_report.py), and a table defines the treatment of every field of the compiled model
-(mjcf_fields.py).
+Equalities become loops that hold exactly (mjcf_equalities.py). Flags decide what acts (mjcf_flags.py). Gravity
+compensation reduces gravity where it can (mjcf_gravity.py). Everything else has a line in the report (mjcf_report.py),
+and a table defines the treatment of every field of the compiled model (mjcf_fields.py).
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.mjcf_actuators import joint_contributions
 from bellcrank.formats.mjcf_equalities import EqualityLoops
 from bellcrank.formats.mjcf_fields import unknown_fields
-from bellcrank.formats.mjcf_flags import ModelFlags, effective_gravity, model_flags
+from bellcrank.formats.mjcf_flags import ModelFlags, model_flags
 from bellcrank.formats.mjcf_frames import body_frame_offsets, rotation
+from bellcrank.formats.mjcf_gravity import effective_gravity
 from bellcrank.formats.mjcf_names import ElementNames
 from bellcrank.formats.mjcf_report import report_lines
 from bellcrank.formats.mujoco_process import compile_model

@@ -23,8 +23,8 @@ nq nv nbody njnt neq nsite names name_bodyadr name_jntadr name_siteadr name_eqad
 qpos0 qpos_spring ngravcomp flg_gravcomp
 body_parentid body_jntnum body_jntadr body_pos body_quat body_ipos body_iquat body_mass body_inertia body_gravcomp
 jnt_type jnt_qposadr jnt_dofadr jnt_bodyid jnt_limited jnt_actfrclimited jnt_pos jnt_axis jnt_stiffness jnt_range
-jnt_actfrcrange jnt_actuatorid dof_frictionloss dof_armature dof_damping actuator_armature actuator_damping
-eq_type eq_obj1id eq_obj2id eq_objtype eq_active0 eq_data site_bodyid site_pos site_quat
+jnt_actfrcrange jnt_actgravcomp jnt_actuatorid dof_frictionloss dof_armature dof_damping actuator_armature
+actuator_damping eq_type eq_obj1id eq_obj2id eq_objtype eq_active0 eq_data site_bodyid site_pos site_quat
 """
 # Topic of the report (mjcf_report.py) -> the fields that it covers.
 REPORTED_FIELDS = {
@@ -36,7 +36,6 @@ REPORTED_FIELDS = {
     "limits": "jnt_margin jnt_solref jnt_solimp",
     "friction": "dof_solref dof_solimp",
     "springs": "jnt_stiffnesspoly dof_dampingpoly jnt_springyield jnt_plasticadr nplastic actuator_dampingpoly",
-    "gravcomp": "jnt_actgravcomp",
     "equalities": "eq_solref eq_solimp",
     "tendons": "ntendon nwrap wrap_* name_tendonadr tendon_*",
     "actuators": "nu nactuator na nout name_actuatoradr actuator_* opt.disableactuator",

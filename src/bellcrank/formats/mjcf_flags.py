@@ -1,14 +1,12 @@
-"""Flags of a MuJoCo model (`<option><flag>`), and the gravity that results."""
+"""Flags of a MuJoCo model (`<option><flag>`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from bellcrank.model.parts import Array, Line
+from bellcrank.model.parts import Line
 
 # Members of mjtDisableBit without mjDSBL_ -> what MuJoCo then leaves out.
 DISABLED_PARTS = {
@@ -79,51 +77,3 @@ def _flag_line(where: str, read: bool, solver: bool, bit: int) -> Line:
     if solver:
         return Line(where, "not used: of MuJoCo's own solver, integrator or collision detection")
     return Line(where, f"not known (bit {bit:#x}), and not used: the motion may differ", "warning")
-
-
-def effective_gravity(
-    model: Any, flags: ModelFlags, user_gravity: Sequence[float] | None
-) -> tuple[list[float], list[Line]]:
-    """Return gravity in world axes, and lines for the report.
-
-    Gravity compensation removes a share of every body's weight. If the share is the same for all moving bodies, it is a
-    smaller gravity; otherwise it is not used.
-
-    Parameters
-    ----------
-    model
-        Compiled MuJoCo model.
-    flags
-        Its flags.
-    user_gravity
-        The user's gravity, or None for that of the model.
-    """
-    g: Array = np.array(model.opt.gravity if user_gravity is None else user_gravity, float)
-    lines = []
-    if user_gravity is None and "gravity" in flags.off:
-        g = np.zeros(3)
-        lines.append(Line("gravity", "0, as a flag disables it"))
-    moving = _moving_bodies(model)
-    shares = set(model.body_gravcomp[moving & (model.body_mass > 0.0)].tolist()) if flags.passive and g.any() else {0.0}
-    if len(shares) == 1 and shares != {0.0}:
-        share = shares.pop()
-        g = g * (1.0 - share)
-        lines.append(Line("gravcomp", f"{share:g} of the weight of all bodies: gravity is {g.tolist()}", "note"))
-    return (g + 0.0).tolist(), lines
-
-
-def uneven_gravcomp(model: Any, flags: ModelFlags) -> Array:
-    """Return the indices of the moving bodies of `model` with flags `flags` whose gravity compensation is not used."""
-    moving = _moving_bodies(model) & (model.body_mass > 0.0)
-    if not flags.passive or "gravity" in flags.off or len(set(model.body_gravcomp[moving].tolist())) < 2:
-        return np.zeros(0, int)
-    found: Array = np.flatnonzero(moving & (model.body_gravcomp != 0.0))
-    return found
-
-
-def _moving_bodies(model: Any) -> Array:
-    """Return for each body whether it moves: a joint carries it, or its parent moves."""
-    moving: Array = model.body_jntnum > 0
-    for i in range(1, model.nbody):  # parents come first
-        moving[i] |= moving[model.body_parentid[i]]
-    return moving

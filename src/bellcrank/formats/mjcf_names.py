@@ -20,6 +20,7 @@ NAME_ADDRESS_FIELDS = {
     "tendon": "name_tendonadr",
     "actuator": "name_actuatoradr",
 }
+NAMES_SHOWN = 4  # names in one line of the report
 
 
 class UniqueNames:
@@ -48,6 +49,15 @@ def file_names(model: Any, kind: str) -> list[str]:
 def report_names(model: Any, kind: str) -> list[str]:
     """Return the names of this `kind` of element of `model` for the report, with a number where there is none."""
     return [name or f"{kind}{i}" for i, name in enumerate(file_names(model, kind))]
+
+
+def element_list(kind: str, names: list[str]) -> str:
+    """Return 'joint "a"', or '3 joints: "a", "b", ...', for the `names` of elements of this `kind`."""
+    if len(names) == 1:
+        return f'{kind} "{names[0]}"'
+    more = ", ..." if len(names) > NAMES_SHOWN else ""
+    plural = {"body": "bodies"}.get(kind, f"{kind}s")
+    return f"{len(names)} {plural}: " + ", ".join(f'"{name}"' for name in names[:NAMES_SHOWN]) + more
 
 
 class ElementNames:

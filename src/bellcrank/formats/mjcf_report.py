@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.formats.mjcf_actuators import TENDON, contributing_actuators
-from bellcrank.formats.mjcf_flags import ModelFlags, uneven_gravcomp
-from bellcrank.formats.mjcf_names import report_names
+from bellcrank.formats.mjcf_flags import ModelFlags
+from bellcrank.formats.mjcf_names import element_list, report_names
 from bellcrank.model.parts import Line
 
 FREE, BALL = 0, 1  # of mjtJoint
 NONE, FIXED, AFFINE, MUSCLE = 0, 0, 1, 2  # of mjtBias and mjtGain
-NAMES_SHOWN = 4
 
 
 def report_lines(m: Any, on: ModelFlags) -> Iterator[Line]:
@@ -77,11 +76,11 @@ def _limits(m: Any, on: ModelFlags) -> Iterator[Line]:
     balls = [names[k] for k in limited if m.jnt_type[k] == BALL]
     others = [names[k] for k in limited if m.jnt_type[k] > BALL]
     if balls:
-        yield Line(_element_list("joint", balls), "range of a ball joint: not used", level)
+        yield Line(element_list("joint", balls), "range of a ball joint: not used", level)
     if others:
         why = "as in MuJoCo, where a flag disables limits" if held else "bc.forces.joint_stops(mechanism) makes stops"
         text = f"range kept as limits, and nothing stops the joint there: {why}. Margin and softness are not used"
-        yield Line(_element_list("joint", others), text, level)
+        yield Line(element_list("joint", others), text, level)
 
 
 def _friction(m: Any, on: ModelFlags) -> Iterator[Line]:
@@ -92,12 +91,12 @@ def _friction(m: Any, on: ModelFlags) -> Iterator[Line]:
     free = [names[k] for k in rubbing if m.jnt_type[k] == FREE]
     if free:
         text = "frictionloss of a free joint acts along the body's axes here, along the world's in MuJoCo"
-        yield Line(_element_list("joint", free), text, "warning")
+        yield Line(element_list("joint", free), text, "warning")
     if rubbing:
         text = (
             "frictionloss is a ramp through zero speed; MuJoCo's is a soft constraint (solreffriction, solimpfriction)"
         )
-        yield Line(_element_list("joint", [names[k] for k in rubbing]), text, "note")
+        yield Line(element_list("joint", [names[k] for k in rubbing]), text, "note")
 
 
 def _springs(m: Any, on: ModelFlags) -> Iterator[Line]:
@@ -113,25 +112,11 @@ def _springs(m: Any, on: ModelFlags) -> Iterator[Line]:
             continue
         found = [names[k] for k, row in enumerate(rows) if np.any(values[row])]
         if found:
-            yield Line(_element_list("joint", found), what, "warning")
+            yield Line(element_list("joint", found), what, "warning")
     values = getattr(m, "actuator_dampingpoly", None)
     if values is not None and "damper" not in on.off and np.any(values):
         found = [name for name, row in zip(report_names(m, "actuator"), values, strict=True) if np.any(row)]
-        yield Line(_element_list("actuator", found), "damping is not linear: its higher terms are not used", "warning")
-
-
-def _gravcomp(m: Any, on: ModelFlags) -> Iterator[Line]:
-    bodies = uneven_gravcomp(m, on)
-    if len(bodies):
-        names = report_names(m, "body")
-        shares = ", ".join(f"{m.body_gravcomp[i]:g}" for i in bodies[:NAMES_SHOWN])
-        how = "they have their weight. A force on a frame (bc.system, forces=) can carry them"
-        text = f"gravcomp {shares}{', ...' if len(bodies) > NAMES_SHOWN else ''}: not used, {how}"
-        yield Line(_element_list("body", [names[i] for i in bodies]), text, "warning")
-    through = getattr(m, "jnt_actgravcomp", np.zeros(m.njnt, bool))
-    if np.any(through) and np.any(m.body_gravcomp):
-        found = [name for name, x in zip(report_names(m, "joint"), through, strict=True) if x]
-        yield Line(_element_list("joint", found), "actuatorgravcomp: not used, it counts as passive", "note")
+        yield Line(element_list("actuator", found), "damping is not linear: its higher terms are not used", "warning")
 
 
 def _equalities(m: Any, on: ModelFlags) -> Iterator[Line]:
@@ -196,7 +181,7 @@ def _plugins(m: Any, on: ModelFlags) -> Iterator[Line]:
 def _mocap(m: Any, on: ModelFlags) -> Iterator[Line]:
     found = [name for name, k in zip(report_names(m, "body"), m.body_mocapid, strict=True) if k >= 0]
     if found:
-        yield Line(_element_list("body", found), "mocap: stays where the file has it", "note")
+        yield Line(element_list("body", found), "mocap: stays where the file has it", "note")
 
 
 def _sleep(m: Any, on: ModelFlags) -> Iterator[Line]:
@@ -236,7 +221,6 @@ TOPICS: dict[str, Callable[[Any, ModelFlags], Iterator[Line]]] = {
     "limits": _limits,
     "friction": _friction,
     "springs": _springs,
-    "gravcomp": _gravcomp,
     "equalities": _equalities,
     "tendons": _tendons,
     "actuators": _actuators,
@@ -249,12 +233,3 @@ TOPICS: dict[str, Callable[[Any, ModelFlags], Iterator[Line]]] = {
     "custom": _custom,
     "pictures": _pictures,
 }
-
-
-def _element_list(kind: str, names: list[str]) -> str:
-    """Return 'joint "a"', or '3 joints: "a", "b", ...'."""
-    if len(names) == 1:
-        return f'{kind} "{names[0]}"'
-    more = ", ..." if len(names) > NAMES_SHOWN else ""
-    plural = {"body": "bodies"}.get(kind, f"{kind}s")
-    return f"{len(names)} {plural}: " + ", ".join(f'"{name}"' for name in names[:NAMES_SHOWN]) + more

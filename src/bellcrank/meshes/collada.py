@@ -1,12 +1,14 @@
 """Reader of COLLADA (.dae): geometries placed by the nodes of a scene, in the file's unit.
 
-The declared up axis is ignored, as in other readers of robots: a mesh is in its link's axes as it is. Triangles,
-polylists and polygons of <mesh> are read, and the diffuse colour of materials. Animations, skins and textures are left
-out. Parsing is defusedxml's: no DTD, no entities, nothing external.
+The declared up axis is ignored, as in RViz and other readers of robots: a mesh is in its link's axes as it is.
+Triangles, strips, fans, polylists and polygons of <mesh> are read, without the holes of polygons, and the diffuse
+colour of materials. Animations, skins and textures are left out. Parsing is defusedxml's: no DTD, no entities, nothing
+external.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.meshes.mesh import Array, Mesh, MeshScene, compact_mesh, join_meshes
+
+FACE_LISTS = ("triangles", "tristrips", "trifans", "polylist", "polygons")
 
 
 def read_dae(file: Path) -> Mesh:
@@ -34,7 +38,10 @@ def read_dae(file: Path) -> Mesh:
     scene = ids.get(_ref(scene_instance.get("url"))) if scene_instance is not None else root.find(".//visual_scene")
     unit_matrix = np.eye(4)
     unit = root.find("asset/unit")
-    unit_matrix[:3, :3] *= float(unit.get("meter", "1") if unit is not None else 1)
+    metres = float(unit.get("meter", "1") if unit is not None else 1)
+    if not 0.0 < metres < math.inf:
+        raise ValueError(f"a unit of {metres:g} m; expected a positive number")
+    unit_matrix[:3, :3] *= metres
     if scene is not None:
         for node in scene.findall("node"):
             reader.node(node, unit_matrix, 0)
@@ -75,7 +82,7 @@ class _ColladaReader:
         """Return (symbol of the material, mesh) for each list of faces of a geometry."""
         made = []
         for mesh in e.findall("mesh"):
-            for kind in ("triangles", "polylist", "polygons"):
+            for kind in FACE_LISTS:
                 for faces in mesh.findall(kind):
                     found = self._faces(faces, kind)
                     if found is not None:
@@ -93,14 +100,15 @@ class _ColladaReader:
         corners = self.corners(self.ids[_ref(position.get("source"))])
         rows = [
             np.array((p.text or "").split(), int).reshape(-1, width)[:, int(place.get("offset", "0"))]
-            for p in e.findall("p")
+            for p in (*e.findall("p"), *e.findall("ph/p"))
         ]
         if not rows:
             return None
         if kind == "triangles":
             return corners, np.concatenate(rows).reshape(-1, 3)
-        if kind == "polygons":
-            return corners, np.array([t for r in rows for t in _fan(r)], int).reshape(-1, 3)
+        if kind != "polylist":
+            cut_row = _strip if kind == "tristrips" else _fan
+            return corners, np.array([t for r in rows for t in cut_row(r)], int).reshape(-1, 3)
         counts = [int(n) for n in (e.findtext("vcount") or "").split()]
         if min(counts, default=0) < 0:
             raise ValueError("a face with a negative number of corners")
@@ -123,11 +131,23 @@ def _bindings(instance: Any) -> dict[Any, Any]:
 
 
 def _corners(source: Any) -> Array:
-    return np.array(source.find("float_array").text.split(), float).reshape(-1, 3)
+    """Return the corners in a <source>, (n, 3), without other numbers that its accessor skips."""
+    numbers = np.array(source.find("float_array").text.split(), float)
+    accessor = source.find("technique_common/accessor")
+    given = accessor.attrib if accessor is not None else {}
+    stride, offset = max(3, int(given.get("stride", "3"))), int(given.get("offset", "0"))
+    found: Array = numbers[offset:].reshape(-1, stride)[:, :3]
+    return found
 
 
 def _fan(corners: Any) -> list[tuple[int, int, int]]:
     return [(int(corners[0]), int(corners[k]), int(corners[k + 1])) for k in range(1, len(corners) - 1)]
+
+
+def _strip(corners: Any) -> list[tuple[int, int, int]]:
+    """Return the triangles of a strip, of which every second one lists its corners clockwise."""
+    c = [int(x) for x in corners]
+    return [(c[k], c[k + 1 + k % 2], c[k + 2 - k % 2]) for k in range(len(c) - 2)]
 
 
 def _ref(url: Any) -> str:
