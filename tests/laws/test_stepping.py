@@ -7,6 +7,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cpu.host import host
+from bellcrank.integrate import INTEGRATORS
 from bellcrank.sim.counter_rng import Random, seed_numbers
 from carts import plant
 
@@ -27,7 +28,7 @@ def stepped(env: bc.Stepper, u: np.ndarray) -> np.ndarray:
     return np.stack([env.step(x).copy() for x in u])
 
 
-@pytest.mark.parametrize("integrator", ["rk4", "euler", "abm4", "rodas4"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_states_are_the_rows_of_a_run(integrator: str) -> None:
     y0, u = starts(), pushes()
     env = bc.stepper(plant(), RUNS, 0.02, step=0.005, integrator=integrator)
@@ -39,6 +40,25 @@ def test_states_are_the_rows_of_a_run(integrator: str) -> None:
     np.testing.assert_array_equal(found, np.moveaxis(rows, 1, 0))
     np.testing.assert_array_equal(env.state, found[-1])
     np.testing.assert_array_equal(env.t, run.t[..., -1])
+
+
+def test_a_multistep_method_begins_anew_with_every_action() -> None:
+    """Also where the inputs stay what they were: a run in which they are constant has other errors of its steps, no
+    more, so that both come together with the order of the method.
+    """
+    y0, off = starts(), []
+    for h in (0.01, 0.005, 0.0025):
+        env = bc.stepper(plant(), RUNS, 0.04, step=h, integrator="abm4")
+        env.reset(start=y0)
+        found = stepped(env, np.full((5, RUNS, 1), 0.3))
+        run = bc.simulate(plant(), 0.2, y0[:, :2], y0[:, 2:], inputs={"push": 0.3}, step=h, every=0.04,
+                          integrator="abm4")  # fmt: skip
+        rows = np.moveaxis(np.concatenate([run.q, run.v], axis=-1)[:, 1:], 1, 0)
+        np.testing.assert_array_equal(found[0], rows[0])  # both have begun once
+        off.append(np.abs(found[1:] - rows[1:]).max())
+    ratios = np.divide(off[:-1], off[1:])
+    assert (ratios > 2.0**3.5).all(), off
+    assert off[-1] > 0.0
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "abm4"])
