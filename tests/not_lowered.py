@@ -1,6 +1,6 @@
-"""Constants that decide something, and are no thresholds between code paths of small and of large mechanisms.
+"""Constants that decide something but are no thresholds between the code paths of small and large mechanisms.
 
-Each stands under the reason; a new constant that does lead to other code belongs into TABLE of lowered.py instead.
+Each stands under the reason. A new constant that does select other code belongs into TABLE of lowered.py instead.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.constant_changes: LONGEST_TEXT_CHARACTERS
         emit.cores.calibration: REPEATS STATES_PER_MEASUREMENT PING_PONG_MESSAGES
         emit.cpu.costs: EVEN_TIME_RATIO FARTHEST_USE_OPERATIONS CALIBRATION_REPEATS CALIBRATION_ROWS TINY_OPERATIONS
+        emit.cpu.costs: CHAIN_OPERATIONS DEFAULT_LATENCY_CYCLES
         emit.cpu.thread_pool: POLL_INTERVAL_SECONDS
         emit.cpu.realtime_block: KEPT_EVENTS KEPT_PERIODS
         graph.purity: MAX_CHECKED_SECONDS

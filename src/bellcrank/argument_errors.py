@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bellcrank.errors import BellcrankError, InputError, brief
+from bellcrank.memory_limits import UNCHECKED_BYTES
 from bellcrank.scalar import is_real, is_whole
 from bellcrank.syntax_trees import syntax_tree
 
@@ -40,7 +41,7 @@ def explain_argument_errors(function: Function) -> Function:
         except BellcrankError:
             raise
         except Exception as error:
-            if (why := misfit_text(function, args, named)) is not None:
+            if (why := misfit_text(function, args, named) or _memory_text(error, function, args, named)) is not None:
                 raise InputError(why) from error
             raise
 
@@ -87,6 +88,35 @@ def misfit_text(function: Callable[..., Any], args: Sequence[Any], named: Mappin
             if x is not p.default and not _fits(x, kind, function.__globals__):
                 return f"{called}: {p.name} is {brief(x)}; expected {' or '.join(_expected_words(kind))}."
     return None
+
+
+def _memory_text(
+    error: Exception, function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]
+) -> str | None:
+    """Describe the largest array among the arguments of a call that ran out of memory; None if none is large."""
+    if not isinstance(error, MemoryError):
+        return None
+    try:
+        arguments = inspect.signature(function).bind(*args, **named).arguments
+    except TypeError:
+        return None
+    arrays = list(_named_arrays(arguments))
+    name, size = max(((name, 8 * x.size) for name, x in arrays), key=lambda pair: pair[1], default=("", 0))
+    if size <= UNCHECKED_BYTES:
+        return None
+    called = function.__qualname__.removesuffix(".__init__")
+    return (
+        f"{called}: {name} is an array of {size / 1e9:.1f} GB, for which the memory is too small; take a smaller one."
+    )
+
+
+def _named_arrays(values: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Yield the arrays among `values` with their names, also those in mappings."""
+    for name, x in values.items():
+        if isinstance(x, np.ndarray):
+            yield name, x
+        elif isinstance(x, Mapping):
+            yield from ((f"{name}[{brief(key)}]", inner) for key, inner in x.items() if isinstance(inner, np.ndarray))
 
 
 def _fits(x: Any, annotation: ast.expr, namespace: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import sys
 
@@ -25,6 +26,23 @@ def check_memory(what: str, size: float, remedy: str) -> None:
     """
     if size > UNCHECKED_BYTES and size > (free := free_memory()):
         raise InputError(f"{what} needs {size / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; {remedy}.")
+
+
+def check_array_memory(name: str, value: object) -> None:
+    """Raise InputError if a copy of an array does not fit into the free memory.
+
+    A view of few numbers, as of numpy.broadcast_to, may declare any shape.
+
+    Parameters
+    ----------
+    name
+        Name of the argument, for the message.
+    value
+        The argument; everything but an array passes.
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):
+        check_memory(f"{name}, of the shape {shape},", 8.0 * math.prod(shape), "take a smaller batch")
 
 
 def free_memory() -> float:

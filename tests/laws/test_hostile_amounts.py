@@ -1,6 +1,6 @@
-"""Whatever takes a duration, a count or a rate refuses what is none, in a sentence and at once; nothing hangs.
+"""Functions that take a duration, a count or a rate refuse invalid values with a clear error, at once, and never hang.
 
-One table of hostile values, one of everything that takes such a number: Python's entries here, those of FMUs, C and
+One table lists hostile values, another the entries that take such a number: Python's entries here, those of FMUs, C and
 WebAssembly below.
 """
 
@@ -20,8 +20,9 @@ from typer.testing import CliRunner
 
 import bellcrank as bc
 from bellcrank import actuators, control, gym, identify
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.cli import app
-from bellcrank.errors import BellcrankError
+from bellcrank.errors import BellcrankError, InputError
 from bellcrank.sim import quantity_checks
 
 PATIENCE = 10.0  # seconds; a call that does any work for such a number takes hours
@@ -49,7 +50,7 @@ def sampled(**given: Any) -> bc.Sampled:
 
 
 def durations(tmp: Path) -> dict[str, Call]:
-    """Everything that takes seconds (or, like a tolerance, a number above zero)."""
+    """Every entry that takes seconds (or, like a tolerance, a number above zero)."""
     s, over = plant(), {"hinge.q": bc.uniform(0.0, 1.0)}
     events = [bc.Event("top", lambda t, q, v, x, u: v[0], "record")]
     study = {"to": tmp / "s", "summary": ["max(hinge.q)"]}
@@ -108,7 +109,7 @@ def _base(s: bc.System) -> Any:
 
 
 def counts(tmp: Path) -> dict[str, Call]:
-    """Everything that takes a number of things."""
+    """Every entry that takes a number of things."""
     s, over = plant(), {"hinge.q": bc.uniform(0.0, 1.0)}
     study = {"to": tmp / "s", "summary": ["max(hinge.q)"], "seconds": 0.01}
     return {
@@ -140,7 +141,7 @@ def counts(tmp: Path) -> dict[str, Call]:
     }
 
 
-# Values that an entry may take: words with a meaning of their own, and numbers that are right there.
+# Valid values of an entry: words with a meaning of their own, and numbers that are right there.
 ABOVE_ZERO = (
     "simulate tolerance",
     "study tolerance",
@@ -151,12 +152,12 @@ ABOVE_ZERO = (
     "Trot period",
 )
 RIGHT = {(entry, "1e300") for entry in ABOVE_ZERO}  # any number above zero
-RIGHT |= {(entry, "zero") for entry in ("drive spin", "drive most", "Sampled delay")}  # none of it
-TINY = 1e-300  # is a duration, and too short for all that comes of it
+RIGHT |= {(entry, "zero") for entry in ("drive spin", "drive most", "Sampled delay")}  # zero means none
+TINY = 1e-300  # valid as a duration, but too short for what is derived from it
 
 
 def accepted(call: Call, entry: str, wrong: dict[str, Any]) -> list[str]:
-    """The values that were not refused by an error of ours."""
+    """The values that the package did not refuse with an InputError."""
     found = []
     for word, value in wrong.items():
         if (entry, word) in RIGHT:
@@ -187,7 +188,7 @@ def test_what_is_no_count_is_refused(entry: str, tmp_path: Path, soon: None) -> 
 
 
 def too_much(tmp: Path) -> dict[str, Callable[[], Any]]:
-    """Calls whose every number is right alone, and that would go on for months, or fill all memory."""
+    """Calls with valid numbers whose product would need months or all memory."""
     s, over, weeks = plant(), {"hinge.q": bc.uniform(0.0, 1.0)}, 1e10
     study = {"to": tmp / "s", "summary": ["max(hinge.q)"]}
     nanoseconds = table() | {"t": 1e8 * np.arange(5)}
@@ -216,6 +217,60 @@ def too_much(tmp: Path) -> dict[str, Callable[[], Any]]:
 def test_more_work_than_anybody_waits_for_is_refused(entry: str, tmp_path: Path, soon: None) -> None:
     with pytest.raises(BellcrankError):
         too_much(tmp_path)[entry]()
+
+
+HUGE = 2**40  # bytes of a view that repeats one value of eight bytes; its copy takes terabytes
+
+
+def too_large(tmp: Path) -> dict[str, Callable[[], Any]]:
+    """Calls with an array that fits into memory only because it repeats one number."""
+    s, column, rows = plant(), np.broadcast_to(0.0, (HUGE,)), np.broadcast_to(0.0, (HUGE, 1))
+    whole, over = np.broadcast_to(1, (HUGE, 1)), {"hinge.q": bc.uniform(0.0, 1.0)}
+    loaded = bc.system(s.mechanism.free("bob.mass"))
+    study: dict[str, Any] = {"to": tmp / "s", "summary": ["max(hinge.q)"], "seconds": 0.01}
+    return {
+        "simulate q0": lambda: bc.simulate(s, 0.01, q0=rows),
+        "simulate q0 of integers": lambda: bc.simulate(s, 0.01, q0=whole),
+        "simulate q0 by name": lambda: bc.simulate(s, 0.01, q0={"hinge": column}),
+        "simulate v0": lambda: bc.simulate(s, 0.01, v0=rows),
+        "simulate x0": lambda: bc.simulate(s, 0.01, x0=rows),
+        "simulate inputs": lambda: bc.simulate(s, 0.01, inputs={"push": column}),
+        "simulate parameters": lambda: bc.simulate(loaded, 0.01, parameters={"bob.mass": column}),
+        "linearize element": lambda: bc.linearize(s, at={"hinge.q": column}),
+        "linearize vector": lambda: bc.linearize(s, at={"q": rows}),
+        "linearize input": lambda: bc.linearize(s, at={"push": column}),
+        "linearize parameters": lambda: bc.linearize(loaded, at={"bob.mass": column}),
+        "gradient q0": lambda: bc.gradient(s, 0.01, final="hinge.q", q0=rows),
+        "study v0": lambda: bc.study(s, over, 2, v0=rows, **study),
+        "kernel": lambda: s.mechanism.bias(rows, rows),
+        "body": lambda: s.mechanism.kinetic_energy(rows, rows),
+    }
+
+
+@pytest.mark.parametrize("entry", too_large(Path()))
+def test_an_array_that_no_memory_holds_is_refused(entry: str, tmp_path: Path, soon: None) -> None:
+    with pytest.raises(InputError, match=r"GB|shape"):
+        too_large(tmp_path)[entry]()
+
+
+def test_out_of_memory_names_the_array_that_is_too_large() -> None:
+    """The error names the array, also where no earlier check exists."""
+
+    @explain_argument_errors
+    def copied(values: Any, table: Any = None) -> Any:
+        raise MemoryError("Unable to allocate")
+
+    with pytest.raises(InputError, match=r"copied: table\['a'\] is an array of 8796.1 GB"):
+        copied([1.0], {"a": np.broadcast_to(0.0, (HUGE,)), "b": 3})
+    with pytest.raises(MemoryError):
+        copied(np.zeros(3))
+
+
+def test_counts_that_are_too_large_are_refused_with_the_bound(tmp_path: Path) -> None:
+    over = {"hinge.q": bc.uniform(0.0, 1.0)}
+    for runs in (0, 2**62, "x"):
+        with pytest.raises(InputError, match=r"from 1 to 2,147,483,648\."):
+            bc.study(plant(), over, runs, seconds=0.01, to=tmp_path / "s")  # type: ignore[arg-type]
 
 
 def test_bounds_are_those_of_the_documentation() -> None:
@@ -262,7 +317,7 @@ AMOUNTS = {
     "spin", "period", "batch", "threads", "max_steps", "chunk", "workers", "tries", "starts", "harmonics",
     "checkpoints", "substeps", "most",
 }  # fmt: skip
-# What hands them on, and to what in the tables.
+# Parameters that are passed on, and the table entry that checks them.
 ALIKE = {
     "Simulator": "Solver", "Simulator.run": "simulate", "Simulator.prepared": "simulate",
     "Simulator.planned": "simulate", "Adjoint.run": "gradient", "Drive": "drive",
@@ -273,8 +328,8 @@ ALIKE = {
 OTHERS = {
     ("Linear", "rate"),  # a graph
     ("quantised", "quantum"),  # of a scalar: scalar.py
-    ("Linear", "step"),  # what linearize was told
-    ("Study.replay", "every"),  # of a study that exists: simulate every
+    ("Linear", "step"),  # the argument of linearize
+    ("Study.replay", "every"),  # of an existing study: simulate every
     ("Mechanism.random", "batch"),  # a shape
     *((name, "limit") for name in ("PD", "PID", "IdealTorque", "RotaryHydraulics")),  # of a force, by name
     ("Solver", "step"), ("Solver", "tolerance"), ("Solver", "max_steps"),  # checked where they are used: simulate
@@ -282,7 +337,7 @@ OTHERS = {
 
 
 def public() -> Iterator[tuple[str, str]]:
-    """Callables that a user has, and their parameters."""
+    """Public callables and their parameters."""
     for module in (bc, identify, control, gym, actuators):
         for name in module.__all__:
             thing = getattr(module, name)

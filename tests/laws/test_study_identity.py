@@ -8,8 +8,13 @@ import copy
 import dataclasses
 import inspect
 import json
+import os
 import random
+import re
 import shutil
+import sys
+import types
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -27,7 +32,7 @@ from bellcrank.model import Body, Joint, Mechanism
 from bellcrank.sim.batch_execution import Batch
 from bellcrank.sim.settings import Plan
 from bellcrank.sim.systems import System
-from bellcrank.studies import study_identity
+from bellcrank.studies import random_inputs, study_identity
 from bellcrank.studies.study_folder import StudyFolder, chunk_ranges
 from bellcrank.studies.study_setup import StudySetup
 
@@ -350,6 +355,210 @@ def test_random_inputs_come_from_their_generator_alone(cluster: Any, tmp_path: P
         bc.study(servo(), inputs={"aim": draw}, **asked)
 
 
+# -- random inputs, whose functions may depend on what no digest of their source covers
+
+SCALE = types.ModuleType("scale_of_the_wind")  # stands for a user's module that is changed while a study waits
+
+
+def _from_file(folder: Path) -> tuple[Callable[[], float], Callable[[float], None]]:
+    file = folder / "scale.txt"
+    return lambda: float(file.read_text()), lambda x: (file.write_text(str(x)), None)[1]
+
+
+def _from_environment(folder: Path) -> tuple[Callable[[], float], Callable[[float], None]]:
+    def change(x: float) -> None:
+        os.environ["BELLCRANK_TEST_SCALE"] = str(x)
+
+    return lambda: float(os.environ["BELLCRANK_TEST_SCALE"]), change
+
+
+def _from_module(folder: Path) -> tuple[Callable[[], float], Callable[[float], None]]:
+    sys.modules["scale_of_the_wind"] = SCALE
+    return (
+        lambda: float(vars(sys.modules["scale_of_the_" + "wind"])["value"]),
+        lambda x: vars(SCALE).update(value=x),
+    )
+
+
+OUTSIDE = {"file": _from_file, "environment": _from_environment, "module": _from_module}
+
+
+def _gust(scale: Callable[[], float], affected: int) -> Callable[..., Any]:
+    """Return a random input that depends on `scale` only in those runs whose first number rounds to `affected`."""
+
+    def gust(t: Any, rng: Any) -> Any:
+        n = rng.integers(0, 8, t.size).astype(float)
+        return n * scale() if n[0] == affected else n
+
+    return gust
+
+
+def _first_numbers(seed: int, runs: int) -> list[int]:
+    """First number that `_gust` draws in each run."""
+    return [int(np.random.default_rng([seed, 0, k]).integers(0, 8, 2)[0]) for k in range(runs)]
+
+
+@pytest.mark.parametrize("outside", OUTSIDE)
+@pytest.mark.parametrize("run", [0, 1, 5, 11])
+def test_drawn_inputs_are_compared_in_every_run(outside: str, run: int, cluster: Any, tmp_path: Path) -> None:
+    scale, change = OUTSIDE[outside](tmp_path)
+    first = _first_numbers(3, 12)
+    asked: dict[str, Any] = {
+        **USUAL, "over": {"hinge.q": np.linspace(0.1, 0.2, 12)}, "to": tmp_path / "s", "cluster": cluster, "seed": 3,
+        "chunk": 4, "input_step": 0.02, "inputs": {"aim": _gust(scale, first[run])},
+    }  # fmt: skip
+    change(1.0)
+    done = bc.study(servo(), **asked).table()
+    files = {path: path.read_bytes() for path in sorted((tmp_path / "s/runs").iterdir())}
+    assert bc.study(servo(), **asked).table().equals(done)
+    for interrupted in (False, True):
+        if interrupted:  # the chunk that the change does not concern is not there
+            gone = next(k for k in range(3) if first[run] not in first[4 * k : 4 * k + 4] or k != run // 4)
+            next(path for path in files if path.name == f"runs-{4 * gone:09d}.parquet").unlink()
+        change(9.0)
+        with pytest.raises(InputError, match=r"has another study.*(random input aim|\(input aim\))"):
+            bc.study(servo(), **asked)
+        assert all(path.read_bytes() == data for path, data in files.items() if path.exists())
+        change(1.0)
+    assert bc.study(servo(), **asked).table().equals(done)
+    assert {path: path.read_bytes() for path in sorted((tmp_path / "s/runs").iterdir())} == files
+
+
+def test_what_is_not_compared_is_told(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large study is compared for a bounded time: first one run of every file, then others, in random order."""
+    asked: dict[str, Any] = {
+        **USUAL, **NOISY, "over": {"hinge.q": np.linspace(0.1, 0.2, 300)}, "chunk": 150, "to": tmp_path / "s",
+        "cluster": cluster,
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = bc.study(servo(), **asked).table()
+        assert bc.study(servo(), **asked).table().equals(done)
+        monkeypatch.setattr(random_inputs, "MAX_COMPARISON_SECONDS", 0.0)
+        with pytest.warns(RuntimeWarning, match=r"random inputs of 2 of 300 stored .* other 298 were not drawn"):
+            assert bc.study(servo(), **asked).table().equals(done)
+
+
+def test_a_run_whose_draw_is_refused_is_compared_as_well(cluster: Any, tmp_path: Path) -> None:
+    scale, change = _from_file(tmp_path)
+
+    def gust(t: Any, rng: Any) -> Any:
+        n = rng.normal(size=t.size)
+        if n[0] > scale():
+            raise InputError("this wind is too strong")
+        return n
+
+    change(0.0)
+    asked: dict[str, Any] = {
+        **USUAL, "over": {"hinge.q": np.linspace(0.1, 0.2, 20)}, "to": tmp_path / "s", "cluster": cluster,
+        "input_step": 0.02, "inputs": {"aim": gust}, "seed": 5,
+    }  # fmt: skip
+    done = bc.study(servo(), **asked)
+    refused = [np.random.default_rng([5, 0, k]).normal(size=2)[0] > 0.0 for k in range(20)]
+    assert not refused[0]
+    assert (done["stop"] == "refused").tolist() == refused
+    assert set(done["message"][refused]) == {"this wind is too strong"}
+    assert bc.study(servo(), **asked).table().equals(done.table())
+    change(100.0)
+    with pytest.raises(InputError, match="random input aim of the runs"):
+        bc.study(servo(), **asked)
+
+
+def test_a_worker_that_draws_other_inputs_stores_nothing(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bellcrank.studies import chunk_worker
+
+    real = chunk_worker.draw_inputs
+
+    def elsewhere(*arguments: Any) -> Any:
+        return [{name: x + 1.0 for name, x in run.items()} for run in real(*arguments)]
+
+    monkeypatch.setattr(chunk_worker, "draw_inputs", elsewhere)
+    asked: dict[str, Any] = {**USUAL, **NOISY, "to": tmp_path / "s", "cluster": cluster}
+    with pytest.raises(BellcrankError, match="a worker would compute other numbers: it drew another random input aim"):
+        bc.study(servo(), **asked)
+    assert list((tmp_path / "s/runs").iterdir()) == []
+
+
+def test_an_input_that_changes_while_the_study_runs(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scale, change = _from_file(tmp_path)
+    change(1.0)
+    add = StudyFolder.add_chunk
+
+    def add_and_change(self: StudyFolder, first: int, data: bytes) -> None:
+        add(self, first, data)
+        change(2.0)
+
+    monkeypatch.setattr(StudyFolder, "add_chunk", add_and_change)
+    asked: dict[str, Any] = {
+        **USUAL, "over": {"hinge.q": np.linspace(0.1, 0.2, 60)}, "to": tmp_path / "s", "cluster": cluster, "chunk": 1,
+        "input_step": 0.02, "inputs": {"aim": lambda t, rng: scale() * rng.normal(size=t.size)},
+    }  # fmt: skip
+    with pytest.raises(BellcrankError, match=r"random input aim of the run 0|it drew another random input aim"):
+        bc.study(servo(), **asked)
+
+
+def test_later_runs_come_from_their_generator_alone_as_well(cluster: Any, tmp_path: Path) -> None:
+    def draw(t: Any, rng: Any) -> Any:
+        n = rng.normal(size=t.size)
+        return n if n[0] > 0 else np.random.normal(size=t.size)
+
+    asked: dict[str, Any] = {**USUAL, "over": {"hinge.q": np.linspace(0.1, 0.2, 20)}, "input_step": 0.02}
+    for seed in (1, 2):
+        with pytest.raises(InputError, match="aim gave different numbers for the same times and the same random gener"):
+            bc.study(servo(), inputs={"aim": draw}, seed=seed, to=tmp_path / "s", cluster=cluster, **asked)
+
+
+# -- equations that depend on what no digest of their source covers
+
+
+@pytest.mark.parametrize("outside", OUTSIDE)
+def test_the_refusal_says_what_changed_in_the_equations(outside: str, cluster: Any, tmp_path: Path) -> None:
+    scale, change = OUTSIDE[outside](tmp_path)
+    asked: dict[str, Any] = {**USUAL, "over": {"hinge.q": [0.1]}, "cluster": cluster}
+
+    def plant() -> bc.System:
+        return bc.system(
+            pendulum(),
+            control=lambda t, q, v, x, u: {"hinge": -scale() * q[0]},
+            outputs={"seen": lambda t, q, v, x, u: q[0] + scale() * v[0]},
+        )
+
+    def outcome(before: float, after: float, to: str) -> str:
+        change(before)
+        bc.study(plant(), to=tmp_path / to, **asked)
+        change(after)
+        with pytest.raises(InputError, match="has another study: its equations") as told:
+            bc.study(plant(), to=tmp_path / to, **asked)
+        return str(told.value)
+
+    told = outcome(3.0, 9.0, "a")
+    assert re.search(r"the rate of hinge\.v: .*number -?3 became -?9", told), told
+    assert re.search(r"the output .* 1 more: .*number 3 became 9", told), told
+    assert "|||" not in told
+    told = outcome(1.0, 9.0, "b")  # 1.0 * q is q, so an operation is new
+    assert re.search(r"the rate of hinge\.v: .*operation mul \d+ times instead of \d+", told), told
+
+
+def test_the_refusal_names_the_group_of_runs(cluster: Any, tmp_path: Path) -> None:
+    scale, change = _from_file(tmp_path)
+    change(3.0)
+    plants = {
+        "calm": servo(),
+        "stormy": bc.system(
+            pendulum(), control=lambda t, q, v, x, u: {"hinge": scale() * u["aim"]}, inputs={"aim": 0.1}
+        ),
+    }
+    asked: dict[str, Any] = {**USUAL, "over": {"variant": ["calm", "stormy"]}, "cluster": cluster, "to": tmp_path / "s"}
+    bc.study(plants, **asked)
+    change(4.0)
+    with pytest.raises(InputError, match=r"its equations \(variant stormy: the rate of hinge\.v: .*3 became 4"):
+        bc.study(plants, **asked)
+
+
 @dataclasses.dataclass(frozen=True)
 class Pull(Actuator):
     """One of the user's own."""
@@ -409,7 +618,7 @@ def test_auto_stays_with_the_method_that_it_chose_first(
 
     real = tree_dynamics.auto_method
     other = METHODS["crba" if first == "aba" else "aba"]
-    monkeypatch.setattr(tree_dynamics, "method_for", lambda m, r: other if r.method == "auto" else real(m, r))
+    monkeypatch.setattr(tree_dynamics, "auto_method", lambda m, r: other if r.method == "auto" else real(m, r))
     assert bc.study(plant, **asked).table().equals(before.table())
     assert list(bc.study(plant, **{**asked, "to": tmp_path / "t"}).manifest["methods"].values()) == [other.name]
 

@@ -1,6 +1,6 @@
-"""The cost model: what it sees in a graph, that it is remembered, and that `auto` listens to it.
+"""The cost model: what it counts in a graph, how it is stored, and that `auto` uses it.
 
-How well it predicts is measured by `python -m bench.costs`, not here.
+`python -m bench.costs` measures the accuracy of its predictions; the tests do not.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from bellcrank.emit.cpu.costs import (
     CostParts,
     Costs,
     costs,
+    critical_path_seconds,
     parts,
     sample,
 )
 from bellcrank.graph import trace
+from bellcrank.graph.inline import inline_small
 from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
+from bellcrank.sim.step_time import step_time
 
 
 def test_parts_of_a_graph() -> None:
@@ -71,6 +74,33 @@ def test_a_state_alone_is_dearer_than_in_a_batch() -> None:
     assert "ns a step" in str(times[0])
 
 
+def test_a_single_run_waits_for_its_critical_path_and_a_batch_does_not() -> None:
+    """The same operations, one after the other or side by side."""
+
+    def chained(s):  # type: ignore[no-untyped-def]
+        y = s[0]
+        for k in range(400):
+            y = y * s[1 + k % 19]
+        return {"s": [y]}
+
+    def abreast(s):  # type: ignore[no-untyped-def]
+        rows = list(s)
+        for k in range(400):
+            rows[k % 20] = rows[k % 20] * s[(k + 1) % 20]
+        return {"s": rows}
+
+    one, many = (step_time(trace("tick", f, {"s": (20,)})) for f in (chained, abreast))
+    assert one.one > 3.0 * many.one
+    assert one.batch < 3.0 * many.batch
+
+
+@pytest.mark.parametrize("name", ["four_bar", "four_bars", "scissor", "pendulum", "puma600"])
+def test_no_step_is_predicted_to_be_shorter_than_its_critical_path(name: str) -> None:
+    simulator = bc.Simulator(bc.zoo.load(name), "rk4")
+    graph = inline_small(simulator.program(None).tick)
+    assert simulator.predicted.one >= critical_path_seconds(graph) > 0.0
+
+
 @pytest.mark.parametrize("numbers", CALIBRATION_SAMPLES)
 def test_samples_have_what_they_are_for(numbers: tuple[int, ...]) -> None:
     wanted, got = CostParts(*numbers), parts(sample(CostParts(*numbers)))
@@ -95,7 +125,7 @@ def test_calibration_is_sane_and_remembered(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_auto_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is dear and whatever free, the method it takes is the cheapest, or as good as."""
+    """With any costs, `auto` takes the cheapest method, or one equally cheap."""
     m = bc.zoo.chain(10)
     graphs = {by: graph(m, "forward_dynamics", by) for by in ("crba", "aba")}
     for weights in (

@@ -147,6 +147,48 @@ def test_a_short_last_step_is_one(name: str, how: dict[str, Any], part: float, t
 
 
 @needs_cc
+@both
+@pytest.mark.parametrize("integrator", ["dopri5", "rodas4"])
+def test_a_long_step_may_take_as_many_steps_with_an_adaptive_step_size_as_with_fixed_steps(
+    version: int, integrator: str, tmp_path: Path
+) -> None:
+    """More than 100,000, without an error that speaks of events."""
+    tolerance, seconds = {"dopri5": (1e-9, 3000.0), "rodas4": (1e-9, 2000.0)}[integrator]
+    m = bc.zoo.pendulum()
+    path = bc.export(m, tmp_path / "it.fmu", to=f"fmu{version}", step=H, integrator=integrator, tolerance=tolerance)
+    name = m.columns[0][0]
+    native = bc.simulate(
+        m, seconds, q0=[0.3], integrator=integrator, tolerance=tolerance, keep="final", max_steps=10**9
+    )
+    assert native.provenance["steps"] > 100_000
+    with instance(path) as (made, at):
+        (made.setReal if version == 2 else made.setFloat64)([at[f"{name}.q"]], [0.3])
+        made.doStep(0.0, seconds)
+        assert np.isfinite(numbers(made)).all()
+
+
+WALLS = [
+    bc.Event("low", lambda t, q, v, x, u: q[0], "switch", -1, lambda t, q, v, x, u: {"v": [1.0]}),
+    bc.Event("high", lambda t, q, v, x, u: q[0] - 1e-6, "switch", 1, lambda t, q, v, x, u: {"v": [-1.0]}),
+]
+
+
+@needs_cc
+@both
+@pytest.mark.parametrize("how", [{}, {"integrator": "dopri5", "tolerance": 1e-8}], ids=["fixed", "adaptive"])
+def test_events_that_follow_ever_closer_end_a_step(
+    version: int, how: dict[str, Any], tmp_path: Path, soon: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hummed = {"states": {"hum": 0.0}, "control": lambda t, q, v, x, u: ([0.0], [1e3 * bc.cos(1e4 * t)])}
+    humming = bc.system(ball(), **hummed)  # type: ignore[arg-type]  # which keeps an adaptive step size short
+    path = bc.export(humming, tmp_path / "it.fmu", to=f"fmu{version}", step=0.2, events=WALLS, **how)
+    with instance(path) as (made, at):
+        (made.setReal if version == 2 else made.setFloat64)([at["height.q"], at["height.v"]], [5e-7, 1.0])
+        assert refused(made, 0.0, 1e6)
+        assert "events follow ever closer" in capfd.readouterr().out
+
+
+@needs_cc
 def test_many_short_steps_are_not_lost(tmp_path: Path) -> None:
     """Each is below what is taken; together they are time that passes."""
     path = bc.export(plant(), tmp_path / "it.fmu", to="fmu2", step=H)

@@ -11,6 +11,7 @@ import resource
 import stat
 import sys
 import tempfile
+import warnings
 import zipfile
 from contextlib import suppress
 from dataclasses import replace
@@ -337,6 +338,47 @@ def test_the_seal_is_over_every_number_and_every_name(run: Record, tmp_path: Pat
             path = wrong.save(tmp_path / f"x{kind}")
         with pytest.raises(bc.ReadError, match=r"x\.\w+: .*seal made.*damaged or edited\. Use another copy"):
             bc.load_record(path)
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loaded_record_has_a_stop_for_every_run(
+    run: Record, batch: Record, tmp_path: Path, kind: str, sealed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a file that has none, by another program or from a record that was made by hand."""
+    describe = description.describe
+
+    def without_stops(r: Record) -> str:
+        told = json.loads(describe(r)) | {"stops": []}
+        del told["seal"]
+        return json.dumps(told)
+
+    late = batch.t.copy()
+    late[0, 0, 3:] = np.nan  # this run ended early
+    early = Record({"t": Column("t", "s", late)})
+    none = Record({"t": Column("t", "s", np.zeros((0,)))})
+    for r in (run, batch, early, none):
+        bare = Record({name: r.column(name) for name in r.columns})
+        with monkeypatch.context() as patch:
+            if not sealed:
+                patch.setattr(description, "describe", without_stops)
+            path = (bare if sealed else r).save(tmp_path / f"x{kind}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = bc.load_record(path)
+        assert found.sealed is sealed
+        assert len(found.stops) == found.runs
+        times = found.t.reshape(found.runs, -1)
+        for stop, t in zip(found.stops, times, strict=True):
+            assert (stop.reason, "does not state" in stop.message) == ("unknown", True)
+            assert np.array_equal(stop.time, t[np.isfinite(t)][-1] if np.isfinite(t).any() else np.nan, equal_nan=True)
+        assert repr(bc.load_record(found.save(tmp_path / f"y{kind}")).stops) == repr(found.stops)  # a time may be NaN
+
+
+def test_stops_of_runs_that_nobody_can_count(run: Record, tmp_path: Path) -> None:
+    told = json.loads(description.describe(run)) | {"batch": [2**40], "rows": 0, "stops": []}
+    with pytest.raises(bc.ReadError, match="0 stop reasons for 1099511627776 runs; expected one for each"):
+        description.parse_description(json.dumps(told))
 
 
 def test_a_file_without_a_seal_is_read_with_a_note(run: Record, tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ def model_header(package: Package, token: str, version: int) -> str:
         "phases": "phases",
         "grid": "grid",
     }
-    fields |= {"rtol": "rtol", "atol": "atol"}
+    fields |= {"rtol": "rtol", "atol": "atol", "most": "most"}
     places = {
         f"AT_{word.upper()}": s.field_offsets[field] for word, field in fields.items() if field in s.field_offsets
     }

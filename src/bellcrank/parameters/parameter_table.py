@@ -16,6 +16,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, ModelError, brief, unknown
+from bellcrank.memory_limits import check_array_memory
 from bellcrank.parameters.free import FREE, Free
 from bellcrank.quoting import name_problem, single_line
 from bellcrank.scalar import is_real
@@ -219,6 +220,7 @@ def _checked_array(name: str, value: Any, where: str) -> Array:
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "fiu" or np.ma.is_masked(array):
         raise InputError(f'{where}: parameter "{name}" is {value!r}; expected a number, or an array of them.')
+    check_array_memory(f'{where}: parameter "{name}"', array)
     array = np.asarray(array, float)
     if not np.isfinite(array).all():
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])

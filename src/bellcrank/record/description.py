@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.errors import ReadError, brief
 from bellcrank.model.parts import Array
 from bellcrank.record import mechanism_json as parts
-from bellcrank.record.contents import Column, Stop
+from bellcrank.record.contents import Column, Stop, Stops
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
@@ -73,7 +73,19 @@ class Description:
             states=self.rest["states"],
         )
         run.sealed = self.seal is not None
+        if not run.stops and run.runs:
+            run.stops = _unknown_stops(run.t.reshape(run.runs, len(run)))
         return run
+
+
+def _unknown_stops(t: Array) -> Stops:
+    """Return stops of runs whose file has none, from their times `t`, shape (runs, rows)."""
+    valid = np.isfinite(t)
+    last = t.shape[1] - 1 - np.argmax(valid[:, ::-1], axis=1) if t.shape[1] else np.zeros(len(t), int)
+    padded = np.append(np.where(valid, t, np.nan), np.full((len(t), 1), np.nan), axis=1)
+    times = padded[np.arange(len(t)), last]
+    message = "the file does not state why the run ended; this is the time of its last row"
+    return Stops(["unknown"], np.zeros(len(t), int), times, lambda _: message)
 
 
 def seal(described: str, columns: Iterable[Array]) -> str:
@@ -123,10 +135,9 @@ def parse_description(text: str | bytes) -> Description:
             )
     names = tuple(c["name"] for c in data["columns"])
     shape = (*data["batch"], data["rows"])
-    if len(data["stops"]) not in (0, math.prod(shape[:-1])):
-        raise ReadError(
-            f"it has {len(data['stops'])} stop reasons for {math.prod(shape[:-1])} runs; expected one for each."
-        )
+    runs, stops = math.prod(shape[:-1]), len(data["stops"])
+    if stops != runs and (stops or runs > max(1, math.prod(shape))):  # a run without rows would cost nothing to declare
+        raise ReadError(f"it has {stops} stop reasons for {runs} runs; expected one for each.")
     units = tuple(c["unit"] for c in data["columns"])
     rest = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
     return Description(names, units, shape, rest, json.dumps(data), None if mark is None else str(mark))

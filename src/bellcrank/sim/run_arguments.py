@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.memory_limits import check_memory
+from bellcrank.memory_limits import check_array_memory, check_memory
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import Scalar, float_array
 from bellcrank.sim.quantity_checks import count, duration
@@ -51,6 +51,7 @@ def as_tuple(name: str, value: Any, items: str) -> tuple[Any, ...]:
 
 def real_array(name: str, value: Any) -> Array:
     """Return `value` as an array of finite real numbers; `name` is its name in the error."""
+    check_array_memory(name, value)
     try:
         array = float_array(value)
     except (TypeError, ValueError, OverflowError):

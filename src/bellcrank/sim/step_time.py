@@ -1,10 +1,14 @@
-"""Prediction of the duration of a step before compilation, by the cost model of emit/cpu/costs.py on its graph."""
+"""Prediction of the duration of a step before compilation, by the cost model of emit/cpu/costs.py on its graph.
+
+A single run waits for the critical path of its step if that takes longer than the work, as with small mechanisms and
+with closed loops, whose correction is a chain of small systems of equations. A batch overlaps the steps of its runs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.costs import costs, parts
+from bellcrank.emit.cpu.costs import costs, critical_path_seconds, parts
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import inline_small
 
@@ -22,5 +26,7 @@ class StepTime:
 
 def step_time(tick: Graph) -> StepTime:
     """Return the predicted duration of a `tick`."""
-    graph_parts = parts(inline_small(tick))
-    return StepTime(costs(alone=True).seconds(graph_parts), costs().seconds(graph_parts))
+    graph = inline_small(tick)
+    graph_parts = parts(graph)
+    work, path = costs(alone=True).seconds(graph_parts), critical_path_seconds(graph)
+    return StepTime(max(work, path), costs().seconds(graph_parts))

@@ -9,7 +9,7 @@ import hashlib
 import io
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from bellcrank.errors import BellcrankError, InputError
 from bellcrank.optional_imports import optional_import
 from bellcrank.record import Record
 from bellcrank.sim.simulator import Simulator
+from bellcrank.studies.random_inputs import DrawnRun, block_digests, draw_inputs, encode_digests
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.run_batches import run_batch, run_groups
 from bellcrank.studies.study_identity import (
@@ -30,7 +31,8 @@ from bellcrank.studies.study_identity import (
 )
 from bellcrank.studies.study_setup import StudySetup, group_key
 
-SEAL_KEY, STUDY_KEY = b"bellcrank seal", b"bellcrank study"  # keys of the metadata of a file of rows
+# keys of the metadata of a file of rows
+SEAL_KEY, STUDY_KEY, DRAWN_KEY = b"bellcrank seal", b"bellcrank study", b"bellcrank random inputs"
 REFUSED = "refused"  # value of "stop" for a run that could not begin
 MAX_CACHED_SETUPS = 4  # setups with their compiled programs that one worker caches
 
@@ -61,7 +63,8 @@ def compute_chunk(
     Returns
     -------
     dict
-        The chunk as a Parquet file ("data"), with "seconds" and "rows"; or "error", a message.
+        The chunk as a Parquet file ("data"), with "seconds", "rows" and "drawn", the digests of its random inputs; or
+        "error", a message.
     """
     began = time.perf_counter()
     sys.path.extend(p for p in path if p not in sys.path)
@@ -72,11 +75,13 @@ def compute_chunk(
             )
             return {"error": f"a worker would compute other numbers: it has {differences}. Install the same there."}
         setup, simulators = unpack_setup(packed, expected)
-        table = chunk_table(setup, simulators, first, values, expected.programs)
+        drawn = draw_inputs(setup, first + np.arange(len(next(iter(values.values())))), values)
+        table = chunk_table(setup, simulators, first, values, expected.programs, drawn)
     except BellcrankError as error:
         return {"error": str(error)}
-    data = encode_table(table, expected.study)
-    return {"data": data, "seconds": time.perf_counter() - began, "rows": len(table["run"])}
+    digests = block_digests(drawn)
+    data = encode_table(table, expected.study, encode_digests(digests))
+    return {"data": data, "seconds": time.perf_counter() - began, "rows": len(table["run"]), "drawn": digests}
 
 
 def unpack_setup(packed: bytes, expected: ExpectedDigests) -> tuple[StudySetup, dict[str, Simulator]]:
@@ -102,6 +107,7 @@ def chunk_table(
     first: int,
     values: Mapping[str, Array],
     programs: Mapping[str, str] | None = None,
+    drawn: Sequence[DrawnRun] | None = None,
 ) -> Table:
     """Return all columns of the runs of a chunk.
 
@@ -117,9 +123,12 @@ def chunk_table(
         Values of the runs, by name.
     programs
         Expected digests of the graphs, by group.
+    drawn
+        Random inputs of the runs; drawn here if they are None.
     """
     n = len(next(iter(values.values())))
     table: Table = {"run": np.arange(first, first + n, dtype=np.int64), **values}
+    drawn = draw_inputs(setup, table["run"], values) if drawn is None else drawn
     parts: list[tuple[Array, Table]] = []
     for choice, rows in run_groups(setup, values):
         key = group_key(choice)
@@ -127,7 +136,7 @@ def chunk_table(
         sim = simulators.get(key) or setup.simulator(choice)
         if key not in simulators and _check_program(setup, sim, part, (programs or {}).get(key)):
             simulators[key] = sim
-        parts.append((rows, _run_bisecting(setup, sim, table["run"][rows], part)))
+        parts.append((rows, _run_bisecting(setup, sim, table["run"][rows], part, [drawn[k] for k in rows])))
     for name in dict.fromkeys(name for _, part in parts for name in part):  # variants may differ in their columns
         kind = next(part[name] for _, part in parts if name in part)
         column = (
@@ -159,13 +168,13 @@ def _check_program(setup: StudySetup, sim: Simulator, values: Table, expected: s
     return found is not None
 
 
-def _run_bisecting(setup: StudySetup, sim: Simulator, runs: Array, values: Table) -> Table:
+def _run_bisecting(setup: StudySetup, sim: Simulator, runs: Array, values: Table, drawn: Sequence[DrawnRun]) -> Table:
     """Run a batch; if it is refused, bisect it until the invalid runs stand alone."""
     try:
         if len(runs) > 1:
-            return run_rows(setup, sim, run_batch(setup, sim, runs, values))
+            return run_rows(setup, sim, run_batch(setup, sim, runs, values, drawn))
         twice = {name: x.repeat(2) for name, x in values.items()}  # a single run would need another compiled program
-        found = run_rows(setup, sim, run_batch(setup, sim, runs.repeat(2), twice))
+        found = run_rows(setup, sim, run_batch(setup, sim, runs.repeat(2), twice, [*drawn, *drawn]))
         return {name: x[:1] for name, x in found.items()}
     except InputError as error:
         if len(runs) == 1:
@@ -173,7 +182,7 @@ def _run_bisecting(setup: StudySetup, sim: Simulator, runs: Array, values: Table
             return {"stop_time": np.zeros(1), **{k: np.array([x], dtype=object) for k, x in words.items()}}
     half = len(runs) // 2
     parts = [
-        _run_bisecting(setup, sim, runs[part], {name: x[part] for name, x in values.items()})
+        _run_bisecting(setup, sim, runs[part], {name: x[part] for name, x in values.items()}, drawn[part])
         for part in (slice(None, half), slice(half, None))
     ]
     names = dict.fromkeys(name for part in parts for name in part)
@@ -222,15 +231,18 @@ def _row_lists(column: Array, t: Array) -> Array:
 # -- Parquet files
 
 
-def encode_table(table: Table, study: str) -> bytes:
-    """Return `table` as a Parquet file with a seal over its content and the name of the `study`; deterministic."""
+def encode_table(table: Table, study: str, drawn: bytes = b"") -> bytes:
+    """Return `table` as a Parquet file with a seal over its content and the name of the `study`; deterministic.
+
+    `drawn` are the encoded digests of its random inputs.
+    """
     pa, pq = (optional_import(name, "study", "a study") for name in ("pyarrow", "pyarrow.parquet"))
     arrays = [_array(pa, name, x) for name, x in table.items()]
     arrow_table = pa.Table.from_arrays(arrays, names=list(table))
     floats = [name for name, x in table.items() if x.dtype.kind == "f"]
     words = [name for name, x in table.items() if x.dtype.kind not in "fi" and not is_row_list(name)]
     arrow_table = arrow_table.replace_schema_metadata(
-        {SEAL_KEY: table_seal(arrow_table, study), STUDY_KEY: study.encode()}
+        {SEAL_KEY: table_seal(arrow_table, study, drawn), STUDY_KEY: study.encode(), DRAWN_KEY: drawn}
     )
     stream = io.BytesIO()
     pq.write_table(
@@ -251,9 +263,9 @@ def _array(pa: Any, name: str, x: Array) -> Any:
     return pa.array(x if x.dtype.kind in "fi" else [str(v) for v in x])
 
 
-def table_seal(table: Any, study: str) -> bytes:
-    """Return a digest of the `study`, names and values of `table`, independent of the layout of the file."""
-    digest = hashlib.sha256(study.encode())
+def table_seal(table: Any, study: str, drawn: bytes = b"") -> bytes:
+    """Return a digest of the `study`, `drawn`, names and values of `table`, independent of the layout of the file."""
+    digest = hashlib.sha256(study.encode() + drawn)
     for name in table.column_names:
         column = table.column(name).combine_chunks()
         kind = "rows" if is_row_list(name) else column.type  # Parquet may rename the elements of lists

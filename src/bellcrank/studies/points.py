@@ -80,7 +80,7 @@ def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: 
     if design == "grid":
         return Points(_grid(ranges, runs), design, ranges)
     if not is_whole(runs) or not 1 <= runs <= MAX_RUNS:
-        raise InputError(f"runs is {runs!r}; expected the number of runs, an integer from 1.")
+        raise InputError(f"runs is {brief(runs)}; expected the number of runs, an integer from 1 to {MAX_RUNS:,}.")
     _check_memory(int(runs), len(ranges))
     shares = _unit_cube_points(design, int(runs), len(ranges), seed)
     return Points({name: r.at(shares[:, i]) for i, (name, r) in enumerate(ranges.items())}, design, ranges)
@@ -110,7 +110,7 @@ def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, A
     if runs is not None and runs != n:
         raise InputError(f"runs is {runs}, but the grid has {n} points; leave runs out.")
     if n > MAX_RUNS:
-        raise InputError(f"the grid has {n:g} points; expected at most {MAX_RUNS}.")
+        raise InputError(f"the grid has {n:g} points; expected at most {MAX_RUNS:,}.")
     _check_memory(n, len(shape))
     places = np.unravel_index(np.arange(n), shape)
     return {name: r.take(k) for (name, r), k in zip(lists.items(), places, strict=True)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy as np
 from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.record import Record
 from bellcrank.sim.simulator import Simulator
+from bellcrank.studies.random_inputs import DrawnRun, draw_inputs, input_tables
 from bellcrank.studies.ranges import Array
-from bellcrank.studies.study_setup import NUMBER_SETTINGS, START_ARGUMENTS, WORD_SETTINGS, StudySetup, drawn_inputs
+from bellcrank.studies.study_setup import NUMBER_SETTINGS, START_ARGUMENTS, WORD_SETTINGS, StudySetup
 
 AUTO_TARGET = "auto"  # value of target: use the GPU on those workers that have one
 Table = dict[str, Array]
@@ -43,7 +44,9 @@ def run_groups(setup: StudySetup, values: Mapping[str, Array]) -> Iterator[tuple
         yield {name: str(values[name][rows[0]]) for name in names if name not in NUMBER_SETTINGS}, rows
 
 
-def run_batch(setup: StudySetup, sim: Simulator, runs: Array, values: Table, **more: Any) -> Record:
+def run_batch(
+    setup: StudySetup, sim: Simulator, runs: Array, values: Table, drawn: Sequence[DrawnRun] | None = None, **more: Any
+) -> Record:
     """Execute runs as a batch.
 
     Parameters
@@ -56,16 +59,20 @@ def run_batch(setup: StudySetup, sim: Simulator, runs: Array, values: Table, **m
         Their numbers.
     values
         Their values, by name.
+    drawn
+        Their random inputs; drawn here if they are None.
     **more
         Settings that replace those of the study.
     """
-    given, settings = run_arguments(setup, runs, values)
+    given, settings = run_arguments(setup, runs, values, drawn)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a worker's warnings would reach no user
         return sim.run(setup.seconds, batch=len(runs), progress=False, **given, **{**settings, **more})
 
 
-def run_arguments(setup: StudySetup, runs: Array, values: Table) -> tuple[dict[str, Any], dict[str, Any]]:
+def run_arguments(
+    setup: StudySetup, runs: Array, values: Table, drawn: Sequence[DrawnRun] | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments of Simulator.run: starts, inputs and parameters of these runs, and settings.
 
     Parameters
@@ -76,6 +83,8 @@ def run_arguments(setup: StudySetup, runs: Array, values: Table) -> tuple[dict[s
         Numbers of the runs.
     values
         Their values, by name.
+    drawn
+        Their random inputs; drawn here if they are None.
     """
     meaning = setup.meaning
     given = dict(setup.given)
@@ -86,7 +95,7 @@ def run_arguments(setup: StudySetup, runs: Array, values: Table) -> tuple[dict[s
             given[start] = {**(given.get(start) or {}), **plain}
     free = {n: x for n, x in values.items() if meaning[n] == "parameter"}
     given["parameters"] = {**(given.get("parameters") or {}), **free}
-    given["inputs"] = _run_inputs(setup, runs, values)
+    given["inputs"] = _run_inputs(setup, values, draw_inputs(setup, runs, values) if drawn is None else drawn)
     return given, shared_settings(setup) | {n: float(values[n][0]) for n in NUMBER_SETTINGS if n in values}
 
 
@@ -100,7 +109,7 @@ def shared_settings(setup: StudySetup) -> dict[str, Any]:
     return settings
 
 
-def _run_inputs(setup: StudySetup, runs: Array, values: Table) -> dict[str, Any]:
+def _run_inputs(setup: StudySetup, values: Table, drawn: Sequence[DrawnRun]) -> dict[str, Any]:
     hold = setup.given.get("input_step")
     inputs = dict(setup.given.get("inputs") or {})
     for name, what in setup.meaning.items():
@@ -109,12 +118,4 @@ def _run_inputs(setup: StudySetup, runs: Array, values: Table) -> dict[str, Any]
             inputs[name] = x if hold is None else x[:, None]
         elif what == "samples" and name in values:
             inputs[name] = np.stack([setup.samples[str(file)] for file in values[name]])
-    draw_functions = drawn_inputs(inputs)
-    if draw_functions:
-        assert hold is not None
-        t = np.arange(int(np.ceil(setup.seconds / hold - 1e-9))) * hold
-        seeds = values.get("seed", runs)
-        for k, (name, draw) in enumerate(sorted(draw_functions.items())):
-            rngs = [np.random.default_rng([setup.seed, k, int(seed)]) for seed in seeds]
-            inputs[name] = np.stack([np.asarray(draw(t, rng), float) for rng in rngs])
-    return inputs
+    return inputs | input_tables(drawn)

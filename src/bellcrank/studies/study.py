@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -24,14 +24,23 @@ from bellcrank.sim.quantity_checks import count, duration, whole_multiple
 from bellcrank.sim.run_arguments import as_tuple
 from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.chunk_worker import is_row_list
-from bellcrank.studies.dask_engine import computed_chunks, dask_client
+from bellcrank.studies.dask_engine import StudyError, computed_chunks, dask_client
+from bellcrank.studies.equation_summary import equation_summary
 from bellcrank.studies.points import Points
 from bellcrank.studies.points import points as points_of
+from bellcrank.studies.random_inputs import changed_input, check_repeatable
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.run_batches import run_batch, run_groups
 from bellcrank.studies.sensitivity import Indices, sobol_indices
-from bellcrank.studies.study_folder import MANIFEST_VERSION, MAX_FILES, StudyFolder, provenance
-from bellcrank.studies.study_identity import ExpectedDigests, numbers_digest, program_digest, setup_digests, study_name
+from bellcrank.studies.study_folder import MANIFEST_VERSION, MAX_FILES, StudyFolder, chunk_ranges, provenance
+from bellcrank.studies.study_identity import (
+    ExpectedDigests,
+    executed_program,
+    number_digests,
+    program_digest,
+    setup_digests,
+    study_name,
+)
 from bellcrank.studies.study_progress import StudyProgress
 from bellcrank.studies.study_setup import StudySetup, checked_keep, drawn_inputs, group_key, study_setup
 from bellcrank.version import __version__
@@ -43,6 +52,7 @@ MAX_CHUNK_RUNS, MIN_CHUNK_RUNS, TARGET_CHUNKS = (
 )  # most and fewest runs of a chunk; chunks of a study within these limits
 MAX_CHUNK_RUNS_WITH_ROWS = 256  # most runs of a chunk that keeps all rows
 MAX_WORKERS = 10_000
+DRAWN_HINT = "Its function depends on something outside of its source, such as a file: keep that as it is everywhere."
 
 
 @explain_methods("replay", "report", "sobol", "table")
@@ -306,9 +316,13 @@ def study(
     known = (study_folder.manifest() or {}).get("methods", {})
     setup, simulators = _simulators(setup, run_points, known)
     _trial_run(setup, run_points, simulators)
+    check_repeatable(setup, len(run_points), run_points.part)
     with study_folder.locked():
         manifest = study_folder.open_study(_manifest(setup, simulators, run_points, chunk))
         missing_chunks = list(study_folder.missing_chunks(manifest))
+        stored_chunks = sorted({*chunk_ranges(manifest)} - {*missing_chunks})
+        if changed := changed_input(setup, stored_chunks, run_points.part, study_folder.drawn_digests):
+            raise study_folder.refusal(f"its {changed}")
         if missing_chunks:
             _compute(setup, run_points, study_folder, manifest, missing_chunks, cluster, workers, progress)
             manifest = study_folder.manifest() or manifest
@@ -339,8 +353,16 @@ def _compute(
     try:
         with dask_client(cluster, workers) as client, StudyProgress(len(run_points), todo, progress) as bar:
             for first, last, found in computed_chunks(client, packed, expected, run_points, todo, cluster is None):
+                digests = {first: found["drawn"]}
+                if changed := changed_input(setup, [(first, last)], run_points.part, digests.__getitem__, sample=True):
+                    raise StudyError(f"a worker would compute other numbers: it drew another {changed}. {DRAWN_HINT}")
                 study_folder.add_chunk(first, found["data"])
                 bar.count_done(last - first)
+        if changed := changed_input(setup, todo, run_points.part, study_folder.drawn_digests, sample=True):
+            raise StudyError(
+                f"the {changed} changed while the study was running, so that its rows are not comparable. {DRAWN_HINT} "
+                "Then remove the folder, and start again."
+            )
     finally:
         if (there := study_folder.manifest()) is not None:
             study_folder.write_manifest({**there, "wall": there["wall"] + time.perf_counter() - began})
@@ -403,7 +425,8 @@ def _manifest(
         "points": run_points.design, "values": run_points.digest, "runs": n, "seed": setup.seed,
         "seconds": setup.seconds, "summary": list(setup.summary), "keep": setup.keep, "given": shared,
         "settings": {k: x for k, x in setup.settings.items() if x is not None and k != "threads"},
-        "methods": setup.methods, "identity": identity, "name": study_name(identity),
+        "methods": setup.methods, "equations": _equations(setup, run_points, simulators),
+        "identity": identity, "name": study_name(identity),
         "chunk": size, "provenance": provenance(),
     }  # fmt: skip
 
@@ -411,13 +434,29 @@ def _manifest(
 def _identity(setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]) -> dict[str, dict[str, str]]:
     """Return the digests of everything that decides the numbers (study_identity.py)."""
     programs: dict[str, str] = {}
-    for choice, rows in run_groups(setup, run_points.columns):
-        key = group_key(choice)
+    for key, values in _group_values(setup, run_points):
         if key not in programs:  # the first of a group, as in a worker
-            found = program_digest(setup, simulators[key], {n: x[rows] for n, x in run_points.columns.items()})
+            found = program_digest(setup, simulators[key], values)
             programs |= {key: found} if found is not None else {}
     sim, fixed = _first_run(setup, run_points, simulators)
     return {
         "code": code_versions(), "points": {"values": run_points.digest}, "setup": setup_digests(setup),
-        "programs": programs, "numbers": {"first": numbers_digest(setup, sim, np.arange(2), fixed)},
+        "programs": programs, "numbers": number_digests(setup, sim, np.arange(2), fixed),
     }  # fmt: skip
+
+
+def _equations(
+    setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return a summary of the equations of each group of runs, for the message if they change."""
+    summaries: dict[str, dict[str, dict[str, Any]]] = {}
+    for key, values in _group_values(setup, run_points):
+        if key not in summaries and (program := executed_program(setup, simulators[key], values)) is not None:
+            summaries[key] = equation_summary(simulators[key], program)
+    return summaries
+
+
+def _group_values(setup: StudySetup, run_points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Yield group_key and values of each group of runs."""
+    for choice, rows in run_groups(setup, run_points.columns):
+        yield group_key(choice), {n: x[rows] for n, x in run_points.columns.items()}

@@ -28,7 +28,9 @@ from bellcrank.file_reading import read_bytes
 from bellcrank.optional_imports import optional_import
 from bellcrank.record.contents import plain
 from bellcrank.record.parquet_files import read_parquet_table
-from bellcrank.studies.chunk_worker import SEAL_KEY, STUDY_KEY, table_seal
+from bellcrank.studies.chunk_worker import DRAWN_KEY, SEAL_KEY, STUDY_KEY, table_seal
+from bellcrank.studies.equation_summary import equation_differences, group_label
+from bellcrank.studies.random_inputs import BlockDigests, decode_digests
 from bellcrank.studies.study_identity import digest_differences
 from bellcrank.version import __version__
 
@@ -36,7 +38,7 @@ MANIFEST, LOCK, CHECKSUM = "study.json", ".lock", "checksum"
 MAX_CHUNK_BYTES = 2**62  # of a chunk; no practical limit, as constant columns of our own files may compress extremely
 MAX_FILES = 1_000_000  # of one study, whose names are listed
 MANIFEST_VERSION = 2  # version of manifests; version 1 had neither identity nor checksum
-NOT_COMPARED = ("chunk", "provenance", "methods")
+NOT_COMPARED = ("chunk", "provenance", "methods", "equations")
 _verified_states: set[tuple[Any, ...]] = set()  # states of files whose seals were verified
 # Names of the parts of an identity in errors.
 IDENTITY_PART_NAMES = {
@@ -103,24 +105,26 @@ class StudyFolder:
             if stored.get(key) == wanted or key in NOT_COMPARED:
                 continue
             if key == "identity":
-                told = " and ".join(self._differing(stored.get(key), wanted))
-                raise InputError(
-                    f"to={str(self.path)!r} has another study: {told} changed since. Rows of both are not comparable. "
-                    "Give another folder, or remove that one."
-                )
+                equations = equation_differences(stored.get("equations"), manifest["equations"])
+                raise self.refusal(self._differing(stored.get(key), wanted, equations))
             raise InputError(
                 f"to={str(self.path)!r} has another study: its {key} is {_short(stored.get(key))}, but here it is "
                 f"{_short(wanted)}. Give another folder, or remove that one."
             )
 
     @staticmethod
-    def _differing(there: Any, wanted: Mapping[str, Mapping[str, str]]) -> list[str]:
-        """Return the first part that differs between two identities; later parts follow from earlier ones."""
+    def _differing(there: Any, wanted: Mapping[str, Mapping[str, str]], equations: str) -> str:
+        """Return the first part that differs between two identities; later parts follow from earlier ones.
+
+        `equations` are the differences of the equations.
+        """
         for part, names in wanted.items():
             known = there.get(part) if isinstance(there, dict) else None
             if other := digest_differences(known if isinstance(known, dict) else {}, names):
-                return [f"its {IDENTITY_PART_NAMES[part]} ({', '.join(name for name, _, _ in other) or 'all'})"]
-        return ["something"]
+                names_text = ", ".join(group_label(name) if part == "programs" else name for name, _, _ in other)
+                text = (equations if part == "programs" else "") or names_text or "all"
+                return f"its {IDENTITY_PART_NAMES[part]} ({text})"
+        return "something"
 
     def _foreign_files(self, manifest: Mapping[str, Any]) -> list[str]:
         """Return the names of files that do not belong to this study."""
@@ -274,6 +278,18 @@ class StudyFolder:
         _verified_states.add(state)
         return table
 
+    def drawn_digests(self, first: int) -> BlockDigests:
+        """Return the digests of the random inputs of the intact chunk that begins with the run `first`."""
+        pq = optional_import("pyarrow.parquet", "study", "a study")
+        return decode_digests((pq.read_schema(self.chunk_path(first)).metadata or {}).get(DRAWN_KEY, b""))
+
+    def refusal(self, changed: str) -> InputError:
+        """Return the error that the folder has another study, because of what `changed`."""
+        return InputError(
+            f"to={str(self.path)!r} has another study: {changed} changed since. Rows of both are not comparable. "
+            "Give another folder, or remove that one."
+        )
+
     def table(self) -> Any:
         """Return all runs of the study in order, as a pyarrow table."""
         pa = optional_import("pyarrow", "study", "a study")
@@ -290,7 +306,7 @@ def _is_unchanged(table: Any, study: str, first: int, last: int) -> bool:
     """Return whether a table has these runs of this study, unchanged."""
     metadata, runs = table.schema.metadata or {}, table.column("run")
     whole = len(runs) == last - first and runs[0].as_py() == first and metadata.get(STUDY_KEY) == study.encode()
-    return bool(whole and metadata.get(SEAL_KEY) == table_seal(table, study))
+    return bool(whole and metadata.get(SEAL_KEY) == table_seal(table, study, metadata.get(DRAWN_KEY, b"")))
 
 
 def chunk_ranges(manifest: Mapping[str, Any]) -> list[tuple[int, int]]:

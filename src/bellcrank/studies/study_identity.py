@@ -8,7 +8,8 @@ and of no list that has to be maintained:
     programs    the graphs that are executed, which also cover what else a function reads while it is traced
     numbers     the starts, inputs, parameters and settings that the first runs are executed with, defaults included
 
-A worker compares the first three with its own before it computes anything.
+A worker compares the first three with its own before it computes anything. The random inputs of all runs have digests
+beside the rows (random_inputs.py).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 from bellcrank.content_digest import ContentDigest, UnidentifiedError
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
-from bellcrank.graph.program import Ports, structure
+from bellcrank.graph.program import Ports, Program, structure
 from bellcrank.model import Mechanism
 from bellcrank.parameters import Parameters
 from bellcrank.parameters.free import Free
@@ -32,7 +33,7 @@ from bellcrank.sim.settings import Plan
 from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.run_batches import Table, run_arguments, shared_settings
-from bellcrank.studies.study_setup import NUMBER_SETTINGS, StudySetup, drawn_inputs
+from bellcrank.studies.study_setup import NUMBER_SETTINGS, StudySetup
 
 DIGEST_DIGITS = 32  # hexadecimal digits of a digest in a manifest
 
@@ -94,6 +95,22 @@ def program_digest(setup: StudySetup, sim: Simulator, values: Table) -> str | No
     values
         Their values, by name.
     """
+    program = executed_program(setup, sim, values)
+    return None if program is None else _digest_of(_content_digest(), "program", program)
+
+
+def executed_program(setup: StudySetup, sim: Simulator, values: Table) -> Program | None:
+    """Return the program that runs execute, or None if the step of every run is refused.
+
+    Parameters
+    ----------
+    setup
+        The study's setup.
+    sim
+        Simulator of these runs.
+    values
+        Their values, by name.
+    """
     settings = {name: x for name, x in shared_settings(setup).items() if name != "target"}
     varied = [name for name in NUMBER_SETTINGS if name in values]
     for numbers in _distinct_rows([values[name] for name in varied]):
@@ -101,12 +118,12 @@ def program_digest(setup: StudySetup, sim: Simulator, values: Table) -> str | No
             plan = sim.planned(setup.seconds, settings | dict(zip(varied, numbers, strict=True)))
         except InputError:
             continue
-        return _digest_of(_content_digest(), "program", sim.program(plan.mode, rows=plan.keeps_rows))
+        return sim.program(plan.mode, rows=plan.keeps_rows)
     return None
 
 
-def numbers_digest(setup: StudySetup, sim: Simulator, runs: Array, values: Table) -> str:
-    """Return the digest of the numbers that runs are executed with.
+def number_digests(setup: StudySetup, sim: Simulator, runs: Array, values: Table) -> dict[str, str]:
+    """Return digests of the numbers that runs are executed with, by their names.
 
     Parameters
     ----------
@@ -118,37 +135,21 @@ def numbers_digest(setup: StudySetup, sim: Simulator, runs: Array, values: Table
         Their numbers.
     values
         Their values, by name.
-
-    Raises
-    ------
-    InputError
-        If a random input is not the same for the same generator.
     """
-    digests = [
-        _prepared_digest(setup, sim, runs, values) for _ in range(2 if drawn_inputs(setup.given.get("inputs")) else 1)
-    ]
-    if len(set(digests)) > 1:
-        names = ", ".join(drawn_inputs(setup.given.get("inputs")))
-        raise InputError(
-            f"inputs: {names} gave different numbers for the same times and the same random generator, so that no run "
-            "could be repeated. Draw every number from the generator that is the second argument."
-        )
-    return digests[0]
-
-
-def _prepared_digest(setup: StudySetup, sim: Simulator, runs: Array, values: Table) -> str:
     given, settings = run_arguments(setup, runs, values)
     settings.pop("target", None)
     try:
         ready = sim.prepared(setup.seconds, batch=len(runs), progress=False, **given, **settings)
     except InputError as error:
-        return f"refused: {error}"
-    first = {
-        name: x for name, x in ready.runs.initial_fields.items() if name != "y"
-    }  # "y" is assembled, and so rounded
-    return _digest_of(
-        _content_digest(), "numbers", (ready.plan, ready.start, replace(ready.runs, initial_fields=first))
-    )
+        return {"refused": str(error)}
+    data = ready.runs
+    initial = {name: x for name, x in data.initial_fields.items() if name != "y"}  # "y" is assembled, and so rounded
+    parts: dict[str, Any] = {"settings": ready.plan, "start": ready.start}
+    parts |= {f"input {name}": data.input_table[..., k] for k, name in enumerate(sim.system.inputs)}
+    parts |= {f"parameter {name}": data.parameters[..., k] for k, name in enumerate(sim.system.parameters)}
+    parts["initial state"] = replace(data, initial_fields=initial, input_table=np.zeros(0), parameters=np.zeros(0))
+    digest = _content_digest()
+    return {name: _digest_of(digest, "numbers", x) for name, x in parts.items()}
 
 
 def _distinct_rows(columns: list[Array]) -> list[tuple[float, ...]]:

@@ -29,7 +29,7 @@ from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.cpu import deferred_batch
 from bellcrank.emit.cpu.host import Library, compile_text, host
-from bellcrank.emit.cpu.scheduling import order
+from bellcrank.emit.cpu.scheduling import LATENCY_CYCLES, order
 from bellcrank.emit.target import By
 from bellcrank.graph import Graph, Recursion, trace
 from bellcrank.nodes.node import Node
@@ -40,9 +40,10 @@ TINY_OPERATIONS = 50  # operations, a nanosecond or two: not worth a calibration
 EVEN_TIME_RATIO = 1.05  # ratio of predicted times that count as equal
 CALIBRATION_ROWS = 512
 CALIBRATION_REPEATS = 25
-FARTHEST_USE_OPERATIONS = (
-    80  # operations; beyond, even three times the registers of any processor did not prevent a spill
-)
+CHAIN_OPERATIONS = 400  # multiplications of the chain that measures a latency
+DEFAULT_LATENCY_CYCLES = 10.0  # of operations without an entry in LATENCY_CYCLES
+# Operations; beyond, even three times the registers of any processor did not prevent a spill.
+FARTHEST_USE_OPERATIONS = 80
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,31 @@ def costs(dtype: str = "float64", alone: bool = False) -> Costs:
     return Costs(**json.loads(cached)) if cached is not None else measure_costs(dtype, alone)
 
 
+def critical_path_seconds(g: Graph) -> float:
+    """Return the seconds of the critical path of graph `g`, from the latencies of its operations."""
+    latency = {name: LATENCY_CYCLES.get(name, DEFAULT_LATENCY_CYCLES) for name in OPS}
+    return 1e-9 * cycle_nanoseconds() * g.span(latency)
+
+
+@cache
+def cycle_nanoseconds() -> float:
+    """Return the nanoseconds of a cycle of LATENCY_CYCLES on this computer, cached or measured now."""
+    name = _name("float64", True, "cycle")
+    if (cached := store.load(name)) is not None:
+        return float(json.loads(cached))
+
+    def body(x: Sequence[Node]) -> Mapping[str, Any]:
+        y: Any = x[0]
+        for _ in range(CHAIN_OPERATIONS):
+            y = y * x[1]
+        return {"y": [y]}
+
+    timer = _timer(trace("chain", body, {"x": (2,)}), "float64", alone=True)
+    measured = min(timer() for _ in range(CALIBRATION_REPEATS)) / (CHAIN_OPERATIONS * LATENCY_CYCLES["mul"])
+    store.save(name, json.dumps(measured).encode())
+    return measured
+
+
 def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tuple[By, Graph]:
     """Return the pair of `graphs` that will be fastest on this computer, by predicted time for `dtype`.
 
@@ -174,8 +200,8 @@ def measure_costs(dtype: str = "float64", alone: bool = False) -> Costs:
     return costs_now
 
 
-def _name(dtype: str, alone: bool) -> str:
-    h, kind = host(), "costs alone" if alone else "costs"
+def _name(dtype: str, alone: bool, what: str = "costs") -> str:
+    h, kind = host(), f"{what} alone" if alone else what
     return store.key(kind, dtype, h.cpu, h.features, h.llvm, code_fingerprint()) + ".json"
 
 

@@ -1,8 +1,8 @@
-/* One instance of an exported machine, whatever interface it is behind: its numbers, what is read and written by value
- * reference, steps of any length, and derivatives. model.h, which is generated, says what there is.
+/* One instance of an exported machine, for any version of FMI: its numbers, access to them by value reference, steps of
+ * any length, and derivatives. The generated file model.h defines the sizes and functions of the machine.
  *
- * Value references: 0 the time, then the states, their rates, inputs, parameters, outputs and indicators of events. The first 1 + N_Y numbers
- * of a machine's state s are the time and the states, so there a reference is also a place in s. */
+ * Value references: 0 the time, then the states, their rates, inputs, parameters, outputs and indicators of events.
+ * The first 1 + N_Y numbers of a machine's state s are the time and the states; these references are indices in s. */
 #ifndef INSTANCE_H
 #define INSTANCE_H
 
@@ -28,42 +28,49 @@
 #define SHARED
 #endif
 
-/* All that an instance remembers: it is copied and serialised as it lies here. Arrays have one more, for none is empty. */
+/* Complete state of an instance; it is copied and serialised as a whole. Arrays have one extra element because C has no
+ * empty arrays. */
 typedef struct {
     double s[N_S];
     double u[N_U + 1];
     double p[N_P + 1];
-    double held_u[N_U + 1]; /* what the integrator's memory is made of */
+    double held_u[N_U + 1]; /* inputs and parameters that the integrator's memory belongs to */
     double held_p[N_P + 1];
-    double step; /* the one it was made for */
+    double step; /* the machine's own step size */
     double rates[N_Y + 1];
     double out[N_OUT + 1];
     double g[N_E + 1];
-    double fresh; /* 1 where rates, outputs and indicators are of now */
-    double was[N_E + 1]; /* the indicators after the last event: those that change sign from there have happened */
+    double fresh; /* 1 if rates, outputs and indicators are up to date */
+    double was[N_E + 1]; /* indicators after the last event; an event happens where one changes its sign */
     double sampled; /* the step in which the last sample was taken */
-    double ended; /* 1 where an event ended it */
-    double owed; /* seconds of steps that were too short to be taken, by the next one that is not */
+    double ended; /* 1 if an event ended the step or the run */
+    double owed; /* seconds of steps that were too short; the next longer step includes them */
 } Numbers;
 
-/* What a step may have to say (docs: status). */
+/* Status codes of a step (docs/export.md). */
 enum { FAR_OFF = 2, TOO_SMALL = 3, EVENT = 4, OPEN = 6, TOO_MANY = 7, BAD_STEP = 8, OFF_GRID = 100, TOO_LONG = 101 };
-#define TOO_SHORT 1e-8 /* of a step of the machine's own: an importer's rounding */
+#define TOO_SHORT 1e-8 /* fraction of the machine's own step: rounding by the importer */
 
 static const char *reason(int status)
 {
     switch (status) {
-    case TOO_SMALL: return "the steps that the tolerance asks for are too small: is it stiff?";
+    case TOO_SMALL: return "the tolerance requires steps that are too small; the system may be stiff";
     case OPEN: return "the loops cannot be closed: a singular configuration is near, or the step is too long";
-    case TOO_MANY: return "too many steps until the next point of communication; events may follow ever closer";
-    case BAD_STEP: return "the step is too short to change the time, which is too large for it";
+#if ADAPTIVE && N_E > 0
+    case TOO_MANY: return "the communication step takes too many of the machine's own: it is too long, or events follow ever closer";
+#elif ADAPTIVE
+    case TOO_MANY: return "the communication step takes too many of the machine's own, more than 1e8; take shorter ones, or a larger tolerance";
+#else
+    case TOO_MANY: return "too many events in one of the machine's own steps: events follow ever closer";
+#endif
+    case BAD_STEP: return "the step is too short to change the time at its present size";
     case TOO_LONG: return "the communication step takes more than 1e8 of the machine's own; take shorter ones";
-    case OFF_GRID: return "a controller samples: communication steps are whole numbers of the machine's own";
-    default: return "a number is not finite; take shorter steps, and look at gains and stiffnesses";
+    case OFF_GRID: return "with a sampled controller a communication step must be a whole number of the machine's own steps";
+    default: return "a number is not finite; take shorter steps, and check gains and stiffnesses";
     }
 }
 
-/* The byte that numbers are made of before anything writes them; tests take 255, which makes them NaN. */
+/* Byte that fills numbers before they are written; tests take 255, which makes them NaN. */
 #ifndef UNWRITTEN
 #define UNWRITTEN 0
 #endif
@@ -79,7 +86,7 @@ static void at_rest(Numbers *n)
     n->owed = 0.0;
 }
 
-/* What the integrator remembers is of another input: it begins anew. */
+/* Resets the integrator's memory, which belongs to other inputs or parameters. */
 static void renewed(Numbers *n)
 {
     double next[N_S];
@@ -89,7 +96,7 @@ static void renewed(Numbers *n)
     memcpy(n->held_p, n->p, sizeof(n->p));
 }
 
-/* Before the first step, and before steps of another length. */
+/* Prepares the first step, or steps of another length. */
 static void begin(Numbers *n, double step)
 {
     n->s[AT_BEGIN] = n->s[0];
@@ -102,7 +109,7 @@ static void begin(Numbers *n, double step)
     renewed(n);
 }
 
-/* What the importer asks for, where steps are chosen. Gives 0 where it is no tolerance. */
+/* Sets the tolerance of the importer, with adaptive steps. Returns 0 if it is not a valid tolerance. */
 static int at_tolerance(Numbers *n, int asked, double tolerance)
 {
     if (asked && !(isfinite(tolerance) && tolerance >= 0.0)) {
@@ -117,14 +124,14 @@ static int at_tolerance(Numbers *n, int asked, double tolerance)
     return 1;
 }
 
-/* Gives 0 where it is no time. */
+/* Sets the time. Returns 0 if it is not finite. */
 static int at_time(Numbers *n, double t)
 {
     if (!isfinite(t)) {
         return 0;
     }
     n->s[0] = t;
-    n->s[AT_STEP] = 0.0; /* time is counted in steps from a beginning, which is another one now */
+    n->s[AT_STEP] = 0.0; /* time is counted in steps from a start time, which changes here */
     n->fresh = 0.0;
     return 1;
 }
@@ -141,7 +148,7 @@ static void refresh(Numbers *n)
     }
 }
 
-/* Where a number lies; NULL where there is none. */
+/* Returns the address of a number, or NULL if there is none. */
 static double *place(Numbers *n, size_t reference)
 {
     if (reference < AT_RATES) {
@@ -183,7 +190,7 @@ static int get_numbers(Numbers *n, const unsigned int *references, size_t count,
     return 1;
 }
 
-/* All of them, or none where one cannot be set. */
+/* Sets all of them, or none if one cannot be set. */
 static int set_numbers(Numbers *n, const unsigned int *references, size_t count, const double *values)
 {
     size_t k;
@@ -199,7 +206,7 @@ static int set_numbers(Numbers *n, const unsigned int *references, size_t count,
     return 1;
 }
 
-/* A state as bytes, behind the mark of this model: those of another may be as many. */
+/* A state as bytes begins with the token of this model, because that of another model may have the same size. */
 #define MARK (sizeof(MODEL_TOKEN) - 1)
 #define BYTES (MARK + sizeof(Numbers))
 
@@ -214,7 +221,7 @@ static int are_mine(const void *bytes, size_t size)
     return bytes != NULL && size == BYTES && memcmp(bytes, MODEL_TOKEN, MARK) == 0;
 }
 
-/* A copy in a place that may have to be made; 0 where there is no room for it. */
+/* Copies to *state, which is allocated if it is NULL. Returns 0 if there is no memory. */
 static int kept(void **state, const void *from)
 {
     if (*state == NULL) {
@@ -227,7 +234,7 @@ static int kept(void **state, const void *from)
     return 1;
 }
 
-/* Why a step that an importer asks for cannot be taken; NULL where it can. */
+/* Returns the reason why a step of the importer cannot be taken, or NULL if it can. */
 static const char *misfit(const Numbers *n, double t, double seconds)
 {
     if (!(isfinite(t) && isfinite(seconds) && seconds >= 0.0)) {
@@ -239,21 +246,44 @@ static const char *misfit(const Numbers *n, double t, double seconds)
     return NULL;
 }
 
-/* Whether so many seconds are a whole number of steps, but for rounding. */
+/* Returns whether `seconds` are a whole number of steps, except for rounding. */
 static int fits(double seconds, double step)
 {
     const double fit = floor(seconds / step + 0.5);
     return fit >= 1.0 && fabs(fit * step - seconds) <= 1e-9 * step * fit;
 }
 
-/* Takes the machine so many seconds further in steps of its own, or, where they do not fit, in shorter ones; where steps
- * are chosen, the last of them ends there. Seconds that are too few for a step are owed: nothing is divided by them. Gives
- * 0, or the status of the step that failed. */
+#if ADAPTIVE
+#define FASTER 100.0 /* a call goes on while steps this much longer than the last ones would suffice */
+
+/* Advances to the next point of communication in at most MOST_STEPS steps, as with fixed steps. A call that would need
+ * many more ends soon: after each AT_MOST steps, the last ones show how many would follow. Events that follow ever
+ * closer end it, too. */
+static int advance_to(Numbers *n, double end)
+{
+    const double most = n->s[AT_MOST];
+    double left = MOST_STEPS, from;
+    int status;
+    do {
+        from = n->s[0];
+        status = MODEL_ADVANCE(n->s, n->u, n->p);
+        left -= most;
+    } while (status == TOO_MANY && FASTER * (n->s[0] - from) * (left / most) >= end - n->s[0]);
+    return status;
+}
+#endif
+
+/* Advances the machine by `seconds` in its own steps, or in shorter ones if they do not fit; with adaptive steps, the
+ * last one ends there. Seconds that are too few for a step are owed, so that nothing is divided by them. Returns 0, or the
+ * status of the step that failed. */
 static int advance(Numbers *n, double seconds)
 {
     const int changed = memcmp(n->held_u, n->u, sizeof(n->u)) != 0 || memcmp(n->held_p, n->p, sizeof(n->p)) != 0;
-    double step = n->step, fit;
+    double step = n->step;
     int status = 0;
+#if !ADAPTIVE
+    double fit;
+#endif
     n->fresh = 0.0;
     if (ADAPTIVE || !fits(seconds, step)) {
         seconds += n->owed;
@@ -266,10 +296,8 @@ static int advance(Numbers *n, double seconds)
     if (!ADAPTIVE && seconds / step > MOST_STEPS) {
         return TOO_LONG;
     }
-    fit = floor(seconds / step + 0.5);
 #if ADAPTIVE
     step = seconds;
-    fit = 1.0;
     if (REMEMBERS && changed) {
         renewed(n);
     }
@@ -277,6 +305,7 @@ static int advance(Numbers *n, double seconds)
     n->s[AT_STEP] = step;
     n->s[AT_GRID] = 0.0;
 #else
+    fit = floor(seconds / step + 0.5);
     if (!fits(seconds, step)) {
         if (N_CLOCKS > 0) {
             return OFF_GRID;
@@ -290,14 +319,18 @@ static int advance(Numbers *n, double seconds)
         renewed(n);
     }
 #endif
+#if ADAPTIVE
+    status = advance_to(n, n->s[AT_BEGIN] + step);
+#else
     for (; fit > 0.5 && status == 0; fit -= 1.0) {
         status = MODEL_ADVANCE(n->s, n->u, n->p);
     }
+#endif
     n->ended = status == EVENT ? 1.0 : 0.0;
     return status;
 }
 
-/* The same; where a step fails, all is as it was before the first. */
+/* Advances as above; if a step fails, restores the state before the first. */
 static int advance_or_stay(Numbers *n, Numbers *before, double seconds)
 {
     int status;
@@ -309,17 +342,17 @@ static int advance_or_stay(Numbers *n, Numbers *before, double seconds)
     return status;
 }
 
-/* -- Model Exchange: what happens at once */
+/* -- Model Exchange: events and samples */
 
 #if N_E > 0
-/* Whether a function went through zero in the direction that counts. */
+/* Returns whether a function crossed zero in the direction of its event. */
 static int is_crossed(double direction, double before, double after)
 {
     const int rose = before < 0.0 && after >= 0.0, fell = before > 0.0 && after <= 0.0;
     return direction > 0.5 ? rose : direction < -0.5 ? fell : rose || fell;
 }
 
-/* Events whose functions changed sign. Gives 1 where the state jumped. */
+/* Handles events whose functions changed sign. Returns 1 if the state jumped. */
 static int happen(Numbers *n)
 {
     static const double directions[N_E] = MODEL_DIRECTIONS, actions[N_E] = MODEL_ACTIONS;
@@ -342,14 +375,14 @@ static int happen(Numbers *n)
         MODEL_INDICATE(n->s, n->u, n->p, g);
     }
     for (k = 0; k < N_E; ++k) {
-        n->was[k] = any && e[k] > 0.5 ? 0.0 : g[k]; /* what happened is at zero, whatever rounding says */
+        n->was[k] = any && e[k] > 0.5 ? 0.0 : g[k]; /* an event that happened is at zero, except for rounding */
     }
     return jumped;
 }
 #endif
 
 #if N_CLOCKS > 0
-/* Steps since the last time of each clock; before its first time they count up to 0. */
+/* Sets the steps since the last sample of each clock; before the first sample they count up to 0. */
 static void phases_at(Numbers *n, double now)
 {
     static const double clocks[N_CLOCKS][2] = MODEL_CLOCKS;
@@ -360,7 +393,7 @@ static void phases_at(Numbers *n, double now)
     }
 }
 
-/* The first step behind `now` in which something is sampled or arrives. */
+/* Returns the first step after `now` in which a sample is taken or an output arrives. */
 static double next_sample(const Numbers *n, double now)
 {
     static const double clocks[N_CLOCKS][2] = MODEL_CLOCKS;
@@ -375,7 +408,7 @@ static double next_sample(const Numbers *n, double now)
     return first;
 }
 
-/* Samples that are due now. Gives 1 where there are any, and when the next are. */
+/* Takes the samples that are due. Returns 1 if there are any; *next_time: time of the next ones. */
 static int sample(Numbers *n, double *next_time)
 {
     double next[N_S];
@@ -396,7 +429,7 @@ static int sample(Numbers *n, double *next_time)
 }
 #endif
 
-/* All that happens at this moment. Gives 1 where the state jumped; *next: when something will happen next, or less. */
+/* Handles samples and events at this time. Returns 1 if the state jumped; *next: time of the next sample, or -inf. */
 static int at_once(Numbers *n, double *next)
 {
     int jumped = 0;
@@ -411,15 +444,15 @@ static int at_once(Numbers *n, double *next)
     return jumped;
 }
 
-/* How large states usually are: by this an integrator measures absolute errors. */
+/* Writes the nominal sizes of the states, which an integrator uses to scale absolute errors. */
 static void usual_sizes(double *sizes)
 {
     static const double found[N_Y + 1] = MODEL_NOMINALS;
     memcpy(sizes, found, N_Y * sizeof(double));
 }
 
-/* Some elements of a vector of all: of the states, inputs and parameters in `known`, of the rates, outputs and
- * indicators in `unknown`. */
+/* Directions or weights of all variables: states, inputs and parameters in `known`; rates, outputs and indicators in
+ * `unknown`. */
 typedef struct {
     double known[N_Y + N_U + N_P + 1];
     double unknown[N_Y + N_OUT + N_E + 1];
@@ -441,7 +474,7 @@ static double *unknown_of(Moves *m, size_t reference)
     return reference >= AT_OUTPUTS && reference < AT_END ? &m->unknown[reference - AT_OUTPUTS + N_Y] : NULL;
 }
 
-/* How fast unknowns change when knowns move. A state that is asked for as an output is what moves. */
+/* Directional derivatives of unknowns along knowns. For a state among the unknowns it is the state's seed. */
 static int directional(
     const Numbers *n, const unsigned int *unknowns, size_t count, const unsigned int *knowns, size_t moving,
     const double *seeds, double *results)
@@ -472,7 +505,7 @@ static int directional(
 
 #ifdef WITH_ADJOINT
 #ifndef MODEL_BACK
-/* Of a large model: how fast the sum of all unknowns by their weights changes with one known. */
+/* Derivative of the weighted sum of all unknowns with respect to one known, for a large model. */
 static double weighted(const Numbers *n, size_t known, const double *weights)
 {
     Moves m;
@@ -488,7 +521,7 @@ static double weighted(const Numbers *n, size_t known, const double *weights)
 }
 #endif
 
-/* The gradient, with respect to knowns, of the sum of unknowns by their weights. */
+/* Gradient of the weighted sum of unknowns with respect to knowns. */
 static int adjoint(
     const Numbers *n, const unsigned int *unknowns, size_t count, const unsigned int *knowns, size_t moving,
     const double *weights, double *results)
